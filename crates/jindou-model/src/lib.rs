@@ -1,0 +1,16 @@
+//! The types every room of Jindou shares: ids, the canonical bytes of a term, batches of quads on
+//! their way into a store, errors and limits. This crate knows nothing of files, plans or engines.
+
+mod batch;
+mod error;
+mod ids;
+mod limits;
+pub mod term;
+
+pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
+pub use error::{Error, Location, Result};
+pub use ids::{
+    DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
+    PARTITION_BLOCK, PARTITIONS, PredicateId, VertexId, partition_of,
+};
+pub use limits::{CancelToken, MemoryBudget};
