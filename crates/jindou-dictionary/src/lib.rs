@@ -1,1 +1,29 @@
-//! placeholder
+//! Term ↔ id: the string server of a store.
+//!
+//! Two halves. **Building** ([`Interner`], [`merge_runs`], [`write_dictionary`]): every loading
+//! thread interns the terms it meets into a bounded table, closes the table into a sorted run when
+//! it is full, and the runs are merged into one lexicographic vocabulary. **Reading**
+//! ([`Dictionary`]): the mapped files, term to id, id to term, and the value columns that filters
+//! and ORDER BY read in place of strings.
+//!
+//! Three numbers name a term on its way: the *run-local id* (dense, in order of arrival), the *lex
+//! index* (its place in the order of canonical bytes, from 0, `u32`), and the [`VertexId`] that
+//! clustering gives it.
+//!
+//! [`VertexId`]: jindou_model::VertexId
+
+mod build;
+mod format;
+mod read;
+pub mod spill;
+mod tags;
+pub mod value;
+
+pub use build::{
+    ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, Merged, Run, StringsWriter, merge_runs,
+    write_dictionary,
+};
+pub use format::{DICTIONARY_FILE, STRINGS_FILE};
+pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};
+pub use tags::TagRanges;
+pub use value::{Comparison, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds, TemporalBounds};

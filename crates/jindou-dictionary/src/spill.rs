@@ -1,0 +1,388 @@
+//! Intermediate data of a load: bytes appended once and read back in order, in memory while a
+//! budget allows it and in files after that. Used for sorted runs of terms and of triples.
+
+use jindou_model::{Error, MemoryBudget, Result};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes in a memory chunk, in a file write and in a reader's buffer.
+const CHUNK: usize = 1 << 20;
+
+/// Where spilled data goes: a folder for files and a budget for memory. Cheap to clone, usable from
+/// every thread. Files are unlinked as soon as they are made, so nothing is left behind even when
+/// the process is killed; their room is free again when the last [`Spill`] or reader is dropped.
+#[derive(Clone, Debug)]
+pub struct SpillDir {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    parent: Option<PathBuf>,
+    budget: MemoryBudget,
+}
+
+impl SpillDir {
+    /// Spills into memory charged to `budget`, and into files in `parent` when it refuses.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when `parent` cannot be written.
+    pub fn new(parent: &Path, budget: MemoryBudget) -> Result<Self> {
+        tempfile::tempfile_in(parent).map_err(|e| Error::io(parent, e))?;
+        Ok(Self { inner: Arc::new(Inner { parent: Some(parent.to_owned()), budget }) })
+    }
+
+    /// Memory only, without limit.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self { inner: Arc::new(Inner { parent: None, budget: MemoryBudget::unlimited() }) }
+    }
+
+    /// Begins a new spill.
+    #[must_use]
+    pub fn writer(&self) -> SpillWriter {
+        SpillWriter {
+            dir: self.clone(),
+            buffer: Vec::new(),
+            chunks: Vec::new(),
+            file: None,
+            len: 0,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.inner.parent.clone().unwrap_or_default()
+    }
+}
+
+/// A chunk of memory that gives its charge back.
+#[derive(Debug)]
+struct Chunk {
+    bytes: Vec<u8>,
+    dir: SpillDir,
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.dir.inner.budget.release(CHUNK as u64);
+    }
+}
+
+/// Takes bytes; see [`SpillDir::writer`].
+#[derive(Debug)]
+pub struct SpillWriter {
+    dir: SpillDir,
+    buffer: Vec<u8>,
+    chunks: Vec<Chunk>,
+    file: Option<File>,
+    len: u64,
+}
+
+impl SpillWriter {
+    /// Appends. Amortised one copy; every MiB goes to its chunk or file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when a file cannot be made or written (the disk is full), [`Error::Limit`] when
+    /// the memory budget is spent and there is no folder to spill to.
+    #[inline]
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(CHUNK);
+        }
+        self.len += bytes.len() as u64;
+        if self.buffer.len() + bytes.len() <= CHUNK {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.append_slow(bytes)
+    }
+
+    #[cold]
+    fn append_slow(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let room = CHUNK - self.buffer.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = later;
+            if self.buffer.len() == CHUNK {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes appended so far.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True before the first byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        if self.file.is_none() {
+            if self.dir.inner.budget.try_charge(CHUNK as u64) {
+                let bytes = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK));
+                self.chunks.push(Chunk { bytes, dir: self.dir.clone() });
+                return Ok(());
+            }
+            let Some(parent) = &self.dir.inner.parent else {
+                return Err(Error::Limit(
+                    "the memory for intermediate data is spent and no folder is set for it".into(),
+                ));
+            };
+            let file = tempfile::tempfile_in(parent).map_err(|e| Error::io(parent, e))?;
+            self.file = Some(file);
+            for chunk in std::mem::take(&mut self.chunks) {
+                self.write_file(&chunk.bytes)?;
+            }
+        }
+        let buffer = std::mem::take(&mut self.buffer);
+        self.write_file(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn write_file(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.file {
+            Some(f) => f.write_all(bytes).map_err(|e| Error::io(self.dir.path(), e)),
+            None => Err(Error::Internal("a spill without a file".into())),
+        }
+    }
+
+    /// Ends the writing.
+    ///
+    /// # Errors
+    /// As [`SpillWriter::append`].
+    pub fn finish(mut self) -> Result<Spill> {
+        if self.file.is_none() && self.chunks.is_empty() {
+            // A small spill is not worth a whole chunk.
+            self.buffer.shrink_to_fit();
+        }
+        self.flush()?;
+        let data = match self.file {
+            Some(file) => Data::File(Arc::new(file)),
+            None => Data::Memory(self.chunks.into_iter().map(Arc::new).collect()),
+        };
+        Ok(Spill { data, len: self.len, dir: self.dir })
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Data {
+    Memory(VecDeque<Arc<Chunk>>),
+    File(Arc<File>),
+}
+
+/// Finished intermediate data.
+#[derive(Debug)]
+pub struct Spill {
+    data: Data,
+    len: u64,
+    dir: SpillDir,
+}
+
+impl Spill {
+    /// Bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True without a byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// True when it went to a file.
+    #[must_use]
+    pub fn on_disk(&self) -> bool {
+        matches!(self.data, Data::File(_))
+    }
+
+    /// Reads from the start; can be called again, also from several threads.
+    #[must_use]
+    pub fn reader(&self) -> SpillReader {
+        SpillReader {
+            data: self.data.clone(),
+            buffer: Vec::new(),
+            at: 0,
+            end: 0,
+            fetched: 0,
+            len: self.len,
+            dir: self.dir.clone(),
+        }
+    }
+
+    /// Reads from the start and gives every memory chunk back once it is read.
+    #[must_use]
+    pub fn into_reader(self) -> SpillReader {
+        SpillReader {
+            data: self.data,
+            buffer: Vec::new(),
+            at: 0,
+            end: 0,
+            fetched: 0,
+            len: self.len,
+            dir: self.dir,
+        }
+    }
+}
+
+/// Reads a [`Spill`] in order through a buffer of 1 MiB (chunks in memory are read in place).
+#[derive(Debug)]
+pub struct SpillReader {
+    /// Chunks not yet left behind (the first one is current), or the file.
+    data: Data,
+    /// Buffer of a file; empty for memory.
+    buffer: Vec<u8>,
+    /// Place in the current chunk or buffer.
+    at: usize,
+    /// End of the current chunk or buffer; 0 before the first.
+    end: usize,
+    /// Bytes of the spill up to the end of the current chunk or buffer.
+    fetched: u64,
+    len: u64,
+    dir: SpillDir,
+}
+
+impl SpillReader {
+    /// The bytes at hand: not empty before the end of the data, and empty there. Does not move on.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be read.
+    pub fn fill(&mut self) -> Result<&[u8]> {
+        if self.at == self.end && self.fetched < self.len {
+            self.fetch()?;
+        }
+        Ok(self.available())
+    }
+
+    /// The bytes at hand without fetching more; may be empty anywhere.
+    #[inline]
+    #[must_use]
+    pub fn available(&self) -> &[u8] {
+        let bytes = match &self.data {
+            Data::Memory(chunks) => match chunks.front() {
+                Some(chunk) => &chunk.bytes,
+                None => return &[],
+            },
+            Data::File(_) => &self.buffer,
+        };
+        &bytes[self.at..self.end]
+    }
+
+    fn fetch(&mut self) -> Result<()> {
+        match &mut self.data {
+            Data::Memory(chunks) => {
+                if self.fetched > 0 {
+                    chunks.pop_front();
+                }
+                self.end = chunks.front().map_or(0, |c| c.bytes.len());
+            }
+            Data::File(file) => {
+                let n = (self.len - self.fetched).min(CHUNK as u64) as usize;
+                self.buffer.resize(n, 0);
+                file.read_exact_at(&mut self.buffer, self.fetched)
+                    .map_err(|e| Error::io(self.dir.path(), e))?;
+                self.end = n;
+            }
+        }
+        self.at = 0;
+        self.fetched += self.end as u64;
+        Ok(())
+    }
+
+    /// Moves on by `n` bytes of those at hand; more than those is cut down to them.
+    #[inline]
+    pub fn consume(&mut self, n: usize) {
+        self.at = (self.at + n).min(self.end);
+    }
+
+    /// Bytes not yet consumed.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.len - self.fetched + (self.end - self.at) as u64
+    }
+
+    /// Fills `out`; false at a clean end (nothing left).
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be read, [`Error::Internal`] when the data ends inside
+    /// `out`.
+    pub fn read_exact(&mut self, out: &mut [u8]) -> Result<bool> {
+        let mut done = 0;
+        while done < out.len() {
+            let here = self.fill()?;
+            if here.is_empty() {
+                if done == 0 {
+                    return Ok(false);
+                }
+                return Err(Error::Internal("intermediate data ends inside a record".into()));
+            }
+            let n = here.len().min(out.len() - done);
+            out[done..done + n].copy_from_slice(&here[..n]);
+            done += n;
+            self.consume(n);
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(dir: &SpillDir, expect_disk: bool, n: usize) {
+        let data: Vec<u8> = (0..n).map(|i| (i * 7 + i / 251) as u8).collect();
+        let mut w = dir.writer();
+        for part in data.chunks(100_003) {
+            w.append(part).unwrap();
+        }
+        let s = w.finish().unwrap();
+        assert_eq!((s.len(), s.on_disk()), (n as u64, expect_disk));
+        let mut out = vec![0; n];
+        assert!(s.reader().read_exact(&mut out).unwrap());
+        assert_eq!(out, data);
+        let mut r = s.into_reader();
+        let mut again = vec![];
+        loop {
+            let here = r.fill().unwrap();
+            if here.is_empty() {
+                break;
+            }
+            let take = here.len().min(777_777);
+            again.extend_from_slice(&here[..take]);
+            r.consume(take);
+        }
+        assert_eq!(again, data);
+        assert!(!r.read_exact(&mut [0]).unwrap());
+    }
+
+    #[test]
+    fn bytes_come_back_from_memory_and_from_files() {
+        check(&SpillDir::in_memory(), false, 1);
+        check(&SpillDir::in_memory(), false, 3 * CHUNK);
+        check(&SpillDir::in_memory(), false, 5 * CHUNK / 2);
+        let tmp = tempfile::tempdir().unwrap();
+        let budget = MemoryBudget::new(2 * CHUNK as u64);
+        let dir = SpillDir::new(tmp.path(), budget.clone()).unwrap();
+        check(&dir, true, 7 * CHUNK / 2);
+        check(&dir, false, 2 * CHUNK);
+        assert_eq!(budget.used(), 0);
+        assert_eq!(std::fs::read_dir(tmp.path()).unwrap().count(), 0);
+    }
+}
