@@ -1,1 +1,16 @@
-//! placeholder
+//! Workloads: the graphs that Jindou is measured on, generated without a file in between, and the
+//! queries asked of them.
+//!
+//! - [`lubm`]: the Lehigh University Benchmark, equal to the original generator draw for draw.
+//! - [`ugly`]: a graph with everything that tidy benchmarks leave out.
+//! - [`queries`]: query texts, their known row counts, templates with typed random constants.
+//! - [`ntriples`]: any of it as text.
+//!
+//! Both generators are [`jindou_model::QuadSource`]s: a loader takes them like files.
+
+pub mod lubm;
+pub mod ntriples;
+pub mod queries;
+pub mod ugly;
+
+mod decimal;

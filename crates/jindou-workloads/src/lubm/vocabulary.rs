@@ -1,0 +1,206 @@
+//! Everything in a LUBM graph that does not depend on the department: written once, copied in front
+//! of every batch, so that its spans are constants.
+
+use crate::decimal;
+use jindou_model::Span;
+use jindou_model::term::{IRI, STRING};
+
+/// The namespace of the ontology.
+pub const ONTOLOGY: &str = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#";
+const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+
+/// The 14 classes that the generator asserts, in the order of [`Class`].
+pub const CLASSES: [&str; 14] = [
+    "University",
+    "Department",
+    "FullProfessor",
+    "AssociateProfessor",
+    "AssistantProfessor",
+    "Lecturer",
+    "UndergraduateStudent",
+    "GraduateStudent",
+    "Course",
+    "GraduateCourse",
+    "Publication",
+    "ResearchGroup",
+    "TeachingAssistant",
+    "ResearchAssistant",
+];
+
+/// An asserted class; its number indexes [`CLASSES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+#[allow(missing_docs)]
+pub enum Class {
+    University,
+    Department,
+    FullProfessor,
+    AssociateProfessor,
+    AssistantProfessor,
+    Lecturer,
+    UndergraduateStudent,
+    GraduateStudent,
+    Course,
+    GraduateCourse,
+    Publication,
+    ResearchGroup,
+    TeachingAssistant,
+    ResearchAssistant,
+}
+
+impl Class {
+    /// The class's IRI.
+    #[must_use]
+    pub fn iri(self) -> String {
+        format!("{ONTOLOGY}{}", CLASSES[self as usize])
+    }
+}
+
+/// The properties besides `rdf:type`, in the order of [`Property`].
+const PROPERTIES: [&str; 16] = [
+    "name",
+    "subOrganizationOf",
+    "teacherOf",
+    "undergraduateDegreeFrom",
+    "mastersDegreeFrom",
+    "doctoralDegreeFrom",
+    "worksFor",
+    "emailAddress",
+    "telephone",
+    "researchInterest",
+    "headOf",
+    "memberOf",
+    "takesCourse",
+    "advisor",
+    "publicationAuthor",
+    "teachingAssistantOf",
+];
+
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub(super) enum Property {
+    Name,
+    SubOrganizationOf,
+    TeacherOf,
+    UndergraduateDegreeFrom,
+    MastersDegreeFrom,
+    DoctoralDegreeFrom,
+    WorksFor,
+    EmailAddress,
+    Telephone,
+    ResearchInterest,
+    HeadOf,
+    MemberOf,
+    TakesCourse,
+    Advisor,
+    PublicationAuthor,
+    TeachingAssistantOf,
+}
+
+/// Most departments of a university.
+pub(super) const MAX_DEPARTMENTS: u32 = 25;
+/// Most faculty of a department: 10 full, 14 associate, 11 assistant professors, 7 lecturers.
+const MAX_FACULTY: u32 = 10 + 14 + 11 + 7;
+/// Names to prepare per class (0: none, or not named by number inside a department).
+const NAMES: [u32; 14] = [
+    0,
+    MAX_DEPARTMENTS,
+    10,
+    14,
+    11,
+    7,
+    14 * MAX_FACULTY,
+    4 * MAX_FACULTY,
+    2 * MAX_FACULTY,
+    2 * MAX_FACULTY,
+    20,
+    20,
+    0,
+    0,
+];
+
+/// Spans that hold in every batch that begins with [`Self::bytes`].
+#[derive(Debug)]
+pub(super) struct Vocabulary {
+    bytes: Vec<u8>,
+    rdf_type: Span,
+    classes: [Span; CLASSES.len()],
+    properties: [Span; PROPERTIES.len()],
+    names: [Vec<Span>; CLASSES.len()],
+    interests: Vec<Span>,
+    telephone: Span,
+}
+
+impl Vocabulary {
+    pub(super) fn new() -> Self {
+        let mut bytes = vec![];
+        let mut push = |tag: u8, text: &str, number: Option<u32>| {
+            let start = bytes.len() as u32;
+            bytes.push(tag);
+            bytes.extend_from_slice(text.as_bytes());
+            if let Some(n) = number {
+                decimal::push(&mut bytes, n.into());
+            }
+            Span {
+                start,
+                len: bytes.len() as u32 - start,
+            }
+        };
+        let rdf_type = push(IRI, RDF_TYPE, None);
+        let classes = CLASSES.map(|c| push(IRI, &format!("{ONTOLOGY}{c}"), None));
+        let properties = PROPERTIES.map(|p| push(IRI, &format!("{ONTOLOGY}{p}"), None));
+        let names = std::array::from_fn(|c| {
+            (0..NAMES[c])
+                .map(|i| push(STRING, CLASSES[c], Some(i)))
+                .collect()
+        });
+        let interests = (0..30).map(|i| push(STRING, "Research", Some(i))).collect();
+        let telephone = push(STRING, "xxx-xxx-xxxx", None);
+        Self {
+            bytes,
+            rdf_type,
+            classes,
+            properties,
+            names,
+            interests,
+            telephone,
+        }
+    }
+
+    /// What every batch begins with.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn rdf_type(&self) -> Span {
+        self.rdf_type
+    }
+
+    pub(super) fn class(&self, class: Class) -> Span {
+        self.classes[class as usize]
+    }
+
+    pub(super) fn property(&self, property: Property) -> Span {
+        self.properties[property as usize]
+    }
+
+    /// The literal "{class}{index}".
+    pub(super) fn name(&self, class: Class, index: u32) -> Span {
+        self.names[class as usize][index as usize]
+    }
+
+    /// The text of [`Self::name`], without the literal's tag.
+    pub(super) fn name_text(&self, class: Class, index: u32) -> &[u8] {
+        let span = self.name(class, index);
+        &self.bytes[span.start as usize + 1..(span.start + span.len) as usize]
+    }
+
+    /// The literal "Research{area}".
+    pub(super) fn interest(&self, area: u32) -> Span {
+        self.interests[area as usize]
+    }
+
+    pub(super) fn telephone(&self) -> Span {
+        self.telephone
+    }
+}
