@@ -1,0 +1,60 @@
+//! Memory that segments and indexes lie in.
+
+use jindou_model::{Error, Result};
+use std::fs::File;
+use std::path::Path;
+
+/// A file mapped read-only, or a buffer of our own; both 8-byte aligned.
+#[derive(Debug)]
+pub enum Bytes {
+    /// A mapped file.
+    Map(memmap2::Mmap),
+    /// Heap memory and its length in bytes.
+    Heap(Vec<u64>, usize),
+}
+
+impl Bytes {
+    /// Maps a file.
+    pub fn map(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let len = file.metadata().map_err(|e| Error::io(path, e))?.len();
+        if len == 0 {
+            return Ok(Self::Heap(Vec::new(), 0));
+        }
+        // SAFETY: the store's files are created once, renamed into place and never written again while
+        // the directory's lock is held; every read of the mapping is bounds-checked and tolerates any
+        // content.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| Error::io(path, e))?;
+        Ok(Self::Map(map))
+    }
+
+    /// A copy on the heap.
+    #[must_use]
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Self::Heap(words, bytes.len())
+    }
+
+    /// The content.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Map(m) => m,
+            Self::Heap(v, len) => bytemuck::cast_slice::<u64, u8>(v)
+                .get(..*len)
+                .unwrap_or(&[]),
+        }
+    }
+
+    /// `count` values of `T` at byte `at`; `None` if they are not inside or not aligned.
+    #[must_use]
+    pub fn array<T: bytemuck::Pod>(&self, at: u64, count: u64) -> Option<&[T]> {
+        let size = count.checked_mul(size_of::<T>() as u64)?;
+        let end = at.checked_add(size)?;
+        let slice = self
+            .as_slice()
+            .get(usize::try_from(at).ok()?..usize::try_from(end).ok()?)?;
+        bytemuck::try_cast_slice(slice).ok()
+    }
+}

@@ -1,0 +1,196 @@
+//! `index.jd`: characteristic sets, class intervals, and the index vertices of named graphs (OSDI '16 §4.1).
+
+use super::{Bytes, SectionFile, SectionWriter};
+use crate::sets::{CharacteristicSets, SetRun};
+use crate::snapshot::GraphPart;
+use bytemuck::{Pod, Zeroable};
+use jindou_model::Result;
+use std::io::{Seek, Write};
+
+const MAGIC: [u8; 8] = *b"JDINDEX\n";
+const SET_RUNS: u32 = 1;
+const SET_OFFSETS: u32 = 2;
+const SET_PREDICATES: u32 = 3;
+const CLASS_IDS: u32 = 4;
+const CLASS_OFFSETS: u32 = 5;
+const CLASS_INTERVALS: u32 = 6;
+const GRAPH_IDS: u32 = 7;
+const GRAPH_OFFSETS: u32 = 8;
+const GRAPH_PARTS: u32 = 9;
+const GRAPH_SUBJECTS: u32 = 10;
+
+/// A class keeps intervals while they are fewer than this, or than one for 64 instances; else membership is
+/// a lookup in the `rdf:type` segment.
+pub const MAX_CLASS_INTERVALS: usize = 16;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct PartRecord {
+    /// First entry in the subjects' section; ends where the next record's starts.
+    start: u64,
+    predicate: u32,
+    zero: u32,
+}
+
+/// The opened index.
+#[derive(Debug)]
+pub struct IndexParts {
+    file: SectionFile,
+}
+
+impl IndexParts {
+    /// Checks the header.
+    pub fn open(bytes: Bytes, name: &str) -> Result<Self> {
+        Ok(Self {
+            file: SectionFile::open(bytes, &MAGIC, name)?,
+        })
+    }
+
+    /// The characteristic sets.
+    #[must_use]
+    pub fn sets(&self) -> CharacteristicSets<'_> {
+        CharacteristicSets {
+            runs: self.file.array(SET_RUNS),
+            offsets: self.file.array(SET_OFFSETS),
+            predicates: self.file.array(SET_PREDICATES),
+        }
+    }
+
+    /// `[start, end)` runs of a class' instances, ascending; `None` when they are too many to keep.
+    #[must_use]
+    pub fn class_intervals(&self, class: u32) -> Option<&[[u32; 2]]> {
+        let at = self
+            .file
+            .array::<u32>(CLASS_IDS)
+            .binary_search(&class)
+            .ok()?;
+        let offsets: &[u32] = self.file.array(CLASS_OFFSETS);
+        let &[a, b] = offsets.get(at..)?.first_chunk::<2>()?;
+        self.file
+            .array::<[u32; 2]>(CLASS_INTERVALS)
+            .get(a as usize..b as usize)
+    }
+
+    /// Named graphs, ascending.
+    #[must_use]
+    pub fn graph_ids(&self) -> &[u32] {
+        self.file.array(GRAPH_IDS)
+    }
+
+    /// The parts of one graph, ascending by predicate.
+    pub fn graph_parts(&self, graph: u32) -> impl Iterator<Item = GraphPart<'_>> {
+        let offsets: &[u32] = self.file.array(GRAPH_OFFSETS);
+        let records: &[PartRecord] = self.file.array(GRAPH_PARTS);
+        let subjects: &[u32] = self.file.array(GRAPH_SUBJECTS);
+        let range = self
+            .graph_ids()
+            .binary_search(&graph)
+            .ok()
+            .and_then(|i| offsets.get(i..)?.first_chunk::<2>())
+            .map_or(0..0, |&[a, b]| a as usize..b as usize);
+        range.filter_map(move |i| {
+            let r = records.get(i)?;
+            let end = records
+                .get(i + 1)
+                .map_or(subjects.len() as u64, |n| n.start);
+            Some(GraphPart {
+                predicate: r.predicate,
+                subjects: subjects.get(r.start as usize..end as usize)?,
+            })
+        })
+    }
+
+    /// Bytes of the parts, for `info`: (characteristic sets, classes, graphs).
+    #[must_use]
+    pub fn part_bytes(&self) -> (u64, u64, u64) {
+        let sum = |r: std::ops::RangeInclusive<u32>| {
+            r.filter_map(|n| self.file.place(n))
+                .map(|p| p.1)
+                .sum::<u64>()
+        };
+        (
+            sum(SET_RUNS..=SET_PREDICATES),
+            sum(CLASS_IDS..=CLASS_INTERVALS),
+            sum(GRAPH_IDS..=GRAPH_SUBJECTS),
+        )
+    }
+}
+
+/// Collects the parts of `index.jd`.
+#[derive(Debug, Default)]
+pub struct IndexBuilder {
+    /// Ascending runs; neighbours differ.
+    pub runs: Vec<SetRun>,
+    set_offsets: Vec<u32>,
+    set_predicates: Vec<u32>,
+    class_ids: Vec<u32>,
+    class_offsets: Vec<u32>,
+    class_intervals: Vec<[u32; 2]>,
+    graph_ids: Vec<u32>,
+    graph_offsets: Vec<u32>,
+    graph_parts: Vec<PartRecord>,
+    graph_subjects: Vec<u32>,
+}
+
+impl IndexBuilder {
+    /// Adds the next predicate list (ascending dense ids); returns its number.
+    pub fn push_set(&mut self, predicates: &[u32]) -> u32 {
+        self.set_offsets.push(self.set_predicates.len() as u32);
+        self.set_predicates.extend_from_slice(predicates);
+        self.set_offsets.len() as u32 - 1
+    }
+
+    /// Adds a class (ascending calls) with its instances, ascending; keeps intervals if they are few.
+    pub fn push_class(&mut self, class: u32, instances: &[u32]) {
+        let limit = MAX_CLASS_INTERVALS.max(instances.len() / 64);
+        let start = self.class_intervals.len();
+        for &v in instances {
+            match self.class_intervals[start..].last_mut() {
+                Some(r) if r[1] == v => r[1] += 1,
+                Some(r) if r[1] > v => {}
+                _ => {
+                    if self.class_intervals.len() - start == limit {
+                        self.class_intervals.truncate(start);
+                        return;
+                    }
+                    self.class_intervals.push([v, v + 1]);
+                }
+            }
+        }
+        self.class_ids.push(class);
+        self.class_offsets.push(start as u32);
+    }
+
+    /// Adds one (graph, predicate) group; ascending by graph, then predicate. Subjects ascending, distinct.
+    pub fn push_graph_part(&mut self, graph: u32, predicate: u32, subjects: &[u32]) {
+        if self.graph_ids.last() != Some(&graph) {
+            self.graph_ids.push(graph);
+            self.graph_offsets.push(self.graph_parts.len() as u32);
+        }
+        self.graph_parts.push(PartRecord {
+            start: self.graph_subjects.len() as u64,
+            predicate,
+            zero: 0,
+        });
+        self.graph_subjects.extend_from_slice(subjects);
+    }
+
+    /// Writes the file.
+    pub fn write<W: Write + Seek>(mut self, out: W) -> std::io::Result<W> {
+        self.set_offsets.push(self.set_predicates.len() as u32);
+        self.class_offsets.push(self.class_intervals.len() as u32);
+        self.graph_offsets.push(self.graph_parts.len() as u32);
+        let mut w = SectionWriter::new(out, MAGIC, 10)?;
+        w.section(SET_RUNS, &self.runs)?;
+        w.section(SET_OFFSETS, &self.set_offsets)?;
+        w.section(SET_PREDICATES, &self.set_predicates)?;
+        w.section(CLASS_IDS, &self.class_ids)?;
+        w.section(CLASS_OFFSETS, &self.class_offsets)?;
+        w.section(CLASS_INTERVALS, &self.class_intervals)?;
+        w.section(GRAPH_IDS, &self.graph_ids)?;
+        w.section(GRAPH_OFFSETS, &self.graph_offsets)?;
+        w.section(GRAPH_PARTS, &self.graph_parts)?;
+        w.section(GRAPH_SUBJECTS, &self.graph_subjects)?;
+        w.finish()
+    }
+}

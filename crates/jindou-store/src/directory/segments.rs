@@ -1,0 +1,226 @@
+//! A file of segments: section 1 holds all arrays one behind the other (small segments share pages and
+//! blocks), section 2 one fixed-size record a predicate.
+
+use super::{Bytes, SectionFile, SectionWriter};
+use crate::segment::{FinderKind, KeyFinder, Segment, SegmentArrays};
+use bytemuck::{Pod, Zeroable};
+use jindou_model::Result;
+use std::io::{Seek, Write};
+
+const MAGIC: [u8; 8] = *b"JDSEGMT\n";
+const ARRAYS: u32 = 1;
+const RECORDS: u32 = 2;
+
+/// Where one segment's arrays lie, by absolute byte offset in the file. 0 as offset means "no such array".
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct SegmentRecord {
+    /// Edges = entries of `neighbours`.
+    pub edges: u64,
+    /// Intervals (12 B), rank blocks (16 B) or bucket starts (4 B).
+    pub finder_at: u64,
+    /// Sorted keys (4 B), directories only.
+    pub keys_at: u64,
+    /// `keys + 1` offsets (4 B); 0 when every key has one neighbour.
+    pub offsets_at: u64,
+    /// Neighbours (4 B).
+    pub neighbours_at: u64,
+    /// Graphs (4 B), named segments only.
+    pub graphs_at: u64,
+    /// Number of keys.
+    pub keys: u32,
+    /// Entries at `finder_at`.
+    pub finder_len: u32,
+    /// First key, or id of bit 0.
+    pub first: u32,
+    /// log2 of ids a bucket, directories only.
+    pub shift: u32,
+    /// [`FinderKind`].
+    pub kind: u32,
+    /// Longest neighbour list.
+    pub max_degree: u32,
+}
+
+/// What `info` says of a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentInfo {
+    /// Edges.
+    pub edges: u64,
+    /// Keys.
+    pub keys: u32,
+    /// How keys are found.
+    pub kind: FinderKind,
+    /// True without offsets.
+    pub degree_one: bool,
+    /// Longest list.
+    pub max_degree: u32,
+    /// Bytes of finder and keys.
+    pub finder_bytes: u64,
+    /// Bytes of offsets, neighbours and graphs.
+    pub edge_bytes: u64,
+}
+
+/// An opened file of segments.
+#[derive(Debug)]
+pub struct SegmentFile {
+    file: SectionFile,
+}
+
+impl SegmentFile {
+    /// Checks the header; the arrays are looked at when used.
+    pub fn open(bytes: Bytes, name: &str) -> Result<Self> {
+        Ok(Self {
+            file: SectionFile::open(bytes, &MAGIC, name)?,
+        })
+    }
+
+    /// One record a predicate.
+    #[must_use]
+    pub fn records(&self) -> &[SegmentRecord] {
+        self.file.array(RECORDS)
+    }
+
+    /// The segment of a predicate; empty if unknown or damaged. O(1).
+    #[must_use]
+    pub fn segment(&self, p: u32) -> Segment<'_> {
+        self.records()
+            .get(p as usize)
+            .and_then(|r| self.view(r))
+            .unwrap_or(Segment::EMPTY)
+    }
+
+    /// Memory behind all segments, for devices and transports that register it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.file.bytes().as_slice()
+    }
+
+    fn view(&self, r: &SegmentRecord) -> Option<Segment<'_>> {
+        let b = self.file.bytes();
+        let n = u64::from(r.finder_len);
+        let finder = match FinderKind::from_byte(u8::try_from(r.kind).ok()?)? {
+            FinderKind::Empty => return Some(Segment::EMPTY),
+            FinderKind::Intervals => KeyFinder::Intervals(b.array(r.finder_at, n)?),
+            FinderKind::Bitmap => KeyFinder::Bitmap {
+                first: r.first,
+                blocks: b.array(r.finder_at, n)?,
+            },
+            FinderKind::Directory => KeyFinder::Directory {
+                first: r.first,
+                shift: r.shift.min(31),
+                buckets: b.array(r.finder_at, n)?,
+                keys: b.array(r.keys_at, u64::from(r.keys))?,
+            },
+        };
+        let offsets = match r.offsets_at {
+            0 => None,
+            at => Some(b.array(at, u64::from(r.keys) + 1)?),
+        };
+        let graphs = match r.graphs_at {
+            0 => None,
+            at => Some(b.array(at, r.edges)?),
+        };
+        let neighbours = b.array(r.neighbours_at, r.edges)?;
+        Some(Segment {
+            finder,
+            key_count: r.keys,
+            offsets,
+            neighbours,
+            graphs,
+        })
+    }
+
+    /// Shape and size of every segment, by predicate.
+    pub fn infos(&self) -> impl Iterator<Item = SegmentInfo> {
+        self.records().iter().map(|r| {
+            let kind = FinderKind::from_byte(r.kind as u8).unwrap_or(FinderKind::Empty);
+            let entry = match kind {
+                FinderKind::Empty => 0,
+                FinderKind::Intervals => 12,
+                FinderKind::Bitmap => 16,
+                FinderKind::Directory => 4,
+            };
+            let keys = u64::from(r.keys);
+            SegmentInfo {
+                edges: r.edges,
+                keys: r.keys,
+                kind,
+                degree_one: r.offsets_at == 0,
+                max_degree: r.max_degree,
+                finder_bytes: u64::from(r.finder_len) * entry
+                    + if r.keys_at == 0 { 0 } else { keys * 4 },
+                edge_bytes: r.edges * if r.graphs_at == 0 { 4 } else { 8 }
+                    + if r.offsets_at == 0 { 0 } else { (keys + 1) * 4 },
+            }
+        })
+    }
+}
+
+/// Writes a file of segments; segments may come in any order of predicates.
+pub struct SegmentFileWriter<W: Write + Seek> {
+    out: SectionWriter<W>,
+    records: Vec<SegmentRecord>,
+}
+
+impl<W: Write + Seek> SegmentFileWriter<W> {
+    /// Starts a file for `predicates` segments, empty until [`Self::append`] says otherwise.
+    pub fn new(out: W, predicates: u32) -> std::io::Result<Self> {
+        let mut out = SectionWriter::new(out, MAGIC, 2)?;
+        out.begin(ARRAYS)?;
+        Ok(Self {
+            out,
+            records: vec![SegmentRecord::default(); predicates as usize],
+        })
+    }
+
+    /// Writes one segment's arrays.
+    pub fn append(&mut self, p: u32, s: &SegmentArrays) -> std::io::Result<()> {
+        if s.key_count == 0 {
+            return Ok(());
+        }
+        let f = &s.finder;
+        let mut r = SegmentRecord {
+            edges: s.neighbours.len() as u64,
+            keys: s.key_count,
+            first: f.first,
+            shift: f.shift,
+            kind: u32::from(f.kind),
+            max_degree: s.max_degree,
+            ..SegmentRecord::default()
+        };
+        (r.finder_at, r.finder_len) = match FinderKind::from_byte(f.kind) {
+            Some(FinderKind::Intervals) => (self.array(&f.intervals)?, f.intervals.len() as u32),
+            Some(FinderKind::Bitmap) => (self.array(&f.blocks)?, f.blocks.len() as u32),
+            Some(FinderKind::Directory) => {
+                r.keys_at = self.array(&f.keys)?;
+                (self.array(&f.buckets)?, f.buckets.len() as u32)
+            }
+            Some(FinderKind::Empty) | None => (0, 0),
+        };
+        if !s.offsets.is_empty() {
+            r.offsets_at = self.array(&s.offsets)?;
+        }
+        r.neighbours_at = self.array(&s.neighbours)?;
+        if !s.graphs.is_empty() {
+            r.graphs_at = self.array(&s.graphs)?;
+        }
+        if let Some(slot) = self.records.get_mut(p as usize) {
+            *slot = r;
+        }
+        Ok(())
+    }
+
+    fn array<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> std::io::Result<u64> {
+        // A list of a few lines or more starts on a line; smaller ones pack.
+        self.out
+            .pad(if size_of_val(values) >= 256 { 64 } else { 8 })?;
+        self.out.write(bytemuck::cast_slice(values))
+    }
+
+    /// Writes the records; gives the file back.
+    pub fn finish(mut self) -> std::io::Result<W> {
+        self.out.end();
+        self.out.section(RECORDS, &self.records)?;
+        self.out.finish()
+    }
+}

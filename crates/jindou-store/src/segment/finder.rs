@@ -1,0 +1,442 @@
+//! From a vertex to the number of its key in a segment.
+//!
+//! | kind | chosen when | memory | a lookup touches |
+//! |---|---|---|---|
+//! | intervals | at most [`MAX_INTERVALS`] runs of consecutive ids | 12 B a run | the interval table (cached) |
+//! | bitmap and rank | at least one id in 16 of the range is a key | 2 bit an id in range | 1 line |
+//! | directory | else | 4.5 B a key | 1 line of the directory, 1 of keys |
+
+use super::{FIRST_KEY, FinderKind, prefetch};
+use bytemuck::{Pod, Zeroable};
+
+/// "This vertex is no key."
+pub const NO_KEY: u32 = u32::MAX;
+
+/// Runs up to which a segment is searched as intervals. Sixteen 12-byte runs are three cache lines that
+/// stay in the first-level cache, and a branch-free scan of them costs less than one miss.
+pub const MAX_INTERVALS: usize = 16;
+
+/// Mean keys in one directory bucket: two buckets' keys fill a cache line.
+const BUCKET_KEYS: u32 = 8;
+
+/// A run of consecutive keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Interval {
+    /// First id.
+    pub start: u32,
+    /// One past the last id.
+    pub end: u32,
+    /// Key number of `start`.
+    pub base: u32,
+}
+
+/// 64 ids: which are keys, and how many keys come before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct RankBlock {
+    /// Bit `i`: is id `first + 64 * block + i` a key.
+    pub bits: u64,
+    /// Keys before this block.
+    pub rank: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyFinder<'a> {
+    /// No keys.
+    Empty,
+    /// Ascending, disjoint runs.
+    Intervals(&'a [Interval]),
+    /// Bits from `first` (a multiple of 64) on.
+    Bitmap {
+        /// Id of bit 0.
+        first: u32,
+        /// The bits.
+        blocks: &'a [RankBlock],
+    },
+    /// Sorted keys; bucket `b` holds the keys with `(key - first) >> shift == b`.
+    Directory {
+        /// The smallest key.
+        first: u32,
+        /// log2 of the ids in a bucket.
+        shift: u32,
+        /// Number of the first key of each bucket, and one entry more.
+        buckets: &'a [u32],
+        /// All keys, ascending.
+        keys: &'a [u32],
+    },
+}
+
+impl KeyFinder<'_> {
+    /// The key number of `v`, or [`NO_KEY`].
+    #[inline]
+    #[must_use]
+    pub fn find(&self, v: u32) -> u32 {
+        match *self {
+            Self::Empty => NO_KEY,
+            Self::Intervals(runs) => find_interval(runs, v),
+            Self::Bitmap { first, blocks } => find_bitmap(first, blocks, v),
+            Self::Directory {
+                first,
+                shift,
+                buckets,
+                keys,
+            } => find_directory(first, shift, buckets, keys, v),
+        }
+    }
+
+    /// [`Self::find`] of every id: `out[i] = find(ids[i])`. The kind is matched once a batch, and the
+    /// lines of kinds that miss are prefetched ahead.
+    pub fn find_many(&self, ids: &[u32], out: &mut Vec<u32>) {
+        /// Lookups in flight: enough to cover a memory latency at the machine's random-read rate.
+        const AHEAD: usize = 16;
+        out.clear();
+        out.reserve(ids.len());
+        match *self {
+            Self::Empty => out.resize(ids.len(), NO_KEY),
+            Self::Intervals(&[run]) => {
+                let width = run.end.wrapping_sub(run.start);
+                out.extend(ids.iter().map(|&v| {
+                    let d = v.wrapping_sub(run.start);
+                    if d < width {
+                        run.base.wrapping_add(d)
+                    } else {
+                        NO_KEY
+                    }
+                }));
+            }
+            Self::Intervals(runs) => out.extend(ids.iter().map(|&v| find_interval(runs, v))),
+            Self::Bitmap { first, blocks } => {
+                for (i, &v) in ids.iter().enumerate() {
+                    if let Some(&w) = ids.get(i + AHEAD) {
+                        prefetch(blocks, (w.wrapping_sub(first) / 64) as usize);
+                    }
+                    out.push(find_bitmap(first, blocks, v));
+                }
+            }
+            Self::Directory {
+                first,
+                shift,
+                buckets,
+                keys,
+            } => {
+                for (i, &v) in ids.iter().enumerate() {
+                    if let Some(&w) = ids.get(i + 2 * AHEAD) {
+                        prefetch(buckets, (w.wrapping_sub(first) >> shift) as usize);
+                    }
+                    if let Some(&w) = ids.get(i + AHEAD)
+                        && w >= first
+                        && let Some(&k) = buckets.get(((w - first) >> shift) as usize)
+                    {
+                        prefetch(keys, k as usize);
+                    }
+                    out.push(find_directory(first, shift, buckets, keys, v));
+                }
+            }
+        }
+    }
+
+    /// Starts fetching what [`Self::find`] of `v` reads first.
+    #[inline]
+    pub fn prefetch(&self, v: u32) {
+        match *self {
+            Self::Empty | Self::Intervals(_) => {}
+            Self::Bitmap { first, blocks } => {
+                prefetch(blocks, (v.wrapping_sub(first) / 64) as usize)
+            }
+            Self::Directory {
+                first,
+                shift,
+                buckets,
+                ..
+            } => {
+                prefetch(buckets, (v.wrapping_sub(first) >> shift) as usize);
+            }
+        }
+    }
+
+    /// Appends the keys numbered `from .. to`, ascending. O(log runs + keys), for bitmaps
+    /// O(log blocks + blocks crossed).
+    pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
+        if from >= to {
+            return;
+        }
+        match *self {
+            Self::Empty => {}
+            Self::Intervals(runs) => {
+                let at = runs.partition_point(|r| r.base <= from).saturating_sub(1);
+                for r in runs.get(at..).unwrap_or(&[]) {
+                    if r.base >= to {
+                        break;
+                    }
+                    let len = r.end.saturating_sub(r.start);
+                    let a = from.saturating_sub(r.base).min(len);
+                    let b = (to - r.base).min(len);
+                    out.extend(r.start.saturating_add(a)..r.start.saturating_add(b));
+                }
+            }
+            Self::Bitmap { first, blocks } => {
+                let at = blocks.partition_point(|b| b.rank <= from).saturating_sub(1);
+                for (i, b) in blocks.iter().enumerate().skip(at) {
+                    if b.rank >= to {
+                        break;
+                    }
+                    let mut bits = b.bits;
+                    let mut number = b.rank;
+                    while bits != 0 {
+                        if number >= from && number < to {
+                            out.push(
+                                first
+                                    .wrapping_add(i as u32 * 64)
+                                    .wrapping_add(bits.trailing_zeros()),
+                            );
+                        }
+                        number = number.wrapping_add(1);
+                        bits &= bits - 1;
+                    }
+                }
+            }
+            Self::Directory { keys, .. } => {
+                let b = (to as usize).min(keys.len());
+                let a = (from as usize).min(b);
+                out.extend_from_slice(&keys[a..b]);
+            }
+        }
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> FinderKind {
+        match self {
+            Self::Empty => FinderKind::Empty,
+            Self::Intervals(_) => FinderKind::Intervals,
+            Self::Bitmap { .. } => FinderKind::Bitmap,
+            Self::Directory { .. } => FinderKind::Directory,
+        }
+    }
+}
+
+#[inline]
+fn find_interval(runs: &[Interval], v: u32) -> u32 {
+    // No early exit: sixteen independent compares pipeline better than one mispredicted branch.
+    let mut found = NO_KEY;
+    for r in runs {
+        let d = v.wrapping_sub(r.start);
+        let hit = d < r.end.wrapping_sub(r.start);
+        found = if hit { r.base.wrapping_add(d) } else { found };
+    }
+    found
+}
+
+#[inline]
+fn find_bitmap(first: u32, blocks: &[RankBlock], v: u32) -> u32 {
+    let d = v.wrapping_sub(first);
+    match blocks.get((d / 64) as usize) {
+        Some(b) if b.bits >> (d % 64) & 1 == 1 => b
+            .rank
+            .wrapping_add((b.bits & ((1u64 << (d % 64)) - 1)).count_ones()),
+        _ => NO_KEY,
+    }
+}
+
+#[inline]
+fn find_directory(first: u32, shift: u32, buckets: &[u32], keys: &[u32], v: u32) -> u32 {
+    if v < first {
+        return NO_KEY;
+    }
+    let bucket = ((v - first) >> shift) as usize;
+    let Some(&[a, b]) = buckets.get(bucket..).and_then(|s| s.first_chunk::<2>()) else {
+        return NO_KEY;
+    };
+    let Some(slice) = keys.get(a as usize..b as usize) else {
+        return NO_KEY;
+    };
+    if slice.len() <= 2 * BUCKET_KEYS as usize {
+        match slice.iter().position(|&k| k >= v) {
+            Some(i) if slice[i] == v => a + i as u32,
+            _ => NO_KEY,
+        }
+    } else {
+        slice.binary_search(&v).map_or(NO_KEY, |i| a + i as u32)
+    }
+}
+
+/// A finder's arrays, built from keys.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FinderArrays {
+    pub kind: u8,
+    pub shift: u32,
+    pub first: u32,
+    pub intervals: Vec<Interval>,
+    pub blocks: Vec<RankBlock>,
+    pub buckets: Vec<u32>,
+    /// Kept in the segment only for directories.
+    pub keys: Vec<u32>,
+}
+
+/// Chooses and builds the finder of ascending, distinct `keys`. O(keys + range / 64).
+pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
+    let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
+        return FinderArrays {
+            kind: FinderKind::Empty as u8,
+            ..Default::default()
+        };
+    };
+    debug_assert!(first >= FIRST_KEY && keys.windows(2).all(|w| w[0] < w[1]));
+    let runs = 1 + keys.windows(2).filter(|w| w[0] + 1 != w[1]).count();
+    if runs <= MAX_INTERVALS {
+        let mut intervals: Vec<Interval> = Vec::with_capacity(runs);
+        for (i, &k) in keys.iter().enumerate() {
+            match intervals.last_mut() {
+                Some(r) if r.end == k => r.end += 1,
+                _ => intervals.push(Interval {
+                    start: k,
+                    end: k + 1,
+                    base: i as u32,
+                }),
+            }
+        }
+        return FinderArrays {
+            kind: FinderKind::Intervals as u8,
+            first,
+            intervals,
+            ..Default::default()
+        };
+    }
+    let base = first & !63;
+    let range = u64::from(last - base) + 1;
+    if range.div_ceil(64) * 16 <= keys.len() as u64 * 4 {
+        let mut blocks = vec![
+            RankBlock {
+                bits: 0,
+                rank: 0,
+                pad: 0
+            };
+            range.div_ceil(64) as usize
+        ];
+        for &k in &keys {
+            let d = k - base;
+            blocks[(d / 64) as usize].bits |= 1 << (d % 64);
+        }
+        let mut rank = 0;
+        for b in &mut blocks {
+            b.rank = rank;
+            rank += b.bits.count_ones();
+        }
+        return FinderArrays {
+            kind: FinderKind::Bitmap as u8,
+            first: base,
+            blocks,
+            ..Default::default()
+        };
+    }
+    let width = u64::from(last - first) + 1;
+    let wanted = (keys.len() as u64 / u64::from(BUCKET_KEYS)).max(1);
+    // Smallest power of two of ids a bucket that leaves at most `wanted` buckets.
+    let shift = (width.div_ceil(wanted))
+        .next_power_of_two()
+        .trailing_zeros()
+        .min(31);
+    let count = (width - 1 >> shift) + 1;
+    let mut buckets = vec![0u32; count as usize + 1];
+    for &k in &keys {
+        buckets[((k - first) >> shift) as usize + 1] += 1;
+    }
+    for i in 1..buckets.len() {
+        buckets[i] += buckets[i - 1];
+    }
+    FinderArrays {
+        kind: FinderKind::Directory as u8,
+        shift,
+        first,
+        buckets,
+        keys,
+        ..Default::default()
+    }
+}
+
+impl FinderArrays {
+    /// The finder over these arrays.
+    pub(crate) fn view(&self) -> KeyFinder<'_> {
+        match FinderKind::from_byte(self.kind) {
+            Some(FinderKind::Intervals) => KeyFinder::Intervals(&self.intervals),
+            Some(FinderKind::Bitmap) => KeyFinder::Bitmap {
+                first: self.first,
+                blocks: &self.blocks,
+            },
+            Some(FinderKind::Directory) => KeyFinder::Directory {
+                first: self.first,
+                shift: self.shift,
+                buckets: &self.buckets,
+                keys: &self.keys,
+            },
+            Some(FinderKind::Empty) | None => KeyFinder::Empty,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn agrees(keys: Vec<u32>) {
+        let arrays = build(keys.clone());
+        let f = arrays.view();
+        let probes: Vec<u32> = keys
+            .iter()
+            .flat_map(|&k| [k.wrapping_sub(1), k, k + 1])
+            .chain([0, 1, u32::MAX, 0x8000_0000])
+            .collect();
+        let mut many = Vec::new();
+        f.find_many(&probes, &mut many);
+        for (&v, &got) in probes.iter().zip(&many) {
+            let want = keys.binary_search(&v).map_or(NO_KEY, |i| i as u32);
+            assert_eq!(f.find(v), want, "{:?} {v}", f.kind());
+            assert_eq!(got, want);
+        }
+        let n = keys.len() as u32;
+        for (a, b) in [(0, n), (n / 3, n / 2), (n / 2, n), (n, n)] {
+            let mut out = Vec::new();
+            f.keys_into(a, b, &mut out);
+            assert_eq!(out, keys[a as usize..b as usize], "{:?}", f.kind());
+        }
+    }
+
+    #[test]
+    fn each_kind_is_chosen_for_its_shape() {
+        assert_eq!(build(vec![]).view().kind(), FinderKind::Empty);
+        assert_eq!(
+            build((5..5000).collect()).view().kind(),
+            FinderKind::Intervals
+        );
+        assert_eq!(
+            build((1..5000).map(|i| i * 3).collect()).view().kind(),
+            FinderKind::Bitmap
+        );
+        assert_eq!(
+            build((1..5000).map(|i| i * 300).collect()).view().kind(),
+            FinderKind::Directory
+        );
+    }
+
+    #[test]
+    fn extreme_ids() {
+        agrees(vec![1]);
+        agrees(vec![1, 0xEFFF_FFFF]);
+        agrees((0..40).map(|i| 1 + i * 100_000_000).collect());
+    }
+
+    proptest! {
+        #[test]
+        fn every_kind_agrees_with_search(
+            gaps in prop::collection::vec(prop_oneof![1u32..2, 1u32..4, 1u32..40, 1u32..100_000], 1..400)
+        ) {
+            let mut at = 0;
+            agrees(gaps.iter().map(|g| { at += g; at }).collect());
+        }
+    }
+}

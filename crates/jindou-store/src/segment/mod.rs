@@ -1,0 +1,200 @@
+//! Segments: all edges of one predicate in one direction, in compressed-sparse-row form (predicate-based
+//! grouping, ATC '18 §4.2).
+//!
+//! A lookup has two halves. The [`KeyFinder`] maps a vertex to the number of its key, by the cheapest
+//! means that the shape of the key set allows; the offsets then give the key's neighbours:
+//!
+//! ```text
+//! vertex ──finder──► key number k ──offsets[k], offsets[k+1]──► neighbours[a..b]   (sorted)
+//!                                └─ no offsets: every key has one neighbour ──► neighbours[k]
+//! ```
+//!
+//! Segments of named graphs carry a graph column parallel to `neighbours`, sorted by (neighbour, graph);
+//! those of the default graph carry none and pay nothing for named graphs.
+
+mod build;
+mod finder;
+mod patch;
+mod view;
+
+pub use build::{SegmentArrays, SegmentBuilder};
+pub use finder::{Interval, KeyFinder, NO_KEY, RankBlock};
+pub use patch::{Edit, Patch, PatchBuilder};
+pub use view::{EdgeView, Scope};
+
+use jindou_model::NO_VERTEX;
+
+/// How a segment finds its keys; part of the format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum FinderKind {
+    /// No keys.
+    Empty = 0,
+    /// A few intervals: arithmetic, no memory touched but the interval table.
+    Intervals = 1,
+    /// Dense keys: one bit a vertex in range, with ranks beside; one cache miss.
+    Bitmap = 2,
+    /// Sparse keys: sorted, behind a directory of buckets; two cache misses.
+    Directory = 3,
+}
+
+impl FinderKind {
+    /// The kind of a format byte.
+    #[must_use]
+    pub fn from_byte(b: u8) -> Option<Self> {
+        Some(match b {
+            0 => Self::Empty,
+            1 => Self::Intervals,
+            2 => Self::Bitmap,
+            3 => Self::Directory,
+            _ => return None,
+        })
+    }
+
+    /// The name `info` prints.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Intervals => "intervals",
+            Self::Bitmap => "bitmap",
+            Self::Directory => "directory",
+        }
+    }
+}
+
+/// A segment, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap; views are
+/// made per query step, never per row.
+///
+/// Nothing in here is trusted: a damaged file gives wrong or empty lists, never a fault.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// Finds keys.
+    pub finder: KeyFinder<'a>,
+    /// Number of keys.
+    pub key_count: u32,
+    /// `key_count + 1` offsets into `neighbours`; `None` when every key has exactly one neighbour.
+    pub offsets: Option<&'a [u32]>,
+    /// Neighbour lists of all keys in key order, each sorted ascending.
+    pub neighbours: &'a [u32],
+    /// Named graphs only: the graph of each entry of `neighbours`.
+    pub graphs: Option<&'a [u32]>,
+}
+
+impl<'a> Segment<'a> {
+    /// A segment without edges.
+    pub const EMPTY: Segment<'static> = Segment {
+        finder: KeyFinder::Empty,
+        key_count: 0,
+        offsets: None,
+        neighbours: &[],
+        graphs: None,
+    };
+
+    /// Number of edges.
+    #[must_use]
+    pub fn edge_count(&self) -> u64 {
+        self.neighbours.len() as u64
+    }
+
+    /// True without edges.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.neighbours.is_empty()
+    }
+
+    /// Where the neighbours of key number `k` lie in `neighbours`. Empty for `NO_KEY` and for damaged
+    /// offsets.
+    #[inline]
+    #[must_use]
+    pub fn range(&self, k: u32) -> (usize, usize) {
+        let k = k as usize;
+        match self.offsets {
+            None => {
+                if k < self.neighbours.len() {
+                    (k, k + 1)
+                } else {
+                    (0, 0)
+                }
+            }
+            Some(offsets) => match offsets.get(k..).and_then(|o| o.first_chunk::<2>()) {
+                Some(&[a, b]) if a <= b && b as usize <= self.neighbours.len() => {
+                    (a as usize, b as usize)
+                }
+                _ => (0, 0),
+            },
+        }
+    }
+
+    /// The neighbours of key number `k`, sorted. In a named segment a neighbour repeats once a graph.
+    #[inline]
+    #[must_use]
+    pub fn list(&self, k: u32) -> &'a [u32] {
+        let (a, b) = self.range(k);
+        // `range` only returns bounds inside `neighbours`.
+        self.neighbours.get(a..b).unwrap_or(&[])
+    }
+
+    /// The neighbours of a vertex, sorted; empty if it is no key.
+    #[inline]
+    #[must_use]
+    pub fn neighbours_of(&self, v: u32) -> &'a [u32] {
+        self.list(self.finder.find(v))
+    }
+
+    /// The graphs beside [`Self::neighbours_of`]; empty in default-graph segments.
+    #[inline]
+    #[must_use]
+    pub fn graphs_of(&self, v: u32) -> &'a [u32] {
+        let (a, b) = self.range(self.finder.find(v));
+        self.graphs.and_then(|g| g.get(a..b)).unwrap_or(&[])
+    }
+
+    /// True if the edge is there (in any graph of this segment). O(log degree).
+    #[must_use]
+    pub fn contains(&self, key: u32, neighbour: u32) -> bool {
+        self.neighbours_of(key).binary_search(&neighbour).is_ok()
+    }
+
+    /// Fetches the cache lines that a lookup of `v` will need first.
+    #[inline]
+    pub fn prefetch_key(&self, v: u32) {
+        self.finder.prefetch(v);
+    }
+
+    /// Fetches the cache lines that [`Self::list`] of `k` will need first.
+    #[inline]
+    pub fn prefetch_list(&self, k: u32) {
+        match self.offsets {
+            None => prefetch(self.neighbours, k as usize),
+            Some(offsets) => prefetch(offsets, k as usize),
+        }
+    }
+
+    /// Appends the keys with numbers `from .. to` to `out`, ascending.
+    pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
+        self.finder.keys_into(from, to.min(self.key_count), out);
+    }
+}
+
+/// Asks the processor to fetch `slice[at]`; does nothing out of bounds or where there is no such
+/// instruction.
+#[inline(always)]
+pub fn prefetch<T>(slice: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if at < slice.len() {
+        // SAFETY: `at` is in bounds, so the address is inside one allocation; a prefetch never faults
+        // and changes no state that the program can see. SSE is part of the x86-64 baseline.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().add(at).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (slice, at);
+    }
+}
+
+/// The smallest id that can be a key.
+pub(crate) const FIRST_KEY: u32 = NO_VERTEX + 1;

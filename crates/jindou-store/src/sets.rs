@@ -1,0 +1,64 @@
+//! Characteristic sets (Neumann and Moerkotte 2011): which predicates leave and which enter a vertex.
+//!
+//! Ids are given at load so that vertices of the same sets are contiguous; a run table says for each run
+//! of ids which out-set and in-set its vertices have. It is exact for the base; a patch's touched vertices
+//! are looked up beside it. Patterns with an unknown predicate probe only these predicates.
+
+use bytemuck::{Pod, Zeroable};
+
+/// A run of consecutive ids with the same sets; ends where the next one starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct SetRun {
+    /// First id.
+    pub start: u32,
+    /// Number of the predicate list of edges that leave.
+    pub out_set: u32,
+    /// Number of the predicate list of edges that enter.
+    pub in_set: u32,
+}
+
+/// Borrowed arrays: runs, and predicate lists in compressed-row form. Default and named graphs together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CharacteristicSets<'a> {
+    /// Ascending by `start`.
+    pub runs: &'a [SetRun],
+    /// Bounds of each list in `predicates`, and one entry more.
+    pub offsets: &'a [u32],
+    /// Dense predicate ids, ascending inside a list.
+    pub predicates: &'a [u32],
+}
+
+impl<'a> CharacteristicSets<'a> {
+    /// The run of a vertex. O(log runs).
+    #[must_use]
+    pub fn run_of(&self, v: u32) -> Option<SetRun> {
+        let at = self.runs.partition_point(|r| r.start <= v);
+        self.runs.get(at.checked_sub(1)?).copied()
+    }
+
+    /// The predicates of a set, ascending; empty for damaged numbers.
+    #[must_use]
+    pub fn list(&self, set: u32) -> &'a [u32] {
+        match self
+            .offsets
+            .get(set as usize..)
+            .and_then(|o| o.first_chunk::<2>())
+        {
+            Some(&[a, b]) => self.predicates.get(a as usize..b as usize).unwrap_or(&[]),
+            None => &[],
+        }
+    }
+
+    /// Predicates of edges that leave `v`.
+    #[must_use]
+    pub fn out_predicates(&self, v: u32) -> &'a [u32] {
+        self.run_of(v).map_or(&[], |r| self.list(r.out_set))
+    }
+
+    /// Predicates of edges that enter `v`.
+    #[must_use]
+    pub fn in_predicates(&self, v: u32) -> &'a [u32] {
+        self.run_of(v).map_or(&[], |r| self.list(r.in_set))
+    }
+}

@@ -1,0 +1,162 @@
+//! What the planner knows: counts per predicate and class, and characteristic sets with counts.
+
+use rustc_hash::FxHashMap;
+
+/// Counts of one predicate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PredicateStatistics {
+    /// The predicate's term.
+    pub vertex: u32,
+    /// Edges in the default graph.
+    pub edges: u64,
+    /// Edges in named graphs (one edge in two graphs counts twice).
+    pub named_edges: u64,
+    /// Distinct subjects (default graph; of the named graphs where the default graph has none).
+    pub subjects: u32,
+    /// Distinct objects, likewise.
+    pub objects: u32,
+    /// Longest list of objects of one subject.
+    pub max_out: u32,
+    /// Longest list of subjects of one object.
+    pub max_in: u32,
+}
+
+/// A characteristic set as the planner sees it: exact, or several near ones merged. `predicates` and
+/// `classes` are then supersets of every member's, so "no set has both" proves emptiness.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlannerSet {
+    /// Subjects that have it.
+    pub subjects: u64,
+    /// Classes (vertex ids) and how many of the subjects are in each; ascending ids.
+    pub classes: Vec<(u32, u64)>,
+    /// Predicates (dense ids), how many of the subjects have them, and edges; ascending ids.
+    pub predicates: Vec<(u32, u64, u64)>,
+}
+
+/// At most this many sets; rarer ones are merged. Keeps every estimate well under a millisecond.
+pub const MAX_PLANNER_SETS: usize = 10_000;
+
+/// Read-only statistics of a base, on the heap.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// Vertices of the base.
+    pub vertices: u32,
+    /// Quads of the base.
+    pub quads: u64,
+    /// Dense id of `rdf:type`, if it occurs.
+    pub rdf_type: Option<u32>,
+    /// By dense predicate id.
+    pub predicates: Vec<PredicateStatistics>,
+    /// Members of each class (default and named graphs merged).
+    pub classes: FxHashMap<u32, u64>,
+    /// Characteristic sets of subjects, most frequent first.
+    pub sets: Vec<PlannerSet>,
+    /// For each predicate the ascending numbers of the sets that have it.
+    pub sets_of_predicate: Vec<Vec<u32>>,
+    /// For each class the ascending numbers of the sets that have it.
+    pub sets_of_class: FxHashMap<u32, Vec<u32>>,
+}
+
+impl Statistics {
+    /// Fills the two indexes from `sets`. O(total size).
+    pub fn index(&mut self) {
+        self.sets_of_predicate = vec![Vec::new(); self.predicates.len()];
+        self.sets_of_class.clear();
+        for (i, set) in self.sets.iter().enumerate() {
+            for &(p, _, _) in &set.predicates {
+                if let Some(list) = self.sets_of_predicate.get_mut(p as usize) {
+                    list.push(i as u32);
+                }
+            }
+            for &(c, _) in &set.classes {
+                self.sets_of_class.entry(c).or_default().push(i as u32);
+            }
+        }
+    }
+}
+
+/// Merges exact sets down to [`MAX_PLANNER_SETS`]: the most frequent stay as they are; the rest are
+/// grouped with those that share their classes and their rarest-but-one predicates, coarser until they fit.
+///
+/// `frequency` is the number of subjects by predicate. O(sets log sets).
+#[must_use]
+pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64]) -> Vec<PlannerSet> {
+    exact.sort_by(|a, b| {
+        b.subjects
+            .cmp(&a.subjects)
+            .then_with(|| a.predicates.cmp(&b.predicates))
+            .then_with(|| a.classes.cmp(&b.classes))
+    });
+    if exact.len() <= MAX_PLANNER_SETS {
+        return exact;
+    }
+    let room = MAX_PLANNER_SETS / 10;
+    let rest = exact.split_off(MAX_PLANNER_SETS - room);
+    let freq = |p: u32| frequency.get(p as usize).copied().unwrap_or(0);
+    let mut groups: FxHashMap<u64, PlannerSet> = FxHashMap::default();
+    for set in rest {
+        // Near sets: the same most frequent class, and the same two rarest predicates folded into the room.
+        let class = set.classes.first().map_or(0, |c| u64::from(c.0));
+        let mut by_rarity: Vec<u32> = set.predicates.iter().map(|p| p.0).collect();
+        by_rarity.sort_unstable_by_key(|&p| (freq(p), p));
+        let rare = by_rarity.first().map_or(0, |&p| u64::from(p));
+        let key = (class.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ rare.wrapping_mul(0xC2B2_AE3D_27D4_EB4F))
+            >> 32;
+        let into = groups.entry(key % room as u64).or_default();
+        into.subjects += set.subjects;
+        into.classes = add_sorted(
+            &into.classes,
+            &set.classes,
+            |a, b| (a.0, a.1 + b.1),
+            |x| x.0,
+        );
+        into.predicates = add_sorted(
+            &into.predicates,
+            &set.predicates,
+            |a, b| (a.0, a.1 + b.1, a.2 + b.2),
+            |x| x.0,
+        );
+    }
+    let mut merged: Vec<PlannerSet> = groups.into_values().collect();
+    merged.sort_by(|a, b| {
+        b.subjects
+            .cmp(&a.subjects)
+            .then_with(|| a.predicates.cmp(&b.predicates))
+    });
+    exact.extend(merged);
+    exact
+}
+
+fn add_sorted<T: Copy>(
+    a: &[T],
+    b: &[T],
+    add: impl Fn(T, T) -> T,
+    key: impl Fn(&T) -> u32,
+) -> Vec<T> {
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) if key(x) == key(y) => {
+                out.push(add(*x, *y));
+                i += 1;
+                j += 1;
+            }
+            (Some(x), Some(y)) if key(x) < key(y) => {
+                out.push(*x);
+                i += 1;
+            }
+            (Some(x), None) => {
+                out.push(*x);
+                i += 1;
+            }
+            (_, Some(y)) => {
+                out.push(*y);
+                j += 1;
+            }
+            (None, None) => break,
+        }
+    }
+    out
+}
