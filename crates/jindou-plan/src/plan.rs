@@ -1,0 +1,376 @@
+//! The plan: what the planner decides and an executor (CPU, GPU, remote) carries out.
+//!
+//! A plan belongs to one snapshot's base: it holds vertex ids, so it carries the id epoch, and a plan whose
+//! epoch or snapshot number differs from the snapshot's must be made again.
+//!
+//! ```text
+//! Operator tree            Slice ─ OrderBy ─ Distinct ─ Count ─ Filter ─ Explore
+//! Explore                  steps over a history table, one column of ids per live slot
+//!   Step::Start            binds the first variable(s): index vertex, class instances, a constant's list
+//!   Step::Expand           binds one more variable: one neighbour list, or the intersection of several
+//!   Step::Check            both ends known: keeps rows that have the edge
+//!   Step::ExpandAny        predicate unknown: walks only the predicates that the vertex has
+//!   Step::ScanAll          nothing known
+//! ```
+
+use jindou_model::{Direction, PredicateId};
+use jindou_store::segment::Scope;
+
+/// A column of the history table: one per variable, hidden ones (blank nodes, helpers) included.
+pub type Slot = u16;
+
+/// A known end of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// The id in this column of the row.
+    Slot(Slot),
+    /// This vertex.
+    Const(u32),
+}
+
+/// Which graphs a pattern looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GraphRef {
+    /// The default graph.
+    Default,
+    /// One named graph.
+    Named(u32),
+    /// All named graphs, an edge once (a graph variable that nobody reads does **not** use this: it keeps
+    /// one row a graph).
+    AnyNamed,
+    /// The default graph and all named ones merged.
+    Union,
+    /// These graphs merged, ascending ids, 0 for the default graph.
+    Set(Vec<u32>),
+    /// The named graph that an earlier step bound to this slot.
+    Slot(Slot),
+    /// The edge's graph is bound to this slot by this step; only graphs in the list if there is one
+    /// (`FROM NAMED`), never the default graph. One row for each graph that has the edge.
+    Bind(Slot, Option<Vec<u32>>),
+}
+
+impl GraphRef {
+    /// The scope to read with; `None` for a slot, where it depends on the row. `Bind` reads its graphs.
+    #[must_use]
+    pub fn scope(&self) -> Option<Scope<'_>> {
+        Some(match self {
+            Self::Default => Scope::Default,
+            Self::Named(g) => Scope::Named(*g),
+            Self::AnyNamed | Self::Bind(_, None) => Scope::AnyNamed,
+            Self::Union => Scope::Union,
+            Self::Set(gs) | Self::Bind(_, Some(gs)) => Scope::Set(gs),
+            Self::Slot(_) => return None,
+        })
+    }
+}
+
+/// The neighbours of a known vertex along one predicate: candidates for the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeList {
+    /// The known end: the segment's key.
+    pub anchor: Operand,
+    /// The segment.
+    pub predicate: PredicateId,
+    /// `Out`: the anchor is the subject.
+    pub direction: Direction,
+    /// The graphs.
+    pub graph: GraphRef,
+}
+
+/// Intervals `[start, end)` of vertex ids, ascending, disjoint.
+pub type Intervals = Vec<[u32; 2]>;
+
+/// Where the first variable's values come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StartSource {
+    /// One row without columns: everything the next steps need is a constant.
+    Unit,
+    /// Exactly the ids of `Step::Start::within` (which is then `Some`).
+    Within,
+    /// The neighbour list of a constant (instances of a class, …).
+    List(EdgeList),
+    /// The index vertex of a predicate: the keys of its segment. With graphs chosen or a patch the keys are a
+    /// superset; the executor keeps those that have a neighbour in `graph` (never `Bind`).
+    Keys {
+        /// The predicate.
+        predicate: PredicateId,
+        /// `Out`: its subjects.
+        direction: Direction,
+        /// The graphs; never `GraphRef::Bind` or `GraphRef::Slot`.
+        graph: GraphRef,
+    },
+    /// All named graphs (that hold a quad), or those of the list that hold one.
+    Graphs(Option<Vec<u32>>),
+}
+
+/// The predicate position of a pattern with a predicate variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PredicateRef {
+    /// Bound by this step, to the predicate's term.
+    Bind(Slot),
+    /// Bound before: only edges of that predicate (a term that is no predicate has none).
+    Slot(Slot),
+}
+
+/// The far end in a pattern with a predicate variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FarEnd {
+    /// Bound by this step.
+    Bind(Slot),
+    /// Known.
+    Known(Operand),
+}
+
+/// What a step does to each row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepKind {
+    /// Makes the first rows. Always step 0, and only there.
+    Start {
+        /// The slot to fill; `None` only for `StartSource::Unit`.
+        to: Option<Slot>,
+        /// The values.
+        source: StartSource,
+        /// Exact extra condition: only ids in these intervals (classes, predicates' keys).
+        within: Option<Intervals>,
+    },
+    /// Binds `to` to every vertex that is in **all** lists (the shortest drives; sorted lists intersect) and
+    /// in `within`. A list whose graph is `Bind` must be the only one; its rows are (neighbour, graph).
+    Expand {
+        /// The new slot.
+        to: Slot,
+        /// At least one.
+        lists: Vec<EdgeList>,
+        /// Exact extra condition.
+        within: Option<Intervals>,
+    },
+    /// Keeps rows whose edge `list.anchor` – `other` exists. With `GraphRef::Bind` one row a graph that has it.
+    Check {
+        /// The list to look in.
+        list: EdgeList,
+        /// The far end.
+        other: Operand,
+    },
+    /// Keeps rows whose slot is in the intervals: an exact class or key-set test.
+    Restrict {
+        /// The bound slot.
+        slot: Slot,
+        /// The ids.
+        within: Intervals,
+    },
+    /// The predicate is a variable and one end is known. The same edge in two graphs of a merged scope is one row.
+    ExpandAny {
+        /// The known end.
+        anchor: Operand,
+        /// `Out`: the anchor is the subject.
+        direction: Direction,
+        /// The predicate.
+        predicate: PredicateRef,
+        /// The other end.
+        far: FarEnd,
+        /// The graphs.
+        graph: GraphRef,
+    },
+    /// Neither end is known: every edge of every (or the bound) predicate, for each row so far.
+    ScanAll {
+        /// Bound by this step.
+        subject: Slot,
+        /// The predicate.
+        predicate: PredicateRef,
+        /// Bound by this step.
+        object: Slot,
+        /// The graphs.
+        graph: GraphRef,
+    },
+    /// Binds `to` to the subjects (or objects) of one predicate for each row so far: a start inside a plan, for
+    /// patterns not connected to what is bound (a product).
+    Cross {
+        /// The new slot.
+        to: Slot,
+        /// As in `Start`; never `Unit`.
+        source: StartSource,
+        /// As in `Start`.
+        within: Option<Intervals>,
+    },
+}
+
+/// One exploration step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What it does.
+    pub kind: StepKind,
+    /// Conditions on bound slots, tested on its output rows.
+    pub filters: Vec<Condition>,
+    /// Slots that later steps, operators or the result need; the others are dropped after this step.
+    pub live: Vec<Slot>,
+    /// Estimated rows after the step.
+    pub rows: f64,
+    /// Estimated cost of the step, in about nanoseconds of one core.
+    pub cost: f64,
+    /// Why it comes here, for EXPLAIN.
+    pub why: String,
+}
+
+/// A group of triple patterns turned into steps.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Exploration {
+    /// In order; empty only with `empty`.
+    pub steps: Vec<Step>,
+    /// Set when the statistics or dictionary prove that nothing matches, with the reason.
+    pub empty: Option<String>,
+}
+
+/// A filter condition. Evaluation has three values: true, false, error; a row stays on true.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// The same term (SPARQL `sameTerm`, and `=` where both ends can only be IRIs).
+    Same(Operand, Operand),
+    /// `slot < constant` and the like for numbers, strings, dates and booleans, by rank; the right side is the
+    /// constant's canonical bytes. Semantics are SPARQL's operator table: error for incomparable terms.
+    Compare(Slot, Relation, Vec<u8>),
+    /// Term kind tests.
+    Kind(Slot, TermTest),
+    /// The slot has a value.
+    Bound(Slot),
+    /// Logical and.
+    And(Vec<Condition>),
+    /// Logical or.
+    Or(Vec<Condition>),
+    /// Logical not.
+    Not(Box<Condition>),
+    /// Any other expression: evaluated on decoded terms, memoised by the ids of its slots.
+    General(Box<GeneralExpression>),
+}
+
+/// An expression that `spareval` evaluates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeneralExpression {
+    /// The expression, EXISTS-free.
+    pub expression: spargebra::algebra::Expression,
+    /// Its variables and their slots.
+    pub variables: Vec<(spargebra::term::Variable, Slot)>,
+}
+
+/// Relations of [`Condition::Compare`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// Tests of [`Condition::Kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TermTest {
+    /// `isIRI`
+    Iri,
+    /// `isBlank`
+    Blank,
+    /// `isLiteral`
+    Literal,
+    /// `isNumeric`
+    Numeric,
+}
+
+/// One COUNT.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// Where the number goes (a query-local `xsd:integer` term).
+    pub to: Slot,
+    /// What is counted; `None` for `COUNT(*)`.
+    pub of: Option<Slot>,
+    /// Distinct values only (with `of: None`: distinct rows of all visible slots, given in `row`).
+    pub distinct: bool,
+    /// The visible slots, for `COUNT(DISTINCT *)`.
+    pub row: Vec<Slot>,
+}
+
+/// A node of the plan above the exploration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operator {
+    /// Triple patterns with their pushed-down filters.
+    Explore(Exploration),
+    /// Keeps rows on which the condition is true.
+    Filter(Box<Operator>, Condition),
+    /// Keeps one of each combination of these slots (the projected ones).
+    Distinct(Box<Operator>, Vec<Slot>),
+    /// Groups by slots and counts. No group slots and no rows: one row of zeros.
+    Count {
+        /// Input.
+        input: Box<Operator>,
+        /// Grouping slots.
+        group: Vec<Slot>,
+        /// Counts.
+        counts: Vec<Count>,
+    },
+    /// Sorts by slots (true = descending), in SPARQL's order; stable order of ties is not promised.
+    OrderBy(Box<Operator>, Vec<(Slot, bool)>),
+    /// Skips, then takes. Over `OrderBy` it is a top-k.
+    Slice {
+        /// Input.
+        input: Box<Operator>,
+        /// Rows to skip.
+        offset: u64,
+        /// Rows to take, if bounded.
+        limit: Option<u64>,
+    },
+}
+
+/// Light plans answer in place on one worker; heavy ones are cut into morsels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Estimated under [`LIGHT_COST`].
+    Light,
+    /// The others.
+    Heavy,
+}
+
+/// Estimated nanoseconds under which a plan is light: below it, waking a second thread (some 20 µs)
+/// gains nothing.
+pub const LIGHT_COST: f64 = 200_000.0;
+
+/// A whole native query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// SELECT (false) or ASK (true).
+    pub ask: bool,
+    /// Name by slot; hidden slots have names that no query can write.
+    pub slots: Vec<String>,
+    /// The result's columns, in order. A slot that is never bound gives an unbound column.
+    pub output: Vec<Slot>,
+    /// The operators.
+    pub root: Operator,
+    /// Estimated cost, in about nanoseconds of one core.
+    pub cost: f64,
+    /// Light or heavy.
+    pub weight: Weight,
+    /// Id epoch of the base it was made for.
+    pub epoch: u64,
+    /// Snapshot number it was made for.
+    pub snapshot: u32,
+}
+
+impl Plan {
+    /// The exploration at the bottom.
+    #[must_use]
+    pub fn exploration(&self) -> &Exploration {
+        let mut at = &self.root;
+        loop {
+            match at {
+                Operator::Explore(e) => return e,
+                Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::OrderBy(i, _) => {
+                    at = i
+                }
+                Operator::Count { input, .. } | Operator::Slice { input, .. } => at = input,
+            }
+        }
+    }
+}
