@@ -14,3 +14,4 @@ pub mod queries;
 pub mod ugly;
 
 mod decimal;
+mod random;

@@ -1,0 +1,403 @@
+//! Sizes of the graph, its predicates and classes, and which predicates go together.
+
+use super::literal::Literal;
+use super::words;
+use crate::decimal::{push_base36, push_padded};
+use crate::random::Random;
+use jindou_model::term::IRI;
+use rustc_hash::FxHashSet;
+
+/// Quads of a block; the last one may have fewer.
+pub(super) const BLOCK: u32 = 8192;
+/// Entities that a full block may describe. With what an entity says on average, they fill nearly
+/// the half of the block that is not about the hub.
+pub(super) const ENTITIES: u32 = 240;
+
+/// Kinds of random streams.
+pub(super) mod stream {
+    pub const PREDICATE: u64 = 1;
+    pub const CLASS: u64 = 2;
+    pub const FAMILY: u64 = 3;
+    pub const SET: u64 = 4;
+    pub const ENTITY: u64 = 5;
+    pub const NAME: u64 = 6;
+    pub const STUBS: u64 = 7;
+    pub const ORDER: u64 = 8;
+    pub const QUERY: u64 = 9;
+}
+
+pub(super) const TYPE: u16 = 0;
+pub(super) const LABEL: u16 = 1;
+pub(super) const COMMENT: u16 = 2;
+pub(super) const SAME_AS: u16 = 3;
+pub(super) const MODIFIED: u16 = 4;
+pub(super) const VALUE: u16 = 5;
+pub(super) const UNIT: u16 = 6;
+/// The first predicate that may point at the hub.
+pub(super) const FIRST_HUB: u16 = 7;
+
+/// What a predicate points at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Object {
+    Class,
+    Literal(Literal),
+    /// The hub, or else any entity.
+    Hub,
+    /// Any entity, popular ones more often.
+    Entity,
+    /// An entity near by.
+    Near,
+    /// An IRI of somebody else's.
+    External,
+    /// A blank node with a value and a unit.
+    Quantity,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Predicate {
+    pub object: Object,
+    /// Most objects that a subject has; fewer are likelier.
+    pub most: u32,
+}
+
+/// Canonical bytes of many terms, one after another.
+#[derive(Debug, Default)]
+pub(super) struct Terms {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Terms {
+    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn get(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start as usize..self.ends[index] as usize]
+    }
+}
+
+/// All that is decided before the first quad.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub seed: u64,
+    pub quads: u64,
+    pub blocks: u32,
+    pub entities: u32,
+    pub graphs: u32,
+    pub sets: u32,
+    pub hub_predicates: u16,
+    pub predicates: Vec<Predicate>,
+    pub predicate_iris: Terms,
+    pub class_iris: Terms,
+    /// Per family (one a class): the predicates that its sets choose from, and the chance of each
+    /// in 1/256.
+    families: Vec<Vec<(u16, u8)>>,
+}
+
+impl Shape {
+    pub fn new(quads: u64, seed: u64) -> Self {
+        let share = |part: u64, min: u64, max: u64| (quads / part).clamp(min, max) as u32;
+        let blocks = quads.div_ceil(BLOCK.into()).min(1 << 23) as u32;
+        let mut shape = Self {
+            seed,
+            quads: quads.min(u64::from(blocks) * u64::from(BLOCK)),
+            blocks,
+            entities: blocks.max(1).saturating_mul(ENTITIES),
+            graphs: share(200, 1, 1 << 30),
+            sets: share(200, 20, 100_000),
+            hub_predicates: 0,
+            predicates: vec![],
+            predicate_iris: Terms::default(),
+            class_iris: Terms::default(),
+            families: vec![],
+        };
+        let predicates = share(200, 40, 14_000) as u16;
+        shape.hub_predicates = (predicates / 4).min(40);
+        for p in 0..predicates {
+            let mut random = Random::of(seed, stream::PREDICATE, p.into());
+            let predicate = shape.predicate(p, &mut random);
+            shape.predicates.push(predicate);
+            shape
+                .predicate_iris
+                .push(|out| push_predicate(p, &mut random, out));
+        }
+        let classes = share(2000, 10, 2_000);
+        for c in 0..classes {
+            let mut random = Random::of(seed, stream::CLASS, c.into());
+            shape.class_iris.push(|out| push_class(c, &mut random, out));
+        }
+        shape.families = (0..classes).map(|f| shape.family(f, classes)).collect();
+        shape
+    }
+
+    fn predicate(&self, number: u16, random: &mut Random) -> Predicate {
+        let one = |object| Predicate { object, most: 1 };
+        match number {
+            TYPE => return one(Object::Class),
+            LABEL => {
+                return Predicate {
+                    object: Object::Literal(Literal::Label),
+                    most: 6,
+                };
+            }
+            COMMENT => {
+                return Predicate {
+                    object: Object::Literal(Literal::Text),
+                    most: 2,
+                };
+            }
+            SAME_AS => {
+                return Predicate {
+                    object: Object::External,
+                    most: 3,
+                };
+            }
+            MODIFIED => return one(Object::Literal(Literal::Date)),
+            VALUE => return one(Object::Literal(Literal::Decimal)),
+            UNIT => return one(Object::Literal(Literal::Plain)),
+            n if n < FIRST_HUB + self.hub_predicates => {
+                return Predicate {
+                    object: Object::Hub,
+                    most: 2,
+                };
+            }
+            _ => {}
+        }
+        // Not by chance: few predicates make most quads, and they shall be of all sorts.
+        let object = match u32::from(number) * 61 % 100 {
+            0..=16 => Object::Entity,
+            17..=31 => Object::Near,
+            32..=35 => Object::External,
+            36..=38 => Object::Quantity,
+            39..=54 => Object::Literal(Literal::Integer),
+            55..=60 => Object::Literal(Literal::Decimal),
+            61..=65 => Object::Literal(Literal::Double),
+            66..=80 => Object::Literal(Literal::Date),
+            81..=85 => Object::Literal(Literal::Label),
+            86 => Object::Literal(Literal::Text),
+            87..=94 => Object::Literal(Literal::Plain),
+            95..=96 => Object::Literal(Literal::Other),
+            _ => Object::Literal(Literal::Dirty),
+        };
+        let most = match random.below(100) {
+            0..=71 => 1,
+            72..=91 => 3,
+            92..=98 => 8,
+            _ if matches!(object, Object::Entity | Object::Near) => 64,
+            _ => 8,
+        };
+        Predicate { object, most }
+    }
+
+    /// What the sets of a family choose from.
+    fn family(&self, number: u32, families: u32) -> Vec<(u16, u8)> {
+        let mut random = Random::of(self.seed, stream::FAMILY, number.into());
+        let all = self.predicates.len() as u32;
+        let mut pool = vec![(LABEL, 230), (COMMENT, 110), (SAME_AS, 90), (MODIFIED, 150)];
+        for chance in [120, 90, 60] {
+            pool.push((
+                FIRST_HUB + random.zipf(self.hub_predicates.into()) as u16,
+                chance,
+            ));
+        }
+        let rest = u32::from(FIRST_HUB + self.hub_predicates);
+        for i in 0..24u32 {
+            let chance = (154 * 20 / (20 + 7 * i)) as u8;
+            pool.push(((rest + random.zipf(all - rest)) as u16, chance));
+        }
+        // Every predicate is some family's own, so that none is missing.
+        let own = all.div_ceil(families);
+        for i in 0..own {
+            pool.push(((number * own + i).checked_rem(all).unwrap_or(0) as u16, OWN));
+        }
+        let mut seen = FxHashSet::default();
+        seen.extend([TYPE, VALUE, UNIT]);
+        pool.retain(|(p, _)| seen.insert(*p));
+        pool
+    }
+
+    /// The family of a set: half of the sets are shared out evenly, so that none goes without, and
+    /// half by Zipf.
+    pub fn family_of(&self, set: u32) -> u32 {
+        let families = self.families.len() as u32;
+        if set.is_multiple_of(2) {
+            (set / 2) % families
+        } else {
+            Random::of(self.seed, stream::SET, set.into()).zipf(families)
+        }
+    }
+
+    /// The predicates of a set besides `rdf:type`. O(60).
+    pub fn set(&self, set: u32, out: &mut Vec<u16>) {
+        let mut random = Random::of(self.seed, stream::SET, u64::from(set) | 1 << 32);
+        let family = &self.families[self.family_of(set) as usize];
+        out.clear();
+        // Sets take their family's own predicates in turn, and more of them by chance.
+        let own = family.iter().filter(|(_, chance)| *chance == OWN).count() as u32;
+        let mut chosen = (set / 2 / self.families.len() as u32) % own.max(1);
+        for &(predicate, chance) in family {
+            let bits = random.below(256);
+            let mut take = bits < u32::from(chance);
+            if chance == OWN {
+                take |= chosen == 0;
+                chosen = chosen.wrapping_sub(1);
+            }
+            if take {
+                out.push(predicate);
+            }
+        }
+    }
+
+    /// Quads of a block.
+    pub fn block_quads(&self, block: u32) -> u32 {
+        let before = u64::from(block) * u64::from(BLOCK);
+        self.quads.saturating_sub(before).min(BLOCK.into()) as u32
+    }
+
+    /// The graph where most of what block `block` says at `part`/`whole` of its way is found.
+    pub fn home_graph(&self, block: u32, part: u32, whole: u32) -> u32 {
+        let all = u64::from(self.blocks) * u64::from(whole);
+        let at = u64::from(block) * u64::from(whole) + u64::from(part);
+        (at * u64::from(self.graphs) / all.max(1)).min(u64::from(self.graphs) - 1) as u32
+    }
+
+    /// The IRI of the vertex that half of all quads point at.
+    pub fn hub(&self) -> &'static [u8] {
+        b"<http://ugly.example/resource/World"
+    }
+
+    /// Appends an entity's IRI, or blank node in one of 20 cases.
+    pub fn push_entity(&self, entity: u32, out: &mut Vec<u8>) {
+        let mut random = Random::of(self.seed, stream::NAME, entity.into());
+        let number = u64::from(entity);
+        match random.below(100) {
+            0..=49 => {
+                out.extend_from_slice(b"<http://ugly.example/resource/");
+                words::push_name(&mut random, out);
+                out.push(b'_');
+                words::push_name(&mut random, out);
+                out.push(b'_');
+                push_base36(out, number);
+            }
+            50..=64 => {
+                out.extend_from_slice(
+                    b"<http://data.ugly.example/authority/records/bibliographic/edition/2024/series/\
+                      main/volume/",
+                );
+                push_padded(out, number, 9);
+            }
+            65..=76 => {
+                out.extend_from_slice(b"<http://entity.ugly.example/Q");
+                push_padded(out, number, 1);
+            }
+            77..=86 => {
+                out.extend_from_slice(b"<https://");
+                words::push_word(&mut random, out);
+                words::push_word(&mut random, out);
+                out.extend_from_slice(
+                    random
+                        .pick(&[".com/", ".org/", ".co.uk/", ".de/"])
+                        .as_bytes(),
+                );
+                push_base36(out, random.bits());
+                out.push(b'/');
+                push_base36(out, number);
+            }
+            87..=92 => {
+                out.extend_from_slice(b"<http://ugly.example/resource/");
+                words::push_foreign(&mut random, out);
+                out.push(b'_');
+                push_base36(out, number);
+            }
+            93..=94 => {
+                out.extend_from_slice(b"<urn:uuid:");
+                let hex = |n: u64| b"0123456789abcdef"[(n & 15) as usize];
+                // The number scrambled one to one, then random digits.
+                let high = u64::from(entity.wrapping_mul(0x9E37_79B1)) << 32 | random.bits() >> 32;
+                let (high, low) = (high, random.bits());
+                for i in 0..32 {
+                    if matches!(i, 8 | 12 | 16 | 20) {
+                        out.push(b'-');
+                    }
+                    let word = if i < 16 { high } else { low };
+                    out.push(hex(word >> (60 - 4 * (i % 16))));
+                }
+            }
+            _ => {
+                out.extend_from_slice(b"_:b");
+                push_base36(out, number);
+            }
+        }
+    }
+
+    /// Appends a graph's name: an IRI, or a blank node in one of 64 cases.
+    pub fn push_graph(&self, graph: u32, out: &mut Vec<u8>) {
+        if graph % 64 == 63 {
+            out.extend_from_slice(b"_:g");
+        } else {
+            out.extend_from_slice(b"<http://graph.ugly.example/document/");
+        }
+        push_padded(out, graph.into(), 1);
+    }
+}
+
+/// The chance of a predicate that only its family has.
+const OWN: u8 = 40;
+
+fn push_predicate(number: u16, random: &mut Random, out: &mut Vec<u8>) {
+    out.push(IRI);
+    let known = match number {
+        TYPE => "http://www.w3.org/1999/02/22-rdf-syntax-ns#type",
+        LABEL => "http://www.w3.org/2000/01/rdf-schema#label",
+        COMMENT => "http://www.w3.org/2000/01/rdf-schema#comment",
+        SAME_AS => "http://www.w3.org/2002/07/owl#sameAs",
+        MODIFIED => "http://purl.org/dc/terms/modified",
+        VALUE => "http://www.w3.org/1999/02/22-rdf-syntax-ns#value",
+        _ => "",
+    };
+    if !known.is_empty() {
+        out.extend_from_slice(known.as_bytes());
+        return;
+    }
+    match random.below(10) {
+        0..=4 => {
+            out.extend_from_slice(b"http://ugly.example/ontology/");
+            words::push_word(random, out);
+            words::push_name(random, out);
+        }
+        5..=8 => {
+            out.extend_from_slice(b"http://ugly.example/property/");
+            words::push_word(random, out);
+        }
+        _ => {
+            out.extend_from_slice(b"http://");
+            words::push_word(random, out);
+            out.extend_from_slice(b".example/ns#");
+            words::push_word(random, out);
+        }
+    }
+    push_base36(out, number.into());
+}
+
+fn push_class(number: u32, random: &mut Random, out: &mut Vec<u8>) {
+    out.push(IRI);
+    if number == 0 {
+        out.extend_from_slice(b"http://www.w3.org/2002/07/owl#Thing");
+    } else if random.chance(2, 3) {
+        out.extend_from_slice(b"http://ugly.example/ontology/");
+        words::push_name(random, out);
+        push_base36(out, number.into());
+    } else {
+        out.extend_from_slice(b"http://ugly.example/class/tree/");
+        words::push_name(random, out);
+        words::push_name(random, out);
+        push_padded(out, u64::from(number) + 100_000_000, 9);
+    }
+}
