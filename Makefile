@@ -1,0 +1,39 @@
+# `make demo` does the main job, `make test` checks everything. The other targets are the long checks that
+# docs/testing.md describes.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+JINDOU := target/release/jindou
+
+.PHONY: build demo test lint unit test-long bench fuzz needs
+
+needs:
+	@scripts/needs.sh
+
+build: needs
+	cargo build --release --locked -p jindou-cli
+
+demo: build
+	@scripts/demo.sh $(JINDOU)
+
+test: lint unit
+
+lint: needs
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+unit: needs
+	cargo test --workspace --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
+# Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.
+test-long: build
+	cargo test --workspace --release --locked -- --include-ignored
+
+# The figures of the README: LUBM at the scale in UNIVERSITIES (default 160).
+bench: build
+	@scripts/bench.sh $(JINDOU) $(or $(UNIVERSITIES),160)
+
+# Ten minutes of fuzzing on each target; needs cargo-fuzz and a nightly toolchain.
+fuzz:
+	@scripts/fuzz.sh $(or $(SECONDS_EACH),600)

@@ -1,0 +1,345 @@
+//! A snapshot as `spareval` sees it: the oracle of differential tests, and the way of queries whose operators
+//! are not native yet.
+
+use jindou_model::{DEFAULT_GRAPH, Direction, NO_VERTEX, PredicateId, VertexId, term};
+use jindou_store::Snapshot;
+use jindou_store::segment::Scope;
+use oxrdf::Term;
+use spareval::{InternalQuad, QueryableDataset};
+use spargebra::algebra::QueryDataset;
+use std::sync::Arc;
+
+/// A term of the store by its id, or one that the query made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DatasetTerm {
+    /// In the dictionary.
+    Id(u32),
+    /// Nowhere in the store, so it matches no quad.
+    Other(Arc<Term>),
+}
+
+/// An id that the dictionary cannot decode: the store is damaged.
+#[derive(Debug, thiserror::Error)]
+#[error("the store's dictionary is damaged: it has no term {0}; run `jindou check`")]
+pub struct DamagedTerm(u32);
+
+/// The graphs that a query's default graph merges, and the named graphs it may see.
+#[derive(Clone, Debug)]
+pub struct Graphs {
+    default: DefaultGraph,
+    named: Option<Arc<[u32]>>,
+}
+
+#[derive(Clone, Debug)]
+enum DefaultGraph {
+    Own,
+    Union,
+    Set(Arc<[u32]>),
+}
+
+impl Graphs {
+    /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph. Graphs that the store
+    /// does not know are empty.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, from: Option<&QueryDataset>, union_default: bool) -> Self {
+        let ids = |names: &[oxrdf::NamedNode]| -> Arc<[u32]> {
+            let mut ids: Vec<u32> = names
+                .iter()
+                .filter_map(|n| snapshot.lookup(&term::encode(&n.clone().into())))
+                .map(|v| v.0)
+                .collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into()
+        };
+        match from {
+            Some(d) => Self {
+                default: DefaultGraph::Set(ids(&d.default)),
+                named: Some(ids(d.named.as_deref().unwrap_or(&[]))),
+            },
+            None if union_default => Self {
+                default: DefaultGraph::Union,
+                named: None,
+            },
+            None => Self {
+                default: DefaultGraph::Own,
+                named: None,
+            },
+        }
+    }
+
+    fn default_scope(&self) -> Scope<'_> {
+        match &self.default {
+            DefaultGraph::Own => Scope::Default,
+            DefaultGraph::Union => Scope::Union,
+            DefaultGraph::Set(ids) => Scope::Set(ids),
+        }
+    }
+
+    fn named_scope(&self) -> Scope<'_> {
+        match &self.named {
+            None => Scope::AnyNamed,
+            Some(ids) => Scope::Set(ids),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct SnapshotDataset {
+    snapshot: Snapshot,
+    graphs: Graphs,
+}
+
+impl SnapshotDataset {
+    /// A view of a snapshot.
+    #[must_use]
+    pub fn new(snapshot: Snapshot, graphs: Graphs) -> Self {
+        Self { snapshot, graphs }
+    }
+}
+
+/// Which graph the pattern asks for.
+#[derive(Clone, Copy)]
+enum Asked {
+    Default,
+    One(u32),
+    AnyNamed,
+}
+
+/// Walks the matching quads: predicates, in them keys, in them neighbours.
+struct Quads {
+    data: SnapshotDataset,
+    asked: Asked,
+    /// The key's end; the other end is the neighbour.
+    direction: Direction,
+    /// The bound key, if one is.
+    key: Option<u32>,
+    /// The bound neighbour, if one is.
+    neighbour: Option<u32>,
+    predicates: std::vec::IntoIter<u32>,
+    predicate: u32,
+    keys: Vec<u32>,
+    next_key: usize,
+    at_key: u32,
+    neighbours: Vec<u32>,
+    graphs: Vec<u32>,
+    next: usize,
+}
+
+impl Quads {
+    /// Fills `keys` for the next predicate; false at the end.
+    fn next_predicate(&mut self) -> bool {
+        let Some(p) = self.predicates.next() else {
+            return false;
+        };
+        self.predicate = p;
+        self.keys.clear();
+        self.next_key = 0;
+        if let Some(k) = self.key {
+            self.keys.push(k);
+            return true;
+        }
+        let snapshot = &self.data.snapshot;
+        match self.asked {
+            Asked::One(g) => snapshot.graph_subjects(g, PredicateId(p), &mut self.keys),
+            Asked::Default | Asked::AnyNamed => {
+                let scope = match self.asked {
+                    Asked::Default => self.data.graphs.default_scope(),
+                    _ => self.data.graphs.named_scope(),
+                };
+                snapshot
+                    .edges(PredicateId(p), self.direction)
+                    .candidate_keys(scope, &mut self.keys);
+            }
+        }
+        true
+    }
+
+    /// Reads the neighbours of the next key; false when this predicate has no more.
+    fn next_key(&mut self) -> bool {
+        let Some(&key) = self.keys.get(self.next_key) else {
+            return false;
+        };
+        self.next_key += 1;
+        self.at_key = key;
+        self.neighbours.clear();
+        self.graphs.clear();
+        self.next = 0;
+        let edges = self
+            .data
+            .snapshot
+            .edges(PredicateId(self.predicate), self.direction);
+        match self.asked {
+            Asked::Default => {
+                let mut scratch = Vec::new();
+                let list = edges.read(key, self.data.graphs.default_scope(), &mut scratch);
+                self.neighbours.extend_from_slice(list);
+                self.graphs.resize(self.neighbours.len(), DEFAULT_GRAPH);
+            }
+            Asked::One(g) => {
+                edges.read_with_graphs(key, Scope::Named(g), &mut self.neighbours, &mut self.graphs)
+            }
+            Asked::AnyNamed => edges.read_with_graphs(
+                key,
+                self.data.graphs.named_scope(),
+                &mut self.neighbours,
+                &mut self.graphs,
+            ),
+        }
+        true
+    }
+}
+
+impl Iterator for Quads {
+    type Item = Result<InternalQuad<DatasetTerm>, DamagedTerm>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            while let (Some(&n), Some(&g)) =
+                (self.neighbours.get(self.next), self.graphs.get(self.next))
+            {
+                self.next += 1;
+                if self.neighbour.is_some_and(|want| want != n) {
+                    continue;
+                }
+                let (subject, object) = match self.direction {
+                    Direction::Out => (self.at_key, n),
+                    Direction::In => (n, self.at_key),
+                };
+                return Some(Ok(InternalQuad {
+                    subject: DatasetTerm::Id(subject),
+                    predicate: DatasetTerm::Id(
+                        self.data.snapshot.vertex_of(PredicateId(self.predicate)).0,
+                    ),
+                    object: DatasetTerm::Id(object),
+                    graph_name: (g != DEFAULT_GRAPH).then_some(DatasetTerm::Id(g)),
+                }));
+            }
+            if !self.next_key() && !self.next_predicate() {
+                return None;
+            }
+        }
+    }
+}
+
+impl<'a> QueryableDataset<'a> for SnapshotDataset {
+    type InternalTerm = DatasetTerm;
+    type Error = DamagedTerm;
+
+    fn internal_quads_for_pattern(
+        &self,
+        subject: Option<&DatasetTerm>,
+        predicate: Option<&DatasetTerm>,
+        object: Option<&DatasetTerm>,
+        graph_name: Option<Option<&DatasetTerm>>,
+    ) -> impl Iterator<Item = Result<InternalQuad<DatasetTerm>, DamagedTerm>> + use<'a> {
+        // 0 is no vertex: a term that is nowhere in the store then matches nothing.
+        let id = |t: Option<&DatasetTerm>| {
+            t.map(|t| match t {
+                DatasetTerm::Id(id) => *id,
+                DatasetTerm::Other(_) => NO_VERTEX,
+            })
+        };
+        let (s, p, o) = (id(subject), id(predicate), id(object));
+        let asked = match graph_name {
+            None => Some(Asked::AnyNamed),
+            Some(None) => Some(Asked::Default),
+            Some(Some(g)) => match id(Some(g)) {
+                Some(g) if g != NO_VERTEX && self.graphs.named_scope().sees(g) => {
+                    Some(Asked::One(g))
+                }
+                _ => None,
+            },
+        };
+        let absent = [s, p, o].contains(&Some(NO_VERTEX)) || asked.is_none();
+        let asked = asked.unwrap_or(Asked::Default);
+        let (direction, key, neighbour) = match (s, o) {
+            (Some(s), o) => (Direction::Out, Some(s), o),
+            (None, Some(o)) => (Direction::In, Some(o), None),
+            (None, None) => (Direction::Out, None, None),
+        };
+        let predicates = match (p, key, asked) {
+            _ if absent => Vec::new(),
+            (Some(p), _, _) => self
+                .snapshot
+                .predicate_of(VertexId(p))
+                .map(|p| p.0)
+                .into_iter()
+                .collect(),
+            (None, Some(k), _) => self.snapshot.predicates_of(k, direction).to_vec(),
+            (None, None, Asked::One(g)) => self.snapshot.graph_predicates(g),
+            (None, None, _) => (0..self.snapshot.predicate_count()).collect(),
+        };
+        Quads {
+            data: self.clone(),
+            asked,
+            direction,
+            key,
+            neighbour,
+            predicates: predicates.into_iter(),
+            predicate: 0,
+            keys: Vec::new(),
+            next_key: 0,
+            at_key: 0,
+            neighbours: Vec::new(),
+            graphs: Vec::new(),
+            next: 0,
+        }
+    }
+
+    fn internal_named_graphs(
+        &self,
+    ) -> impl Iterator<Item = Result<DatasetTerm, DamagedTerm>> + use<'a> {
+        let mut graphs = self.snapshot.named_graphs();
+        graphs.retain(|&g| {
+            self.graphs.named_scope().sees(g) && (!self.snapshot.is_patched() || self.has_quad(g))
+        });
+        graphs.into_iter().map(|g| Ok(DatasetTerm::Id(g)))
+    }
+
+    fn contains_internal_graph_name(&self, graph_name: &DatasetTerm) -> Result<bool, DamagedTerm> {
+        Ok(match graph_name {
+            DatasetTerm::Id(g) => {
+                *g != NO_VERTEX && self.graphs.named_scope().sees(*g) && self.has_quad(*g)
+            }
+            DatasetTerm::Other(_) => false,
+        })
+    }
+
+    fn internalize_term(&self, term: Term) -> Result<DatasetTerm, DamagedTerm> {
+        Ok(match self.snapshot.lookup(&term::encode(&term)) {
+            Some(v) => DatasetTerm::Id(v.0),
+            None => DatasetTerm::Other(Arc::new(term)),
+        })
+    }
+
+    fn externalize_term(&self, term: DatasetTerm) -> Result<Term, DamagedTerm> {
+        match term {
+            DatasetTerm::Other(t) => Ok(Arc::unwrap_or_clone(t)),
+            DatasetTerm::Id(id) => {
+                let mut bytes = Vec::new();
+                if !self.snapshot.term(VertexId(id), &mut bytes) {
+                    return Err(DamagedTerm(id));
+                }
+                term::decode(&bytes).ok_or(DamagedTerm(id))
+            }
+        }
+    }
+}
+
+impl SnapshotDataset {
+    /// True if a named graph holds a quad at this snapshot.
+    fn has_quad(&self, graph: u32) -> bool {
+        let mut subjects = Vec::new();
+        self.snapshot.graph_predicates(graph).into_iter().any(|p| {
+            self.snapshot
+                .graph_subjects(graph, PredicateId(p), &mut subjects);
+            let edges = self.snapshot.edges(PredicateId(p), Direction::Out);
+            let mut scratch = Vec::new();
+            subjects
+                .iter()
+                .any(|&s| !edges.read(s, Scope::Named(graph), &mut scratch).is_empty())
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Answers on their way out: tables of terms in the formats that people and programs read.
+
+mod table;
+mod text;
+mod writer;
+
+pub use text::{push_csv_row, push_tsv_row};
+pub use writer::{ResultFormat, ResultWriter};
+
+/// Some rows of decoded terms: canonical bytes ([`jindou_model::term`]) in row order, `None` for unbound.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// Terms of all rows.
+    pub bytes: Vec<u8>,
+    /// End of each cell in `bytes`; a cell starts where the one before it ends. Empty = unbound.
+    pub ends: Vec<usize>,
+    /// Cells a row.
+    pub width: usize,
+    /// Rows (counted apart, for results without columns).
+    pub rows: usize,
+}
+
+impl Rows {
+    /// Forgets the rows, keeps the memory.
+    pub fn clear(&mut self, width: usize) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.width = width;
+        self.rows = 0;
+    }
+
+    /// The cells of row `r`.
+    pub fn row(&self, r: usize) -> impl Iterator<Item = Option<&[u8]>> {
+        let first = r * self.width;
+        (first..first + self.width).map(move |i| {
+            let start = if i == 0 { 0 } else { self.ends[i - 1] };
+            let cell = &self.bytes[start..self.ends[i]];
+            (!cell.is_empty()).then_some(cell)
+        })
+    }
+
+    /// Ends the cell whose bytes were appended to `bytes`.
+    pub fn end_cell(&mut self) {
+        self.ends.push(self.bytes.len());
+    }
+}
