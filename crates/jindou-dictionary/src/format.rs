@@ -1,6 +1,322 @@
-//! Names of files.
+//! The container of both files: a head of 512 bytes, then sections.
+//!
+//! | bytes | head |
+//! |---|---|
+//! | 0..8 | magic: `JDSTRNGS` or `JDDICTNR` |
+//! | 8..12 | format version, [`VERSION`] |
+//! | 12..16 | number of sections |
+//! | 16..24 | length of the file |
+//! | 24..32 | number of terms |
+//! | 32..64 | four numbers of the file's own (see its writer) |
+//! | 64.. | per section 24 bytes: kind (`u32`), 0 (`u32`), offset (`u64`), length (`u64`) |
+//!
+//! All numbers are little-endian; sections begin at multiples of 64 bytes, with zeros between them,
+//! so that a mapped section can be read as an array of its type. Nothing here is a checksum: the
+//! store directory has one over all its files. What is read is checked against the bounds of its
+//! section instead, each time, so that damaged files give wrong or no answers, but never a panic.
+
+use jindou_model::{Error, Result};
+use memmap2::Mmap;
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+#[cfg(target_endian = "big")]
+compile_error!("the store's files are little-endian and are read in place");
 
 /// The terms in lexicographic order, in a store directory.
 pub const STRINGS_FILE: &str = "strings.jd";
 /// Ids, hash table and value columns, in a store directory.
 pub const DICTIONARY_FILE: &str = "dictionary.jd";
+
+/// Version of both formats.
+pub(crate) const VERSION: u32 = 1;
+pub(crate) const STRINGS_MAGIC: [u8; 8] = *b"JDSTRNGS";
+pub(crate) const DICTIONARY_MAGIC: [u8; 8] = *b"JDDICTNR";
+
+const HEAD: usize = 512;
+const TABLE: usize = 64;
+const ENTRY: usize = 24;
+const MAX_SECTIONS: usize = (HEAD - TABLE) / ENTRY;
+/// Alignment of sections.
+const ALIGN: u64 = 64;
+
+/// Terms in a front-coded block.
+pub(crate) const BLOCK: u32 = 16;
+/// Bytes of a block's offset: 1 TiB of strings.
+pub(crate) const OFFSET: usize = 5;
+
+/// Sections of [`STRINGS_FILE`].
+pub(crate) mod strings {
+    /// Blocks of 16 terms, one after the other.
+    pub(crate) const BLOCKS: u32 = 1;
+    /// 5-byte offsets of the blocks in `BLOCKS`, the end of the last one, 3 zero bytes.
+    pub(crate) const OFFSETS: u32 = 2;
+    /// 257 × `u32`: terms with a tag below `t`.
+    pub(crate) const TAGS: u32 = 3;
+}
+
+/// Sections of [`DICTIONARY_FILE`].
+pub(crate) mod dictionary {
+    /// `u32` per id from 0 (unused): lex index.
+    pub(crate) const LEX: u32 = 1;
+    /// Buckets of 64 bytes: canonical bytes → id.
+    pub(crate) const HASH: u32 = 2;
+    /// `u32` per lex index of the coded datatypes: rank of the value.
+    pub(crate) const RANKS: u32 = 3;
+    /// `f64` per numeric rank: the nearest double.
+    pub(crate) const NUMBERS: u32 = 4;
+    /// `u32` per numeric rank: lex index of one literal with this value.
+    pub(crate) const NUMBER_LEX: u32 = 5;
+    /// `INSTANTS + group`: sorted `i128` keys of a temporal group.
+    pub(crate) const INSTANTS: u32 = 16;
+}
+
+/// The hash of the stored table: XXH3 with the seed in the head.
+#[inline]
+pub(crate) fn stored_hash(bytes: &[u8], seed: u64) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
+}
+
+/// One place in the stored hash table: 12 one-byte fingerprints, 12 ids (0 = empty), and whether a
+/// term that belongs here went on to the next bucket.
+#[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Bucket {
+    pub(crate) prints: [u8; SLOTS],
+    pub(crate) overflow: u8,
+    pub(crate) zero: [u8; 3],
+    pub(crate) ids: [u32; SLOTS],
+}
+
+/// Entries of a bucket.
+pub(crate) const SLOTS: usize = 12;
+/// Buckets that a lookup may visit; a table that needed more would be built with another seed.
+pub(crate) const MAX_PROBE: usize = 256;
+
+/// The bucket where a hash belongs, of `buckets`.
+#[inline(always)]
+pub(crate) fn bucket_of(hash: u64, buckets: usize) -> usize {
+    (u128::from(hash) * buckets as u128 >> 64) as usize
+}
+
+/// The fingerprint of a hash (its low bits; the bucket comes from the high ones).
+#[inline(always)]
+pub(crate) fn print_of(hash: u64) -> u8 {
+    hash as u8
+}
+
+/// Writes a file of sections.
+#[derive(Debug)]
+pub(crate) struct SectionWriter {
+    file: File,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    /// Bytes written or buffered.
+    at: u64,
+    sections: Vec<(u32, u64, u64)>,
+    magic: [u8; 8],
+}
+
+const BUFFER: usize = 1 << 20;
+
+impl SectionWriter {
+    /// Creates the file, which must not exist.
+    pub(crate) fn create(path: PathBuf, magic: [u8; 8]) -> Result<Self> {
+        let file = File::create_new(&path).map_err(|e| Error::io(&path, e))?;
+        let mut w = Self {
+            file,
+            path,
+            buffer: Vec::new(),
+            at: 0,
+            sections: Vec::new(),
+            magic,
+        };
+        w.write(&[0; HEAD])?;
+        Ok(w)
+    }
+
+    /// Begins a section; the one before ends.
+    pub(crate) fn begin(&mut self, kind: u32) -> Result<()> {
+        self.end();
+        let padding = self.at.next_multiple_of(ALIGN) - self.at;
+        self.write(&[0; ALIGN as usize][..padding as usize])?;
+        self.sections.push((kind, self.at, 0));
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if let Some((_, start, len)) = self.sections.last_mut()
+            && *len == 0
+        {
+            *len = self.at - *start;
+        }
+    }
+
+    /// Appends to the current section.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.at += bytes.len() as u64;
+        if self.buffer.len() + bytes.len() > BUFFER {
+            self.flush()?;
+            if bytes.len() > BUFFER / 2 {
+                return self
+                    .file
+                    .write_all(bytes)
+                    .map_err(|e| Error::io(&self.path, e));
+            }
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file
+            .write_all(&self.buffer)
+            .map_err(|e| Error::io(&self.path, e))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Completes the file. It is not synced: that is for whoever commits the store directory.
+    pub(crate) fn finish(mut self, terms: u32, own: [u64; 4]) -> Result<()> {
+        self.end();
+        self.flush()?;
+        if self.sections.len() > MAX_SECTIONS {
+            return Err(Error::Internal("too many sections".into()));
+        }
+        let mut head = Vec::with_capacity(HEAD);
+        head.extend_from_slice(&self.magic);
+        head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&(self.sections.len() as u32).to_le_bytes());
+        head.extend_from_slice(&self.at.to_le_bytes());
+        head.extend_from_slice(&u64::from(terms).to_le_bytes());
+        for number in own {
+            head.extend_from_slice(&number.to_le_bytes());
+        }
+        for (kind, start, len) in &self.sections {
+            head.extend_from_slice(&u64::from(*kind).to_le_bytes());
+            head.extend_from_slice(&start.to_le_bytes());
+            head.extend_from_slice(&len.to_le_bytes());
+        }
+        self.file
+            .seek(SeekFrom::Start(0))
+            .map_err(|e| Error::io(&self.path, e))?;
+        self.file
+            .write_all(&head)
+            .map_err(|e| Error::io(&self.path, e))
+    }
+}
+
+/// A mapped file of sections.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    map: Mmap,
+    path: PathBuf,
+    pub(crate) terms: u32,
+    /// The file's own numbers.
+    pub(crate) own: [u64; 4],
+    table: Vec<(u32, Range<usize>)>,
+}
+
+impl Sections {
+    /// Maps a file and checks its head.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be read, [`Error::Store`] when it is foreign, newer, truncated
+    /// or its head is damaged.
+    pub(crate) fn open(path: &Path, magic: [u8; 8]) -> Result<Self> {
+        let io = |e| Error::io(path, e);
+        let file = File::open(path).map_err(io)?;
+        if file.metadata().map_err(io)?.len() < HEAD as u64 {
+            return Err(bad(path, "is shorter than its head"));
+        }
+        // SAFETY: the mapping is read-only. Files of a store are never changed in place: they are
+        // written under their final content before a store opens them, and replaced by rename.
+        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+        let number = |at: usize| {
+            map.get(at..at + 8)
+                .and_then(|b| b.try_into().ok())
+                .map_or(0, u64::from_le_bytes)
+        };
+        if map[..8] != magic {
+            return Err(bad(path, "is not a file of a Jindou dictionary"));
+        }
+        let (version, sections) = (number(8) as u32, (number(8) >> 32) as usize);
+        if version != VERSION {
+            return Err(bad(
+                path,
+                &format!("has format version {version}, this program reads {VERSION}"),
+            ));
+        }
+        if number(16) != map.len() as u64 {
+            return Err(bad(path, "is truncated or was appended to"));
+        }
+        let terms = u32::try_from(number(24)).map_err(|_| bad(path, "is damaged (terms)"))?;
+        if sections > MAX_SECTIONS {
+            return Err(bad(path, "is damaged (section table)"));
+        }
+        let mut table = Vec::new();
+        for i in 0..sections {
+            let at = TABLE + i * ENTRY;
+            let (start, len) = (number(at + 8), number(at + 16));
+            let end = start.checked_add(len).filter(|&e| e <= map.len() as u64);
+            match (u32::try_from(number(at)), end) {
+                (Ok(kind), Some(end)) if start % ALIGN == 0 => {
+                    table.push((kind, start as usize..end as usize));
+                }
+                _ => return Err(bad(path, "is damaged (section table)")),
+            }
+        }
+        let own = [32, 40, 48, 56].map(number);
+        Ok(Self {
+            terms,
+            own,
+            table,
+            path: path.to_owned(),
+            map,
+        })
+    }
+
+    /// Where a section lies; `Error::Store` when there is none or its length is not as expected.
+    pub(crate) fn range(&self, kind: u32, len: impl Fn(usize) -> bool) -> Result<Range<usize>> {
+        match self.table.iter().find(|(k, _)| *k == kind) {
+            Some((_, r)) if len(r.len()) => Ok(r.clone()),
+            Some(_) => Err(bad(
+                &self.path,
+                &format!("is damaged (length of section {kind})"),
+            )),
+            None => Err(bad(&self.path, &format!("has no section {kind}"))),
+        }
+    }
+
+    /// A section that was checked by [`Sections::range`].
+    #[inline(always)]
+    pub(crate) fn bytes(&self, range: &Range<usize>) -> &[u8] {
+        &self.map[range.clone()]
+    }
+
+    /// A section as an array. Empty when its length does not fit the type (which `range` excludes).
+    #[inline(always)]
+    pub(crate) fn array<T: bytemuck::Pod>(&self, range: &Range<usize>) -> &[T] {
+        bytemuck::try_cast_slice(self.bytes(range)).unwrap_or(&[])
+    }
+
+    pub(crate) fn damaged(&self, what: &str) -> Error {
+        bad(&self.path, &format!("is damaged ({what})"))
+    }
+
+    /// Tells the kernel that reads will be random.
+    pub(crate) fn advise_random(&self) {
+        let _ = self.map.advise(memmap2::Advice::Random);
+    }
+
+    /// Length of the file.
+    pub(crate) fn file_len(&self) -> u64 {
+        self.map.len() as u64
+    }
+}
+
+fn bad(path: &Path, what: &str) -> Error {
+    Error::Store(format!("{} {what}", path.display()))
+}

@@ -14,6 +14,9 @@
 
 mod build;
 mod format;
+mod front;
+mod hash;
+mod memory;
 mod read;
 pub mod spill;
 mod tags;

@@ -33,13 +33,23 @@ impl SpillDir {
     /// [`Error::Io`] when `parent` cannot be written.
     pub fn new(parent: &Path, budget: MemoryBudget) -> Result<Self> {
         tempfile::tempfile_in(parent).map_err(|e| Error::io(parent, e))?;
-        Ok(Self { inner: Arc::new(Inner { parent: Some(parent.to_owned()), budget }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                parent: Some(parent.to_owned()),
+                budget,
+            }),
+        })
     }
 
     /// Memory only, without limit.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self { inner: Arc::new(Inner { parent: None, budget: MemoryBudget::unlimited() }) }
+        Self {
+            inner: Arc::new(Inner {
+                parent: None,
+                budget: MemoryBudget::unlimited(),
+            }),
+        }
     }
 
     /// Begins a new spill.
@@ -134,7 +144,10 @@ impl SpillWriter {
         if self.file.is_none() {
             if self.dir.inner.budget.try_charge(CHUNK as u64) {
                 let bytes = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK));
-                self.chunks.push(Chunk { bytes, dir: self.dir.clone() });
+                self.chunks.push(Chunk {
+                    bytes,
+                    dir: self.dir.clone(),
+                });
                 return Ok(());
             }
             let Some(parent) = &self.dir.inner.parent else {
@@ -157,7 +170,9 @@ impl SpillWriter {
 
     fn write_file(&mut self, bytes: &[u8]) -> Result<()> {
         match &mut self.file {
-            Some(f) => f.write_all(bytes).map_err(|e| Error::io(self.dir.path(), e)),
+            Some(f) => f
+                .write_all(bytes)
+                .map_err(|e| Error::io(self.dir.path(), e)),
             None => Err(Error::Internal("a spill without a file".into())),
         }
     }
@@ -176,7 +191,11 @@ impl SpillWriter {
             Some(file) => Data::File(Arc::new(file)),
             None => Data::Memory(self.chunks.into_iter().map(Arc::new).collect()),
         };
-        Ok(Spill { data, len: self.len, dir: self.dir })
+        Ok(Spill {
+            data,
+            len: self.len,
+            dir: self.dir,
+        })
     }
 }
 
@@ -331,7 +350,9 @@ impl SpillReader {
                 if done == 0 {
                     return Ok(false);
                 }
-                return Err(Error::Internal("intermediate data ends inside a record".into()));
+                return Err(Error::Internal(
+                    "intermediate data ends inside a record".into(),
+                ));
             }
             let n = here.len().min(out.len() - done);
             out[done..done + n].copy_from_slice(&here[..n]);

@@ -31,7 +31,11 @@ impl TagRanges {
     #[must_use]
     pub fn span(&self, tags: RangeInclusive<u8>) -> Range<u32> {
         let (first, last) = (*tags.start() as usize, *tags.end() as usize);
-        if first > last { 0..0 } else { self.starts[first]..self.starts[last + 1] }
+        if first > last {
+            0..0
+        } else {
+            self.starts[first]..self.starts[last + 1]
+        }
     }
 
     /// The tag of a lex index, `None` beyond the last term. O(log 256).
@@ -80,7 +84,15 @@ mod tests {
         assert_eq!(t.span(0x80..=0x8F), 5..6);
         assert_eq!(
             (0..7).map(|l| t.tag_of(l)).collect::<Vec<_>>(),
-            [Some(b'"'), Some(b'"'), Some(b'"'), Some(b'<'), Some(b'<'), Some(0x80), None]
+            [
+                Some(b'"'),
+                Some(b'"'),
+                Some(b'"'),
+                Some(b'<'),
+                Some(b'<'),
+                Some(0x80),
+                None
+            ]
         );
     }
 }

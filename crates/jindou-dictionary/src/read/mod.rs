@@ -1,47 +1,11 @@
 //! Reading.
+mod strings;
 use crate::{Comparison, Number, NumericBounds, TagRanges, TemporalBounds};
 use jindou_model::{Error, Result, VertexId};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
+pub use strings::Strings;
 
-/// The terms of `strings.jd`.
-#[derive(Debug)]
-pub struct Strings {
-    tags: TagRanges,
-}
-impl Strings {
-    /// Opens.
-    ///
-    /// # Errors
-    /// Store.
-    pub fn open(_dir: &Path) -> Result<Self> {
-        Err(Error::Unsupported("reading".into()))
-    }
-    /// Terms.
-    #[must_use]
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> u32 {
-        0
-    }
-    /// Term.
-    pub fn term(&self, _lex: u32, _out: &mut Vec<u8>) -> bool {
-        false
-    }
-    /// Finds.
-    #[must_use]
-    pub fn find(&self, _canonical: &[u8]) -> Option<u32> {
-        None
-    }
-    /// Tags.
-    #[must_use]
-    pub fn tag_ranges(&self) -> &TagRanges {
-        &self.tags
-    }
-    /// Streams.
-    pub fn for_each(&self, _range: Range<u32>, _f: impl FnMut(u32, &[u8])) -> bool {
-        false
-    }
-}
 /// Dictionary.
 #[derive(Debug)]
 pub struct Dictionary {
@@ -75,10 +39,17 @@ pub enum TermKind {
     Literal,
     Triple,
 }
-#[allow(missing_docs, clippy::missing_errors_doc, clippy::must_use_candidate, clippy::len_without_is_empty)]
+#[allow(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::must_use_candidate,
+    clippy::len_without_is_empty
+)]
 impl Dictionary {
     pub fn open(dir: &Path) -> Result<Self> {
-        Ok(Self { strings: Strings::open(dir)? })
+        Ok(Self {
+            strings: Strings::open(dir)?,
+        })
     }
     pub fn len(&self) -> u32 {
         0
@@ -101,10 +72,10 @@ impl Dictionary {
     }
     pub fn lex_many(&self, _ids: &[u32], _out: &mut Vec<u32>) {}
     pub fn tag_range(&self, tag: u8) -> Range<u32> {
-        self.strings.tags.range(tag)
+        self.strings.tag_ranges().range(tag)
     }
     pub fn tag_span(&self, tags: RangeInclusive<u8>) -> Range<u32> {
-        self.strings.tags.span(tags)
+        self.strings.tag_ranges().span(tags)
     }
     pub fn strings(&self) -> &Strings {
         &self.strings
@@ -141,7 +112,12 @@ impl Dictionary {
 /// Terms added later.
 #[derive(Debug, Default)]
 pub struct DictionaryOverlay {}
-#[allow(missing_docs, clippy::missing_errors_doc, clippy::must_use_candidate, clippy::len_without_is_empty)]
+#[allow(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::must_use_candidate,
+    clippy::len_without_is_empty
+)]
 impl DictionaryOverlay {
     pub fn tail() -> Self {
         Self {}

@@ -1,0 +1,121 @@
+//! The strings of an interner, one after the other, each behind its id and length.
+
+use crate::memory::{advise_huge, prefetch_at};
+
+/// Zero bytes kept behind the last record, so that fixed-size reads at any byte of a record stay
+/// inside the arena.
+const SLACK: usize = 16;
+/// Bytes before a record's content: id and length.
+const HEAD: usize = 8;
+
+/// Bytes that a term of this length takes.
+pub(crate) fn record_bytes(len: usize) -> usize {
+    HEAD + len.next_multiple_of(4)
+}
+
+/// Records `[id: u32][length: u32][bytes][padding to 4]`. A record's name is its offset in units of
+/// 4 bytes, so 16 GiB can be named by a `u32`; 0 is never one.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    bytes: Vec<u8>,
+}
+
+impl Arena {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: vec![0; 4 + SLACK],
+        }
+    }
+
+    /// Bytes used.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets all records, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.truncate(4);
+        self.bytes.resize(4 + SLACK, 0);
+    }
+
+    /// Appends a record and returns its name.
+    #[inline]
+    pub(crate) fn push(&mut self, id: u32, term: &[u8]) -> u32 {
+        let at = self.bytes.len() - SLACK;
+        let total = record_bytes(term.len());
+        if self.bytes.capacity() < at + total + SLACK {
+            self.grow(total);
+        }
+        self.bytes.truncate(at);
+        self.bytes.extend_from_slice(&id.to_le_bytes());
+        self.bytes
+            .extend_from_slice(&(term.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(term);
+        self.bytes.resize(at + total + SLACK, 0);
+        (at / 4) as u32
+    }
+
+    #[cold]
+    fn grow(&mut self, total: usize) {
+        let more = self.bytes.capacity().max(1 << 20).max(total + SLACK);
+        self.bytes.reserve_exact(more);
+        advise_huge(self.bytes.as_ptr(), self.bytes.capacity());
+    }
+
+    #[inline(always)]
+    fn u32_at(&self, at: usize) -> u32 {
+        match self.bytes[at..].first_chunk::<4>() {
+            Some(c) => u32::from_le_bytes(*c),
+            None => 0,
+        }
+    }
+
+    /// The id of a record.
+    #[inline(always)]
+    pub(crate) fn id(&self, record: u32) -> u32 {
+        self.u32_at(record as usize * 4)
+    }
+
+    /// The length of a record's term.
+    #[inline(always)]
+    pub(crate) fn term_len(&self, record: u32) -> usize {
+        self.u32_at(record as usize * 4 + 4) as usize
+    }
+
+    /// The term of a record.
+    #[inline(always)]
+    pub(crate) fn term(&self, record: u32) -> &[u8] {
+        let at = record as usize * 4 + HEAD;
+        &self.bytes[at..at + self.term_len(record)]
+    }
+
+    /// 8 bytes from `depth` on in a record's term, big-endian; what lies behind the term's end
+    /// belongs to padding or the next record and must be masked by the caller.
+    #[inline(always)]
+    pub(crate) fn word_be(&self, record: u32, depth: usize) -> u64 {
+        match self.bytes[record as usize * 4 + HEAD + depth..].first_chunk::<8>() {
+            Some(c) => u64::from_be_bytes(*c),
+            None => 0,
+        }
+    }
+
+    /// Prefetches the line that holds byte `depth` of a record's term.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, record: u32, depth: usize) {
+        prefetch_at(&self.bytes, record as usize * 4 + HEAD + depth);
+    }
+
+    /// The names of all records in order of arrival.
+    pub(crate) fn records(&self) -> impl Iterator<Item = u32> + '_ {
+        let end = self.bytes.len() - SLACK;
+        let mut at = 4;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let record = (at / 4) as u32;
+            at += record_bytes(self.term_len(record));
+            Some(record)
+        })
+    }
+}

@@ -1,0 +1,498 @@
+//! Interning: the terms of quads become dense numbers, one table per worker, no locks.
+//!
+//! A probe touches three places that are not in a cache when the table is large: the bucket, the
+//! candidate's record and the second line of its string. Quads are therefore taken in groups: all
+//! hashes of a group first (buckets prefetched), then all tags (records prefetched), then all
+//! comparisons. Terms that equal the previous quad's at the same place, and predicates, which are
+//! few, are recognised before that.
+
+use super::arena::{Arena, record_bytes};
+use super::run::{ClosedRun, RunWriter};
+use super::sort;
+use crate::hash::hash;
+use crate::memory::{huge_zeroed, prefetch_at};
+use crate::spill::SpillDir;
+use jindou_model::{QuadBatch, Result, Span};
+
+/// What stands for the default graph in the graph place of [`Interner::intern`]'s output.
+pub const LOCAL_DEFAULT_GRAPH: u32 = u32::MAX;
+
+/// Quads in a group: up to 256 prefetches, which an L1 cache holds.
+const GROUP: usize = 64;
+/// Entries of the predicate cache.
+const CACHE: usize = 256;
+/// Smallest table, as a power of two of entries.
+const MIN_BITS: u32 = 12;
+/// Bytes per term needed while a run is closed: 16 for sorting, 4 for the position.
+const CLOSE_BYTES: usize = 20;
+/// Largest arena: records are named by a `u32` in units of 4 bytes.
+const MAX_ARENA: usize = (u32::MAX as usize) * 4;
+
+/// How a place of a quad gets its id.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// Already written to the output.
+    Known,
+    /// As in the row before.
+    Above,
+    /// From the group's next pending term.
+    Pending,
+}
+
+/// A term that waits for its probe.
+#[derive(Clone, Copy, Default)]
+struct Pending {
+    hash: u64,
+    span: Span,
+    /// First record with the same tag; 0 when there is none.
+    candidate: u32,
+}
+
+/// Gives the terms of quads dense numbers, in order of arrival, within a bound of memory. One per
+/// worker thread.
+#[derive(Debug)]
+pub struct Interner {
+    arena: Arena,
+    /// Open addressing, linear probing, `hash tag << 32 | record`; 0 is empty. The place is the
+    /// upper bits of the tag, so that growing moves entries in order and needs no string.
+    table: Vec<u64>,
+    bits: u32,
+    len: u32,
+    max_bytes: usize,
+    seed: u64,
+    /// Records of recent predicates, by a cheap hash.
+    cache: Vec<u32>,
+}
+
+impl Interner {
+    /// An interner that keeps strings, table and what closing needs within `max_bytes`. Memory is
+    /// taken as it is needed.
+    #[must_use]
+    pub fn new(max_bytes: usize) -> Self {
+        // A seed per interner: nobody can prepare terms that all fall into one bucket.
+        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+        Self {
+            arena: Arena::new(),
+            table: huge_zeroed(1 << MIN_BITS),
+            bits: MIN_BITS,
+            len: 0,
+            max_bytes,
+            seed,
+            cache: vec![0; CACHE],
+        }
+    }
+
+    /// Distinct terms so far; the next new term gets this number.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// True before the first term.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of the bound in use: strings, table, and what closing will take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.arena.len() + self.table.len() * 8 + self.len() * CLOSE_BYTES
+    }
+
+    /// Appends `[s, p, o, g]` in run-local ids for every quad, `g` = [`LOCAL_DEFAULT_GRAPH`] for the
+    /// default graph. False when the batch might not fit: then nothing was taken, and the caller
+    /// closes the run and offers the batch again. An empty interner takes any batch.
+    ///
+    /// Amortised O(bytes of the batch).
+    #[must_use]
+    pub fn intern(&mut self, batch: &QuadBatch, out: &mut Vec<[u32; 4]>) -> bool {
+        let (terms, bytes) = most(batch);
+        if !self.is_empty() && !self.fits(terms, bytes) {
+            return false;
+        }
+        while (self.len() + terms) * 3 > self.table.len() * 2 && self.worth_growing(terms) {
+            self.grow();
+        }
+        out.reserve(batch.quads.len());
+        let mut pending = [Pending::default(); GROUP * 4];
+        let mut how = [[How::Known; 4]; GROUP];
+        for group in batch.quads.chunks(GROUP) {
+            let n = self.prepare(batch, group, out, &mut how, &mut pending);
+            self.probe(&mut pending[..n]);
+            self.resolve(batch, group, out, &how, &pending[..n]);
+        }
+        true
+    }
+
+    /// Whether that many more terms and bytes keep the bound, counting a table that grows.
+    fn fits(&self, terms: usize, bytes: usize) -> bool {
+        let len = self.len() + terms;
+        let arena = self.arena.len() + bytes;
+        let mut table = self.table.len();
+        let mut growing = 0;
+        while len * 3 > table * 2 {
+            growing = table;
+            table *= 2;
+        }
+        len < (1 << 31)
+            && arena <= MAX_ARENA
+            && arena + (table + growing) * 8 + len * CLOSE_BYTES <= self.max_bytes
+    }
+
+    /// The batch's terms are an upper bound: most will repeat. The table grows ahead only when its
+    /// real content is near the limit as well; `insert` grows it otherwise.
+    fn worth_growing(&self, terms: usize) -> bool {
+        (self.len() + terms / 4) * 3 > self.table.len() * 2
+    }
+
+    /// First pass over a group: output rows are made, places filled where the id is known already,
+    /// the rest is hashed and its buckets prefetched. Returns the number of pending terms.
+    #[inline]
+    fn prepare(
+        &mut self,
+        batch: &QuadBatch,
+        group: &[[Span; 4]],
+        out: &mut Vec<[u32; 4]>,
+        how: &mut [[How; 4]; GROUP],
+        pending: &mut [Pending; GROUP * 4],
+    ) -> usize {
+        let mut n = 0;
+        let shift = 32 - self.bits;
+        let mut before: Option<&[Span; 4]> = None;
+        for (quad, how) in group.iter().zip(how.iter_mut()) {
+            let mut row = [LOCAL_DEFAULT_GRAPH; 4];
+            for place in 0..4 {
+                let span = quad[place];
+                if place == 3 && span.len == 0 {
+                    how[3] = How::Known;
+                    continue;
+                }
+                if let Some(before) = before {
+                    let above = before[place];
+                    if above == span
+                        || (place != 2 && above.len == span.len && same(batch, above, span))
+                    {
+                        how[place] = How::Above;
+                        continue;
+                    }
+                }
+                let term = batch.term(span);
+                if place == 1
+                    && let Some(id) = self.cached(term)
+                {
+                    row[1] = id;
+                    how[1] = How::Known;
+                    continue;
+                }
+                let hash = hash(term, self.seed);
+                prefetch_at(&self.table, ((hash >> 32) as u32 >> shift) as usize);
+                how[place] = How::Pending;
+                pending[n] = Pending {
+                    hash,
+                    span,
+                    candidate: 0,
+                };
+                n += 1;
+            }
+            out.push(row);
+            before = Some(quad);
+        }
+        n
+    }
+
+    /// Second pass: the first entry with the same tag, its record prefetched.
+    #[inline]
+    fn probe(&self, pending: &mut [Pending]) {
+        let mask = self.table.len() - 1;
+        for p in pending {
+            let tag = (p.hash >> 32) as u32;
+            let mut at = (tag >> (32 - self.bits)) as usize;
+            loop {
+                let entry = self.table[at & mask];
+                if entry == 0 {
+                    break;
+                }
+                if (entry >> 32) as u32 == tag {
+                    p.candidate = entry as u32;
+                    self.arena.prefetch(p.candidate, 0);
+                    self.arena.prefetch(p.candidate, 56);
+                    break;
+                }
+                at += 1;
+            }
+        }
+    }
+
+    /// Third pass: candidates are compared, new terms inserted, rows completed, in the quads' order.
+    #[inline]
+    fn resolve(
+        &mut self,
+        batch: &QuadBatch,
+        group: &[[Span; 4]],
+        out: &mut [[u32; 4]],
+        how: &[[How; 4]; GROUP],
+        pending: &[Pending],
+    ) {
+        let first = out.len() - group.len();
+        let mut next = pending.iter();
+        let mut above = [LOCAL_DEFAULT_GRAPH; 4];
+        for (row, how) in out[first..].iter_mut().zip(how) {
+            for place in 0..4 {
+                match how[place] {
+                    How::Known => {}
+                    How::Above => row[place] = above[place],
+                    How::Pending => {
+                        let Some(p) = next.next() else { return };
+                        let term = batch.term(p.span);
+                        let record = p.candidate;
+                        let record = if record != 0 && equal(self.arena.term(record), term) {
+                            record
+                        } else {
+                            self.find_or_insert(p.hash, term)
+                        };
+                        row[place] = self.arena.id(record);
+                        if place == 1 {
+                            self.cache[cache_place(term)] = record;
+                        }
+                    }
+                }
+            }
+            above = *row;
+        }
+    }
+
+    #[inline]
+    fn cached(&self, term: &[u8]) -> Option<u32> {
+        let record = self.cache[cache_place(term)];
+        (record != 0 && equal(self.arena.term(record), term)).then(|| self.arena.id(record))
+    }
+
+    /// The record of a term, made if need be.
+    fn find_or_insert(&mut self, hash: u64, term: &[u8]) -> u32 {
+        let tag = (hash >> 32) as u32;
+        let mask = self.table.len() - 1;
+        let mut at = (tag >> (32 - self.bits)) as usize;
+        loop {
+            let entry = self.table[at & mask];
+            if entry == 0 {
+                break;
+            }
+            if (entry >> 32) as u32 == tag && equal(self.arena.term(entry as u32), term) {
+                return entry as u32;
+            }
+            at += 1;
+        }
+        let record = self.arena.push(self.len, term);
+        self.table[at & mask] = u64::from(tag) << 32 | u64::from(record);
+        self.len += 1;
+        if self.len() * 3 > self.table.len() * 2 {
+            self.grow();
+        }
+        record
+    }
+
+    /// Doubles the table. Entries are visited from the first gap on, so that probing clusters keep
+    /// their order and every entry moves to about twice its place: one sequential sweep.
+    #[cold]
+    fn grow(&mut self) {
+        let bits = self.bits + 1;
+        let mut table: Vec<u64> = huge_zeroed(1 << bits);
+        let mask = table.len() - 1;
+        for &entry in self.table.iter().filter(|&&e| e != 0) {
+            let mut at = ((entry >> 32) as u32 >> (32 - bits)) as usize;
+            while table[at & mask] != 0 {
+                at += 1;
+            }
+            table[at & mask] = entry;
+        }
+        self.table = table;
+        self.bits = bits;
+    }
+
+    /// Sorts the terms by canonical bytes and writes them as a run. The interner is empty and ready
+    /// for the next run afterwards; its memory is kept.
+    ///
+    /// O(bytes) plus O(n log n) on cached 7-byte keys.
+    ///
+    /// # Errors
+    /// Those of [`SpillDir`]'s writers.
+    pub fn close(&mut self, spill: &SpillDir) -> Result<ClosedRun> {
+        let items = sort::sorted(&self.arena, self.len());
+        let mut position = vec![0u32; self.len()];
+        let mut run = RunWriter::new(spill);
+        let mut before = 0;
+        for (i, item) in items.iter().enumerate() {
+            if let Some(ahead) = items.get(i + 12) {
+                self.arena.prefetch(ahead.record, 0);
+                self.arena.prefetch(ahead.record, 56);
+            }
+            let term = self.arena.term(item.record);
+            let previous = if before == 0 {
+                &[]
+            } else {
+                self.arena.term(before)
+            };
+            run.push(previous, term)?;
+            position[item.id as usize] = i as u32;
+            before = item.record;
+        }
+        drop(items);
+        self.arena.clear();
+        self.table.fill(0);
+        self.cache.fill(0);
+        self.len = 0;
+        Ok(ClosedRun {
+            run: run.finish()?,
+            position,
+        })
+    }
+}
+
+/// Upper bounds of the distinct terms in a batch and of their bytes in the arena.
+fn most(batch: &QuadBatch) -> (usize, usize) {
+    let (mut terms, mut bytes) = (0, 0);
+    let mut before = [Span::default(); 4];
+    for quad in &batch.quads {
+        for place in 0..4 {
+            if quad[place] != before[place] {
+                terms += 1;
+                bytes += record_bytes(quad[place].len as usize);
+            }
+        }
+        before = *quad;
+    }
+    (terms, bytes)
+}
+
+#[inline(always)]
+fn same(batch: &QuadBatch, a: Span, b: Span) -> bool {
+    equal(batch.term(a), batch.term(b))
+}
+
+/// A place in the predicate cache from the length and last bytes, where predicates differ.
+#[inline(always)]
+fn cache_place(term: &[u8]) -> usize {
+    let tail = match term.last_chunk::<8>() {
+        Some(c) => u64::from_le_bytes(*c),
+        None => term.iter().fold(0, |h, &b| h << 8 | u64::from(b)),
+    };
+    let h = (tail ^ term.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (h >> 56) as usize % CACHE
+}
+
+/// Equality of terms, quick on lengths of some tens of bytes (a call to `memcmp` costs more).
+#[inline(always)]
+pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let (a8, a_rest) = a.as_chunks::<8>();
+    let (b8, b_rest) = b.as_chunks::<8>();
+    if a.len() > 256 {
+        return a == b;
+    }
+    // The end differs more often than the start.
+    if let (Some(x), Some(y)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        if x != y {
+            return false;
+        }
+    } else {
+        return a_rest == b_rest;
+    }
+    a8.iter().zip(b8).all(|(x, y)| x == y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn batch(quads: &[[&str; 4]]) -> QuadBatch {
+        let mut b = QuadBatch::default();
+        for q in quads {
+            let spans = q.map(|t| {
+                if t.is_empty() {
+                    Span::default()
+                } else {
+                    b.push_term(t.as_bytes())
+                }
+            });
+            b.quads.push(spans);
+        }
+        b
+    }
+
+    #[test]
+    fn ids_are_dense_in_order_of_arrival() {
+        let mut interner = Interner::new(1 << 20);
+        let mut out = vec![];
+        let b = batch(&[
+            ["<a", "<p", "<b", ""],
+            ["<a", "<p", "<a", "<g"],
+            ["<c", "<q", "<b", "<g"],
+        ]);
+        assert!(interner.intern(&b, &mut out));
+        assert!(interner.intern(&b, &mut out));
+        let d = LOCAL_DEFAULT_GRAPH;
+        assert_eq!(out[..3], [[0, 1, 2, d], [0, 1, 0, 3], [4, 5, 2, 3]]);
+        assert_eq!(out[..3], out[3..]);
+        assert_eq!(interner.len(), 6);
+    }
+
+    #[test]
+    fn many_terms_agree_with_a_hash_map() {
+        let mut interner = Interner::new(1 << 30);
+        let mut map: HashMap<String, u32> = HashMap::new();
+        let mut out = vec![];
+        let mut expected = vec![];
+        let mut x = 1u64;
+        for _ in 0..40 {
+            let mut b = QuadBatch::default();
+            for _ in 0..997 {
+                let mut quad = [Span::default(); 4];
+                let mut row = [0; 4];
+                for place in 0..4 {
+                    x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let r = (x >> 33) as u32 % [5000, 7, 50_000, 30][place];
+                    let t = format!("<http://e/{}/{r}", ["s", "predicate", "o", "g"][place]);
+                    quad[place] = b.push_term(t.as_bytes());
+                    let next = map.len() as u32;
+                    row[place] = *map.entry(t).or_insert(next);
+                }
+                b.quads.push(quad);
+                expected.push(row);
+            }
+            assert!(interner.intern(&b, &mut out));
+        }
+        assert_eq!(out, expected);
+        assert_eq!(interner.len(), map.len());
+    }
+
+    #[test]
+    fn a_full_interner_takes_nothing_and_an_empty_one_anything() {
+        let mut interner = Interner::new(100);
+        let mut out = vec![];
+        assert!(interner.intern(&batch(&[["<a", "<p", "<b", ""]]), &mut out));
+        assert!(!interner.intern(&batch(&[["<a", "<p", "<x", ""]]), &mut out));
+        assert_eq!((out.len(), interner.len()), (1, 3));
+        let closed = interner.close(&SpillDir::in_memory()).unwrap();
+        assert_eq!((closed.run.terms(), closed.position), (3, vec![0, 2, 1]));
+        assert!(interner.is_empty());
+        assert!(interner.intern(&batch(&[["<a", "<p", "<x", ""]]), &mut out));
+        assert_eq!(out[1], [0, 1, 2, LOCAL_DEFAULT_GRAPH]);
+    }
+
+    #[test]
+    fn equality_sees_every_byte() {
+        for len in 0..70 {
+            let a: Vec<u8> = (0..len as u8).collect();
+            assert!(equal(&a, &a.clone()));
+            for i in 0..len {
+                let mut b = a.clone();
+                b[i] ^= 1;
+                assert!(!equal(&a, &b), "{len} {i}");
+            }
+        }
+    }
+}

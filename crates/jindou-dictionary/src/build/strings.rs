@@ -1,0 +1,79 @@
+//! Writing `strings.jd`: blocks of 16 terms, the first whole (`[length][bytes]`), the others as
+//! `[shared][length of the rest][rest]`.
+
+use crate::format::{BLOCK, OFFSET, STRINGS_FILE, STRINGS_MAGIC, SectionWriter, strings};
+use crate::{TagRanges, front};
+use jindou_model::{Error, Result};
+use std::path::Path;
+
+/// Takes the merged terms in order.
+#[derive(Debug)]
+pub struct StringsWriter {
+    file: SectionWriter,
+    buffer: Vec<u8>,
+    offsets: Vec<u8>,
+    /// Bytes of blocks before `buffer`.
+    flushed: u64,
+    terms: u32,
+}
+
+impl StringsWriter {
+    /// Creates `strings.jd` in a store directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also when the file exists.
+    pub fn create(dir: &Path) -> Result<Self> {
+        let mut file = SectionWriter::create(dir.join(STRINGS_FILE), STRINGS_MAGIC)?;
+        file.begin(strings::BLOCKS)?;
+        Ok(Self {
+            file,
+            buffer: Vec::new(),
+            offsets: Vec::new(),
+            flushed: 0,
+            terms: 0,
+        })
+    }
+
+    /// Appends a term that shares `shared` bytes with the one before.
+    #[inline]
+    pub(crate) fn push(&mut self, shared: usize, term: &[u8]) -> Result<()> {
+        if self.terms % BLOCK == 0 {
+            self.begin_block()?;
+            front::push(term.len() as u32, &mut self.buffer);
+            self.buffer.extend_from_slice(term);
+        } else {
+            let rest = &term[shared..];
+            front::push(shared as u32, &mut self.buffer);
+            front::push(rest.len() as u32, &mut self.buffer);
+            self.buffer.extend_from_slice(rest);
+        }
+        self.terms += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn begin_block(&mut self) -> Result<()> {
+        if self.buffer.len() >= 1 << 18 {
+            self.file.write(&self.buffer)?;
+            self.flushed += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        let at = self.flushed + self.buffer.len() as u64;
+        self.offsets.extend_from_slice(&at.to_le_bytes()[..OFFSET]);
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self, terms: u32, tags: &TagRanges) -> Result<()> {
+        self.file.write(&self.buffer)?;
+        let end = self.flushed + self.buffer.len() as u64;
+        if end >= 1 << (8 * OFFSET) {
+            return Err(Error::Limit("the terms take more than 1 TiB".into()));
+        }
+        self.offsets.extend_from_slice(&end.to_le_bytes());
+        self.file.begin(strings::OFFSETS)?;
+        self.file.write(&self.offsets)?;
+        self.file.begin(strings::TAGS)?;
+        self.file.write(bytemuck::cast_slice(tags.starts()))?;
+        self.file.finish(terms, [0; 4])
+    }
+}

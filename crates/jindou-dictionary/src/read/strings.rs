@@ -1,0 +1,336 @@
+//! The terms of `strings.jd`, by lex index.
+
+use crate::format::{BLOCK, OFFSET, STRINGS_FILE, STRINGS_MAGIC, Sections, strings};
+use crate::memory::prefetch_at;
+use crate::{TagRanges, front};
+use jindou_model::Result;
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::path::Path;
+
+/// The vocabulary without ids: lex index ↔ canonical bytes. Open it between [`merge_runs`] and
+/// [`write_dictionary`] (clustering needs to find `rdf:type`), or take it from a [`Dictionary`].
+///
+/// [`merge_runs`]: crate::merge_runs
+/// [`write_dictionary`]: crate::write_dictionary
+/// [`Dictionary`]: crate::Dictionary
+#[derive(Debug)]
+pub struct Strings {
+    file: Sections,
+    blocks: Range<usize>,
+    offsets: Range<usize>,
+    tags: TagRanges,
+}
+
+impl Strings {
+    /// Maps `strings.jd` of a store directory. O(1).
+    ///
+    /// # Errors
+    /// [`jindou_model::Error::Io`], [`jindou_model::Error::Store`] when the file is foreign, newer,
+    /// truncated or its head damaged.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let file = Sections::open(&dir.join(STRINGS_FILE), STRINGS_MAGIC)?;
+        let blocks = file.range(strings::BLOCKS, |_| true)?;
+        let count = file.terms.div_ceil(BLOCK) as usize;
+        let offsets = file.range(strings::OFFSETS, |len| len == count * OFFSET + 8)?;
+        let tags = file.range(strings::TAGS, |len| len == 257 * 4)?;
+        let tags = TagRanges::from_starts(file.array(&tags))
+            .filter(|t| t.terms() == file.terms)
+            .ok_or_else(|| file.damaged("tags"))?;
+        Ok(Self {
+            file,
+            blocks,
+            offsets,
+            tags,
+        })
+    }
+
+    /// Number of terms.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.file.terms
+    }
+
+    /// True without a term.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.file.terms == 0
+    }
+
+    /// The lex indexes of every tag.
+    #[must_use]
+    pub fn tag_ranges(&self) -> &TagRanges {
+        &self.tags
+    }
+
+    /// Bytes of the blocks and of their offsets.
+    #[must_use]
+    pub(crate) fn section_bytes(&self) -> (u64, u64) {
+        (self.blocks.len() as u64, self.offsets.len() as u64)
+    }
+
+    pub(crate) fn file_len(&self) -> u64 {
+        self.file.file_len()
+    }
+
+    pub(crate) fn advise_random(&self) {
+        self.file.advise_random();
+    }
+
+    #[inline]
+    fn offset(&self, block: usize) -> Option<usize> {
+        let at = block * OFFSET;
+        let word = self
+            .file
+            .bytes(&self.offsets)
+            .get(at..at + 8)?
+            .first_chunk::<8>()?;
+        Some((u64::from_le_bytes(*word) & ((1 << (8 * OFFSET)) - 1)) as usize)
+    }
+
+    #[inline]
+    fn block(&self, block: usize) -> Option<&[u8]> {
+        let (start, end) = (self.offset(block)?, self.offset(block + 1)?);
+        self.file.bytes(&self.blocks).get(start..end)
+    }
+
+    /// Prefetches the place where a block's offset lies.
+    #[inline]
+    pub(crate) fn prefetch_offset(&self, lex: u32) {
+        prefetch_at(
+            self.file.bytes(&self.offsets),
+            (lex / BLOCK) as usize * OFFSET,
+        );
+    }
+
+    /// Prefetches the first lines of the block of a term.
+    #[inline]
+    pub(crate) fn prefetch_block(&self, lex: u32) {
+        if let Some(at) = self.offset((lex / BLOCK) as usize) {
+            let blocks = self.file.bytes(&self.blocks);
+            for line in 0..3 {
+                prefetch_at(blocks, at + 64 * line);
+            }
+        }
+    }
+
+    /// Appends the canonical bytes of a term; false when there is no such term or its block is
+    /// damaged (`out` is then as before). At most 16 short copies; two cache misses and those of the
+    /// block.
+    pub fn term(&self, lex: u32, out: &mut Vec<u8>) -> bool {
+        let mut cursor = Cursor::default();
+        match cursor.seek(self, lex) {
+            Some(term) => {
+                out.extend_from_slice(term);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether the term at `lex` is this one, without decoding it. No allocation.
+    #[inline]
+    #[must_use]
+    pub fn is(&self, lex: u32, canonical: &[u8]) -> bool {
+        self.compare(lex, canonical) == Some(Ordering::Equal)
+    }
+
+    /// The order of the term at `lex` and these bytes; `None` without such a term.
+    fn compare(&self, lex: u32, canonical: &[u8]) -> Option<Ordering> {
+        if lex >= self.len() {
+            return None;
+        }
+        let block = self.block((lex / BLOCK) as usize)?;
+        let mut walk = Walk::new(block, canonical)?;
+        for _ in 0..lex % BLOCK {
+            walk.step()?;
+        }
+        Some(walk.order())
+    }
+
+    /// The lex index of a term; `None` when it is absent. O(log n) block heads.
+    #[must_use]
+    pub fn find(&self, canonical: &[u8]) -> Option<u32> {
+        let at = self.lower_bound(canonical);
+        self.is(at, canonical).then_some(at)
+    }
+
+    /// The first lex index whose term is not below these bytes; `len()` when all are. O(log n).
+    #[must_use]
+    pub fn lower_bound(&self, canonical: &[u8]) -> u32 {
+        // The last block whose head is not above them: the answer lies in it or right behind it.
+        let (mut low, mut high) = (0, self.len().div_ceil(BLOCK));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.compare(middle * BLOCK, canonical) {
+                Some(Ordering::Less) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        if low == 0 {
+            return 0;
+        }
+        let first = (low - 1) * BLOCK;
+        let last = (low.saturating_mul(BLOCK)).min(self.len());
+        let Some(mut walk) = self
+            .block((low - 1) as usize)
+            .and_then(|block| Walk::new(block, canonical))
+        else {
+            return last;
+        };
+        for lex in first..last {
+            if walk.order() != Ordering::Less {
+                return lex;
+            }
+            if lex + 1 < last && walk.step().is_none() {
+                return last;
+            }
+        }
+        last
+    }
+
+    /// Calls `f` with every term of an interval in order; false when a block is damaged or the
+    /// interval goes beyond the last term (the calls before it were right). About 10 ns a term.
+    pub fn for_each(&self, range: Range<u32>, mut f: impl FnMut(u32, &[u8])) -> bool {
+        let mut cursor = Cursor::default();
+        for lex in range {
+            match cursor.seek(self, lex) {
+                Some(term) => f(lex, term),
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+/// A walk through a block that compares each term with given bytes without decoding it.
+struct Walk<'a> {
+    block: &'a [u8],
+    at: usize,
+    target: &'a [u8],
+    /// Length of the common prefix of the current term and the target.
+    matched: usize,
+    len: usize,
+    /// Order of the current term and the target where they differ behind the prefix.
+    order: Ordering,
+}
+
+impl<'a> Walk<'a> {
+    #[inline]
+    fn new(block: &'a [u8], target: &'a [u8]) -> Option<Self> {
+        let mut at = 0;
+        let len = front::read(block, &mut at)? as usize;
+        let head = block.get(at..at + len)?;
+        let mut walk = Self {
+            block,
+            at: at + len,
+            target,
+            matched: 0,
+            len,
+            order: Ordering::Equal,
+        };
+        walk.matched = front::common_prefix(head, target, 0);
+        walk.order = head.get(walk.matched).cmp(&target.get(walk.matched));
+        Some(walk)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<()> {
+        let shared = front::read(self.block, &mut self.at)? as usize;
+        let len = front::read(self.block, &mut self.at)? as usize;
+        let rest = self.block.get(self.at..self.at + len)?;
+        if shared > self.len {
+            return None;
+        }
+        self.at += len;
+        self.len = shared + len;
+        // A term that shares more with its predecessor than that one did with the target differs
+        // from the target where its predecessor did.
+        if shared <= self.matched {
+            let n = front::common_prefix(rest, &self.target[shared..], 0);
+            self.matched = shared + n;
+            self.order = rest.get(n).cmp(&self.target.get(self.matched));
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn order(&self) -> Ordering {
+        self.order
+    }
+}
+
+/// Decodes terms; going on inside a block does not start at its head again.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    term: Vec<u8>,
+    /// 1 + the lex index of `term`; 0 before the first.
+    next: u32,
+    /// Offset of the next record in `BLOCKS`.
+    at: usize,
+    end: usize,
+}
+
+impl Cursor {
+    /// The canonical bytes of a term; `None` when there is none or its block is damaged.
+    #[inline]
+    pub(crate) fn seek(&mut self, strings: &Strings, lex: u32) -> Option<&[u8]> {
+        if lex >= strings.len() {
+            return None;
+        }
+        let forward =
+            self.next > 0 && lex / BLOCK == (self.next - 1) / BLOCK && lex + 1 >= self.next;
+        if !forward && !self.head(strings, lex / BLOCK) {
+            self.next = 0;
+            return None;
+        }
+        let blocks = strings.file.bytes(&strings.blocks);
+        let block = blocks.get(..self.end)?;
+        while self.next <= lex {
+            if self.step(block).is_none() {
+                self.next = 0;
+                return None;
+            }
+        }
+        Some(&self.term)
+    }
+
+    fn head(&mut self, strings: &Strings, block: u32) -> bool {
+        let (Some(start), Some(end)) = (
+            strings.offset(block as usize),
+            strings.offset(block as usize + 1),
+        ) else {
+            return false;
+        };
+        let Some(bytes) = strings.file.bytes(&strings.blocks).get(start..end) else {
+            return false;
+        };
+        let mut at = 0;
+        let Some(head) =
+            front::read(bytes, &mut at).and_then(|len| bytes.get(at..at + len as usize))
+        else {
+            return false;
+        };
+        self.term.clear();
+        self.term.extend_from_slice(head);
+        self.at = start + at + head.len();
+        self.end = end;
+        self.next = block * BLOCK + 1;
+        true
+    }
+
+    #[inline]
+    fn step(&mut self, block: &[u8]) -> Option<()> {
+        let shared = front::read(block, &mut self.at)? as usize;
+        let len = front::read(block, &mut self.at)? as usize;
+        let rest = block.get(self.at..self.at + len)?;
+        if shared > self.term.len() {
+            return None;
+        }
+        self.at += len;
+        self.term.truncate(shared);
+        self.term.extend_from_slice(rest);
+        self.next += 1;
+        Some(())
+    }
+}
