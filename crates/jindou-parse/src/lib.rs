@@ -1,1 +1,42 @@
-//! placeholder
+//! RDF text in, batches of canonical term bytes out: the `parse` stop of the load journey.
+//!
+//! [`Sources`] takes files, folders, standard input and text in six syntaxes, plain or compressed, and
+//! is a [`jindou_model::QuadSource`]. N-Triples and N-Quads go through a tokeniser of our own, on all
+//! workers at once and mostly without copying; the other syntaxes through the `ox…` parsers, one
+//! document a worker, behind a guard against absurd nesting.
+//!
+//! ```
+//! use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};
+//! use jindou_parse::{Format, Sources};
+//!
+//! struct Count(usize);
+//! impl QuadSink for Count {
+//!     fn batch(&mut self, batch: &QuadBatch) -> jindou_model::Result<()> {
+//!         self.0 += batch.quads.len();
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let text = &b"<http://e/s> <http://e/p> 1, 2 ."[..];
+//! let text = [b"@prefix e: <http://e/> . ", text].concat();
+//! let sources = Sources::builder().text("example", text, Format::Turtle).build()?;
+//! let mut count = Count(0);
+//! sources.run(0, 1, &mut count, &Progress::default())?;
+//! assert_eq!(count.0, 2);
+//! # Ok::<(), jindou_model::Error>(())
+//! ```
+
+mod blocks;
+mod chars;
+mod document;
+mod format;
+mod guard;
+mod input;
+mod labels;
+mod line;
+mod report;
+mod sources;
+
+pub use format::Format;
+pub use report::BadStatement;
+pub use sources::{Input, Sources, SourcesBuilder};

@@ -1,0 +1,254 @@
+//! Blocks of whole lines, handed to any number of workers.
+
+use crate::input::{LineCounter, read_more};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Usual size of a block: its lines, terms and quads stay in a core's second-level cache.
+const BLOCK: u64 = 1 << 20;
+/// Longest line; spans are 32 bits and a block may also hold terms that were copied.
+const MAX_LINE: usize = 1 << 30;
+/// By how much a block grows when its last line does not end in it.
+const GROW: usize = 1 << 16;
+
+/// Where a block of lines came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockAt {
+    /// First byte of the lines in the buffer.
+    pub(crate) begin: usize,
+    /// Position of that byte in the document.
+    pub(crate) offset: u64,
+    /// Lines before it; `None` when they have to be counted in the file.
+    pub(crate) lines: Option<u64>,
+}
+
+/// The blocks of one document.
+#[derive(Clone)]
+pub(crate) enum Blocks {
+    /// A plain file: workers read it at the same time, each its own part.
+    File(Arc<FileBlocks>),
+    /// Anything else: who needs a block takes the reader, reads (and decompresses) one and lets go.
+    Stream(Arc<Mutex<StreamBlocks>>),
+}
+
+impl Blocks {
+    /// Fills `buf` with the next block; `None` at the end. A file's bytes are added to `counter`.
+    pub(crate) fn next(
+        &self,
+        buf: &mut Vec<u8>,
+        counter: &AtomicU64,
+    ) -> io::Result<Option<BlockAt>> {
+        match self {
+            Self::File(file) => file.next(buf, counter),
+            Self::Stream(stream) => stream
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .next(buf),
+        }
+    }
+}
+
+/// A plain file cut into equal parts; a block is the lines that start in its part.
+pub(crate) struct FileBlocks {
+    file: File,
+    len: u64,
+    part: u64,
+    next: AtomicU64,
+}
+
+impl FileBlocks {
+    pub(crate) fn new(file: File, len: u64, workers: usize) -> Self {
+        let part = (len / (workers as u64 * 8 + 1)).clamp(GROW as u64, BLOCK);
+        Self {
+            file,
+            len,
+            part,
+            next: AtomicU64::new(0),
+        }
+    }
+
+    fn next(&self, buf: &mut Vec<u8>, counter: &AtomicU64) -> io::Result<Option<BlockAt>> {
+        loop {
+            let start = self
+                .next
+                .fetch_add(1, Ordering::Relaxed)
+                .saturating_mul(self.part);
+            if start >= self.len {
+                return Ok(None);
+            }
+            let end = (start + self.part).min(self.len);
+            counter.fetch_add(end - start, Ordering::Relaxed);
+            // One byte before the part says whether a line starts at its first byte.
+            let from = start.saturating_sub(1);
+            buf.clear();
+            self.read(buf, from, (end - from) as usize)?;
+            let begin = if start == 0 {
+                0
+            } else {
+                match memchr::memchr2(b'\n', b'\r', buf) {
+                    Some(at) if from + at as u64 + 1 < end => at + 1,
+                    _ => continue,
+                }
+            };
+            let mut searched = buf.len() - 1;
+            loop {
+                if let Some(at) = memchr::memchr2(b'\n', b'\r', &buf[searched..]) {
+                    buf.truncate(searched + at + 1);
+                    break;
+                }
+                searched = buf.len();
+                if searched - begin > MAX_LINE {
+                    return Err(too_long());
+                }
+                let grow = GROW.max(searched / 2);
+                if self.read(buf, from + searched as u64, grow)? == 0 {
+                    break;
+                }
+            }
+            return Ok(Some(BlockAt {
+                begin,
+                offset: from + begin as u64,
+                lines: None,
+            }));
+        }
+    }
+
+    /// Appends up to `want` bytes from `offset`; fewer only at the end of the file.
+    fn read(&self, buf: &mut Vec<u8>, offset: u64, want: usize) -> io::Result<usize> {
+        let before = buf.len();
+        buf.resize(before + want, 0);
+        let mut got = 0;
+        while got < want {
+            match self
+                .file
+                .read_at(&mut buf[before + got..], offset + got as u64)
+            {
+                Ok(0) => break,
+                Ok(n) => got += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        buf.truncate(before + got);
+        if buf.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file became shorter while it was read",
+            ));
+        }
+        Ok(got)
+    }
+}
+
+/// A stream cut at its last line end before each block's size.
+pub(crate) struct StreamBlocks {
+    reader: Option<Box<dyn Read + Send>>,
+    /// The beginning of a line whose end was not read yet.
+    rest: Vec<u8>,
+    offset: u64,
+    lines: LineCounter,
+}
+
+impl StreamBlocks {
+    pub(crate) fn new(reader: Box<dyn Read + Send>) -> Self {
+        Self {
+            reader: Some(reader),
+            rest: Vec::new(),
+            offset: 0,
+            lines: LineCounter::default(),
+        }
+    }
+
+    fn next(&mut self, buf: &mut Vec<u8>) -> io::Result<Option<BlockAt>> {
+        buf.clear();
+        buf.append(&mut self.rest);
+        while let Some(reader) = &mut self.reader {
+            let searched = buf.len();
+            let read = read_more(reader, buf, BLOCK as usize);
+            if !matches!(read, Ok(n) if n == BLOCK as usize) {
+                self.reader = None;
+                read?;
+                break;
+            }
+            if let Some(at) = memchr::memrchr2(b'\n', b'\r', &buf[searched..]) {
+                self.rest.extend_from_slice(&buf[searched + at + 1..]);
+                buf.truncate(searched + at + 1);
+                break;
+            }
+            if buf.len() > MAX_LINE {
+                self.reader = None;
+                return Err(too_long());
+            }
+        }
+        if buf.is_empty() {
+            return Ok(None);
+        }
+        let at = BlockAt {
+            begin: 0,
+            offset: self.offset,
+            lines: Some(self.lines.lines),
+        };
+        self.lines.add(buf);
+        self.offset += buf.len() as u64;
+        Ok(Some(at))
+    }
+}
+
+fn too_long() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "a line is longer than 1 GiB, expected N-Triples or N-Quads",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Whatever the part size, the blocks together are the text, in whole lines.
+    #[test]
+    fn blocks_are_the_text_in_whole_lines() {
+        let mut text = Vec::new();
+        for i in 0..4000u32 {
+            text.extend(std::iter::repeat_n(b'x', (i * 7919 % 97) as usize));
+            text.extend_from_slice([&b"\n"[..], b"\r\n", b"\r"][(i % 3) as usize]);
+        }
+        text.extend(std::iter::repeat_n(b'y', 300_000));
+        text.extend_from_slice(b"\nend");
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&text).unwrap();
+        for part in [1, 2, 3, 100, 4096, 1 << 20] {
+            let blocks = FileBlocks {
+                file: file.try_clone().unwrap(),
+                len: text.len() as u64,
+                part,
+                next: AtomicU64::new(0),
+            };
+            check(&Blocks::File(Arc::new(blocks)), &text);
+        }
+        let stream = StreamBlocks::new(Box::new(io::Cursor::new(text.clone())));
+        check(&Blocks::Stream(Arc::new(Mutex::new(stream))), &text);
+    }
+
+    fn check(blocks: &Blocks, text: &[u8]) {
+        let counter = AtomicU64::new(0);
+        let (mut buf, mut all) = (Vec::new(), Vec::new());
+        let mut counted = LineCounter::default();
+        while let Some(at) = blocks.next(&mut buf, &counter).unwrap() {
+            assert_eq!(at.offset, all.len() as u64);
+            if let Some(lines) = at.lines {
+                assert_eq!(lines, counted.lines);
+            }
+            counted.add(&buf[at.begin..]);
+            all.extend_from_slice(&buf[at.begin..]);
+            assert!(all.len() == text.len() || matches!(all.last(), Some(b'\n' | b'\r')));
+        }
+        assert!(all == text);
+    }
+}

@@ -1,0 +1,215 @@
+//! Character classes of the line formats, as tables and as fast checks that agree with the full ones.
+
+/// May stand anywhere in an IRI after its scheme: unreserved characters and sub-delimiters (RFC 3986).
+const IRI_ANYWHERE: u8 = 1;
+/// May stand in an IRI's path, query and fragment: the above, `:`, `@`, `/`, `?`.
+const IRI_TAIL: u8 = 2;
+/// May stand in a scheme, not in first place.
+const SCHEME: u8 = 4;
+/// ASCII characters of a blank node label, the dot included.
+const LABEL: u8 = 8;
+/// Ends a stretch of literal text: quote, backslash, line end.
+const STRING_STOP: u8 = 16;
+
+static CLASS: [u8; 256] = {
+    let mut t = [0u8; 256];
+    let mut i = 0;
+    while i < 256 {
+        let b = i as u8;
+        let alnum = b.is_ascii_alphanumeric();
+        if alnum
+            || matches!(
+                b,
+                b'!' | b'$'
+                    | b'&'
+                    | b'\''
+                    | b'('
+                    | b')'
+                    | b'*'
+                    | b'+'
+                    | b','
+                    | b'-'
+                    | b'.'
+                    | b';'
+                    | b'='
+                    | b'_'
+                    | b'~'
+            )
+        {
+            t[i] |= IRI_ANYWHERE | IRI_TAIL;
+        }
+        if matches!(b, b':' | b'@' | b'/' | b'?') {
+            t[i] |= IRI_TAIL;
+        }
+        if alnum || matches!(b, b'+' | b'-' | b'.') {
+            t[i] |= SCHEME;
+        }
+        if alnum || matches!(b, b'_' | b'-' | b'.') {
+            t[i] |= LABEL;
+        }
+        if matches!(b, b'"' | b'\\' | b'\n' | b'\r') {
+            t[i] |= STRING_STOP;
+        }
+        i += 1;
+    }
+    t
+};
+
+/// Length of the longest prefix whose bytes all are in `class`.
+#[inline(always)]
+fn run(bytes: &[u8], class: u8) -> usize {
+    bytes
+        .iter()
+        .position(|&b| CLASS[b as usize] & class == 0)
+        .unwrap_or(bytes.len())
+}
+
+/// Length of the ASCII part of a blank node label that `bytes` starts with.
+#[inline]
+pub(crate) fn ascii_label(bytes: &[u8]) -> usize {
+    run(bytes, LABEL)
+}
+
+/// Position of the first quote, backslash or line end.
+#[inline]
+pub(crate) fn string_stop(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .position(|&b| CLASS[b as usize] & STRING_STOP != 0)
+        .unwrap_or(bytes.len())
+}
+
+/// Length of the IRI that `bytes` starts with, when it is followed by `>` and is of the plain kind:
+/// ASCII, absolute, no escape or percent sign, a host without port or user. Every other IRI, valid
+/// or not, is `None` and must take the full check.
+#[inline]
+pub(crate) fn plain_iri(bytes: &[u8]) -> Option<usize> {
+    // Nearly all IRIs: what follows the scheme is known without looking at single bytes.
+    let mut i = if bytes.starts_with(b"http://") {
+        7
+    } else if bytes.starts_with(b"https://") {
+        8
+    } else {
+        if !bytes.first()?.is_ascii_alphabetic() {
+            return None;
+        }
+        let scheme = run(bytes, SCHEME);
+        if bytes.get(scheme) != Some(&b':') {
+            return None;
+        }
+        if bytes[scheme + 1..].starts_with(b"//") {
+            scheme + 3
+        } else {
+            0
+        }
+    };
+    if i > 0 {
+        i += run(&bytes[i..], IRI_ANYWHERE);
+        if !matches!(bytes.get(i)?, b'/' | b'?' | b'#' | b'>') {
+            return None;
+        }
+    }
+    i += run(&bytes[i..], IRI_TAIL);
+    if bytes.get(i) == Some(&b'#') {
+        i += 1;
+        i += run(&bytes[i..], IRI_TAIL);
+    }
+    (bytes.get(i) == Some(&b'>')).then_some(i)
+}
+
+/// True for language tags that need no full check: a language of two or three letters, and maybe
+/// a region of two letters.
+pub(crate) fn is_plain_language(tag: &[u8]) -> bool {
+    match tag.len() {
+        2 | 3 => tag.iter().all(u8::is_ascii_alphabetic),
+        5 => {
+            tag[2] == b'-'
+                && tag[..2].iter().all(u8::is_ascii_alphabetic)
+                && tag[3..].iter().all(u8::is_ascii_alphabetic)
+        }
+        _ => false,
+    }
+}
+
+/// First character of a blank node label (`PN_CHARS_U` or a digit).
+pub(crate) fn is_label_start(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || is_wide_name_start(c)
+}
+
+/// Later character of a blank node label (`PN_CHARS` or a dot).
+pub(crate) fn is_label_char(c: char) -> bool {
+    is_label_start(c)
+        || matches!(
+            c,
+            '-' | '.' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}'
+        )
+}
+
+/// The part of `PN_CHARS_BASE` above ASCII.
+fn is_wide_name_start(c: char) -> bool {
+    matches!(c,
+        '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'
+        | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
+        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
+        | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plain_iris_are_found() {
+        for ok in [
+            "http://a.b/c?d#e",
+            "urn:x:y",
+            "mailto:a@b",
+            "https://",
+            "file:///a/b",
+            "a:",
+            "x:#",
+        ] {
+            assert_eq!(
+                plain_iri(format!("{ok}> ").as_bytes()),
+                Some(ok.len()),
+                "{ok}"
+            );
+        }
+        for slow in [
+            "http://a:80/",
+            "//a",
+            "a/b",
+            "",
+            "x:é",
+            "x:%20",
+            "http://[::1]/",
+            "x:a#b#c",
+            "x:a b",
+        ] {
+            assert_eq!(plain_iri(format!("{slow}>").as_bytes()), None, "{slow}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn what_the_fast_checks_accept_is_valid(
+            iri in "(http://|https://|[a-z]{1,3}:/?/?)?[a-c0-9:/?#@%\\[\\]é <.]{0,12}",
+        ) {
+            let text = format!("{iri}>");
+            if let Some(n) = plain_iri(text.as_bytes()) {
+                prop_assert_eq!(n, iri.len());
+                prop_assert!(oxiri::Iri::parse(iri.as_str()).is_ok());
+            }
+        }
+
+        #[test]
+        fn plain_languages_are_valid(tag in "[a-zA-Z0-9-]{1,6}") {
+            if is_plain_language(tag.as_bytes()) {
+                prop_assert!(oxilangtag::LanguageTag::parse(tag.as_str()).is_ok());
+            }
+        }
+    }
+}

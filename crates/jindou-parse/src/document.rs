@@ -1,0 +1,626 @@
+//! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl`, `oxrdfxml`
+//! and `oxjsonld` parsers.
+
+use crate::format::Format;
+use crate::guard::{Guard, Tail};
+use crate::input::{self, LineCounter, Opened, Origin};
+use crate::labels::LabelScope;
+use crate::line::MAX_NESTING;
+use crate::report::{BadStatement, Skipped};
+use crate::sources::Document;
+use jindou_model::{Error, Progress, QuadBatch, QuadSink, Result, Span, term};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
+use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser};
+use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
+use oxttl::{TriGParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
+use std::cell::RefCell;
+use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Quads in a batch.
+const BATCH_QUADS: usize = 4096;
+/// A batch is also full at this many bytes.
+const BATCH_BYTES: usize = 1 << 20;
+/// A JSON-LD document with this many errors in a row is given up.
+const MAX_ERRORS_IN_A_ROW: u32 = 1000;
+
+/// What all documents of a run share.
+pub(crate) struct Run<'a> {
+    pub(crate) progress: &'a Progress,
+    /// Raw bytes read and not yet moved to the progress.
+    pub(crate) counter: &'a Arc<AtomicU64>,
+    /// Set when a worker failed: the others stop.
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) skipped: &'a Skipped,
+    pub(crate) lenient: bool,
+}
+
+impl Run<'_> {
+    /// Hands a batch over and counts it. `Ok(false)` when the run was stopped.
+    pub(crate) fn deliver(&self, batch: &QuadBatch, sink: &mut dyn QuadSink) -> Result<bool> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        if !batch.quads.is_empty() {
+            sink.batch(batch)?;
+        }
+        self.progress.add(
+            self.counter.swap(0, Ordering::Relaxed),
+            batch.quads.len() as u64,
+        );
+        Ok(true)
+    }
+
+    /// Skips a bad statement, or ends a strict run with it.
+    pub(crate) fn bad(
+        &self,
+        document: u64,
+        offset: u64,
+        describe: impl FnOnce() -> Result<BadStatement>,
+    ) -> Result<()> {
+        if !self.lenient {
+            return Err(describe()?.into());
+        }
+        self.progress.skipped.fetch_add(1, Ordering::Relaxed);
+        self.skipped.add(document, offset, describe)
+    }
+}
+
+/// Parses a whole document. `Ok` also when the run was stopped by another worker.
+pub(crate) fn parse(
+    document: &Document,
+    labels: LabelScope,
+    run: &Run<'_>,
+    batch: &mut QuadBatch,
+    sink: &mut dyn QuadSink,
+) -> Result<()> {
+    batch.clear();
+    let opened = input::open(&document.origin, document.compression, run.counter)?;
+    let out = Emitter {
+        labels,
+        batch,
+        graph: &document.graph,
+        default_graph: None,
+        last: [Span::default(); 4],
+        run,
+        sink,
+    };
+    let mut reading = Reading { document, run, out };
+    match document.format {
+        Format::Turtle => reading.turtle(opened)?,
+        Format::TriG | Format::NQuads | Format::NTriples => reading.trig(opened)?,
+        Format::RdfXml => reading.rdf_xml(opened)?,
+        Format::JsonLd => reading.json_ld(opened)?,
+    }
+    reading.out.flush().map(|_| ())
+}
+
+struct Reading<'a> {
+    document: &'a Document,
+    run: &'a Run<'a>,
+    out: Emitter<'a>,
+}
+
+type SharedTail = Rc<RefCell<Tail>>;
+
+impl Reading<'_> {
+    /// Turtle: after a bad statement a lenient run goes on behind the next line that ends in a dot,
+    /// with the prefixes and base that were in force.
+    fn turtle(&mut self, opened: Opened) -> Result<()> {
+        let mut parser = TurtleParser::new();
+        if let Some(base) = &self.document.base {
+            parser = parser
+                .with_base_iri(base)
+                .map_err(|e| self.bad_base(&e.to_string()))?;
+        }
+        let (mut source, mut reader) = (None, opened.reader);
+        if self.run.lenient {
+            let mut restart = Restart::new(
+                &self.document.origin,
+                Opened {
+                    reader,
+                    plain: opened.plain,
+                },
+            )?;
+            reader = restart.from(0)?;
+            source = Some(restart);
+        }
+        let (mut offset, mut lines) = (0, LineCounter::default());
+        loop {
+            let guard = Guard::new(reader, Format::Turtle, offset, lines);
+            let tail = guard.tail();
+            let mut reading = parser.for_reader(guard);
+            let error = loop {
+                match reading.next() {
+                    None => return Ok(()),
+                    Some(Ok(t)) => {
+                        if !self.out.triple(&t)? {
+                            return Ok(());
+                        }
+                    }
+                    Some(Err(TurtleParseError::Syntax(e))) => break e,
+                    Some(Err(TurtleParseError::Io(e))) => {
+                        return self.stopped(e, &tail, offset);
+                    }
+                }
+            };
+            // The parser counts from where it was started.
+            let at = offset + error.location().start.offset;
+            self.turtle_error(&error, lines.lines, &tail, at)?;
+            let Some(restart) = &mut source else {
+                return Ok(());
+            };
+            let mut next = TurtleParser::new();
+            for (name, iri) in reading.prefixes() {
+                if let Ok(with) = next.clone().with_prefix(name, iri) {
+                    next = with;
+                }
+            }
+            if let Some(base) = reading.base_iri()
+                && let Ok(with) = next.clone().with_base_iri(base)
+            {
+                next = with;
+            }
+            parser = next;
+            match restart.after_statement(at)? {
+                Some(to) => {
+                    restart.count_lines(offset, to, &mut lines)?;
+                    offset = to;
+                    reader = restart.from(to)?;
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// TriG: a bad statement ends the document, as what follows may belong to any graph.
+    fn trig(&mut self, opened: Opened) -> Result<()> {
+        let mut parser = TriGParser::new();
+        if let Some(base) = &self.document.base {
+            parser = parser
+                .with_base_iri(base)
+                .map_err(|e| self.bad_base(&e.to_string()))?;
+        }
+        let guard = Guard::new(opened.reader, Format::TriG, 0, LineCounter::default());
+        let tail = guard.tail();
+        for quad in parser.for_reader(guard) {
+            match quad {
+                Ok(q) => {
+                    if !self.out.quad(&q)? {
+                        return Ok(());
+                    }
+                }
+                Err(TurtleParseError::Syntax(e)) => {
+                    return self.turtle_error(&e, 0, &tail, e.location().start.offset);
+                }
+                Err(TurtleParseError::Io(e)) => return self.stopped(e, &tail, 0),
+            }
+        }
+        Ok(())
+    }
+
+    /// RDF/XML: an error ends the document, the parser cannot find its way back.
+    fn rdf_xml(&mut self, opened: Opened) -> Result<()> {
+        let mut parser = RdfXmlParser::new();
+        if let Some(base) = &self.document.base {
+            parser = parser
+                .with_base_iri(base)
+                .map_err(|e| self.bad_base(&e.to_string()))?;
+        }
+        let guard = Guard::new(opened.reader, Format::RdfXml, 0, LineCounter::default());
+        let tail = guard.tail();
+        let mut reading = parser.for_reader(guard);
+        loop {
+            match reading.next() {
+                None => return Ok(()),
+                Some(Ok(t)) => {
+                    if !self.out.triple(&t)? {
+                        return Ok(());
+                    }
+                }
+                Some(Err(RdfXmlParseError::Syntax(e))) => {
+                    let offset = reading.buffer_position();
+                    return self.error_at(offset, e.to_string(), &tail);
+                }
+                Some(Err(RdfXmlParseError::Io(e))) => {
+                    return self.stopped(e, &tail, reading.buffer_position());
+                }
+            }
+        }
+    }
+
+    /// JSON-LD: a lenient run skips the values that the parser can step over. Contexts are never
+    /// fetched from the network.
+    fn json_ld(&mut self, opened: Opened) -> Result<()> {
+        let format = RdfFormat::JsonLd {
+            profile: JsonLdProfileSet::empty(),
+        };
+        let mut parser = RdfParser::from_format(format);
+        if let Some(base) = &self.document.base {
+            parser = parser
+                .with_base_iri(base)
+                .map_err(|e| self.bad_base(&e.to_string()))?;
+        }
+        let guard = Guard::new(opened.reader, Format::JsonLd, 0, LineCounter::default());
+        let tail = guard.tail();
+        let mut errors = 0;
+        for quad in parser.for_reader(guard) {
+            match quad {
+                Ok(q) => {
+                    errors = 0;
+                    if !self.out.quad(&q)? {
+                        return Ok(());
+                    }
+                }
+                Err(RdfParseError::Syntax(e)) => {
+                    let message = strip_place(&e.to_string());
+                    match e.location() {
+                        Some(l) => {
+                            let l = l.start;
+                            self.error_in(l.line + 1, l.column, l.offset, message, &tail)?;
+                        }
+                        None => {
+                            self.bad(u64::MAX, || self.describe(0, 0, None, message.clone()))?
+                        }
+                    }
+                    errors += 1;
+                    if errors == MAX_ERRORS_IN_A_ROW {
+                        return Ok(());
+                    }
+                }
+                Err(RdfParseError::Io(e)) => return self.stopped(e, &tail, 0),
+            }
+        }
+        Ok(())
+    }
+
+    /// The parser's reader failed: because the guard refused the text, or for real.
+    fn stopped(&self, e: std::io::Error, tail: &SharedTail, _offset: u64) -> Result<()> {
+        let refused = tail.borrow().refused.clone();
+        match refused {
+            Some(r) => self.error_at(r.offset, r.message, tail),
+            None => Err(self.document.origin.error(e)),
+        }
+    }
+
+    fn turtle_error(
+        &self,
+        e: &TurtleSyntaxError,
+        lines_before: u64,
+        tail: &SharedTail,
+        offset: u64,
+    ) -> Result<()> {
+        let start = e.location().start;
+        self.error_in(
+            lines_before + start.line + 1,
+            start.column,
+            offset,
+            e.message().into(),
+            tail,
+        )
+    }
+
+    /// An error at a line (from 1) and column (characters, from 0).
+    fn error_in(
+        &self,
+        line: u64,
+        column: u64,
+        offset: u64,
+        message: String,
+        tail: &SharedTail,
+    ) -> Result<()> {
+        self.bad(offset, || {
+            let tail = tail.borrow();
+            self.describe(line, column, tail.line(line), message)
+        })
+    }
+
+    /// An error at a byte position.
+    fn error_at(&self, offset: u64, message: String, tail: &SharedTail) -> Result<()> {
+        self.bad(offset, || {
+            let tail = tail.borrow();
+            let file = self.document.origin.name();
+            let message = self.expected(message);
+            Ok(match tail.line_at(offset) {
+                Some((line, text, at)) => BadStatement::in_line(file, line, text, at, message),
+                None => BadStatement::in_line(file, 0, b"", 0, message),
+            })
+        })
+    }
+
+    fn bad(&self, offset: u64, describe: impl FnOnce() -> Result<BadStatement>) -> Result<()> {
+        self.run.bad(self.document.number, offset, describe)
+    }
+
+    fn describe(
+        &self,
+        line: u64,
+        column: u64,
+        text: Option<&[u8]>,
+        message: String,
+    ) -> Result<BadStatement> {
+        let text = text.unwrap_or_default();
+        let lossy = String::from_utf8_lossy(text);
+        let at: usize = lossy
+            .chars()
+            .take(column as usize)
+            .map(char::len_utf8)
+            .sum();
+        let message = self.expected(message);
+        let mut bad = BadStatement::in_line(
+            self.document.origin.name(),
+            line,
+            lossy.as_bytes(),
+            at,
+            message,
+        );
+        bad.at.column = if line > 0 { column + 1 } else { 0 };
+        Ok(bad)
+    }
+
+    /// The parsers' messages do not always say what they wanted.
+    fn expected(&self, mut message: String) -> String {
+        if !message.to_ascii_lowercase().contains("expect") || message.starts_with("Unexpected") {
+            message.push_str(", expected valid ");
+            message.push_str(self.document.format.name());
+        }
+        message
+    }
+
+    fn bad_base(&self, why: &str) -> Error {
+        let file = self.document.origin.name();
+        BadStatement::in_line(
+            file,
+            0,
+            b"",
+            0,
+            format!("the base IRI is not valid ({why}), expected an absolute IRI"),
+        )
+        .into()
+    }
+}
+
+/// The text of a parser's message without the place that it starts with.
+fn strip_place(message: &str) -> String {
+    match message.split_once(": ") {
+        Some((place, rest)) if place.starts_with("Parser error") => rest.to_owned(),
+        _ => message.to_owned(),
+    }
+}
+
+/// Lets a lenient Turtle load start again in the middle of its document. What cannot be sought in
+/// (compressed, standard input) is held in memory whole.
+enum Restart {
+    File(std::path::PathBuf),
+    Memory(Arc<[u8]>),
+}
+
+impl Restart {
+    fn new(origin: &Origin, opened: Opened) -> Result<Self> {
+        Ok(match origin {
+            Origin::File(path) if opened.plain => Self::File(path.clone()),
+            Origin::Memory(_, text) if opened.plain => Self::Memory(Arc::clone(text)),
+            _ => {
+                let mut text = Vec::new();
+                let mut reader = opened.reader;
+                reader.read_to_end(&mut text).map_err(|e| origin.error(e))?;
+                Self::Memory(text.into())
+            }
+        })
+    }
+
+    fn from(&mut self, offset: u64) -> Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::File(path) => {
+                let mut file = input::open_file(path)?;
+                file.seek(SeekFrom::Start(offset))
+                    .map_err(|e| Error::io(&*path, e))?;
+                Box::new(file)
+            }
+            Self::Memory(text) => {
+                let mut cursor = Cursor::new(Arc::clone(text));
+                cursor.set_position(offset);
+                Box::new(cursor)
+            }
+        })
+    }
+
+    /// The position right behind the first line, from the middle of the one at `offset` on, that
+    /// ends in a dot: where the statement that is bad at `offset` probably ends.
+    fn after_statement(&mut self, offset: u64) -> Result<Option<u64>> {
+        let mut at = offset;
+        let mut dot = false;
+        let mut found = None;
+        self.scan(offset, u64::MAX, &mut |bytes| {
+            for &b in bytes {
+                at += 1;
+                match b {
+                    b'\n' | b'\r' if dot => {
+                        found = Some(at);
+                        return false;
+                    }
+                    b'.' => dot = true,
+                    b' ' | b'\t' => {}
+                    _ => dot = false,
+                }
+            }
+            true
+        })?;
+        Ok(found)
+    }
+
+    fn count_lines(&mut self, from: u64, to: u64, lines: &mut LineCounter) -> Result<()> {
+        self.scan(from, to, &mut |bytes| {
+            lines.add(bytes);
+            true
+        })
+    }
+
+    /// Shows `each` the bytes of a range, piece by piece, until it has seen enough.
+    fn scan(&mut self, from: u64, to: u64, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
+        let mut reader = self.from(from)?.take(to - from);
+        let mut piece = Vec::with_capacity(1 << 16);
+        loop {
+            piece.clear();
+            let n = input::read_more(&mut reader, &mut piece, 1 << 16).map_err(|e| match self {
+                Self::File(path) => Error::io(&*path, e),
+                Self::Memory(_) => Error::Internal(e.to_string()),
+            })?;
+            if n == 0 || !each(&piece) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Turns parsed quads into batches of canonical bytes.
+struct Emitter<'a> {
+    labels: LabelScope,
+    batch: &'a mut QuadBatch,
+    /// Canonical bytes of the graph of statements that name none; empty for the default graph.
+    graph: &'a [u8],
+    /// Those bytes in the current batch.
+    default_graph: Option<Span>,
+    /// The last quad of the current batch.
+    last: [Span; 4],
+    run: &'a Run<'a>,
+    sink: &'a mut dyn QuadSink,
+}
+
+impl Emitter<'_> {
+    /// `Ok(false)`: the run was stopped.
+    fn quad(&mut self, q: &Quad) -> Result<bool> {
+        self.add(&q.subject, &q.predicate, &q.object, &q.graph_name)
+    }
+
+    fn triple(&mut self, t: &Triple) -> Result<bool> {
+        self.add(
+            &t.subject,
+            &t.predicate,
+            &t.object,
+            &GraphName::DefaultGraph,
+        )
+    }
+
+    fn add(
+        &mut self,
+        s: &NamedOrBlankNode,
+        p: &NamedNode,
+        o: &Term,
+        g: &GraphName,
+    ) -> Result<bool> {
+        let subject = self.put(0, |labels, out| {
+            push_subject(labels, s, out);
+            Ok(())
+        })?;
+        let predicate = self.put(1, |_, out| {
+            term::push_iri(p.as_str(), out);
+            Ok(())
+        })?;
+        let object = self.put(2, |labels, out| push_object(labels, o, 0, out))?;
+        let graph = match g {
+            GraphName::DefaultGraph if self.graph.is_empty() => Span::default(),
+            GraphName::DefaultGraph => {
+                let (batch, graph) = (&mut *self.batch, self.graph);
+                *self
+                    .default_graph
+                    .get_or_insert_with(|| batch.push_term(graph))
+            }
+            GraphName::NamedNode(n) => self.put(3, |_, out| {
+                term::push_iri(n.as_str(), out);
+                Ok(())
+            })?,
+            GraphName::BlankNode(b) => self.put(3, |labels, out| {
+                labels.push_parsed(b, out);
+                Ok(())
+            })?,
+        };
+        self.last = [subject, predicate, object, graph];
+        self.batch.quads.push(self.last);
+        if self.batch.quads.len() >= BATCH_QUADS || self.batch.bytes.len() >= BATCH_BYTES {
+            return self.flush();
+        }
+        Ok(true)
+    }
+
+    /// Appends a term, or finds that the quad before has the same one in this position.
+    fn put(
+        &mut self,
+        position: usize,
+        push: impl FnOnce(&mut LabelScope, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<Span> {
+        let start = self.batch.bytes.len();
+        push(&mut self.labels, &mut self.batch.bytes)?;
+        let end = self.batch.bytes.len();
+        if end > u32::MAX as usize {
+            return Err(Error::Limit("a term is longer than 4 GiB".into()));
+        }
+        let last = self.last[position];
+        if last.len > 0 && self.batch.term(last) == &self.batch.bytes[start..] {
+            self.batch.bytes.truncate(start);
+            return Ok(last);
+        }
+        Ok(Span {
+            start: start as u32,
+            len: (end - start) as u32,
+        })
+    }
+
+    fn flush(&mut self) -> Result<bool> {
+        let goes_on = self.run.deliver(self.batch, self.sink)?;
+        self.batch.clear();
+        self.default_graph = None;
+        self.last = [Span::default(); 4];
+        Ok(goes_on)
+    }
+}
+
+fn push_subject(labels: &mut LabelScope, subject: &NamedOrBlankNode, out: &mut Vec<u8>) {
+    match subject {
+        NamedOrBlankNode::NamedNode(n) => term::push_iri(n.as_str(), out),
+        NamedOrBlankNode::BlankNode(b) => labels.push_parsed(b, out),
+    }
+}
+
+fn push_object(
+    labels: &mut LabelScope,
+    object: &Term,
+    depth: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    match object {
+        Term::NamedNode(n) => term::push_iri(n.as_str(), out),
+        Term::BlankNode(b) => labels.push_parsed(b, out),
+        Term::Literal(l) => term::push_literal(l, out),
+        Term::Triple(t) => {
+            if depth >= MAX_NESTING {
+                return Err(Error::Limit(format!(
+                    "a triple term nests deeper than {MAX_NESTING} levels"
+                )));
+            }
+            out.push(term::TRIPLE);
+            let at = open_part(out);
+            push_subject(labels, &t.subject, out);
+            close_part(at, out);
+            let at = open_part(out);
+            term::push_iri(t.predicate.as_str(), out);
+            close_part(at, out);
+            let at = open_part(out);
+            push_object(labels, &t.object, depth + 1, out)?;
+            close_part(at, out);
+        }
+    }
+    Ok(())
+}
+
+fn open_part(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&[0; 4]);
+    out.len()
+}
+
+fn close_part(at: usize, out: &mut [u8]) {
+    let len = (out.len() - at) as u32;
+    out[at - 4..at].copy_from_slice(&len.to_le_bytes());
+}

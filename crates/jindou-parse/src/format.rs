@@ -1,0 +1,197 @@
+//! Which syntax a file is in and how it is compressed: by name first, by its first bytes for
+//! compression.
+
+use oxrdfio::RdfFormat;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// A syntax of RDF that can be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// N-Triples (`.nt`).
+    NTriples,
+    /// N-Quads (`.nq`).
+    NQuads,
+    /// Turtle (`.ttl`).
+    Turtle,
+    /// TriG (`.trig`).
+    TriG,
+    /// RDF/XML (`.rdf`, `.xml`, `.owl`, `.rdfs`).
+    RdfXml,
+    /// JSON-LD (`.jsonld`, `.json`).
+    JsonLd,
+}
+
+impl Format {
+    /// All formats, in the order in which help texts list them.
+    pub const ALL: [Self; 6] = [
+        Self::NTriples,
+        Self::NQuads,
+        Self::Turtle,
+        Self::TriG,
+        Self::RdfXml,
+        Self::JsonLd,
+    ];
+
+    /// The format of a file extension (without the dot, any case).
+    #[must_use]
+    pub fn from_extension(extension: &str) -> Option<Self> {
+        Some(match extension.to_ascii_lowercase().as_str() {
+            "nt" | "ntriples" => Self::NTriples,
+            "nq" | "nquads" => Self::NQuads,
+            "ttl" | "turtle" => Self::Turtle,
+            "trig" => Self::TriG,
+            "rdf" | "xml" | "owl" | "rdfs" | "rdfxml" => Self::RdfXml,
+            "jsonld" | "json" => Self::JsonLd,
+            _ => return None,
+        })
+    }
+
+    /// The format of a media type such as `text/turtle; charset=utf-8`.
+    #[must_use]
+    pub fn from_media_type(media_type: &str) -> Option<Self> {
+        Some(match RdfFormat::from_media_type(media_type)? {
+            RdfFormat::NTriples => Self::NTriples,
+            RdfFormat::NQuads => Self::NQuads,
+            RdfFormat::Turtle => Self::Turtle,
+            RdfFormat::TriG => Self::TriG,
+            RdfFormat::RdfXml => Self::RdfXml,
+            RdfFormat::JsonLd { .. } => Self::JsonLd,
+            _ => return None,
+        })
+    }
+
+    /// The name people know it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NTriples => "N-Triples",
+            Self::NQuads => "N-Quads",
+            Self::Turtle => "Turtle",
+            Self::TriG => "TriG",
+            Self::RdfXml => "RDF/XML",
+            Self::JsonLd => "JSON-LD",
+        }
+    }
+
+    /// True for the formats whose statements end with their line, so that several threads can
+    /// parse one document.
+    pub(crate) const fn is_line_format(self) -> bool {
+        matches!(self, Self::NTriples | Self::NQuads)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    /// Reads a `--format` value: an extension (`ttl`), a name (`turtle`, `n-triples`) or a media type.
+    fn from_str(s: &str) -> Result<Self, String> {
+        let short: String = s.chars().filter(char::is_ascii_alphanumeric).collect();
+        Self::from_extension(&short)
+            .or_else(|| Self::from_media_type(s))
+            .ok_or_else(|| {
+                format!("unknown RDF format `{s}`, expected nt, nq, ttl, trig, rdf or jsonld")
+            })
+    }
+}
+
+/// How an input is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Gzip,
+    Bzip2,
+    Xz,
+    Zstd,
+}
+
+impl Compression {
+    /// Bytes of the head that [`Self::from_magic`] wants to see.
+    pub(crate) const MAGIC_LEN: usize = 6;
+
+    pub(crate) fn from_extension(extension: &str) -> Option<Self> {
+        Some(match extension.to_ascii_lowercase().as_str() {
+            "gz" | "gzip" => Self::Gzip,
+            "bz2" => Self::Bzip2,
+            "xz" => Self::Xz,
+            "zst" | "zstd" => Self::Zstd,
+            _ => return None,
+        })
+    }
+
+    /// What the first bytes say. None of the signatures is the beginning of valid RDF text.
+    pub(crate) fn from_magic(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x1F, 0x8B, ..] => Some(Self::Gzip),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Self::Bzip2),
+            [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Format and compression that a file's name says.
+pub(crate) fn from_name(path: &Path) -> (Option<Format>, Option<Compression>) {
+    let name = path
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let Some((stem, last)) = name.rsplit_once('.') else {
+        return (None, None);
+    };
+    match Compression::from_extension(last) {
+        Some(c) => (
+            stem.rsplit_once('.')
+                .and_then(|(_, e)| Format::from_extension(e)),
+            Some(c),
+        ),
+        None => (Format::from_extension(last), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_format_and_compression() {
+        let of = |n: &str| from_name(Path::new(n));
+        assert_eq!(of("a/b.nt"), (Some(Format::NTriples), None));
+        assert_eq!(
+            of("b.v2.TTL.gz"),
+            (Some(Format::Turtle), Some(Compression::Gzip))
+        );
+        assert_eq!(of("x.tar.gz"), (None, Some(Compression::Gzip)));
+        assert_eq!(of("README"), (None, None));
+    }
+
+    #[test]
+    fn format_option_takes_names_extensions_and_media_types() {
+        for (s, f) in [
+            ("ttl", Format::Turtle),
+            ("N-Triples", Format::NTriples),
+            ("application/n-quads", Format::NQuads),
+            ("rdf/xml", Format::RdfXml),
+            ("JSON-LD", Format::JsonLd),
+        ] {
+            assert_eq!(s.parse(), Ok(f));
+        }
+        assert!("docx".parse::<Format>().is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! Bytes of a document: from a file, standard input or memory; decompressed; counted.
+
+use crate::format::Compression;
+use jindou_model::{Error, Result};
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where a document's bytes are.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    File(PathBuf),
+    Stdin,
+    /// A name for messages, and the text.
+    Memory(String, Arc<[u8]>),
+}
+
+impl Origin {
+    /// The name that errors show.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Stdin => "<stdin>".into(),
+            Self::Memory(name, _) => name.clone(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            _ => PathBuf::from(self.name()),
+        }
+    }
+
+    /// Bytes as they lie there (compressed ones for a compressed file), if known.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::File(path) => std::fs::metadata(path)
+                .ok()
+                .filter(std::fs::Metadata::is_file)
+                .map(|m| m.len()),
+            Self::Stdin => None,
+            Self::Memory(_, text) => Some(text.len() as u64),
+        }
+    }
+
+    pub(crate) fn error(&self, e: io::Error) -> Error {
+        Error::io(self.path(), e)
+    }
+
+    fn raw(&self) -> Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::File(path) => Box::new(open_file(path)?),
+            Self::Stdin => Box::new(io::stdin()),
+            Self::Memory(_, text) => Box::new(Cursor::new(Arc::clone(text))),
+        })
+    }
+}
+
+/// Opens a file for reading, folders refused.
+pub(crate) fn open_file(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    if file.metadata().map_err(|e| Error::io(path, e))?.is_dir() {
+        return Err(Error::io(
+            path,
+            io::Error::new(io::ErrorKind::IsADirectory, "is a folder"),
+        ));
+    }
+    Ok(file)
+}
+
+/// A document opened for reading.
+pub(crate) struct Opened {
+    /// Decompressed bytes.
+    pub(crate) reader: Box<dyn Read + Send>,
+    /// True when the bytes are the origin's own.
+    pub(crate) plain: bool,
+}
+
+/// Opens a document; the first bytes decide about decompression. `named` is what its name says of
+/// it: a file called `.gz` that is not gzip is an error. Every raw byte read is added to `counter`.
+pub(crate) fn open(
+    origin: &Origin,
+    named: Option<Compression>,
+    counter: &Arc<AtomicU64>,
+) -> Result<Opened> {
+    let mut raw = Counting {
+        inner: origin.raw()?,
+        counter: Arc::clone(counter),
+    };
+    let mut head = Vec::with_capacity(Compression::MAGIC_LEN);
+    let mut limited = (&mut raw).take(Compression::MAGIC_LEN as u64);
+    limited
+        .read_to_end(&mut head)
+        .map_err(|e| origin.error(e))?;
+    let found = Compression::from_magic(&head);
+    if let Some(named) = named
+        && found.is_none()
+        && !head.is_empty()
+    {
+        let name = named.name();
+        let e =
+            format!("its name says {name}, its content is not {name}; rename it or compress it");
+        return Err(origin.error(io::Error::new(io::ErrorKind::InvalidData, e)));
+    }
+    let reader = Cursor::new(head).chain(raw);
+    Ok(Opened {
+        reader: match found {
+            Some(c) => decompress(reader, c).map_err(|e| origin.error(e))?,
+            None => Box::new(reader),
+        },
+        plain: found.is_none(),
+    })
+}
+
+/// All members or streams of an archive, one after the other.
+fn decompress(
+    reader: impl Read + Send + 'static,
+    compression: Compression,
+) -> io::Result<Box<dyn Read + Send>> {
+    let reader = BufReader::with_capacity(1 << 18, reader);
+    Ok(match compression {
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(reader)),
+        Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(reader)),
+        Compression::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
+            // What `zstd --long=31` writes; the default refuses windows over 128 MiB.
+            decoder.window_log_max(31)?;
+            Box::new(decoder)
+        }
+    })
+}
+
+/// Counts what is read.
+struct Counting<R> {
+    inner: R,
+    counter: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.counter.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// Reads until `buf` holds `want` bytes more or the input ends; returns how many came.
+pub(crate) fn read_more(
+    reader: &mut dyn Read,
+    buf: &mut Vec<u8>,
+    want: usize,
+) -> io::Result<usize> {
+    let before = buf.len();
+    reader.take(want as u64).read_to_end(buf)?;
+    Ok(buf.len() - before)
+}
+
+/// Counts lines as editors do: line feed, carriage return, or both together end one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LineCounter {
+    /// Line ends so far.
+    pub(crate) lines: u64,
+    after_return: bool,
+}
+
+impl LineCounter {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        let Some(&last) = bytes.last() else { return };
+        self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        if self.after_return && bytes[0] == b'\n' {
+            self.lines -= 1;
+        }
+        for at in memchr::memchr_iter(b'\r', bytes) {
+            if bytes.get(at + 1) != Some(&b'\n') {
+                self.lines += 1;
+            }
+        }
+        self.after_return = last == b'\r';
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_across_pieces() {
+        for text in ["a\nb\nc", "a\r\nb\r\nc", "a\rb\rc", "\r\n\r\n", "\n\r\n"] {
+            let expected = text
+                .replace("\r\n", "\n")
+                .replace('\r', "\n")
+                .matches('\n')
+                .count() as u64;
+            for cut in 0..=text.len() {
+                let mut c = LineCounter::default();
+                c.add(&text.as_bytes()[..cut]);
+                c.add(&text.as_bytes()[cut..]);
+                assert_eq!(c.lines, expected, "{text:?} at {cut}");
+            }
+        }
+    }
+}

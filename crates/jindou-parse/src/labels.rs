@@ -1,0 +1,134 @@
+//! Labels of blank nodes: distinct between documents, the same each time a document is read.
+//!
+//! A label's scope is its document, so equal labels in two documents of one load are two nodes.
+//! With `N` the document's number:
+//!
+//! | in the text | one document | several documents |
+//! |---|---|---|
+//! | `_:label` | `_:label` | `_:dN.label` |
+//! | `_:dK.rest` (looks like ours) | `_:dN.dK.rest` | `_:dN.dK.rest` |
+//! | a node without label (`[]`, lists, …) | `_:dN..C` | `_:dN..C` |
+//!
+//! `C` counts the document's unlabelled nodes in the order of their first use. Nothing can clash: a
+//! label never starts with a dot, so `dN.` + label is never `dN..C`; and a label is kept as it is only
+//! when it does not start with `dK.`.
+
+use rustc_hash::FxHashMap;
+use std::io::Write;
+
+/// Gives the labels of one document.
+pub(crate) struct LabelScope {
+    prefix: Vec<u8>,
+    keep: bool,
+    /// Unlabelled nodes: the parser's random number → our counter.
+    anonymous: FxHashMap<u128, u32>,
+    /// Labels that no RDF text may have, by which a lenient reader was fooled.
+    odd: FxHashMap<String, u32>,
+    next: u32,
+}
+
+impl LabelScope {
+    /// The labels of document number `document`; `keep` says that it is the only one.
+    pub(crate) fn new(document: u64, keep: bool) -> Self {
+        Self {
+            prefix: format!("_:d{document}.").into_bytes(),
+            keep,
+            anonymous: FxHashMap::default(),
+            odd: FxHashMap::default(),
+            next: 0,
+        }
+    }
+
+    /// True when the label's text can stay as it is.
+    pub(crate) fn keeps(&self, label: &[u8]) -> bool {
+        self.keep && !looks_scoped(label)
+    }
+
+    /// Appends the canonical bytes of a valid label.
+    pub(crate) fn push(&self, label: &[u8], out: &mut Vec<u8>) {
+        if self.keeps(label) {
+            out.extend_from_slice(b"_:");
+        } else {
+            out.extend_from_slice(&self.prefix);
+        }
+        out.extend_from_slice(label);
+    }
+
+    /// Appends the canonical bytes of a parsed node, which may be an unlabelled one.
+    ///
+    /// The parsers name unlabelled nodes by random 128-bit numbers in hexadecimal that start with a
+    /// letter. A label of the text that looks the same is numbered as well; it stays one node.
+    pub(crate) fn push_parsed(&mut self, node: &oxrdf::BlankNode, out: &mut Vec<u8>) {
+        let label = node.as_str();
+        let first = label.as_bytes().first().copied().unwrap_or(b'.');
+        let counter = match node.as_ref().unique_id() {
+            Some(id) if id > u128::from(u64::MAX) && first.is_ascii_lowercase() => {
+                let next = &mut self.next;
+                *self.anonymous.entry(id).or_insert_with(|| {
+                    *next += 1;
+                    *next - 1
+                })
+            }
+            _ if matches!(first, b'.' | b'-') || oxrdf::BlankNode::new(label).is_err() => {
+                let next = &mut self.next;
+                *self.odd.entry(label.to_owned()).or_insert_with(|| {
+                    *next += 1;
+                    *next - 1
+                })
+            }
+            _ => return self.push(label.as_bytes(), out),
+        };
+        out.extend_from_slice(&self.prefix);
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, ".{counter}");
+    }
+}
+
+/// True for `d`, digits, a dot: the form of the labels we make.
+fn looks_scoped(label: &[u8]) -> bool {
+    if label.first() != Some(&b'd') {
+        return false;
+    }
+    let digits = label[1..].iter().take_while(|b| b.is_ascii_digit()).count();
+    digits > 0 && label.get(1 + digits) == Some(&b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oxrdf::BlankNode;
+
+    fn pushed(scope: &mut LabelScope, node: &BlankNode) -> String {
+        let mut out = vec![];
+        scope.push_parsed(node, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn labels_are_kept_only_when_nothing_can_clash() {
+        let mut one = LabelScope::new(0, true);
+        let anonymous = BlankNode::default();
+        assert_eq!(pushed(&mut one, &BlankNode::new("b1").unwrap()), "_:b1");
+        assert_eq!(pushed(&mut one, &anonymous), "_:d0..0");
+        assert_eq!(pushed(&mut one, &BlankNode::default()), "_:d0..1");
+        assert_eq!(pushed(&mut one, &anonymous), "_:d0..0");
+        assert_eq!(
+            pushed(&mut one, &BlankNode::new("d0..0").unwrap()),
+            "_:d0.d0..0"
+        );
+        assert_eq!(pushed(&mut one, &BlankNode::new("d0").unwrap()), "_:d0");
+        let mut third = LabelScope::new(3, false);
+        assert_eq!(
+            pushed(&mut third, &BlankNode::new("b1").unwrap()),
+            "_:d3.b1"
+        );
+        assert_eq!(
+            pushed(&mut third, &BlankNode::new_unchecked(".x")),
+            "_:d3..0"
+        );
+        assert_eq!(pushed(&mut third, &anonymous), "_:d3..1");
+        for _ in 0..1000 {
+            assert!(pushed(&mut third, &BlankNode::default()).starts_with("_:d3.."));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Located errors, and what a lenient load skipped.
+
+use jindou_model::{Error, Location};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// How many skipped statements are remembered.
+const REMEMBERED: usize = 10;
+/// Characters of an excerpt on each side of the place.
+const AROUND: usize = 60;
+
+/// A statement that a lenient load skipped, or that stopped a strict one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadStatement {
+    /// Where it is.
+    pub at: Location,
+    /// What is wrong and what was expected.
+    pub message: String,
+    /// Its line, shortened to about 120 characters round the place.
+    pub text: Option<String>,
+}
+
+impl BadStatement {
+    /// From a line's bytes and a byte position in it.
+    pub(crate) fn in_line(
+        file: String,
+        line: u64,
+        bytes: &[u8],
+        at: usize,
+        message: String,
+    ) -> Self {
+        let before = chars(&bytes[..at.min(bytes.len())]);
+        let column = before.len();
+        let after = chars(&bytes[at.min(bytes.len())..]);
+        let skip = column.saturating_sub(AROUND);
+        let mut text: String = if skip > 0 {
+            "…".into()
+        } else {
+            String::new()
+        };
+        text.extend(&before[skip..]);
+        text.extend(after.iter().take(AROUND));
+        if after.len() > AROUND {
+            text.push('…');
+        }
+        let at = Location {
+            file,
+            line,
+            column: column as u64 + 1,
+        };
+        Self {
+            at,
+            message,
+            text: (!text.trim().is_empty()).then_some(text),
+        }
+    }
+}
+
+/// Characters of a stretch of a line; only the end of a long one matters, but its columns count.
+fn chars(bytes: &[u8]) -> Vec<char> {
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .map(|c| {
+            if c.is_control() && c != '\t' {
+                '\u{FFFD}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+impl From<BadStatement> for Error {
+    fn from(bad: BadStatement) -> Self {
+        Self::Syntax {
+            at: bad.at,
+            message: bad.message,
+            text: bad.text,
+        }
+    }
+}
+
+/// What was skipped so far: how many, and the first ones in the order of the input.
+#[derive(Default)]
+pub(crate) struct Skipped {
+    total: AtomicU64,
+    first: Mutex<Vec<(u64, u64, BadStatement)>>,
+}
+
+impl Skipped {
+    /// Counts one at a document and byte offset; `describe` is called only when it is among the
+    /// first.
+    pub(crate) fn add(
+        &self,
+        document: u64,
+        offset: u64,
+        describe: impl FnOnce() -> Result<BadStatement, Error>,
+    ) -> Result<(), Error> {
+        self.total.fetch_add(1, Ordering::Relaxed);
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = first.partition_point(|(d, o, _)| (*d, *o) <= (document, offset));
+        if at < REMEMBERED {
+            first.insert(at, (document, offset, describe()?));
+            first.truncate(REMEMBERED);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn first(&self) -> Vec<BadStatement> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.iter().map(|(_, _, bad)| bad.clone()).collect()
+    }
+
+    pub(crate) fn clear(&self) {
+        self.total.store(0, Ordering::Relaxed);
+        self.first
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_long_lines_are_cut() {
+        let bad = BadStatement::in_line("f".into(), 3, "aé<b".as_bytes(), 3, "m".into());
+        assert_eq!(
+            (bad.at.line, bad.at.column, bad.text.as_deref()),
+            (3, 3, Some("aé<b"))
+        );
+        let long = "x".repeat(500);
+        let bad = BadStatement::in_line("f".into(), 1, long.as_bytes(), 250, "m".into());
+        assert_eq!(bad.at.column, 251);
+        assert_eq!(bad.text.unwrap().chars().count(), 122);
+    }
+
+    #[test]
+    fn the_first_in_input_order_are_kept() {
+        let skipped = Skipped::default();
+        for i in (0..50u64).rev() {
+            let bad = BadStatement::in_line("f".into(), i, b"x", 0, "m".into());
+            skipped.add(0, i, || Ok(bad)).unwrap();
+        }
+        assert_eq!(skipped.total(), 50);
+        assert_eq!(
+            skipped
+                .first()
+                .iter()
+                .map(|b| b.at.line)
+                .collect::<Vec<_>>(),
+            (0..10).collect::<Vec<_>>()
+        );
+    }
+}
