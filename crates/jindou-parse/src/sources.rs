@@ -441,10 +441,7 @@ impl Sources {
             let (document, state) = (&self.documents[i], &shared.states[i]);
             if matches!(document.origin, Origin::Stdin) {
                 let mut reader = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
-                if reader
-                    .as_ref()
-                    .is_some_and(|r| !std::ptr::eq(Arc::as_ptr(r), shared))
-                {
+                if reader.as_ref().is_some_and(|r| !Arc::ptr_eq(r, shared)) {
                     return Err(Error::Unsupported("reading standard input twice".into()));
                 }
                 *reader = Some(Arc::clone(shared));
