@@ -50,8 +50,13 @@ pub fn write_batch_as(batch: &QuadBatch, tags: TagCase, out: &mut Vec<u8>) -> Re
 /// Appends one term, from its canonical bytes, as N-Triples and SPARQL write it.
 ///
 /// # Errors
-/// [`Error::Internal`] when the bytes are not canonical ones.
+/// [`Error::Internal`] when the bytes are not canonical ones, or hold triple terms nested deeper
+/// than 64, which no parser delivers.
 pub fn write_term(canonical: &[u8], tags: TagCase, out: &mut Vec<u8>) -> Result<()> {
+    write_nested(canonical, tags, 64, out)
+}
+
+fn write_nested(canonical: &[u8], tags: TagCase, deeper: u32, out: &mut Vec<u8>) -> Result<()> {
     let (&tag, text) = canonical.split_first().ok_or_else(damaged)?;
     match tag {
         IRI => write_iri(text, out),
@@ -75,7 +80,7 @@ pub fn write_term(canonical: &[u8], tags: TagCase, out: &mut Vec<u8>) -> Result<
             };
             out.extend_from_slice(b"<<( ");
             for part in inner {
-                write_term(part, tags, out)?;
+                write_nested(part, tags, deeper.checked_sub(1).ok_or_else(damaged)?, out)?;
                 out.push(b' ');
             }
             out.extend_from_slice(b")>>");

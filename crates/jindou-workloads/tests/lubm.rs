@@ -191,3 +191,14 @@ fn raw_counts_up_to_2560_universities_are_as_published() {
         assert_eq!(sink.quads, known.raw);
     }
 }
+
+#[test]
+#[ignore = "a measurement, for the release profile"]
+fn speed_of_text() {
+    let (start, lubm) = (Instant::now(), Lubm::new(40, 0));
+    let raw = write_ntriples(&lubm, &mut std::io::sink()).unwrap();
+    println!(
+        "{:.1} M statements/s as text",
+        raw as f64 / start.elapsed().as_secs_f64() / 1e6
+    );
+}

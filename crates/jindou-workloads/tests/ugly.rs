@@ -3,6 +3,7 @@
 use jindou_model::term::{LANG, NUMERIC_TAGS, TEMPORAL_TAGS, decode};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::ntriples::{self, TagCase};
+use jindou_workloads::queries::ugly as queries;
 use jindou_workloads::ugly::{LANGUAGES, LONGEST_LITERAL, Ugly};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -327,4 +328,36 @@ impl std::io::Write for Sizing {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+#[test]
+fn queries_are_valid_and_of_every_size() {
+    let ugly = Ugly::new(100_000, 1);
+    let mut sizes = BTreeSet::new();
+    let (mut constants, mut graphs) = (0, 0);
+    let all: Vec<String> = queries::queries(&ugly, 500, 7).collect();
+    for text in &all {
+        let query = spargebra::SparqlParser::new()
+            .parse_query(text)
+            .expect(text);
+        sizes.insert(text.matches(" .\n").count());
+        constants += usize::from(text.contains(" <http://ugly.example/resource/World> ."));
+        graphs += usize::from(query.to_string().contains("GRAPH ?g"));
+    }
+    assert_eq!(sizes, (1..=queries::MOST_PATTERNS as usize).collect());
+    assert!(constants > 10 && graphs > 20, "{constants} {graphs}");
+    let again: Vec<String> = queries::queries(&Ugly::new(100_000, 1), 500, 7).collect();
+    assert_eq!(all, again);
+    assert_ne!(all[0], queries::query(&ugly, 0, 8));
+    for number in 0..50 {
+        for text in [
+            queries::subject_lookup(&ugly, number, 1),
+            queries::object_lookup(&ugly, number, 1),
+        ] {
+            spargebra::SparqlParser::new()
+                .parse_query(&text)
+                .expect(&text);
+        }
+    }
+    println!("{}\n{}\n{}", all[0], all[1], all[2]);
 }

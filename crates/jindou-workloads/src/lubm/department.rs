@@ -162,7 +162,7 @@ impl<'v> Writer<'v> {
             Property::Name,
             v.name(Class::Department, number),
         );
-        self.to_university(self.department, Property::SubOrganizationOf, university);
+        self.point_at_university(self.department, Property::SubOrganizationOf, university);
     }
 
     fn member_of_faculty(&mut self, random: &mut JavaRandom, kind: usize, index: u32, chair: bool) {
@@ -197,7 +197,7 @@ impl<'v> Writer<'v> {
             Property::DoctoralDegreeFrom,
         ] {
             let from = random.below(DEGREE_UNIVERSITIES);
-            self.to_university(who, degree, from);
+            self.point_at_university(who, degree, from);
         }
         self.statement(who, Property::WorksFor, self.department);
         self.contact(who, class, index);
@@ -234,7 +234,7 @@ impl<'v> Writer<'v> {
         let count = random.range(1, 3);
         self.takes(random, who, count, true);
         let from = random.below(DEGREE_UNIVERSITIES);
-        self.to_university(who, Property::UndergraduateDegreeFrom, from);
+        self.point_at_university(who, Property::UndergraduateDegreeFrom, from);
         // One graduate in one has an advisor: always, but it costs a draw.
         random.below(1);
         self.advised(random, who);
@@ -374,7 +374,7 @@ impl<'v> Writer<'v> {
     }
 
     /// A statement about a university also says that it is one, each time.
-    fn to_university(&mut self, subject: Span, property: Property, university: u32) {
+    fn point_at_university(&mut self, subject: Span, property: Property, university: u32) {
         let object = self.university(university);
         self.statement(subject, property, object);
         self.typed(object, Class::University);

@@ -1,1 +1,5 @@
-//! placeholder
+//! Query sets: [`lubm`] with known row counts and templates, [`ugly`] with random basic graph
+//! patterns for measuring plan time.
+
+pub mod lubm;
+pub mod ugly;

@@ -1,0 +1,428 @@
+//! Queries over LUBM: L1 to L7 (Atre et al. 2010, as used by Trinity.RDF, TriAD and Wukong), q8 to q12
+//! (Wukong's) and A1 to A6 (the templates of Wukong's mixed workload). Nothing is inferred.
+
+use crate::lubm::{Class, Lubm, known};
+use crate::random::Random;
+
+/// A query with its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Short name, such as `L1`.
+    pub name: &'static str,
+    /// SPARQL.
+    pub text: &'static str,
+}
+
+impl Query {
+    /// How many rows LUBM(`universities`) with seed 0 gives, if known.
+    #[must_use]
+    pub fn rows(&self, universities: u32) -> Option<u64> {
+        rows(self.name, universities)
+    }
+}
+
+/// A query with a constant left open; every use puts another one in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Short name, such as `A1`.
+    pub name: &'static str,
+    /// SPARQL, with [`PLACEHOLDER`] for the constant.
+    pub text: &'static str,
+    /// What the constant is an instance of.
+    pub class: Class,
+}
+
+/// Stands for the constant in a template's text.
+pub const PLACEHOLDER: &str = "%CONSTANT%";
+
+impl Template {
+    /// The query with the constant `iri` (without `<` and `>`).
+    #[must_use]
+    pub fn with(&self, iri: &str) -> String {
+        self.text.replace(PLACEHOLDER, &format!("<{iri}>"))
+    }
+}
+
+macro_rules! query {
+    ($body:literal) => {
+        concat!(
+            "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>\n",
+            "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>\n",
+            $body
+        )
+    };
+}
+
+/// L1: a triangle. Graduate students in a department of the university of their first degree.
+pub const L1: &str = query!(
+    "SELECT ?X ?Y ?Z WHERE {
+    ?Y rdf:type ub:University .
+    ?X ub:undergraduateDegreeFrom ?Y .
+    ?X rdf:type ub:GraduateStudent .
+    ?X ub:memberOf ?Z .
+    ?Z ub:subOrganizationOf ?Y .
+    ?Z rdf:type ub:Department .
+}"
+);
+
+/// L2: a scan. All courses and their names.
+pub const L2: &str = query!(
+    "SELECT ?X ?Y WHERE {
+    ?X rdf:type ub:Course .
+    ?X ub:name ?Y .
+}"
+);
+
+/// L3: L1 for undergraduates, who have no degree: always empty.
+pub const L3: &str = query!(
+    "SELECT ?X ?Y ?Z WHERE {
+    ?X ub:undergraduateDegreeFrom ?Y .
+    ?X rdf:type ub:UndergraduateStudent .
+    ?X ub:memberOf ?Z .
+    ?Z rdf:type ub:Department .
+    ?Z ub:subOrganizationOf ?Y .
+    ?Y rdf:type ub:University .
+}"
+);
+
+/// L4: full professors of one department, with how to reach them.
+pub const L4: &str = query!(
+    "SELECT ?X ?Y1 ?Y2 ?Y3 WHERE {
+    ?X ub:worksFor <http://www.Department0.University0.edu> .
+    ?X rdf:type ub:FullProfessor .
+    ?X ub:name ?Y1 .
+    ?X ub:emailAddress ?Y2 .
+    ?X ub:telephone ?Y3 .
+}"
+);
+
+/// L5: research groups of one department.
+pub const L5: &str = query!(
+    "SELECT ?X WHERE {
+    ?X ub:subOrganizationOf <http://www.Department0.University0.edu> .
+    ?X rdf:type ub:ResearchGroup .
+}"
+);
+
+/// L6: full professors of one university.
+pub const L6: &str = query!(
+    "SELECT ?X ?Y WHERE {
+    ?Y ub:subOrganizationOf <http://www.University0.edu> .
+    ?Y rdf:type ub:Department .
+    ?X ub:worksFor ?Y .
+    ?X rdf:type ub:FullProfessor .
+}"
+);
+
+/// L7: a triangle. Undergraduates who take a course that their advisor teaches.
+pub const L7: &str = query!(
+    "SELECT ?X ?Y ?Z WHERE {
+    ?Y rdf:type ub:FullProfessor .
+    ?X ub:advisor ?Y .
+    ?X rdf:type ub:UndergraduateStudent .
+    ?X ub:takesCourse ?Z .
+    ?Z rdf:type ub:Course .
+    ?Y ub:teacherOf ?Z .
+}"
+);
+
+/// q8: whatever points at a department of one university.
+pub const Q8: &str = query!(
+    "SELECT ?X ?P ?D WHERE {
+    ?D ub:subOrganizationOf <http://www.University0.edu> .
+    ?X ?P ?D .
+}"
+);
+
+/// q9: whatever points at one department.
+pub const Q9: &str = query!(
+    "SELECT ?X ?P WHERE {
+    ?X ?P <http://www.Department0.University0.edu> .
+}"
+);
+
+/// q10: undergraduates and how they are connected to one professor.
+pub const Q10: &str = query!(
+    "SELECT ?X ?Y WHERE {
+    ?X rdf:type ub:UndergraduateStudent .
+    ?X ?Y <http://www.Department3.University0.edu/FullProfessor1> .
+}"
+);
+
+/// q11: how one student and one department are connected.
+pub const Q11: &str = query!(
+    "SELECT ?X WHERE {
+    <http://www.Department7.University0.edu/UndergraduateStudent201> ?X <http://www.Department7.University0.edu> .
+}"
+);
+
+/// q12: those whom the faculty of one university advises.
+pub const Q12: &str = query!(
+    "SELECT ?X ?Y WHERE {
+    ?Y ub:subOrganizationOf <http://www.University0.edu> .
+    ?X ub:worksFor ?Y .
+    ?Z ub:advisor ?X .
+}"
+);
+
+/// L1 to L7 and q8 to q12.
+pub const QUERIES: [Query; 12] = [
+    Query {
+        name: "L1",
+        text: L1,
+    },
+    Query {
+        name: "L2",
+        text: L2,
+    },
+    Query {
+        name: "L3",
+        text: L3,
+    },
+    Query {
+        name: "L4",
+        text: L4,
+    },
+    Query {
+        name: "L5",
+        text: L5,
+    },
+    Query {
+        name: "L6",
+        text: L6,
+    },
+    Query {
+        name: "L7",
+        text: L7,
+    },
+    Query {
+        name: "q8",
+        text: Q8,
+    },
+    Query {
+        name: "q9",
+        text: Q9,
+    },
+    Query {
+        name: "q10",
+        text: Q10,
+    },
+    Query {
+        name: "q11",
+        text: Q11,
+    },
+    Query {
+        name: "q12",
+        text: Q12,
+    },
+];
+
+/// The query of a name, in either case.
+#[must_use]
+pub fn query(name: &str) -> Option<Query> {
+    QUERIES
+        .into_iter()
+        .find(|q| q.name.eq_ignore_ascii_case(name))
+}
+
+const A4_TEXT: &str = query!(
+    "SELECT ?X ?Y1 ?Y2 ?Y3 WHERE {
+    ?X ub:worksFor %CONSTANT% .
+    ?X rdf:type ub:FullProfessor .
+    ?X ub:name ?Y1 .
+    ?X ub:emailAddress ?Y2 .
+    ?X ub:telephone ?Y3 .
+}"
+);
+const A5_TEXT: &str = query!(
+    "SELECT ?X WHERE {
+    ?X ub:subOrganizationOf %CONSTANT% .
+    ?X rdf:type ub:ResearchGroup .
+}"
+);
+
+/// The light queries L4, L5 and L6 with their constant open.
+pub const LIGHT: [Template; 3] = [
+    Template {
+        name: "L4",
+        text: A4_TEXT,
+        class: Class::Department,
+    },
+    Template {
+        name: "L5",
+        text: A5_TEXT,
+        class: Class::Department,
+    },
+    Template {
+        name: "L6",
+        text: query!(
+            "SELECT ?X ?Y WHERE {
+    ?Y ub:subOrganizationOf %CONSTANT% .
+    ?Y rdf:type ub:Department .
+    ?X ub:worksFor ?Y .
+    ?X rdf:type ub:FullProfessor .
+}"
+        ),
+        class: Class::University,
+    },
+];
+
+/// A1 to A6, the light templates of Wukong's emulator.
+pub const EMULATOR: [Template; 6] = [
+    Template {
+        name: "A1",
+        text: query!(
+            "SELECT ?X WHERE {
+    ?X ub:takesCourse %CONSTANT% .
+    ?X rdf:type ub:GraduateStudent .
+}"
+        ),
+        class: Class::GraduateCourse,
+    },
+    Template {
+        name: "A2",
+        text: query!(
+            "SELECT ?X WHERE {
+    ?X ub:publicationAuthor %CONSTANT% .
+    ?X rdf:type ub:Publication .
+}"
+        ),
+        class: Class::AssistantProfessor,
+    },
+    Template {
+        name: "A3",
+        text: query!(
+            "SELECT ?X WHERE {
+    ?X ub:memberOf %CONSTANT% .
+    ?X rdf:type ub:GraduateStudent .
+}"
+        ),
+        class: Class::Department,
+    },
+    Template {
+        name: "A4",
+        text: A4_TEXT,
+        class: Class::Department,
+    },
+    Template {
+        name: "A5",
+        text: A5_TEXT,
+        class: Class::Department,
+    },
+    Template {
+        name: "A6",
+        text: query!(
+            "SELECT ?X ?Y WHERE {
+    ?X ub:subOrganizationOf %CONSTANT% .
+    ?X rdf:type ub:Department .
+    ?Y ub:worksFor ?X .
+    ?Y rdf:type ub:FullProfessor .
+}"
+        ),
+        class: Class::University,
+    },
+];
+
+/// How often each of [`EMULATOR`] is asked in Wukong's default mix, A1 first.
+pub const EMULATOR_WEIGHTS: [u32; 6] = [25, 25, 3, 6, 25, 2];
+
+/// Rows of L1 and L7 by size. Those of 1, 10, 50 and 2560, and of 10,240, are published; the others
+/// were counted by brute force over the generated triples, which a test repeats. L1 stops growing at
+/// 1000 universities, because degrees come from the first 1000 only.
+#[rustfmt::skip]
+const TRIANGLES: [(u32, u64, u64); 17] = [
+    (1, 0, 30),
+    (5, 9, 213),
+    (10, 28, 422),
+    (20, 59, 886),
+    (40, 106, 1_763),
+    (50, 130, 2_199),
+    (100, 264, 4_462),
+    (160, 397, 7_125),
+    (200, 499, 8_831),
+    (320, 819, 14_153),
+    (500, 1_284, 22_001),
+    (640, 1_621, 28_301),
+    (800, 2_003, 35_356),
+    (1_000, 2_528, 44_190),
+    (1_280, 2_528, 56_408),
+    (2_560, 2_528, 112_559),
+    (10_240, 2_528, 450_539),
+];
+
+fn rows(name: &str, universities: u32) -> Option<u64> {
+    if universities == 0 {
+        return None;
+    }
+    let triangle = || TRIANGLES.iter().find(|t| t.0 == universities);
+    Some(match name {
+        "L1" => triangle()?.1,
+        "L2" => known::totals(universities)?.courses,
+        "L3" => 0,
+        "L4" | "L5" => 10,
+        "L6" => 125,
+        "L7" => triangle()?.2,
+        "q8" => 8_569,
+        "q9" => 730,
+        "q10" => 5,
+        "q11" => 1,
+        "q12" => 3_101,
+        _ => return None,
+    })
+}
+
+/// Random constants for templates, without asking a store: they are told from the rules of the
+/// generator.
+#[derive(Debug)]
+pub struct Constants {
+    lubm: Lubm,
+    random: Random,
+}
+
+impl Constants {
+    /// Constants of LUBM(`universities`) with the generator's seed `data_seed`; which ones follows
+    /// from `seed`.
+    #[must_use]
+    pub fn new(universities: u32, data_seed: i64, seed: u64) -> Self {
+        Self {
+            lubm: Lubm::new(universities.max(1), data_seed),
+            random: Random::of(seed, 0, 0),
+        }
+    }
+
+    /// The IRI of an instance of a class, one that surely is in the data. Universities are those
+    /// that have departments, uniformly; departments uniformly over a uniform university; things of
+    /// a department have a number that every department reaches (so the last few are never drawn).
+    /// `None` for publications and assistants, of which no number is sure.
+    #[must_use]
+    pub fn draw(&mut self, class: Class) -> Option<String> {
+        let university = self.random.below(self.lubm.universities());
+        // The fewest of each class that a department has.
+        let sure = match class {
+            Class::University => return Some(format!("http://www.University{university}.edu")),
+            Class::Department => 0,
+            Class::FullProfessor => 7,
+            Class::AssociateProfessor => 10,
+            Class::AssistantProfessor => 8,
+            Class::Lecturer => 5,
+            Class::UndergraduateStudent => 8 * 30,
+            Class::GraduateStudent => 3 * 30,
+            // Each of at least 30 teachers gives one of either.
+            Class::Course | Class::GraduateCourse => 30,
+            Class::ResearchGroup => 10,
+            Class::Publication | Class::TeachingAssistant | Class::ResearchAssistant => {
+                return None;
+            }
+        };
+        let department = self.random.below(self.lubm.departments(university));
+        let host = format!("http://www.Department{department}.University{university}.edu");
+        if sure == 0 {
+            return Some(host);
+        }
+        let number = self.random.below(sure);
+        Some(format!(
+            "{host}/{}{number}",
+            crate::lubm::CLASSES[class as usize]
+        ))
+    }
+}

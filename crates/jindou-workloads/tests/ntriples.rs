@@ -1,0 +1,140 @@
+//! The text writer against an independent reader.
+
+use jindou_model::term::encode;
+use jindou_model::{Error, QuadBatch, Span};
+use jindou_workloads::lubm::{Lubm, write_ntriples};
+use jindou_workloads::ntriples::{TagCase, write_batch, write_term};
+use oxrdf::{BaseDirection, BlankNode, Literal, NamedNode, Term, Triple};
+use proptest::prelude::*;
+
+fn round_trip(object: &Term, graph: Option<&Term>) {
+    let mut batch = QuadBatch::default();
+    let s = batch.push_term(b"_:s.1");
+    let p = batch.push_term(b"<http://e/p");
+    let o = batch.push_term(&encode(object));
+    let g = graph.map_or_else(Span::default, |g| batch.push_term(&encode(g)));
+    batch.quads.push([s, p, o, g]);
+    let mut text = vec![];
+    write_batch(&batch, &mut text).unwrap();
+    assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 1);
+    let read: Vec<_> = oxttl::NQuadsParser::new()
+        .for_slice(&text)
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(read.len(), 1);
+    assert_eq!(&read[0].object, object);
+    match graph {
+        None => assert!(read[0].graph_name.is_default_graph()),
+        Some(g) => assert_eq!(read[0].graph_name.to_string(), g.to_string()),
+    }
+}
+
+#[test]
+fn terms_of_every_kind_read_back() {
+    let iri = |i: &str| NamedNode::new_unchecked(i);
+    let all_ascii: String = (0..=0x7Fu8).map(char::from).collect();
+    let triple = Triple::new(
+        iri("http://e/s"),
+        iri("http://e/p"),
+        Literal::from("a \"b\""),
+    );
+    let terms: Vec<Term> = vec![
+        iri("http://e/ü/東").into(),
+        BlankNode::new_unchecked("b0").into(),
+        Literal::from(all_ascii.as_str()).into(),
+        Literal::from("").into(),
+        Literal::new_language_tagged_literal_unchecked("x\\", "zh-hant").into(),
+        Literal::new_directional_language_tagged_literal_unchecked("x", "he", BaseDirection::Rtl)
+            .into(),
+        Literal::from(7).into(),
+        Literal::new_typed_literal("q\n", iri("http://e/dt")).into(),
+        triple.clone().into(),
+        Triple::new(iri("http://e/s"), iri("http://e/p"), triple).into(),
+    ];
+    let graphs: [Term; 2] = [
+        iri("http://e/g").into(),
+        BlankNode::new_unchecked("g").into(),
+    ];
+    for term in &terms {
+        round_trip(term, None);
+        graphs.iter().for_each(|g| round_trip(term, Some(g)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_string_reads_back(text in any::<String>()) {
+        round_trip(&Literal::from(text.as_str()).into(), None);
+    }
+}
+
+#[test]
+fn characters_that_an_iri_may_not_have_are_escaped() {
+    let mut out = vec![];
+    write_term(b"<http://e/ <>\"{}|^`\\", TagCase::Lower, &mut out).unwrap();
+    let expected = r"<http://e/\u0020\u003C\u003E\u0022\u007B\u007D\u007C\u005E\u0060\u005C>";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
+fn tags_keep_their_meaning_in_any_spelling() {
+    let mut seen = std::collections::BTreeSet::new();
+    for i in 0..100 {
+        let mut out = vec![];
+        write_term(
+            format!("@zh-hant-tw\0{i}").as_bytes(),
+            TagCase::Mixed,
+            &mut out,
+        )
+        .unwrap();
+        seen.insert(
+            String::from_utf8(out)
+                .unwrap()
+                .split_once('@')
+                .unwrap()
+                .1
+                .to_owned(),
+        );
+    }
+    assert_eq!(
+        seen.into_iter().collect::<Vec<_>>(),
+        ["ZH-HANT-TW", "zh-Hant-TW", "zh-hant-tw"]
+    );
+}
+
+#[test]
+fn damaged_bytes_are_an_error_and_never_a_panic() {
+    for bad in [
+        &b""[..],
+        b"@en",
+        b"^x",
+        b"\xFFx",
+        b"\x7Fx",
+        b"(\x01",
+        b"(\xFF\xFF\xFF\xFFx",
+    ] {
+        assert!(
+            write_term(bad, TagCase::Lower, &mut vec![]).is_err(),
+            "{bad:?}"
+        );
+    }
+}
+
+/// A pipe whose reader has gone.
+struct Gone;
+
+impl std::io::Write for Gone {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_the_writing() {
+    let result = write_ntriples(&Lubm::new(50, 0), &mut Gone);
+    assert!(matches!(result, Err(Error::SinkClosed)));
+}
