@@ -8,7 +8,9 @@ use crate::labels::LabelScope;
 use crate::line::MAX_NESTING;
 use crate::report::{BadStatement, Skipped};
 use crate::sources::Document;
+use crate::xml_literal;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, Result, Span, term};
+use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser};
 use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
@@ -83,6 +85,7 @@ pub(crate) fn parse(
         batch,
         graph: &document.graph,
         default_graph: None,
+        xml: document.format == Format::RdfXml,
         last: [Span::default(); 4],
         run,
         sink,
@@ -362,7 +365,7 @@ impl Reading<'_> {
 
     /// The parsers' messages do not always say what they wanted.
     fn expected(&self, mut message: String) -> String {
-        if !message.to_ascii_lowercase().contains("expect") || message.starts_with("Unexpected") {
+        if !message.to_ascii_lowercase().contains("expected") || message.starts_with("Unexpected") {
             message.push_str(", expected valid ");
             message.push_str(self.document.format.name());
         }
@@ -483,6 +486,8 @@ struct Emitter<'a> {
     graph: &'a [u8],
     /// Those bytes in the current batch.
     default_graph: Option<Span>,
+    /// True for RDF/XML, whose XML literals need their namespaces put in order.
+    xml: bool,
     /// The last quad of the current batch.
     last: [Span; 4],
     run: &'a Run<'a>,
@@ -519,7 +524,8 @@ impl Emitter<'_> {
             term::push_iri(p.as_str(), out);
             Ok(())
         })?;
-        let object = self.put(2, |labels, out| push_object(labels, o, 0, out))?;
+        let xml = self.xml;
+        let object = self.put(2, |labels, out| push_object(labels, o, 0, xml, out))?;
         let graph = match g {
             GraphName::DefaultGraph if self.graph.is_empty() => Span::default(),
             GraphName::DefaultGraph => {
@@ -588,11 +594,18 @@ fn push_object(
     labels: &mut LabelScope,
     object: &Term,
     depth: usize,
+    xml: bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match object {
         Term::NamedNode(n) => term::push_iri(n.as_str(), out),
         Term::BlankNode(b) => labels.push_parsed(b, out),
+        Term::Literal(l) if xml && l.datatype() == rdf::XML_LITERAL => {
+            match xml_literal::canonical(l.value()) {
+                Some(text) => term::push_typed(&text, rdf::XML_LITERAL.as_str(), out),
+                None => term::push_literal(l, out),
+            }
+        }
         Term::Literal(l) => term::push_literal(l, out),
         Term::Triple(t) => {
             if depth >= MAX_NESTING {
@@ -608,7 +621,7 @@ fn push_object(
             term::push_iri(t.predicate.as_str(), out);
             close_part(at, out);
             let at = open_part(out);
-            push_object(labels, &t.object, depth + 1, out)?;
+            push_object(labels, &t.object, depth + 1, xml, out)?;
             close_part(at, out);
         }
     }

@@ -36,6 +36,7 @@ mod labels;
 mod line;
 mod report;
 mod sources;
+mod xml_literal;
 
 pub use format::Format;
 pub use report::BadStatement;

@@ -6,7 +6,7 @@ use common::{collect, shared};
 use jindou_parse::{Format, Sources};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::rdf;
-use oxrdf::{Dataset, Graph, NamedNodeRef, Quad, SubjectRef, TermRef};
+use oxrdf::{Dataset, Graph, NamedNodeRef, NamedOrBlankNodeRef, Quad, TermRef};
 use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
 
@@ -41,12 +41,15 @@ fn run(root: &Path, suite: &str) -> (usize, Vec<String>) {
             .collect();
         let action = format!("{MF}action");
         for triple in graph.triples_for_predicate(NamedNodeRef::new_unchecked(&action)) {
-            let TermRef::NamedNode(kind) =
-                graph.object_for_subject_predicate(triple.subject, rdf::TYPE).unwrap()
+            let TermRef::NamedNode(kind) = graph
+                .object_for_subject_predicate(triple.subject, rdf::TYPE)
+                .unwrap()
             else {
                 panic!()
             };
-            let TermRef::NamedNode(action) = triple.object else { panic!() };
+            let TermRef::NamedNode(action) = triple.object else {
+                panic!()
+            };
             let kind = kind.as_str().rsplit('#').next().unwrap();
             let result = format!("{MF}result");
             let result = graph
@@ -60,11 +63,16 @@ fn run(root: &Path, suite: &str) -> (usize, Vec<String>) {
     (passed, failed)
 }
 
-fn name(subject: SubjectRef<'_>) -> String {
+fn name(subject: NamedOrBlankNodeRef<'_>) -> String {
     subject.to_string()
 }
 
-fn verdict(root: &Path, kind: &str, action: &str, result: Option<TermRef<'_>>) -> Result<(), String> {
+fn verdict(
+    root: &Path,
+    kind: &str,
+    action: &str,
+    result: Option<TermRef<'_>>,
+) -> Result<(), String> {
     let file = root.join(action.strip_prefix(ROOT).unwrap());
     let format = Format::from_extension(file.extension().unwrap().to_str().unwrap()).unwrap();
     let text = std::fs::read(&file).map_err(|e| e.to_string())?;
@@ -79,14 +87,19 @@ fn verdict(root: &Path, kind: &str, action: &str, result: Option<TermRef<'_>>) -
             Ok(_) => Err("accepted".into()),
             Err(e) => {
                 let e = e.to_string();
-                if e.contains("expected") { Ok(()) } else { Err(format!("says nothing of what it expected: {e}")) }
+                if e.contains("expected") {
+                    Ok(())
+                } else {
+                    Err(format!("says nothing of what it expected: {e}"))
+                }
             }
         };
     }
     let quads = parsed.map_err(|e| e.to_string())?;
     if let Some(TermRef::NamedNode(result)) = result {
         let file = root.join(result.as_str().strip_prefix(ROOT).unwrap());
-        let format = RdfFormat::from_extension(file.extension().unwrap().to_str().unwrap()).unwrap();
+        let format =
+            RdfFormat::from_extension(file.extension().unwrap().to_str().unwrap()).unwrap();
         let expected = RdfParser::from_format(format)
             .with_base_iri(result.as_str())
             .unwrap()
@@ -110,8 +123,16 @@ fn canonical(quads: &[Quad]) -> Dataset {
 
 #[test]
 fn rdf_1_1_passes() {
-    let Some(root) = shared("w3c/rdf") else { return };
-    for suite in ["rdf-n-triples", "rdf-n-quads", "rdf-turtle", "rdf-trig", "rdf-xml"] {
+    let Some(root) = shared("w3c/rdf") else {
+        return;
+    };
+    for suite in [
+        "rdf-n-triples",
+        "rdf-n-quads",
+        "rdf-turtle",
+        "rdf-trig",
+        "rdf-xml",
+    ] {
         let (passed, failed) = run(&root, &format!("rdf11/{suite}"));
         println!("RDF 1.1 {suite}: {passed} passed, {} failed", failed.len());
         assert!(passed > 50, "{suite}: too few tests were found");
@@ -121,8 +142,16 @@ fn rdf_1_1_passes() {
 
 #[test]
 fn rdf_1_2_is_counted() {
-    let Some(root) = shared("w3c/rdf") else { return };
-    for suite in ["rdf-n-triples", "rdf-n-quads", "rdf-turtle", "rdf-trig", "rdf-xml"] {
+    let Some(root) = shared("w3c/rdf") else {
+        return;
+    };
+    for suite in [
+        "rdf-n-triples",
+        "rdf-n-quads",
+        "rdf-turtle",
+        "rdf-trig",
+        "rdf-xml",
+    ] {
         let (passed, failed) = run(&root, &format!("rdf12/{suite}"));
         println!("RDF 1.2 {suite}: {passed} passed, {} failed", failed.len());
         for f in &failed {
