@@ -290,6 +290,10 @@ impl Sections {
         }
     }
 
+    pub(crate) fn has(&self, kind: u32) -> bool {
+        self.table.iter().any(|(k, _)| *k == kind)
+    }
+
     /// A section that was checked by [`Sections::range`].
     #[inline(always)]
     pub(crate) fn bytes(&self, range: &Range<usize>) -> &[u8] {

@@ -29,4 +29,6 @@ pub use build::{
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};
 pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};
 pub use tags::TagRanges;
-pub use value::{Comparison, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds, TemporalBounds};
+pub use value::{
+    Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds, NumericKind, TemporalBounds,
+};

@@ -6,10 +6,12 @@ mod merge;
 mod run;
 mod sort;
 mod strings;
+mod values;
 mod write;
 
 pub use intern::{Interner, LOCAL_DEFAULT_GRAPH};
 pub use merge::{Merged, merge_runs};
 pub use run::{ClosedRun, Run};
 pub use strings::StringsWriter;
+pub(crate) use values::{CODED_TAGS, number_of};
 pub use write::write_dictionary;

@@ -1,140 +1,278 @@
-//! Reading.
+//! The mapped files of a dictionary, and terms that came after them.
+
+mod overlay;
 mod strings;
-use crate::{Comparison, Number, NumericBounds, TagRanges, TemporalBounds};
-use jindou_model::{Error, Result, VertexId};
+mod values;
+
+pub use overlay::DictionaryOverlay;
+pub use strings::Strings;
+pub use values::{SortKey, TermKind};
+
+use crate::TagRanges;
+use crate::build::CODED_TAGS;
+use crate::format::{
+    Bucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, SLOTS, Sections, bucket_of, dictionary,
+    print_of, stored_hash,
+};
+use crate::memory::prefetch_at;
+use crate::value::{NO_LEX, TEMPORAL_GROUPS};
+use jindou_model::{NO_VERTEX, Result, VertexId};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-pub use strings::Strings;
+use strings::Cursor;
 
-/// Dictionary.
+/// A store's dictionary, mapped. Shared by all threads; every access is checked against the bounds
+/// of its section, so damaged files give wrong answers or none, but no panic and no endless loop.
 #[derive(Debug)]
 pub struct Dictionary {
     strings: Strings,
+    file: Sections,
+    seed: u64,
+    lex: Range<usize>,
+    hash: Range<usize>,
+    ranks: Range<usize>,
+    numbers: Range<usize>,
+    number_lex: Range<usize>,
+    instants: [Range<usize>; TEMPORAL_GROUPS as usize],
+    /// Lex indexes that have a rank.
+    coded: Range<u32>,
 }
-/// Decodes.
-#[derive(Debug)]
-pub struct Decoder<'a> {
-    _d: &'a Dictionary,
-}
-impl Decoder<'_> {
-    /// Term.
-    pub fn term(&mut self, _id: VertexId) -> Option<&[u8]> {
-        None
-    }
-}
-/// Sort key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SortKey {
-    /// Class.
-    pub class: u8,
-    /// Rank in the class.
-    pub rank: u32,
-}
-/// Kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum TermKind {
-    Blank,
-    Iri,
-    Literal,
-    Triple,
-}
-#[allow(
-    missing_docs,
-    clippy::missing_errors_doc,
-    clippy::must_use_candidate,
-    clippy::len_without_is_empty
-)]
+
 impl Dictionary {
+    /// Maps `strings.jd` and `dictionary.jd` of a store directory. O(1), whatever their size.
+    ///
+    /// # Errors
+    /// [`jindou_model::Error::Io`] when a file is missing or unreadable,
+    /// [`jindou_model::Error::Store`] when one is foreign, newer, truncated or has a damaged head,
+    /// or when the two do not belong together.
     pub fn open(dir: &Path) -> Result<Self> {
-        Ok(Self {
-            strings: Strings::open(dir)?,
-        })
+        let strings = Strings::open(dir)?;
+        let file = Sections::open(&dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC)?;
+        if file.terms != strings.len() || file.own[1] != strings.file_len() {
+            return Err(file.damaged("it belongs to another strings.jd"));
+        }
+        let coded = strings.tag_ranges().span(CODED_TAGS);
+        let lex = file.range(dictionary::LEX, |n| n == (strings.len() as usize + 1) * 4)?;
+        let hash = file.range(dictionary::HASH, |n| n > 0 && n % size_of::<Bucket>() == 0)?;
+        let ranks = file.range(dictionary::RANKS, |n| n == coded.len() * 4)?;
+        let numbers = file.range(dictionary::NUMBERS, |n| n % 8 == 0 && n / 8 <= coded.len())?;
+        let number_lex = file.range(dictionary::NUMBER_LEX, |n| n * 2 == numbers.len())?;
+        let mut instants = [const { 0..0 }; TEMPORAL_GROUPS as usize];
+        for (place, range) in instants.iter_mut().enumerate() {
+            let kind = dictionary::INSTANTS + place as u32;
+            if file.has(kind) {
+                *range = file.range(kind, |n| n % 16 == 0 && n / 16 <= coded.len())?;
+            }
+        }
+        strings.advise_random();
+        file.advise_random();
+        let seed = file.own[0];
+        Ok(Self { strings, file, seed, lex, hash, ranks, numbers, number_lex, instants, coded })
     }
+
+    /// Number of terms; ids are `1..=len()`.
+    #[must_use]
     pub fn len(&self) -> u32 {
-        0
+        self.strings.len()
     }
-    pub fn sections(&self) -> Vec<(&'static str, u64)> {
-        vec![]
+
+    /// True without a term.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.strings.is_empty()
     }
-    pub fn lookup(&self, _c: &[u8]) -> Option<VertexId> {
-        None
-    }
-    pub fn lookup_many(&self, _c: &[&[u8]], _out: &mut Vec<u32>) {}
-    pub fn term(&self, _id: VertexId, _out: &mut Vec<u8>) -> bool {
-        false
-    }
-    pub fn decoder(&self) -> Decoder<'_> {
-        Decoder { _d: self }
-    }
-    pub fn lex(&self, _id: VertexId) -> Option<u32> {
-        None
-    }
-    pub fn lex_many(&self, _ids: &[u32], _out: &mut Vec<u32>) {}
-    pub fn tag_range(&self, tag: u8) -> Range<u32> {
-        self.strings.tag_ranges().range(tag)
-    }
-    pub fn tag_span(&self, tags: RangeInclusive<u8>) -> Range<u32> {
-        self.strings.tag_ranges().span(tags)
-    }
+
+    /// The terms by lex index.
+    #[must_use]
     pub fn strings(&self) -> &Strings {
         &self.strings
     }
-    pub fn kind(&self, _id: VertexId) -> Option<TermKind> {
+
+    /// Bytes per part, for `info`.
+    #[must_use]
+    pub fn sections(&self) -> Vec<(&'static str, u64)> {
+        let (blocks, offsets) = self.strings.section_bytes();
+        let instants: usize = self.instants.iter().map(Range::len).sum();
+        vec![
+            ("strings", blocks),
+            ("string offsets", offsets),
+            ("lexicographic index", self.lex.len() as u64),
+            ("hash table", self.hash.len() as u64),
+            ("value ranks", self.ranks.len() as u64),
+            ("values", (self.numbers.len() + self.number_lex.len() + instants) as u64),
+        ]
+    }
+
+    fn lex_of_id(&self) -> &[u32] {
+        self.file.array(&self.lex)
+    }
+
+    fn buckets(&self) -> &[Bucket] {
+        self.file.array(&self.hash)
+    }
+
+    /// The lex index of a term; `None` for ids that are not of this dictionary. One cache miss.
+    #[inline]
+    #[must_use]
+    pub fn lex(&self, id: VertexId) -> Option<u32> {
+        if id.0 == NO_VERTEX {
+            return None;
+        }
+        self.lex_of_id().get(id.0 as usize).copied()
+    }
+
+    /// Appends the lex index of every id; [`NO_LEX`] where there is none.
+    pub fn lex_many(&self, ids: &[u32], out: &mut Vec<u32>) {
+        let lex = self.lex_of_id();
+        out.reserve(ids.len());
+        for (i, &id) in ids.iter().enumerate() {
+            if let Some(&ahead) = ids.get(i + 16) {
+                prefetch_at(lex, ahead as usize);
+            }
+            let found = if id == NO_VERTEX { None } else { lex.get(id as usize) };
+            out.push(found.copied().unwrap_or(NO_LEX));
+        }
+    }
+
+    /// The lex indexes of the terms with a tag.
+    #[must_use]
+    pub fn tag_range(&self, tag: u8) -> Range<u32> {
+        self.strings.tag_ranges().range(tag)
+    }
+
+    /// The lex indexes of the terms whose tag is in an interval, for instance `NUMERIC_TAGS`.
+    #[must_use]
+    pub fn tag_span(&self, tags: RangeInclusive<u8>) -> Range<u32> {
+        self.strings.tag_ranges().span(tags)
+    }
+
+    /// All intervals of tags.
+    #[must_use]
+    pub fn tag_ranges(&self) -> &TagRanges {
+        self.strings.tag_ranges()
+    }
+
+    /// The id of a term by its canonical bytes; `None` when the store does not have it. One cache
+    /// miss when it is absent (and one more in 27 cases of 100), four when it is there: bucket, lex
+    /// index, block offset, block. No allocation.
+    #[must_use]
+    pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
+        self.probe(canonical, stored_hash(canonical, self.seed)).map(VertexId)
+    }
+
+    fn probe(&self, canonical: &[u8], hash: u64) -> Option<u32> {
+        let buckets = self.buckets();
+        let mut at = bucket_of(hash, buckets.len());
+        for _ in 0..MAX_PROBE.min(buckets.len()) {
+            let bucket = buckets.get(at)?;
+            let mut matches = matching(bucket, print_of(hash));
+            while matches != 0 {
+                let id = bucket.ids[matches.trailing_zeros() as usize];
+                matches &= matches - 1;
+                if let Some(lex) = self.lex(VertexId(id))
+                    && self.strings.is(lex, canonical)
+                {
+                    return Some(id);
+                }
+            }
+            if bucket.overflow == 0 {
+                return None;
+            }
+            at = if at + 1 == buckets.len() { 0 } else { at + 1 };
+        }
         None
     }
-    pub fn sort_key(&self, _id: VertexId) -> SortKey {
-        SortKey { class: 0, rank: 0 }
+
+    /// Appends the id of every term, [`NO_VERTEX`] where there is none. Cache misses of different
+    /// terms overlap, so a term costs several times less than by [`Dictionary::lookup`].
+    pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
+        const GROUP: usize = 32;
+        let buckets = self.buckets();
+        let lexes = self.lex_of_id();
+        for group in terms.chunks(GROUP) {
+            let mut hashes = [0; GROUP];
+            let mut candidates = [NO_LEX; GROUP];
+            for (hash, term) in hashes.iter_mut().zip(group) {
+                *hash = stored_hash(term, self.seed);
+                prefetch_at(buckets, bucket_of(*hash, buckets.len()));
+            }
+            for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..group.len()]) {
+                let Some(bucket) = buckets.get(bucket_of(hash, buckets.len())) else { continue };
+                let matches = matching(bucket, print_of(hash));
+                if matches != 0 {
+                    *candidate = bucket.ids[matches.trailing_zeros() as usize];
+                    prefetch_at(lexes, *candidate as usize);
+                }
+            }
+            for candidate in &mut candidates[..group.len()] {
+                *candidate = lexes.get(*candidate as usize).copied().unwrap_or(NO_LEX);
+                self.strings.prefetch_offset(*candidate);
+            }
+            for &lex in &candidates[..group.len()] {
+                if lex != NO_LEX {
+                    self.strings.prefetch_block(lex);
+                }
+            }
+            for (term, &hash) in group.iter().zip(&hashes) {
+                out.push(self.probe(term, hash).unwrap_or(NO_VERTEX));
+            }
+        }
     }
-    pub fn numeric_rank(&self, _id: VertexId) -> Option<u32> {
-        None
+
+    /// Appends the canonical bytes of a term; false for ids that are not of this dictionary. About
+    /// three cache misses and half a block of short copies; no allocation but `out`'s.
+    pub fn term(&self, id: VertexId, out: &mut Vec<u8>) -> bool {
+        self.lex(id).is_some_and(|lex| self.strings.term(lex, out))
     }
-    pub fn numeric_rank_many(&self, _ids: &[u32], _out: &mut Vec<u32>) {}
-    pub fn numeric_value(&self, _id: VertexId) -> Option<Number> {
-        None
-    }
-    pub fn numeric_f64(&self, _rank: u32) -> Option<f64> {
-        None
-    }
-    pub fn value_rank(&self, _lex: u32) -> u32 {
-        0
-    }
-    pub fn numeric_bounds(&self, _c: Comparison, _n: &Number) -> NumericBounds {
-        NumericBounds::default()
-    }
-    pub fn temporal_bounds(&self, _t: u8, _c: Comparison, _l: &str) -> Option<TemporalBounds> {
-        None
-    }
-    pub fn string_bounds(&self, _c: Comparison, _l: &str) -> Range<u32> {
-        0..0
+
+    /// Decodes many terms; see [`Decoder`].
+    #[must_use]
+    pub fn decoder(&self) -> Decoder<'_> {
+        Decoder { dictionary: self, cursor: Cursor::default() }
     }
 }
-/// Terms added later.
-#[derive(Debug, Default)]
-pub struct DictionaryOverlay {}
-#[allow(
-    missing_docs,
-    clippy::missing_errors_doc,
-    clippy::must_use_candidate,
-    clippy::len_without_is_empty
-)]
-impl DictionaryOverlay {
-    pub fn tail() -> Self {
-        Self {}
+
+/// Bit `i` is set when fingerprint `i` matches and the place is taken.
+#[inline(always)]
+fn matching(bucket: &Bucket, print: u8) -> u32 {
+    let mut mask = 0;
+    for slot in 0..SLOTS {
+        mask |= u32::from(bucket.prints[slot] == print && bucket.ids[slot] != NO_VERTEX) << slot;
     }
-    pub fn query() -> Self {
-        Self {}
+    mask
+}
+
+/// Decodes terms into one buffer and goes on where it stands when the next term lies behind in the
+/// same block; ids in lexicographic order cost some nanoseconds each.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    dictionary: &'a Dictionary,
+    cursor: Cursor,
+}
+
+impl Decoder<'_> {
+    /// The canonical bytes of a term; `None` for ids that are not of this dictionary.
+    #[inline]
+    pub fn term(&mut self, id: VertexId) -> Option<&[u8]> {
+        let lex = self.dictionary.lex(id)?;
+        self.cursor.seek(&self.dictionary.strings, lex)
     }
-    pub fn insert(&mut self, _c: &[u8]) -> Result<VertexId> {
-        Err(Error::Unsupported("overlay".into()))
-    }
-    pub fn lookup(&self, _c: &[u8]) -> Option<VertexId> {
-        None
-    }
-    pub fn term(&self, _id: VertexId) -> Option<&[u8]> {
-        None
-    }
-    pub fn len(&self) -> u32 {
-        0
+
+    /// Prefetches what [`Decoder::term`] will need for these ids: call it some tens of ids ahead.
+    pub fn prefetch(&self, ids: &[u32]) {
+        let lexes = self.dictionary.lex_of_id();
+        for &id in ids {
+            prefetch_at(lexes, id as usize);
+        }
+        for &id in ids {
+            if let Some(&lex) = lexes.get(id as usize) {
+                self.dictionary.strings.prefetch_offset(lex);
+            }
+        }
+        for &id in ids {
+            if let Some(&lex) = lexes.get(id as usize) {
+                self.dictionary.strings.prefetch_block(lex);
+            }
+        }
     }
 }

@@ -1,0 +1,201 @@
+//! Value columns: the rank of every literal of a coded datatype.
+
+use crate::Strings;
+use crate::value::exact::Exact;
+use crate::value::{
+    DurationKey, Group, NAN_RANK, NO_RANK, Number, TEMPORAL_GROUPS, TemporalKey, approximate,
+    duration_key,
+};
+use jindou_model::term::{BOOLEAN_TAG, DATATYPES, FIRST_DATATYPE, NUMERIC_TAGS, TEMPORAL_TAGS};
+use jindou_model::{Error, Result};
+
+/// All tags that have a datatype code.
+pub(crate) const CODED_TAGS: std::ops::RangeInclusive<u8> =
+    FIRST_DATATYPE..=FIRST_DATATYPE + (DATATYPES.len() - 1) as u8;
+
+/// The columns as they are stored.
+pub(crate) struct ValueColumns {
+    /// Per lex index from the first coded literal on.
+    pub(crate) ranks: Vec<u32>,
+    /// Per numeric rank: the nearest double.
+    pub(crate) numbers: Vec<f64>,
+    /// Per numeric rank: the lex index of one such literal.
+    pub(crate) number_lex: Vec<u32>,
+    /// Per temporal group: sorted distinct instants.
+    pub(crate) instants: Vec<Vec<i128>>,
+}
+
+/// Computes all columns. O(n log n) for n coded literals; 16 bytes a number, 32 a date, 64 a
+/// duration while it runs, and the result.
+pub(crate) fn value_columns(strings: &Strings) -> Result<ValueColumns> {
+    let coded = strings.tag_ranges().span(CODED_TAGS);
+    let mut ranks = vec![NO_RANK; coded.len()];
+    let base = coded.start;
+    let (numbers, number_lex) = numeric(strings, base, &mut ranks)?;
+    each(strings, BOOLEAN_TAG..=BOOLEAN_TAG, |lex, _, lexical| {
+        ranks[(lex - base) as usize] = match lexical {
+            "true" | "1" => 1,
+            "false" | "0" => 0,
+            _ => NO_RANK,
+        };
+    })?;
+    let mut instants = Vec::new();
+    for place in 0..TEMPORAL_GROUPS {
+        instants.push(temporal(strings, place, base, &mut ranks)?);
+    }
+    durations(strings, base, &mut ranks)?;
+    Ok(ValueColumns { ranks, numbers, number_lex, instants })
+}
+
+/// Calls `f` with lex index, tag and lexical form of every literal whose tag is in `tags`.
+fn each(
+    strings: &Strings,
+    tags: std::ops::RangeInclusive<u8>,
+    mut f: impl FnMut(u32, u8, &str),
+) -> Result<()> {
+    let range = strings.tag_ranges().span(tags);
+    let complete = strings.for_each(range, |lex, term| {
+        if let Some((&tag, rest)) = term.split_first()
+            && let Ok(lexical) = std::str::from_utf8(rest)
+        {
+            f(lex, tag, lexical);
+        }
+    });
+    if complete { Ok(()) } else { Err(Error::Internal("strings.jd cannot be read back".into())) }
+}
+
+#[derive(Clone, Copy)]
+struct Num {
+    value: f64,
+    lex: u32,
+    exact: bool,
+}
+
+/// An exact value or an infinity, in order.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Extended {
+    NegativeInfinity,
+    Finite(Exact),
+    Infinity,
+}
+
+impl Extended {
+    fn of_double(v: f64) -> Self {
+        if v.is_finite() {
+            Self::Finite(Exact::from_f64(v))
+        } else if v < 0.0 {
+            Self::NegativeInfinity
+        } else {
+            Self::Infinity
+        }
+    }
+}
+
+/// Ranks all numbers by exact value. The nearest doubles decide nearly all of it; only among
+/// literals with the same one, some of them perhaps not equal to it, digits are compared.
+fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>, Vec<u32>)> {
+    let mut all = Vec::with_capacity(strings.tag_ranges().span(NUMERIC_TAGS).len());
+    each(strings, NUMERIC_TAGS, |lex, tag, lexical| {
+        if let Some(a) = approximate(tag, lexical) {
+            if a.value.is_nan() {
+                ranks[(lex - base) as usize] = NAN_RANK;
+            } else {
+                all.push(Num { value: a.value, lex, exact: a.exact });
+            }
+        }
+    })?;
+    all.sort_unstable_by(|a, b| a.value.total_cmp(&b.value).then(a.lex.cmp(&b.lex)));
+    let (mut numbers, mut number_lex) = (Vec::new(), Vec::new());
+    let mut term = Vec::new();
+    for tie in all.chunk_by(|a, b| a.value == b.value) {
+        let value = tie[0].value;
+        let mut add = |lex: u32, new: bool| {
+            if new {
+                numbers.push(value);
+                number_lex.push(lex);
+            }
+            ranks[(lex - base) as usize] = numbers.len() as u32 - 1;
+        };
+        if tie.len() == 1 || tie.iter().all(|n| n.exact) {
+            for (i, n) in tie.iter().enumerate() {
+                add(n.lex, i == 0);
+            }
+            continue;
+        }
+        let mut exact = Vec::with_capacity(tie.len());
+        for n in tie.iter().filter(|n| !n.exact) {
+            term.clear();
+            strings.term(n.lex, &mut term);
+            let digits = term.get(1..).and_then(|t| std::str::from_utf8(t).ok()).and_then(Exact::parse);
+            if let Some(digits) = digits {
+                exact.push((Extended::Finite(digits), n.lex));
+            }
+        }
+        // All exact ones have the same value: one of them is expanded and stands for the others.
+        let first_exact = tie.iter().find(|n| n.exact).map(|n| n.lex);
+        if let Some(lex) = first_exact {
+            exact.push((Extended::of_double(value), lex));
+        }
+        exact.sort_unstable();
+        for i in 0..exact.len() {
+            let lex = exact[i].1;
+            add(lex, i == 0 || exact[i].0 != exact[i - 1].0);
+            if first_exact == Some(lex) {
+                tie.iter().filter(|n| n.exact).for_each(|n| add(n.lex, false));
+            }
+        }
+    }
+    Ok((numbers, number_lex))
+}
+
+/// Ranks one date or time datatype: twice the place among the distinct instants, plus 1 without a
+/// time zone. Returns the instants.
+fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Result<Vec<i128>> {
+    let tag = TEMPORAL_TAGS.start() + place;
+    let mut all: Vec<(TemporalKey, u32)> = Vec::new();
+    each(strings, tag..=tag, |lex, tag, lexical| {
+        if let Some(key) = TemporalKey::parse(tag, lexical) {
+            all.push((key, lex));
+        }
+    })?;
+    all.sort_unstable();
+    let mut instants: Vec<i128> = Vec::new();
+    for (key, lex) in all {
+        if instants.last() != Some(&key.instant) {
+            instants.push(key.instant);
+        }
+        // Two ranks an instant: beyond 2^31 distinct ones there is no room.
+        let Some(rank) = (instants.len() as u32 - 1).checked_mul(2).filter(|&r| r < NAN_RANK - 2)
+        else {
+            return Err(Error::Limit("more than 2 billion distinct instants of one datatype".into()));
+        };
+        ranks[(lex - base) as usize] = rank + u32::from(key.unzoned);
+    }
+    Ok(instants)
+}
+
+fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<()> {
+    let mut all: Vec<(DurationKey, u32)> = Vec::new();
+    let first = TEMPORAL_TAGS.start() + TEMPORAL_GROUPS;
+    debug_assert_eq!(Group::of_tag(first), Some(Group::Duration));
+    each(strings, first..=*TEMPORAL_TAGS.end(), |lex, tag, lexical| {
+        if let Some(key) = duration_key(tag, lexical) {
+            all.push((key, lex));
+        }
+    })?;
+    all.sort_unstable();
+    let mut rank = 0;
+    for (i, (key, lex)) in all.iter().enumerate() {
+        if i > 0 && all[i - 1].0 != *key {
+            rank += 1;
+        }
+        ranks[(lex - base) as usize] = rank;
+    }
+    Ok(())
+}
+
+/// The value of a numeric term's canonical bytes.
+pub(crate) fn number_of(term: &[u8]) -> Option<Number> {
+    let (&tag, rest) = term.split_first()?;
+    Number::parse(tag, std::str::from_utf8(rest).ok()?)
+}

@@ -1,0 +1,330 @@
+//! Values by id: kinds, ranks, bounds of comparisons, keys for ORDER BY.
+
+use super::Dictionary;
+use crate::build::number_of;
+use crate::memory::prefetch_at;
+use crate::value::{
+    Comparison, DOUBLE_TAG, FLOAT_TAG, Group, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds,
+    NumericKind, TEMPORAL_GROUPS, TemporalBounds, TemporalKey, partition,
+};
+use jindou_model::VertexId;
+use jindou_model::term::{BLANK, IRI, LANG, NUMERIC_TAGS, STRING, TRIPLE};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// What ORDER BY sorts by: first the class, then the rank in it. Blank nodes < IRIs < literals <
+/// triple terms, as SPARQL asks; among literals numbers come first (NaN last of them), then strings,
+/// language-tagged strings (by tag, then text), booleans, each date and time datatype, durations,
+/// and all others by datatype and lexical form. Equal values have equal keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SortKey {
+    /// The class; 0 = no such term (unbound sorts first).
+    pub class: u8,
+    /// The place in the class.
+    pub rank: u32,
+}
+
+impl SortKey {
+    /// The key as one number with the same order.
+    #[must_use]
+    pub fn packed(self) -> u64 {
+        u64::from(self.class) << 32 | u64::from(self.rank)
+    }
+}
+
+/// The kind of a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TermKind {
+    /// Blank node.
+    Blank,
+    /// IRI.
+    Iri,
+    /// Literal of any datatype.
+    Literal,
+    /// RDF 1.2 triple term.
+    Triple,
+}
+
+mod class {
+    pub(super) const BLANK: u8 = 1;
+    pub(super) const IRI: u8 = 2;
+    pub(super) const NUMBER: u8 = 3;
+    pub(super) const STRING: u8 = 4;
+    pub(super) const LANG: u8 = 5;
+    pub(super) const BOOLEAN: u8 = 6;
+    /// 7 ..= 14
+    pub(super) const TEMPORAL: u8 = 7;
+    pub(super) const DURATION: u8 = TEMPORAL + super::TEMPORAL_GROUPS;
+    pub(super) const OTHER: u8 = DURATION + 1;
+    pub(super) const TRIPLE: u8 = OTHER + 1;
+}
+
+impl Dictionary {
+    /// The tag of a term (`jindou_model::term`). One cache miss.
+    #[must_use]
+    pub fn tag(&self, id: VertexId) -> Option<u8> {
+        self.tag_ranges().tag_of(self.lex(id)?)
+    }
+
+    /// The kind of a term.
+    #[must_use]
+    pub fn kind(&self, id: VertexId) -> Option<TermKind> {
+        Some(match self.tag(id)? {
+            BLANK => TermKind::Blank,
+            IRI => TermKind::Iri,
+            TRIPLE => TermKind::Triple,
+            _ => TermKind::Literal,
+        })
+    }
+
+    /// The rank of a lex index inside its [`Group`]; [`NO_RANK`] for terms without a value.
+    #[inline]
+    #[must_use]
+    pub fn value_rank(&self, lex: u32) -> u32 {
+        if !self.coded.contains(&lex) {
+            return NO_RANK;
+        }
+        let ranks: &[u32] = self.file.array(&self.ranks);
+        ranks.get((lex - self.coded.start) as usize).copied().unwrap_or(NO_RANK)
+    }
+
+    /// The group in which a term's rank counts; `None` for terms without ranks.
+    #[must_use]
+    pub fn value_group(&self, id: VertexId) -> Option<Group> {
+        Group::of_tag(self.tag(id)?)
+    }
+
+    /// The key for ORDER BY. Two cache misses at most; no string is read.
+    #[must_use]
+    pub fn sort_key(&self, id: VertexId) -> SortKey {
+        let key = |class, rank| SortKey { class, rank };
+        let Some(lex) = self.lex(id) else { return key(0, 0) };
+        let Some(tag) = self.tag_ranges().tag_of(lex) else { return key(0, 0) };
+        if let Some(group) = Group::of_tag(tag) {
+            let rank = self.value_rank(lex);
+            if rank == NO_RANK {
+                return key(class::OTHER, lex);
+            }
+            return match group {
+                Group::Numeric => key(class::NUMBER, rank),
+                Group::Boolean => key(class::BOOLEAN, rank),
+                Group::Temporal(place) => key(class::TEMPORAL + place, rank),
+                Group::Duration => key(class::DURATION, rank),
+            };
+        }
+        let class = match tag {
+            BLANK => class::BLANK,
+            IRI => class::IRI,
+            STRING => class::STRING,
+            LANG => class::LANG,
+            TRIPLE => class::TRIPLE,
+            _ => class::OTHER,
+        };
+        key(class, lex)
+    }
+
+    /// The rank of a number; `None` for other terms and for ill-typed literals; [`NAN_RANK`] for
+    /// NaN. Ranks order numbers by exact value. Between two numbers of different
+    /// [`NumericKind`] SPARQL rounds before it compares: there, compare [`Dictionary::numeric_value`]
+    /// (or use [`Dictionary::numeric_bounds`] against a constant).
+    #[inline]
+    #[must_use]
+    pub fn numeric_rank(&self, id: VertexId) -> Option<u32> {
+        let lex = self.lex(id)?;
+        if !self.tag_span(NUMERIC_TAGS).contains(&lex) {
+            return None;
+        }
+        Some(self.value_rank(lex)).filter(|&r| r != NO_RANK)
+    }
+
+    /// Appends the numeric rank of every id; [`NO_RANK`] where there is none, [`NAN_RANK`] for NaN.
+    pub fn numeric_rank_many(&self, ids: &[u32], out: &mut Vec<u32>) {
+        self.rank_many(ids, self.tag_span(NUMERIC_TAGS), out);
+    }
+
+    /// Appends the rank of every id whose lex index lies in `range` (the tags of one group);
+    /// [`NO_RANK`] elsewhere.
+    pub fn rank_many(&self, ids: &[u32], range: Range<u32>, out: &mut Vec<u32>) {
+        let from = out.len();
+        self.lex_many(ids, out);
+        let ranks: &[u32] = self.file.array(&self.ranks);
+        let base = self.coded.start;
+        let place = |lex: u32| {
+            if lex != NO_LEX && range.contains(&lex) { lex.wrapping_sub(base) as usize } else { usize::MAX }
+        };
+        for i in from..out.len() {
+            if let Some(&ahead) = out.get(i + 16) {
+                prefetch_at(ranks, place(ahead));
+            }
+            out[i] = ranks.get(place(out[i])).copied().unwrap_or(NO_RANK);
+        }
+    }
+
+    /// How a numeric term compares; `None` for other terms.
+    #[must_use]
+    pub fn numeric_kind(&self, id: VertexId) -> Option<NumericKind> {
+        NumericKind::of_tag(self.tag(id)?)
+    }
+
+    /// The value of a numeric literal, read from its lexical form; `None` for others and ill-typed
+    /// ones.
+    #[must_use]
+    pub fn numeric_value(&self, id: VertexId) -> Option<Number> {
+        let lex = self.lex(id)?;
+        if !self.tag_span(NUMERIC_TAGS).contains(&lex) {
+            return None;
+        }
+        self.number_at(lex)
+    }
+
+    fn number_at(&self, lex: u32) -> Option<Number> {
+        let mut term = Vec::with_capacity(32);
+        if !self.strings().term(lex, &mut term) {
+            return None;
+        }
+        number_of(&term)
+    }
+
+    /// The double nearest to the number with this rank; `None` when no number has it.
+    #[inline]
+    #[must_use]
+    pub fn numeric_f64(&self, rank: u32) -> Option<f64> {
+        self.numbers().get(rank as usize).copied()
+    }
+
+    fn numbers(&self) -> &[f64] {
+        self.file.array(&self.numbers)
+    }
+
+    /// The ranks of the numbers `n` of which `n ∘ bound` is true. O(log n), some tens of
+    /// nanoseconds, and some string reads when the bound is next to numbers with the same nearest
+    /// double. NaN as bound: none.
+    #[must_use]
+    pub fn numeric_bounds(&self, comparison: Comparison, bound: &Number) -> NumericBounds {
+        let numbers = self.numbers();
+        let n = numbers.len() as u32;
+        let rounded = bound.to_f64();
+        if rounded.is_nan() {
+            return NumericBounds::default();
+        }
+        let at = |rank: u32| numbers.get(rank as usize).copied().unwrap_or(f64::INFINITY);
+        let order = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Less);
+        let by_double = |b: f64| comparison.interval(n, |rank| order(at(rank), b));
+        let exact = match bound.kind() {
+            NumericKind::Exact => self.exact_interval(comparison, bound, rounded),
+            NumericKind::Double => by_double(rounded),
+            NumericKind::Float => {
+                comparison.interval(n, |rank| order(f64::from(at(rank) as f32), rounded))
+            }
+        };
+        let double = by_double(rounded);
+        // A float meets a double as a double, and everything else as a float.
+        let float = match bound.kind() {
+            NumericKind::Exact => by_double(bound.to_f32()),
+            _ => double.clone(),
+        };
+        let mut bounds = NumericBounds { exact, float, double };
+        // Kinds that do not occur follow one that does.
+        let doubles = !self.tag_range(DOUBLE_TAG).is_empty();
+        let floats = !self.tag_range(FLOAT_TAG).is_empty();
+        let all = self.tag_span(NUMERIC_TAGS).len();
+        let exacts = all > self.tag_range(DOUBLE_TAG).len() + self.tag_range(FLOAT_TAG).len();
+        if !exacts {
+            bounds.exact = if doubles { bounds.double.clone() } else { bounds.float.clone() };
+        }
+        if !doubles {
+            bounds.double = if exacts { bounds.exact.clone() } else { bounds.float.clone() };
+        }
+        if !floats {
+            bounds.float = bounds.double.clone();
+        }
+        bounds
+    }
+
+    /// The interval by exact values.
+    fn exact_interval(&self, comparison: Comparison, bound: &Number, rounded: f64) -> Range<u32> {
+        let numbers = self.numbers();
+        let n = numbers.len() as u32;
+        let lexes: &[u32] = self.file.array(&self.number_lex);
+        let at = |rank: u32| numbers.get(rank as usize).copied().unwrap_or(f64::INFINITY);
+        // Only in here the digits are needed.
+        let first = partition(0, n, |r| at(r) < rounded);
+        let last = partition(first, n, |r| at(r) <= rounded);
+        let exact = bound.exact();
+        comparison.interval(n, |rank| {
+            if rank < first {
+                return Ordering::Less;
+            }
+            if rank >= last {
+                return Ordering::Greater;
+            }
+            let here = lexes.get(rank as usize).and_then(|&lex| self.number_at(lex));
+            match (here.as_ref().map(Number::exact), &exact) {
+                (Some(Some(here)), Some(exact)) => here.cmp(exact),
+                // An infinity among numbers too large for a double.
+                _ if rounded > 0.0 => Ordering::Greater,
+                _ => Ordering::Less,
+            }
+        })
+    }
+
+    /// The ranks of the values `v` of the date or time datatype with this tag of which `v ∘ bound`
+    /// is true; `None` when the bound is ill-typed or the tag has no time line. (SPARQL 1.1 itself
+    /// compares `xsd:dateTime` only.) O(log n).
+    #[must_use]
+    pub fn temporal_bounds(
+        &self,
+        tag: u8,
+        comparison: Comparison,
+        lexical: &str,
+    ) -> Option<TemporalBounds> {
+        let bound = TemporalKey::parse(tag, lexical)?;
+        let Some(Group::Temporal(place)) = Group::of_tag(tag) else { return None };
+        let instants: &[i128] = self.file.array(self.instants.get(place as usize)?);
+        let n = instants.len() as u32;
+        let interval = |unzoned: bool| {
+            let key = |i: u32| TemporalKey {
+                instant: instants.get(i as usize).copied().unwrap_or(i128::MAX),
+                unzoned,
+            };
+            // In neither order: a gap between the lesser and the greater ones.
+            let less = partition(0, n, |i| key(i).compare(bound) == Some(Ordering::Less));
+            let greater = partition(less, n, |i| key(i).compare(bound) != Some(Ordering::Greater));
+            let comparable = bound.unzoned == unzoned;
+            let (from, to) = match comparison {
+                Comparison::Less => (0, less),
+                Comparison::LessOrEqual => (0, if comparable { greater } else { less }),
+                Comparison::Equal => (less, if comparable { greater } else { less }),
+                Comparison::GreaterOrEqual => (if comparable { less } else { greater }, n),
+                Comparison::Greater => (greater, n),
+            };
+            2 * from..2 * to
+        };
+        Some(TemporalBounds { zoned: interval(false), unzoned: interval(true) })
+    }
+
+    /// The lex indexes of the simple strings `s` of which `s ∘ bound` is true (by code point).
+    /// O(log n) block heads.
+    #[must_use]
+    pub fn string_bounds(&self, comparison: Comparison, lexical: &str) -> Range<u32> {
+        let all = self.tag_range(STRING);
+        let mut bytes = Vec::with_capacity(lexical.len() + 1);
+        bytes.push(STRING);
+        bytes.extend_from_slice(lexical.as_bytes());
+        let at = self.strings().lower_bound(&bytes).clamp(all.start, all.end);
+        let behind = at + u32::from(at < all.end && self.strings().is(at, &bytes));
+        match comparison {
+            Comparison::Less => all.start..at,
+            Comparison::LessOrEqual => all.start..behind,
+            Comparison::Equal => at..behind,
+            Comparison::GreaterOrEqual => at..all.end,
+            Comparison::Greater => behind..all.end,
+        }
+    }
+
+    /// Whether a rank stands for NaN.
+    #[must_use]
+    pub fn is_nan(rank: u32) -> bool {
+        rank == NAN_RANK
+    }
+}

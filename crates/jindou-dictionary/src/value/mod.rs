@@ -1,0 +1,138 @@
+//! Values of literals: what is equal, what is less, and the dense ranks that say so.
+//!
+//! A *rank* stands for a value inside its group: the numbers are one group; booleans, each date and
+//! time datatype, and durations are one each. Equal values have equal ranks whatever their lexical
+//! form and (among numbers) datatype; a greater value has a greater rank.
+
+pub(crate) mod exact;
+mod number;
+mod temporal;
+
+pub use number::{Number, NumericKind};
+pub use temporal::{Group, TemporalKey};
+pub(crate) use number::{DOUBLE_TAG, FLOAT_TAG, approximate};
+pub(crate) use temporal::{DurationKey, TEMPORAL_GROUPS, duration_key};
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Not a lex index: the id names no term of the dictionary.
+pub const NO_LEX: u32 = u32::MAX;
+/// The rank of a term without a value: not of a datatype with ranks, or ill-typed.
+pub const NO_RANK: u32 = u32::MAX;
+/// The rank of NaN, which no comparison is true of.
+pub const NAN_RANK: u32 = u32::MAX - 1;
+
+/// A comparison `value ∘ bound`. `!=` is left out: it is not one interval, and it is true of NaN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `=`
+    Equal,
+    /// `>=`
+    GreaterOrEqual,
+    /// `>`
+    Greater,
+}
+
+impl Comparison {
+    /// Whether the comparison is true of values in this order to the bound.
+    #[must_use]
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Less => order == Ordering::Less,
+            Self::LessOrEqual => order != Ordering::Greater,
+            Self::Equal => order == Ordering::Equal,
+            Self::GreaterOrEqual => order != Ordering::Less,
+            Self::Greater => order == Ordering::Greater,
+        }
+    }
+
+    /// The interval of `0..n` where the comparison holds, given the order of each place to the
+    /// bound, which ascends. O(log n) calls.
+    pub(crate) fn interval(self, n: u32, order: impl Fn(u32) -> Ordering) -> Range<u32> {
+        let less = partition(0, n, |i| order(i) == Ordering::Less);
+        match self {
+            Self::Less => 0..less,
+            Self::GreaterOrEqual => less..n,
+            _ => {
+                let greater = partition(less, n, |i| order(i) != Ordering::Greater);
+                match self {
+                    Self::LessOrEqual => 0..greater,
+                    Self::Equal => less..greater,
+                    _ => greater..n,
+                }
+            }
+        }
+    }
+}
+
+/// The first place of `low..high` where `before` is false.
+pub(crate) fn partition(mut low: u32, mut high: u32, before: impl Fn(u32) -> bool) -> u32 {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The numeric ranks of which a comparison with a constant is true, by the datatype of the value:
+/// SPARQL converts to float or double when one side is one, so that `0.1` equals `1e-1` although
+/// the two values differ; a single interval cannot say that.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct NumericBounds {
+    /// For values of `xsd:integer`, `xsd:decimal` and the types derived from them.
+    pub exact: Range<u32>,
+    /// For values of `xsd:float`.
+    pub float: Range<u32>,
+    /// For values of `xsd:double`.
+    pub double: Range<u32>,
+}
+
+impl NumericBounds {
+    /// The one interval for all datatypes, if there is one (nearly always: ranges of datatypes
+    /// without a literal in the dictionary are made the same as another's).
+    #[must_use]
+    pub fn uniform(&self) -> Option<Range<u32>> {
+        (self.exact == self.float && self.float == self.double).then(|| self.exact.clone())
+    }
+
+    /// The interval for values of a kind.
+    #[must_use]
+    pub fn of(&self, kind: NumericKind) -> Range<u32> {
+        match kind {
+            NumericKind::Exact => self.exact.clone(),
+            NumericKind::Float => self.float.clone(),
+            NumericKind::Double => self.double.clone(),
+        }
+    }
+}
+
+/// The ranks of a temporal group of which a comparison with a constant is true. A rank's lowest bit
+/// says which interval applies to it: 0 = the value has a time zone, 1 = it has none.
+///
+/// What lies in neither order (with zone against without, within 14 hours) is an error in SPARQL:
+/// false in a FILTER, but do not negate the intervals.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct TemporalBounds {
+    /// For even ranks.
+    pub zoned: Range<u32>,
+    /// For odd ranks.
+    pub unzoned: Range<u32>,
+}
+
+impl TemporalBounds {
+    /// Whether the comparison is true of the value with this rank.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, rank: u32) -> bool {
+        if rank & 1 == 0 { self.zoned.contains(&rank) } else { self.unzoned.contains(&rank) }
+    }
+}
