@@ -1,2 +1,26 @@
 //! The command `jindou`.
-fn main() {}
+
+mod args;
+mod bench;
+mod commands;
+mod progress;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// One buffer of events and one place that turns an error into words and an exit status.
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match commands::run(args) {
+        Ok(code) => code,
+        Err(jindou::Error::SinkClosed) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("jindou: {e}");
+            ExitCode::from(match e {
+                jindou::Error::Cancelled => 130,
+                jindou::Error::Timeout(_) => 124,
+                _ => 1,
+            })
+        }
+    }
+}

@@ -1,4 +1,20 @@
-//! Jindou: an in-memory RDF store that answers SPARQL by exploring the graph.
+//! **Jindou**: an in-memory RDF store that answers SPARQL by exploring the graph.
+//!
+//! [`Database`] is the front door: [`Database::load`] makes a store directory of RDF files or of any
+//! [`QuadSource`], [`Database::open`] maps it, [`Database::query`] and [`Database::run`] answer SPARQL.
+//! `examples/` has two runnable programs.
 
+mod database;
 pub mod dataset;
+mod fallback;
+mod native;
 pub mod results;
+
+pub use database::{Database, QueryOptions, QueryReport, Way};
+pub use jindou_model::{
+    CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
+};
+pub use jindou_parse as parse;
+pub use jindou_plan::parse as parse_query;
+pub use jindou_store::{CheckReport, InfoReport, LOAD_PHASES, LoadOptions, LoadReport};
+pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};

@@ -1,11 +1,49 @@
 //! Answers on their way out: tables of terms in the formats that people and programs read.
 
+mod answer;
 mod table;
 mod text;
 mod writer;
 
 pub use text::{push_csv_row, push_tsv_row};
+pub use answer::{Answer, Collector};
 pub use writer::{ResultFormat, ResultWriter};
+
+use jindou_model::Result;
+use oxrdf::Triple;
+
+/// Takes one answer: `solutions` then `rows` or `raw` any number of times, or `boolean`, or `graph` then
+/// `triple` any number of times; then `finish`.
+pub trait AnswerSink: Send {
+    /// Starts a table.
+    fn solutions(&mut self, variables: &[String]) -> Result<()>;
+    /// Adds rows to the table.
+    fn rows(&mut self, rows: &Rows) -> Result<()>;
+    /// Some if rows may be turned into text by any thread, in any order, with [`push_tsv_row`] or
+    /// [`push_csv_row`], and handed to [`Self::raw`].
+    fn row_text(&self) -> Option<RowText> {
+        None
+    }
+    /// Adds whole rows that are text already.
+    fn raw(&mut self, text: &[u8]) -> Result<()>;
+    /// The whole answer of ASK.
+    fn boolean(&mut self, value: bool) -> Result<()>;
+    /// Starts a graph.
+    fn graph(&mut self) -> Result<()>;
+    /// Adds a triple to the graph.
+    fn triple(&mut self, triple: &Triple) -> Result<()>;
+    /// Ends the answer.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// Which text [`AnswerSink::raw`] takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowText {
+    /// TSV rows.
+    Tsv,
+    /// CSV rows.
+    Csv,
+}
 
 /// Some rows of decoded terms: canonical bytes ([`jindou_model::term`]) in row order, `None` for unbound.
 #[derive(Debug, Default)]

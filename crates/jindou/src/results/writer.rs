@@ -1,7 +1,7 @@
 //! One front for all result formats.
 
 use super::table::Table;
-use super::{Rows, push_csv_row, push_tsv_row};
+use super::{AnswerSink, RowText, Rows, push_csv_row, push_tsv_row};
 use jindou_model::{Error, Result, term};
 use oxrdf::{Term, Triple, Variable};
 use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
@@ -100,9 +100,10 @@ impl<W: Write> ResultWriter<W> {
             _ => Err(Error::Internal("an answer was started twice".into())),
         }
     }
+}
 
-    /// Starts a table.
-    pub fn solutions(&mut self, variables: &[String]) -> Result<()> {
+impl<W: Write + Send> AnswerSink for ResultWriter<W> {
+    fn solutions(&mut self, variables: &[String]) -> Result<()> {
         let mut out = self.ready()?;
         self.state = match self.format {
             ResultFormat::Table => State::Text(out, Vec::new(), Kind::Table(Table::new(variables))),
@@ -126,8 +127,7 @@ impl<W: Write> ResultWriter<W> {
         Ok(())
     }
 
-    /// Adds rows to the table.
-    pub fn rows(&mut self, rows: &Rows) -> Result<()> {
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
         match &mut self.state {
             State::Text(out, buffer, kind) => {
                 for r in 0..rows.rows {
@@ -160,10 +160,7 @@ impl<W: Write> ResultWriter<W> {
         }
     }
 
-    /// True when rows may be turned into text by any thread, in any order, with
-    /// [`push_tsv_row`] or [`push_csv_row`], and handed to [`Self::raw`].
-    #[must_use]
-    pub fn row_text(&self) -> Option<RowText> {
+    fn row_text(&self) -> Option<RowText> {
         match &self.state {
             State::Text(_, _, Kind::Tsv) => Some(RowText::Tsv),
             State::Text(_, _, Kind::Csv) => Some(RowText::Csv),
@@ -171,16 +168,14 @@ impl<W: Write> ResultWriter<W> {
         }
     }
 
-    /// Adds whole rows that are text already.
-    pub fn raw(&mut self, text: &[u8]) -> Result<()> {
+    fn raw(&mut self, text: &[u8]) -> Result<()> {
         match &mut self.state {
             State::Text(out, _, Kind::Tsv | Kind::Csv) => out.write_all(text).map_err(closed),
             _ => Err(Error::Internal("text rows outside a text table".into())),
         }
     }
 
-    /// The whole answer of ASK.
-    pub fn boolean(&mut self, value: bool) -> Result<()> {
+    fn boolean(&mut self, value: bool) -> Result<()> {
         let mut out = self.ready()?;
         match self.format {
             ResultFormat::Json | ResultFormat::Xml => {
@@ -193,8 +188,7 @@ impl<W: Write> ResultWriter<W> {
         out.flush().map_err(closed)
     }
 
-    /// Starts a graph.
-    pub fn graph(&mut self) -> Result<()> {
+    fn graph(&mut self) -> Result<()> {
         let out = self.ready()?;
         let format = match self.format {
             ResultFormat::Rdf(f) => f,
@@ -204,16 +198,14 @@ impl<W: Write> ResultWriter<W> {
         Ok(())
     }
 
-    /// Adds a triple to the graph.
-    pub fn triple(&mut self, triple: &Triple) -> Result<()> {
+    fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
             State::Graph(g) => g.serialize_triple(triple).map_err(closed),
             _ => Err(Error::Internal("a triple outside a graph".into())),
         }
     }
 
-    /// Ends the answer.
-    pub fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Text(mut out, mut buffer, kind) => {
                 if let Kind::Table(mut t) = kind {
@@ -233,15 +225,6 @@ impl<W: Write> ResultWriter<W> {
             State::Ready(_) | State::Done => Ok(()),
         }
     }
-}
-
-/// Which text [`ResultWriter::raw`] takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowText {
-    /// TSV rows.
-    Tsv,
-    /// CSV rows.
-    Csv,
 }
 
 fn solution_format(f: ResultFormat) -> QueryResultsFormat {

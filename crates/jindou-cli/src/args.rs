@@ -1,0 +1,277 @@
+//! The command line.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use jindou::ResultFormat;
+use jindou_parse::Format;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// An in-memory RDF store that answers SPARQL by exploring the graph.
+#[derive(Parser, Debug)]
+#[command(name = "jindou", version, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Load RDF files into a store directory.
+    Load(Load),
+    /// Answer a SPARQL query.
+    Query(Query),
+    /// Verify every byte of a store and name what is damaged.
+    Check(StoreArg),
+    /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.
+    Info(Info),
+    /// Generate a benchmark's data as N-Triples or N-Quads.
+    #[command(subcommand)]
+    Generate(Generate),
+    /// Measure.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// The store.
+#[derive(ClapArgs, Debug)]
+pub struct StoreArg {
+    /// The store directory.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Load {
+    /// The store directory to make.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Files and folders; `-` is standard input (with --format).
+    #[arg(value_name = "FILE", required_unless_present = "source")]
+    pub files: Vec<PathBuf>,
+    /// Load a generated graph without a file: `lubm:UNIVERSITIES` or `ugly:QUADS`.
+    #[arg(long, value_name = "KIND:SIZE", conflicts_with = "files")]
+    pub source: Option<String>,
+    /// Syntax of every file, instead of by extension: nt, nq, ttl, trig, rdf, jsonld.
+    #[arg(long, value_parser = parse_format)]
+    pub format: Option<Format>,
+    /// Put the triples into this named graph.
+    #[arg(long, value_name = "IRI")]
+    pub graph: Option<String>,
+    /// Base IRI for relative ones (default: the file's own).
+    #[arg(long, value_name = "IRI")]
+    pub base: Option<String>,
+    /// Queries of this store see all graphs merged as their default graph.
+    #[arg(long)]
+    pub union_default_graph: bool,
+    /// Skip what is not valid, count it, and list the first few.
+    #[arg(long)]
+    pub lenient: bool,
+    /// Take the place of the store that is there.
+    #[arg(long)]
+    pub replace: bool,
+    /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Worker threads (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// No progress bar.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Query {
+    /// The store directory.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// The query.
+    #[arg(value_name = "TEXT", required_unless_present = "file")]
+    pub text: Option<String>,
+    /// Read the query from a file (`-`: standard input).
+    #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
+    pub file: Option<PathBuf>,
+    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld.
+    /// Default: table on a terminal, tsv elsewhere.
+    #[arg(long)]
+    pub format: Option<ResultFormat>,
+    /// Print the plan instead of running it.
+    #[arg(long)]
+    pub explain: bool,
+    /// Run, and print each step's rows, time and bytes to standard error.
+    #[arg(long)]
+    pub profile: bool,
+    /// Print rows and times to standard error.
+    #[arg(long)]
+    pub time: bool,
+    /// Give up after this long, e.g. 500ms, 30s, 2m.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub timeout: Option<Duration>,
+    /// Memory the query may use, e.g. 2G (default: half of this machine's).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Threads a heavy query may use (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// The default graph is the union of all graphs.
+    #[arg(long)]
+    pub union_default_graph: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Info {
+    /// The store directory.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// How many predicates and classes to list.
+    #[arg(long, default_value_t = 20)]
+    pub top: usize,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Generate {
+    /// The Lehigh University Benchmark, as the original generator draws it.
+    Lubm {
+        /// Number of universities.
+        #[arg(long, short = 'n')]
+        universities: u32,
+        /// Base seed of the generator.
+        #[arg(long, default_value_t = 0)]
+        seed: i64,
+        /// Where to write N-Triples (`-`: standard output).
+        #[arg(long, default_value = "-")]
+        out: PathBuf,
+    },
+    /// A graph with everything real graphs hurt with: see docs/ugly.md.
+    Ugly {
+        /// Number of quads.
+        #[arg(long, default_value_t = 20_000_000)]
+        quads: u64,
+        /// Seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Where to write N-Quads (`-`: standard output).
+        #[arg(long, default_value = "-")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Bench {
+    /// Load LUBM and run L1 to L7 and q8 to q12, counts checked.
+    Lubm(BenchLubm),
+    /// Plan and run random queries over the ugly graph, and look up random vertices.
+    Ugly(BenchUgly),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchLubm {
+    /// Number of universities.
+    #[arg(long, short = 'n')]
+    pub universities: u32,
+    /// Queries, e.g. L1,L2,q8 (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Threads for heavy queries and for the load (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each query; medians are reported.
+    #[arg(long, default_value_t = 7)]
+    pub repeat: usize,
+    /// Where the store is or goes; an existing one of this scale is used as it is (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Also run L4, L5, L6 with this many random constants each, on one thread.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub light: usize,
+    /// Memory for the load, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchUgly {
+    /// Number of quads.
+    #[arg(long, default_value_t = 20_000_000)]
+    pub quads: u64,
+    /// Number of random queries.
+    #[arg(long, default_value_t = 1_000)]
+    pub queries: usize,
+    /// Where the store is or goes (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Threads (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
+fn parse_format(s: &str) -> Result<Format, String> {
+    Format::from_extension(s.trim_start_matches('.'))
+        .ok_or_else(|| format!("unknown format '{s}': one of nt, nq, ttl, trig, rdf, jsonld"))
+}
+
+/// `512M`, `8G`, `8GiB`, `1.5g`, `1000000`.
+pub fn parse_size(s: &str) -> Result<u64, String> {
+    let lower = s.trim().to_ascii_lowercase();
+    let t = lower.trim_end_matches("ib").trim_end_matches('b');
+    let (number, shift) = match t.as_bytes().last() {
+        Some(b'k') => (&t[..t.len() - 1], 10),
+        Some(b'm') => (&t[..t.len() - 1], 20),
+        Some(b'g') => (&t[..t.len() - 1], 30),
+        Some(b't') => (&t[..t.len() - 1], 40),
+        _ => (t, 0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(n) if n >= 0.0 && n.is_finite() => Ok((n * (1u64 << shift) as f64) as u64),
+        _ => Err(format!("'{s}' is not a size; write it like 512M or 8G")),
+    }
+}
+
+/// `500ms`, `30s`, `2m`, `10` (seconds).
+pub fn parse_duration(s: &str) -> Result<Duration, String> {
+    let t = s.trim();
+    let (number, scale) = if let Some(n) = t.strip_suffix("ms") {
+        (n, 1e-3)
+    } else if let Some(n) = t.strip_suffix('s') {
+        (n, 1.0)
+    } else if let Some(n) = t.strip_suffix('m') {
+        (n, 60.0)
+    } else if let Some(n) = t.strip_suffix('h') {
+        (n, 3600.0)
+    } else {
+        (t, 1.0)
+    };
+    number
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
+        .ok_or_else(|| format!("'{s}' is not a time; write it like 500ms, 30s or 2m"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_and_times() {
+        assert_eq!(parse_size("8G"), Ok(8 << 30));
+        assert_eq!(parse_size("1.5KiB"), Ok(1536));
+        assert!(parse_size("-1").is_err() && parse_size("much").is_err());
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(parse_duration("-1").is_err() && parse_duration("1e30").is_err());
+    }
+}

@@ -1,0 +1,19 @@
+//! `jindou check`.
+
+use crate::args::StoreArg;
+use jindou::{Database, Result};
+use std::process::ExitCode;
+
+pub fn run(a: &StoreArg) -> Result<ExitCode> {
+    let report = Database::check(&a.store)?;
+    for d in &report.damages {
+        println!("damaged: {d}");
+    }
+    if report.damages.is_empty() {
+        println!("{}: no damage found in {} files, {} bytes", a.store.display(), report.files, report.bytes);
+        Ok(ExitCode::SUCCESS)
+    } else {
+        println!("{}: {} damaged places; load the store again from its sources", a.store.display(), report.damages.len());
+        Ok(ExitCode::from(2))
+    }
+}

@@ -1,0 +1,125 @@
+//! `jindou load`.
+
+use super::cancel_on_interrupt;
+use crate::args::Load;
+use crate::progress::Bar;
+use jindou::{
+    CancelToken, Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, Result,
+};
+use jindou_parse::{Input, Sources};
+use jindou_workloads::{lubm::Lubm, ugly::Ugly};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub fn run(a: &Load) -> Result<ExitCode> {
+    let mut options = LoadOptions {
+        threads: threads_or_all(a.threads),
+        replace: a.replace,
+        union_default: a.union_default_graph,
+        ..LoadOptions::default()
+    };
+    if let Some(m) = a.memory {
+        options.memory = m;
+    }
+    let progress = Arc::new(Progress::default());
+    let cancel = cancel_on_interrupt();
+    let report = if let Some(spec) = &a.source {
+        let source = Cancellable { source: generated(spec)?, cancel };
+        let _bar = Bar::start(Arc::clone(&progress), source.size_hint(), a.quiet);
+        Database::load(&a.store, &source, &options, &progress)?
+    } else {
+        let mut builder =
+            Sources::builder().lenient(a.lenient).base_iri(a.base.clone()).format(a.format);
+        for path in &a.files {
+            builder = builder.input(Input {
+                path: path.clone(),
+                format: a.format,
+                graph: a.graph.clone(),
+            });
+        }
+        let sources = builder.build()?;
+        for w in sources.warnings() {
+            eprintln!("jindou: {w}");
+        }
+        let source = Cancellable { source: Box::new(&sources), cancel };
+        let report = {
+            let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
+            Database::load(&a.store, &source, &options, &progress)?
+        };
+        if sources.skipped() > 0 {
+            eprintln!("jindou: skipped {} statements that are not valid; the first:", sources.skipped());
+            for b in sources.first_skipped() {
+                eprintln!("  {}: {}", b.at, b.message);
+                if let Some(t) = b.text {
+                    eprintln!("    in: {t}");
+                }
+            }
+        }
+        report
+    };
+    let seconds = report.seconds();
+    println!(
+        "{}: {} quads ({} read, {} terms) in {:.2} s, {:.2} M/s; {:.1} MiB on disk, {:.1} bytes a quad; peak memory {:.0} MiB",
+        a.store.display(),
+        report.quads_stored,
+        report.quads_read,
+        report.terms,
+        seconds,
+        report.quads_read as f64 / 1e6 / seconds.max(1e-9),
+        report.store_bytes as f64 / (1 << 20) as f64,
+        report.store_bytes as f64 / report.quads_stored.max(1) as f64,
+        report.peak_bytes as f64 / (1 << 20) as f64,
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `lubm:N` or `ugly:N`.
+pub fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
+    let bad = || {
+        Error::Limit(format!("'{spec}' is no generated graph: write lubm:UNIVERSITIES or ugly:QUADS"))
+    };
+    let (kind, size) = spec.split_once(':').ok_or_else(bad)?;
+    Ok(match kind {
+        "lubm" => Box::new(Lubm::new(size.parse().map_err(|_| bad())?, 0)),
+        "ugly" => Box::new(Ugly::new(size.parse().map_err(|_| bad())?, 0)),
+        _ => return Err(bad()),
+    })
+}
+
+/// The number asked for, or one a core.
+pub fn threads_or_all(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+}
+
+/// A source that ends with an error once the token is cancelled, so that a load interrupted by Ctrl-C cleans
+/// up behind itself.
+struct Cancellable<'a> {
+    source: Box<dyn QuadSource + 'a>,
+    cancel: CancelToken,
+}
+
+impl QuadSource for Cancellable<'_> {
+    fn run(
+        &self,
+        worker: usize,
+        workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()> {
+        struct Checked<'b> {
+            sink: &'b mut dyn QuadSink,
+            cancel: &'b CancelToken,
+        }
+        impl QuadSink for Checked<'_> {
+            fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+                self.cancel.check()?;
+                self.sink.batch(batch)
+            }
+        }
+        self.source.run(worker, workers, &mut Checked { sink, cancel: &self.cancel }, progress)
+    }
+
+    fn size_hint(&self) -> Option<u64> {
+        self.source.size_hint()
+    }
+}

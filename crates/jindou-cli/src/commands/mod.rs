@@ -1,0 +1,43 @@
+//! One file a command.
+
+mod check;
+mod generate;
+mod info;
+mod load;
+mod query;
+
+use crate::args::{Args, Bench, Command, Generate};
+use jindou::{CancelToken, Result};
+use std::process::ExitCode;
+
+pub use load::{generated, threads_or_all};
+
+/// Runs what the command line asks for.
+pub fn run(args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::Load(a) => load::run(&a),
+        Command::Query(a) => query::run(&a),
+        Command::Check(a) => check::run(&a),
+        Command::Info(a) => info::run(&a),
+        Command::Generate(Generate::Lubm { universities, seed, out }) => {
+            generate::lubm(universities, seed, &out)
+        }
+        Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
+        Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
+        Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
+    }
+}
+
+/// A token that Ctrl-C cancels; a second Ctrl-C ends the process at once.
+pub fn cancel_on_interrupt() -> CancelToken {
+    let token = CancelToken::new();
+    let handle = token.clone();
+    // A failure to install the handler leaves the default: Ctrl-C ends the process.
+    let _ = ctrlc::set_handler(move || {
+        if handle.is_cancelled() {
+            std::process::exit(130);
+        }
+        handle.cancel();
+    });
+    token
+}

@@ -1,0 +1,63 @@
+//! `jindou query`.
+
+use super::{cancel_on_interrupt, threads_or_all};
+use crate::args::Query;
+use jindou::{Database, Error, MemoryBudget, QueryOptions, Result, ResultFormat, ResultWriter};
+use std::io::{BufWriter, IsTerminal, Read};
+use std::process::ExitCode;
+
+pub fn run(a: &Query) -> Result<ExitCode> {
+    let text = match (&a.text, &a.file) {
+        (Some(t), _) => t.clone(),
+        (None, Some(f)) if f.as_os_str() == "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|e| Error::io("<stdin>", e))?;
+            text
+        }
+        (None, Some(f)) => std::fs::read_to_string(f).map_err(|e| Error::io(f, e))?,
+        (None, None) => return Err(Error::Query("there is no query; give it as text or with -f".into())),
+    };
+    let db = Database::open(&a.store)?;
+    let mut options = QueryOptions {
+        threads: threads_or_all(a.threads),
+        cancel: cancel_on_interrupt(),
+        timeout: a.timeout,
+        profile: a.profile,
+        ..QueryOptions::default()
+    };
+    if a.union_default_graph {
+        options.union_default = Some(true);
+    }
+    if let Some(m) = a.memory {
+        options.memory = MemoryBudget::new(m);
+    }
+    if a.explain {
+        print!("{}", db.explain(&text, &options)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stdout = std::io::stdout();
+    let format = a.format.unwrap_or(if stdout.is_terminal() {
+        ResultFormat::Table
+    } else {
+        ResultFormat::Tsv
+    });
+    let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, stdout.lock()), format);
+    let report = db.run(&text, &options, &mut writer)?;
+    if a.time {
+        eprintln!(
+            "{} row{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms), {}",
+            report.rows,
+            if report.rows == 1 { "" } else { "s" },
+            (report.plan_time + report.run_time).as_secs_f64() * 1e3,
+            report.plan_time.as_secs_f64() * 1e3,
+            report.run_time.as_secs_f64() * 1e3,
+            report.way,
+        );
+    }
+    if a.profile {
+        eprint!("{}", report.profile);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,250 @@
+//! The front door: open, load, query.
+
+use crate::dataset::{Graphs, SnapshotDataset};
+use crate::results::{Answer, AnswerSink, Collector};
+use crate::{fallback, native};
+use jindou_engine::Engine;
+use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
+use jindou_plan::{PlanCache, PlanOptions, Planned};
+use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+/// A store that answers SPARQL. Cheap to clone and to share between threads; a query reads the snapshot that
+/// was current when it began.
+///
+/// ```no_run
+/// use jindou::{Database, QueryOptions};
+///
+/// let db = Database::open("my.store")?;
+/// let answer = db.query("SELECT ?s WHERE { ?s a <http://example.org/Planet> }")?;
+/// for row in answer.solutions() {
+///     println!("{:?}", row[0]);
+/// }
+/// # Ok::<(), jindou::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    snapshot: RwLock<Snapshot>,
+    engine: Engine,
+    plans: PlanCache,
+}
+
+/// How to run a query.
+#[derive(Clone, Debug)]
+pub struct QueryOptions {
+    /// Threads that a heavy query may use.
+    pub threads: usize,
+    /// Time from the call on, planning included.
+    pub timeout: Option<Duration>,
+    /// Memory that the query's operators may use.
+    pub memory: MemoryBudget,
+    /// Cancels the query from elsewhere.
+    pub cancel: CancelToken,
+    /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
+    pub union_default: Option<bool>,
+    /// Count rows, time and bytes of each step.
+    pub profile: bool,
+}
+
+impl Default for QueryOptions {
+    /// All cores, half of this machine's memory, no deadline.
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            timeout: None,
+            memory: MemoryBudget::new(jindou_store::machine_memory() / 2),
+            cancel: CancelToken::new(),
+            union_default: None,
+            profile: false,
+        }
+    }
+}
+
+/// What carried a query out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The engine of this project.
+    Native,
+    /// `spareval` over the same store, for this reason.
+    Spareval(String),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Native => f.write_str("native"),
+            Self::Spareval(why) => write!(f, "through spareval ({why})"),
+        }
+    }
+}
+
+/// What a query took.
+#[derive(Clone, Debug)]
+pub struct QueryReport {
+    /// Rows (or triples) written; 1 for ASK.
+    pub rows: u64,
+    /// Parsing and planning, or finding the cached plan.
+    pub plan_time: Duration,
+    /// Running, decoding and writing.
+    pub run_time: Duration,
+    /// Which way it went.
+    pub way: Way,
+    /// Step by step, when asked for.
+    pub profile: String,
+}
+
+/// A parsed and planned query.
+pub(crate) struct Prepared {
+    pub(crate) query: spargebra::Query,
+    pub(crate) planned: Planned,
+}
+
+impl Database {
+    /// Opens a store directory. Well under a second whatever its size: files are mapped, not read.
+    ///
+    /// # Errors
+    /// [`Error::Store`] in one sentence: no store, foreign folder, newer format, missing or truncated file.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self::of_snapshot(Snapshot::of_base(jindou_store::open(dir.as_ref())?)))
+    }
+
+    /// A database over one snapshot.
+    #[must_use]
+    pub fn of_snapshot(snapshot: Snapshot) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                snapshot: RwLock::new(snapshot),
+                engine: Engine::new(),
+                plans: PlanCache::default(),
+            }),
+        }
+    }
+
+    /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it.
+    pub fn load(
+        dir: impl AsRef<Path>,
+        source: &dyn QuadSource,
+        options: &LoadOptions,
+        progress: &Progress,
+    ) -> Result<LoadReport> {
+        jindou_store::load(dir.as_ref(), source, options, progress)
+    }
+
+    /// Verifies every byte of a store directory.
+    pub fn check(dir: impl AsRef<Path>) -> Result<CheckReport> {
+        jindou_store::check(dir.as_ref())
+    }
+
+    /// Counts and sizes of a store directory.
+    pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
+        jindou_store::info(dir.as_ref())
+    }
+
+    /// The current snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.inner.snapshot.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// The executor, for callers that run plans themselves.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    fn union_default(snapshot: &Snapshot, options: &QueryOptions) -> bool {
+        options.union_default.unwrap_or(snapshot.base().union_default())
+    }
+
+    pub(crate) fn prepare(
+        &self,
+        text: &str,
+        snapshot: &Snapshot,
+        options: &QueryOptions,
+    ) -> Result<Arc<Prepared>> {
+        let plan_options = PlanOptions { union_default: Self::union_default(snapshot, options) };
+        let (query, planned) = self.inner.plans.get_or_plan(text, snapshot, &plan_options)?;
+        Ok(Arc::new(Prepared { query, planned }))
+    }
+
+    /// How a query would run: each step, its estimate, why it comes there; or why it goes through `spareval`.
+    pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
+        let snapshot = self.snapshot();
+        let prepared = self.prepare(text, &snapshot, options)?;
+        Ok(match &prepared.planned {
+            Planned::Native(plan) => jindou_plan::explain(plan, &snapshot),
+            Planned::Other(why) => {
+                format!("through spareval over the same store: {why}\n")
+            }
+        })
+    }
+
+    /// Answers a query with default options and keeps the whole answer in memory. For large answers or
+    /// limits use [`Self::run`].
+    pub fn query(&self, text: &str) -> Result<Answer> {
+        self.query_with(text, &QueryOptions::default())
+    }
+
+    /// [`Self::query`] with options; the answer's rows are charged to the query's memory.
+    pub fn query_with(&self, text: &str, options: &QueryOptions) -> Result<Answer> {
+        let mut collector = Collector::new(options.memory.clone());
+        self.run(text, options, &mut collector)?;
+        Ok(collector.into_answer())
+    }
+
+    /// Answers a query into a sink, streaming.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for bad SPARQL, [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory,
+    /// [`Error::SinkClosed`] when the writer's other end went away. Rows may have been written before.
+    pub fn run(
+        &self,
+        text: &str,
+        options: &QueryOptions,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<QueryReport> {
+        let start = Instant::now();
+        let cancel = match options.timeout {
+            Some(limit) => options.cancel.limited(limit),
+            None => options.cancel.clone(),
+        };
+        let snapshot = self.snapshot();
+        // Damaged files give wrong values, and a value out of range somewhere deep must end this query only.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let prepared = self.prepare(text, &snapshot, options)?;
+            let plan_time = start.elapsed();
+            cancel.check()?;
+            let (rows, way, profile) = match &prepared.planned {
+                Planned::Native(plan) => {
+                    let (rows, profile) =
+                        native::run(&self.inner.engine, plan, &snapshot, options, &cancel, sink)?;
+                    (rows, Way::Native, profile)
+                }
+                Planned::Other(why) => {
+                    let graphs = Graphs::of(
+                        &snapshot,
+                        prepared.query.dataset(),
+                        Self::union_default(&snapshot, options),
+                    );
+                    let data = SnapshotDataset::new(snapshot.clone(), graphs);
+                    let rows = fallback::run(data, &prepared.query, options, &cancel, sink)?;
+                    (rows, Way::Spareval(why.to_string()), String::new())
+                }
+            };
+            Ok(QueryReport { rows, plan_time, run_time: start.elapsed() - plan_time, way, profile })
+        }));
+        outcome.unwrap_or_else(|_| {
+            Err(Error::Internal(
+                "the query met a state that must not be; if `jindou check` finds no damage".into(),
+            ))
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! A whole answer in memory, for library users.
+
+use super::{AnswerSink, Rows};
+use jindou_model::{Error, MemoryBudget, Result, term};
+use oxrdf::{Term, Triple};
+
+/// What a query gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// SELECT: variable names, and rows with a cell for each, `None` where unbound.
+    Solutions {
+        /// Names without `?`.
+        variables: Vec<String>,
+        /// Rows, in the query's order.
+        rows: Vec<Vec<Option<Term>>>,
+    },
+    /// ASK.
+    Boolean(bool),
+    /// CONSTRUCT and DESCRIBE.
+    Graph(Vec<Triple>),
+}
+
+impl Answer {
+    /// The rows of SELECT; none for the other forms.
+    #[must_use]
+    pub fn solutions(&self) -> &[Vec<Option<Term>>] {
+        match self {
+            Self::Solutions { rows, .. } => rows,
+            Self::Boolean(_) | Self::Graph(_) => &[],
+        }
+    }
+
+    /// The variables of SELECT; none for the other forms.
+    #[must_use]
+    pub fn variables(&self) -> &[String] {
+        match self {
+            Self::Solutions { variables, .. } => variables,
+            Self::Boolean(_) | Self::Graph(_) => &[],
+        }
+    }
+}
+
+/// Collects an [`Answer`], charging it to a budget (released when the collector goes).
+#[derive(Debug)]
+pub struct Collector {
+    answer: Answer,
+    budget: MemoryBudget,
+    charged: u64,
+}
+
+impl Collector {
+    /// An empty answer.
+    #[must_use]
+    pub fn new(budget: MemoryBudget) -> Self {
+        Self { answer: Answer::Boolean(false), budget, charged: 0 }
+    }
+
+    /// The answer.
+    #[must_use]
+    pub fn into_answer(mut self) -> Answer {
+        std::mem::replace(&mut self.answer, Answer::Boolean(false))
+    }
+
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.budget.charge(bytes)?;
+        self.charged += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.budget.release(self.charged);
+    }
+}
+
+/// About what a decoded term costs beside its text: the enum, an allocation's header.
+const TERM_BYTES: u64 = 96;
+
+impl AnswerSink for Collector {
+    fn solutions(&mut self, variables: &[String]) -> Result<()> {
+        self.answer = Answer::Solutions { variables: variables.to_vec(), rows: Vec::new() };
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &Rows) -> Result<()> {
+        self.charge(batch.bytes.len() as u64 + TERM_BYTES * batch.ends.len() as u64 + 24 * batch.rows as u64)?;
+        let Answer::Solutions { rows, .. } = &mut self.answer else {
+            return Err(Error::Internal("rows outside a table".into()));
+        };
+        for r in 0..batch.rows {
+            let row = batch
+                .row(r)
+                .map(|cell| {
+                    cell.map(|c| {
+                        term::decode(c).ok_or_else(|| {
+                            Error::Store("the store's dictionary is damaged; run `jindou check`".into())
+                        })
+                    })
+                    .transpose()
+                })
+                .collect::<Result<Vec<_>>>()?;
+            rows.push(row);
+        }
+        Ok(())
+    }
+
+    fn raw(&mut self, _: &[u8]) -> Result<()> {
+        Err(Error::Internal("text rows for a collector of terms".into()))
+    }
+
+    fn boolean(&mut self, value: bool) -> Result<()> {
+        self.answer = Answer::Boolean(value);
+        Ok(())
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        self.answer = Answer::Graph(Vec::new());
+        Ok(())
+    }
+
+    fn triple(&mut self, triple: &Triple) -> Result<()> {
+        self.charge(4 * TERM_BYTES)?;
+        match &mut self.answer {
+            Answer::Graph(g) => g.push(triple.clone()),
+            _ => return Err(Error::Internal("a triple outside a graph".into())),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Reading W3C test manifests.
+
+use oxrdf::vocab::rdf;
+use oxrdf::{Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, TermRef};
+use std::path::{Path, PathBuf};
+
+const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
+const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
+
+/// One test of a manifest.
+#[derive(Debug, Clone)]
+pub struct Test {
+    /// IRI of the test, for reports.
+    pub name: String,
+    /// Local name of its type, e.g. `QueryEvaluationTest`.
+    pub kind: String,
+    /// The query.
+    pub query: PathBuf,
+    /// Files of the default graph.
+    pub data: Vec<PathBuf>,
+    /// Files of named graphs, with their names.
+    pub graphs: Vec<(String, PathBuf)>,
+    /// The expected answer.
+    pub result: Option<PathBuf>,
+    /// The order of rows counts.
+    pub entailment: bool,
+}
+
+/// The inputs' folder, or `None` with a word on standard error.
+pub fn shared() -> Option<PathBuf> {
+    let dir = std::env::var_os("JINDOU_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    if dir.join("w3c").is_dir() {
+        dir.canonicalize().ok()
+    } else {
+        println!("skipped: {} has no w3c folder; set JINDOU_SHARED", dir.display());
+        None
+    }
+}
+
+/// `file:` IRI of a path.
+pub fn iri_of(path: &Path) -> String {
+    format!("file://{}", path.display())
+}
+
+fn path_of(iri: &str) -> PathBuf {
+    PathBuf::from(iri.strip_prefix("file://").unwrap_or(iri))
+}
+
+/// All tests of a manifest and the manifests it includes.
+pub fn read(path: &Path) -> Vec<Test> {
+    let text = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let iri = iri_of(path);
+    let graph: Graph = oxttl::TurtleParser::new()
+        .with_base_iri(&iri)
+        .unwrap()
+        .for_slice(&text)
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut tests = Vec::new();
+    for include in objects(&graph, None, &format!("{MF}include")) {
+        for m in list(&graph, include) {
+            tests.extend(read(&path_of(iri_text(m))));
+        }
+    }
+    for entries in objects(&graph, None, &format!("{MF}entries")) {
+        for t in list(&graph, entries) {
+            tests.extend(test(&graph, t));
+        }
+    }
+    tests
+}
+
+fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {
+    let subject = subject_of(node)?;
+    let one = |s: &NamedOrBlankNode, p: &str| objects(graph, Some(s), p).into_iter().next();
+    let kind = graph
+        .objects_for_subject_predicate(subject.as_ref(), rdf::TYPE)
+        .find_map(|t| match t {
+            TermRef::NamedNode(n) => n.as_str().strip_prefix(MF).map(str::to_owned),
+            _ => None,
+        })?;
+    let action = one(&subject, &format!("{MF}action"))?;
+    let action_node = subject_of(action)?;
+    let query = one(&action_node, &format!("{QT}query"));
+    let data = objects(graph, Some(&action_node), &format!("{QT}data"));
+    let mut graphs = Vec::new();
+    for g in objects(graph, Some(&action_node), &format!("{QT}graphData")) {
+        let label = subject_of(g).and_then(|g| {
+            let file = one(&g, &format!("{QT}graph"))?;
+            let label = one(&g, "http://www.w3.org/2000/01/rdf-schema#label")?;
+            match label {
+                TermRef::Literal(l) => Some((l.value().to_owned(), path_of(iri_text(file)))),
+                _ => None,
+            }
+        });
+        graphs.push(label.unwrap_or_else(|| (iri_text(g).to_owned(), path_of(iri_text(g)))));
+    }
+    Some(Test {
+        name: iri_text(node).to_owned(),
+        kind,
+        query: path_of(iri_text(query.unwrap_or(action))),
+        data: data.into_iter().map(|d| path_of(iri_text(d))).collect(),
+        graphs,
+        result: one(&subject, &format!("{MF}result")).map(|r| path_of(iri_text(r))),
+        entailment: one(
+            &action_node,
+            "http://www.w3.org/ns/sparql-service-description#entailmentRegime",
+        )
+        .is_some(),
+    })
+}
+
+fn objects<'a>(graph: &'a Graph, s: Option<&NamedOrBlankNode>, p: &str) -> Vec<TermRef<'a>> {
+    let p = NamedNode::new_unchecked(p);
+    match s {
+        Some(s) => graph.objects_for_subject_predicate(s.as_ref(), p.as_ref()).collect(),
+        None => graph.triples_for_predicate(p.as_ref()).map(|t| t.object).collect(),
+    }
+}
+
+fn list<'a>(graph: &'a Graph, head: TermRef<'a>) -> Vec<TermRef<'a>> {
+    let mut out = Vec::new();
+    let mut at = subject_of(head);
+    let one = |s: &NamedOrBlankNode, p: NamedNodeRef<'_>| {
+        graph.objects_for_subject_predicate(s.as_ref(), p).next()
+    };
+    while let Some(node) = at {
+        let Some(first) = one(&node, rdf::FIRST) else { break };
+        out.push(first);
+        at = one(&node, rdf::REST).and_then(subject_of);
+    }
+    out
+}
+
+fn subject_of(t: TermRef<'_>) -> Option<NamedOrBlankNode> {
+    match t {
+        TermRef::NamedNode(n) => Some(n.into_owned().into()),
+        TermRef::BlankNode(b) => Some(b.into_owned().into()),
+        _ => None,
+    }
+}
+
+fn iri_text(t: TermRef<'_>) -> &str {
+    match t {
+        TermRef::NamedNode(n) => n.as_str(),
+        TermRef::BlankNode(b) => b.as_str(),
+        _ => "",
+    }
+}
