@@ -430,24 +430,25 @@ impl Restart {
         })
     }
 
-    /// The position right behind the first line, from the middle of the one at `offset` on, that
-    /// ends in a dot: where the statement that is bad at `offset` probably ends.
+    /// The position right behind the first line end, at `offset` or later, before which there is a
+    /// dot: where the statement that is bad at `offset` probably ends.
     fn after_statement(&mut self, offset: u64) -> Result<Option<u64>> {
-        let mut at = offset;
+        // The error may be the line end itself, as of an unclosed string: look at what is before.
+        let mut at = offset.saturating_sub(256);
         let mut dot = false;
         let mut found = None;
-        self.scan(offset, u64::MAX, &mut |bytes| {
+        self.scan(at, u64::MAX, &mut |bytes| {
             for &b in bytes {
-                at += 1;
                 match b {
-                    b'\n' | b'\r' if dot => {
-                        found = Some(at);
+                    b'\n' | b'\r' if dot && at >= offset => {
+                        found = Some(at + 1);
                         return false;
                     }
                     b'.' => dot = true,
                     b' ' | b'\t' => {}
                     _ => dot = false,
                 }
+                at += 1;
             }
             true
         })?;
