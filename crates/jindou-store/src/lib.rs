@@ -2,9 +2,13 @@
 //! load.
 
 pub mod directory;
+mod load;
 pub mod segment;
 pub mod sets;
 mod snapshot;
 pub mod statistics;
+pub mod testing;
 
+pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
+pub use load::{LoadOptions, LoadReport, PHASES, load};
 pub use snapshot::{Base, GraphPart, QuadEdit, Snapshot};

@@ -110,7 +110,7 @@ impl Snapshot {
             number: 0,
             patches: Arc::default(),
             touched: Arc::default(),
-            overlay: Arc::default(),
+            overlay: Arc::new(DictionaryOverlay::tail()),
         }
     }
 

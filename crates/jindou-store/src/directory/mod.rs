@@ -2,14 +2,26 @@
 //! them byte by byte.
 
 mod bytes;
+mod check;
 mod index;
+mod info;
+mod manifest;
+mod open;
+mod place;
 mod section;
 mod segments;
+mod statistics;
 
 pub use bytes::Bytes;
+pub use check::{CheckReport, Damage, check};
 pub use index::{IndexBuilder, IndexParts};
+pub use info::{InfoReport, PredicateInfo, info};
+pub use manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
+pub use open::open;
+pub use place::{Building, FILES, WriteLock, may_write};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
 pub use segments::{SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
+pub use statistics::{read_statistics, write_statistics};
 
 /// File of the default graph's edges, key = subject.
 pub const SEGMENTS_OUT: &str = "segments-out.jd";
@@ -21,3 +33,5 @@ pub const NAMED_OUT: &str = "named-out.jd";
 pub const NAMED_IN: &str = "named-in.jd";
 /// File of characteristic sets, class intervals and the index vertices of graphs.
 pub const INDEX: &str = "index.jd";
+/// File of the planner's statistics.
+pub const STATISTICS: &str = "statistics.jd";

@@ -17,6 +17,19 @@ pub struct SegmentArrays {
 }
 
 impl SegmentArrays {
+    /// Bytes of all arrays.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let f = &self.finder;
+        (size_of_val(&f.intervals[..])
+            + size_of_val(&f.blocks[..])
+            + size_of_val(&f.buckets[..])
+            + size_of_val(&f.keys[..])
+            + size_of_val(&self.offsets[..])
+            + size_of_val(&self.neighbours[..])
+            + size_of_val(&self.graphs[..])) as u64
+    }
+
     /// The segment over these arrays.
     #[must_use]
     pub fn view(&self) -> Segment<'_> {

@@ -340,7 +340,7 @@ pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
         .next_power_of_two()
         .trailing_zeros()
         .min(31);
-    let count = (width - 1 >> shift) + 1;
+    let count = ((width - 1) >> shift) + 1;
     let mut buckets = vec![0u32; count as usize + 1];
     for &k in &keys {
         buckets[((k - first) >> shift) as usize + 1] += 1;

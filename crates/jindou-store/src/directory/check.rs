@@ -1,0 +1,429 @@
+//! Verifying a whole store: every block's hash, then that the parts fit each other.
+
+use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
+use super::{INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS};
+use crate::Base;
+use crate::segment::Segment;
+use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
+use jindou_model::{Error, Result, VertexId};
+use std::ops::Range;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Damages listed for one file; more are only counted.
+const LISTED: u64 = 100;
+/// Terms that are looked up again by their bytes; larger dictionaries are sampled evenly.
+const LOOKUPS: u32 = 1 << 20;
+/// Keys enumerated at once.
+const PART: u32 = 1 << 16;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// File in the store directory.
+    pub file: String,
+    /// Bytes that are affected, where they are known.
+    pub bytes: Option<Range<u64>>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.bytes {
+            Some(r) => write!(
+                f,
+                "{}, bytes {} to {}: {}",
+                self.file, r.start, r.end, self.what
+            ),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// The result of [`check`].
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Files looked at.
+    pub files: u64,
+    /// Bytes hashed.
+    pub bytes: u64,
+    /// Edges walked, each direction counted.
+    pub edges: u64,
+    /// Terms walked.
+    pub terms: u64,
+    /// Everything found; empty for a sound store.
+    pub damages: Vec<Damage>,
+    /// Damages beyond those listed.
+    pub unlisted: u64,
+}
+
+impl CheckReport {
+    /// True for a sound store.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.damages.is_empty()
+    }
+
+    fn add(&mut self, file: &str, bytes: Option<Range<u64>>, what: impl Into<String>) {
+        if self.damages.iter().filter(|d| d.file == file).count() as u64 >= LISTED {
+            self.unlisted += 1;
+            return;
+        }
+        self.damages.push(Damage {
+            file: file.to_owned(),
+            bytes,
+            what: what.into(),
+        });
+    }
+}
+
+/// Verifies a store: reads all of it.
+///
+/// # Errors
+/// [`Error::Store`] when there is no store or one of another version, [`Error::Io`] when a file cannot be
+/// read. Damage is no error but in the report.
+pub fn check(dir: &Path) -> Result<CheckReport> {
+    let mut report = CheckReport::default();
+    let manifest = match Manifest::read(dir)? {
+        Kind::Store(m) => m,
+        Kind::Damaged => {
+            report.add(
+                MANIFEST,
+                None,
+                "is not as it was written; load the data again",
+            );
+            return Ok(report);
+        }
+        Kind::OtherVersion(_) | Kind::None => Manifest::of_store(dir)?,
+    };
+    hashes(dir, &manifest, &mut report)?;
+    match super::open(dir) {
+        Ok(base) => structure(&base, &manifest, &mut report),
+        Err(Error::Store(what)) => report.add(MANIFEST, None, format!("does not open: {what}")),
+        Err(e) => return Err(e),
+    }
+    Ok(report)
+}
+
+fn hashes(dir: &Path, manifest: &Manifest, report: &mut CheckReport) -> Result<()> {
+    let path = dir.join(CHECKSUMS);
+    let sums = match std::fs::read(&path) {
+        Ok(bytes) => {
+            report.files += 1;
+            report.bytes += bytes.len() as u64;
+            let sound = xxh3_64(&bytes) == manifest.checksums;
+            let sums = Checksums::parse(&bytes, &manifest.files);
+            if !sound || sums.is_none() {
+                report.add(
+                    CHECKSUMS,
+                    Some(0..bytes.len() as u64),
+                    "hash differs from the manifest's",
+                );
+            }
+            sums
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            report.add(CHECKSUMS, None, "is missing");
+            None
+        }
+        Err(e) => return Err(Error::io(path, e)),
+    };
+    let mut present = Vec::new();
+    for (i, (name, len)) in manifest.files.iter().enumerate() {
+        let path = dir.join(name);
+        match std::fs::metadata(&path) {
+            Ok(m) if m.len() == *len => present.push(i),
+            Ok(m) => report.add(
+                name,
+                Some(m.len().min(*len)..m.len().max(*len)),
+                format!("has {} bytes in place of {len}", m.len()),
+            ),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                report.add(name, None, "is missing");
+            }
+            Err(e) => return Err(Error::io(path, e)),
+        }
+    }
+    let files: Vec<(String, u64)> = present.iter().map(|&i| manifest.files[i].clone()).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = Checksums::of(dir, &files, threads)?;
+    for ((&i, (name, len)), got) in present.iter().zip(&files).zip(&found.blocks) {
+        report.files += 1;
+        report.bytes += len;
+        let want = sums.as_ref().and_then(|s| s.blocks.get(i));
+        for (block, hash) in got.iter().enumerate() {
+            if want.is_some_and(|w| w.get(block) != Some(hash)) {
+                let start = (block * BLOCK) as u64;
+                let range = start..(start + BLOCK as u64).min(*len);
+                report.add(name, Some(range), "hash differs: bytes have changed");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
+    let s = base.statistics();
+    let vertices = s.vertices;
+    if u64::from(vertices) != manifest.terms || s.quads != manifest.quads {
+        report.add(STATISTICS, None, "counts differ from the manifest's");
+    }
+    let mut quads = 0u64;
+    for (named, names) in [[SEGMENTS_OUT, SEGMENTS_IN], [NAMED_OUT, NAMED_IN]]
+        .iter()
+        .enumerate()
+    {
+        for (file, name) in base.segments[named].iter().zip(names) {
+            if file.records().len() != s.predicates.len() {
+                report.add(name, None, "has other predicates than the statistics");
+            }
+        }
+        for (p, statistics) in (0u32..).zip(&s.predicates) {
+            let [out, into] = [0, 1].map(|d| {
+                let segment = base.segments[named][d].segment(p);
+                let record = base.segments[named][d].records().get(p as usize).copied();
+                let record = record.unwrap_or_default();
+                if record.edges != segment.edge_count() || record.keys != segment.key_count {
+                    report.add(names[d], None, format!("segment {p} lies outside the file"));
+                }
+                walk(
+                    &segment,
+                    names[d],
+                    p,
+                    d == 1,
+                    vertices,
+                    record.max_degree,
+                    report,
+                )
+            });
+            if out != into {
+                report.add(
+                    names[1],
+                    None,
+                    format!("segment {p} has other edges than {}", names[0]),
+                );
+            }
+            let want = [statistics.edges, statistics.named_edges][named];
+            if out.edges != want {
+                report.add(
+                    STATISTICS,
+                    None,
+                    format!("predicate {p} has {} edges, not {want}", out.edges),
+                );
+            }
+            quads = quads.saturating_add(out.edges);
+        }
+    }
+    if quads != manifest.quads {
+        report.add(
+            MANIFEST,
+            None,
+            format!("says {} quads, there are {quads}", manifest.quads),
+        );
+    }
+    index(base, report);
+    dictionary(base, report);
+}
+
+/// What must agree between the two directions of a predicate: the number of edges and a sum over them that
+/// does not depend on order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Sum {
+    edges: u64,
+    hash: u64,
+}
+
+fn walk(
+    segment: &Segment<'_>,
+    name: &str,
+    p: u32,
+    swapped: bool,
+    vertices: u32,
+    max_degree: u32,
+    report: &mut CheckReport,
+) -> Sum {
+    let mut sum = Sum::default();
+    let mut keys = Vec::new();
+    let mut last_key = 0;
+    let mut next = 0;
+    let mut longest = 0;
+    let mut wrong: Option<&str> = None;
+    for from in (0..segment.key_count).step_by(PART as usize) {
+        keys.clear();
+        segment.keys_into(from, from.saturating_add(PART), &mut keys);
+        if keys.len() as u32 != PART.min(segment.key_count - from) {
+            wrong = Some("keys are missing");
+            break;
+        }
+        for (k, &key) in (from..).zip(&keys) {
+            if key <= last_key || key > vertices || segment.finder.find(key) != k {
+                wrong = Some("keys are not in order or not found");
+            }
+            last_key = key;
+            let (a, b) = segment.range(k);
+            if a != next || b <= a {
+                wrong = Some("lists do not follow each other");
+            }
+            next = b;
+            longest = longest.max(b - a);
+            let list = segment.neighbours.get(a..b).unwrap_or(&[]);
+            let graphs = segment.graphs.and_then(|g| g.get(a..b));
+            let mut last = (0, 0);
+            for (i, &n) in list.iter().enumerate() {
+                let g = graphs.and_then(|g| g.get(i)).copied().unwrap_or(0);
+                if (n, g) <= last || n == 0 || n > vertices || g > vertices {
+                    wrong = Some("a list is not in order or holds unknown ids");
+                }
+                last = (n, g);
+                let (s, o) = if swapped { (n, key) } else { (key, n) };
+                sum.edges += 1;
+                sum.hash = sum
+                    .hash
+                    .wrapping_add(mix(mix(u64::from(s) << 32 | u64::from(o)) ^ u64::from(g)));
+            }
+        }
+    }
+    if next != segment.neighbours.len() {
+        wrong = wrong.or(Some("edges belong to no key"));
+    }
+    if longest as u64 != u64::from(max_degree) {
+        wrong = wrong.or(Some("the longest list is not as recorded"));
+    }
+    if let Some(what) = wrong {
+        report.add(name, None, format!("segment {p}: {what}"));
+    }
+    report.edges += sum.edges;
+    sum
+}
+
+fn mix(x: u64) -> u64 {
+    let x = (x ^ x >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+}
+
+fn index(base: &Base, report: &mut CheckReport) {
+    let vertices = base.vertices();
+    let sets = base.index.sets();
+    let predicates = base.statistics().predicates.len() as u32;
+    let count = sets.offsets.len().saturating_sub(1) as u32;
+    let starts_ascend = sets.runs.windows(2).all(|w| w[0].start < w[1].start);
+    let numbers =
+        |r: &crate::sets::SetRun| r.out_set < count && r.in_set < count && r.start <= vertices;
+    if !starts_ascend || !sets.runs.iter().all(numbers) {
+        report.add(INDEX, None, "runs of characteristic sets are not in order");
+    }
+    if vertices > 0 && sets.runs.first().map(|r| r.start) != Some(1) {
+        report.add(
+            INDEX,
+            None,
+            "runs of characteristic sets do not begin at the first id",
+        );
+    }
+    let mut total = 0;
+    for set in 0..count {
+        let list = sets.list(set);
+        total += list.len();
+        if list.iter().any(|&p| p >= predicates) || list.windows(2).any(|w| w[0] >= w[1]) {
+            report.add(
+                INDEX,
+                None,
+                format!("characteristic set {set} is not in order"),
+            );
+        }
+    }
+    if total != sets.predicates.len() {
+        report.add(INDEX, None, "predicates belong to no characteristic set");
+    }
+    for (&class, &members) in &base.statistics().classes {
+        let Some(runs) = base.index.class_intervals(class) else {
+            continue;
+        };
+        let ordered = runs.windows(2).all(|w| w[0][1] < w[1][0])
+            && runs
+                .iter()
+                .all(|r| r[0] > 0 && r[0] < r[1] && r[1] - 1 <= vertices);
+        let sum: u64 = runs
+            .iter()
+            .map(|r| u64::from(r[1].saturating_sub(r[0])))
+            .sum();
+        if !ordered || sum != members {
+            report.add(INDEX, None, format!("intervals of class {class} are wrong"));
+        }
+    }
+    let mut last = 0;
+    for &graph in base.index.graph_ids() {
+        let mut predicate = None;
+        let mut sound = graph > last && graph <= vertices;
+        last = graph;
+        for part in base.index.graph_parts(graph) {
+            sound &= predicate.is_none_or(|p| p < part.predicate) && part.predicate < predicates;
+            sound &= part.subjects.windows(2).all(|w| w[0] < w[1]);
+            sound &= part.subjects.last().is_some_and(|&s| s <= vertices);
+            predicate = Some(part.predicate);
+        }
+        if !sound || predicate.is_none() {
+            report.add(
+                INDEX,
+                None,
+                format!("the index vertex of graph {graph} is wrong"),
+            );
+        }
+    }
+}
+
+fn dictionary(base: &Base, report: &mut CheckReport) {
+    let d = base.dictionary();
+    let n = base.vertices();
+    if d.len() != n {
+        report.add(
+            DICTIONARY_FILE,
+            None,
+            format!("has {} terms in place of {n}", d.len()),
+        );
+        return;
+    }
+    let mut seen = vec![0u64; (n as usize).div_ceil(64)];
+    let mut numbered = 0;
+    for id in 1..=n {
+        if let Some(lex) = d.lex(VertexId(id))
+            && let Some(word) = seen.get_mut(lex as usize / 64)
+        {
+            numbered += u32::from(*word >> (lex % 64) & 1 == 0);
+            *word |= 1 << (lex % 64);
+        }
+    }
+    if numbered != n {
+        report.add(
+            DICTIONARY_FILE,
+            None,
+            "ids are not a permutation of the terms",
+        );
+    }
+    let mut last: Vec<u8> = Vec::new();
+    let mut terms = 0u64;
+    let mut ordered = true;
+    let whole = d.strings().for_each(0..n, |_, bytes| {
+        ordered &= last.as_slice() < bytes;
+        last.clear();
+        last.extend_from_slice(bytes);
+        terms += 1;
+    });
+    if !whole || !ordered || terms != u64::from(n) {
+        report.add(STRINGS_FILE, None, "terms are not in order or not readable");
+    }
+    report.terms += terms;
+    let mut term = Vec::new();
+    let step = (n / LOOKUPS).max(1);
+    for id in (1..=n).step_by(step as usize) {
+        term.clear();
+        if !d.term(VertexId(id), &mut term) || d.lookup(&term) != Some(VertexId(id)) {
+            report.add(
+                DICTIONARY_FILE,
+                None,
+                format!("term {id} is not found by its bytes"),
+            );
+            break;
+        }
+    }
+}

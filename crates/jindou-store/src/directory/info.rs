@@ -1,0 +1,142 @@
+//! What `jindou info` prints.
+
+use super::manifest::Manifest;
+use super::{FILES, SegmentFile};
+use crate::segment::FinderKind;
+use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
+use std::path::Path;
+
+/// Counts, sizes and shapes of a store.
+#[derive(Clone, Debug, Default)]
+pub struct InfoReport {
+    /// Id epoch.
+    pub epoch: u64,
+    /// Queries see the union of all graphs as default graph.
+    pub union_default: bool,
+    /// Distinct quads.
+    pub quads: u64,
+    /// Of these, in named graphs.
+    pub named_quads: u64,
+    /// Terms.
+    pub terms: u64,
+    /// Ids that a load could still have given out.
+    pub ids_left: u64,
+    /// Named graphs.
+    pub graphs: u64,
+    /// Runs of ids with equal characteristic sets.
+    pub set_runs: u64,
+    /// Sets that the planner keeps.
+    pub planner_sets: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// (part, bytes): dictionary sections, segments by direction, index, statistics.
+    pub parts: Vec<(String, u64)>,
+    /// All predicates, largest first.
+    pub predicates: Vec<PredicateInfo>,
+    /// (canonical bytes of the class, instances), largest first.
+    pub classes: Vec<(Vec<u8>, u64)>,
+}
+
+/// One predicate in [`InfoReport`].
+#[derive(Clone, Debug)]
+pub struct PredicateInfo {
+    /// Canonical bytes of its term.
+    pub term: Vec<u8>,
+    /// Edges in the default graph and in named graphs.
+    pub edges: [u64; 2],
+    /// Distinct subjects and objects (of the default graph, or of the named ones if that has none).
+    pub ends: [u64; 2],
+    /// How the out and the in segment find their keys (same choice of graphs).
+    pub finders: [FinderKind; 2],
+    /// Bytes of the segments, out and in, all graphs.
+    pub bytes: [u64; 2],
+}
+
+/// Looks at a store. O(predicates + classes).
+///
+/// # Errors
+/// As [`crate::open`].
+pub fn info(dir: &Path) -> Result<InfoReport> {
+    let manifest = Manifest::of_store(dir)?;
+    let base = super::open(dir)?;
+    let s = base.statistics();
+    let term = |v: u32| {
+        let mut out = Vec::new();
+        base.dictionary().term(VertexId(v), &mut out);
+        out
+    };
+    let mut parts: Vec<(String, u64)> = base
+        .dictionary()
+        .sections()
+        .into_iter()
+        .map(|(name, n)| (format!("dictionary: {name}"), n))
+        .collect();
+    let edges = |f: &SegmentFile| {
+        f.infos()
+            .fold((0, 0), |(a, b), i| (a + i.finder_bytes, b + i.edge_bytes))
+    };
+    for (direction, name) in ["out", "in"].into_iter().enumerate() {
+        for (named, kind) in ["segments", "named"].into_iter().enumerate() {
+            let (finders, lists) = edges(&base.segments[named][direction]);
+            parts.push((format!("{kind} {name}: keys"), finders));
+            parts.push((format!("{kind} {name}: edges"), lists));
+        }
+    }
+    let (sets, classes, graphs) = base.index.part_bytes();
+    parts.push(("index: characteristic sets".into(), sets));
+    parts.push(("index: classes".into(), classes));
+    parts.push(("index: graphs".into(), graphs));
+    let file_bytes = |name: &str| {
+        manifest
+            .files
+            .iter()
+            .find(|f| f.0 == name)
+            .map_or(0, |f| f.1)
+    };
+    parts.push(("statistics".into(), file_bytes(super::STATISTICS)));
+    let shapes: Vec<Vec<_>> = (0..4)
+        .map(|i| base.segments[i / 2][i % 2].infos().collect())
+        .collect();
+    let mut predicates: Vec<PredicateInfo> = s
+        .predicates
+        .iter()
+        .enumerate()
+        .map(|(p, x)| {
+            let kind = usize::from(x.edges == 0) * 2;
+            let finder = |i: usize| shapes[i].get(p).map_or(FinderKind::Empty, |i| i.kind);
+            let bytes = |i: usize| {
+                shapes[i]
+                    .get(p)
+                    .map_or(0, |i| i.finder_bytes + i.edge_bytes)
+            };
+            PredicateInfo {
+                term: term(x.vertex),
+                edges: [x.edges, x.named_edges],
+                ends: [x.subjects.into(), x.objects.into()],
+                finders: [finder(kind), finder(kind + 1)],
+                bytes: [bytes(0) + bytes(2), bytes(1) + bytes(3)],
+            }
+        })
+        .collect();
+    predicates.sort_by_key(|p| std::cmp::Reverse(p.edges[0].saturating_add(p.edges[1])));
+    let mut by_size: Vec<(u32, u64)> = s.classes.iter().map(|(&c, &n)| (c, n)).collect();
+    by_size.sort_unstable_by_key(|&(c, n)| (std::cmp::Reverse(n), c));
+    Ok(InfoReport {
+        epoch: manifest.epoch,
+        union_default: manifest.union_default,
+        quads: manifest.quads,
+        named_quads: s
+            .predicates
+            .iter()
+            .fold(0, |n, p| n.saturating_add(p.named_edges)),
+        terms: manifest.terms,
+        ids_left: u64::from(MAX_BASE_VERTICES).saturating_sub(manifest.terms),
+        graphs: base.index.graph_ids().len() as u64,
+        set_runs: base.index.sets().runs.len() as u64,
+        planner_sets: s.sets.len() as u64,
+        bytes: FILES.iter().map(|f| file_bytes(f)).sum(),
+        parts,
+        predicates,
+        classes: by_size.into_iter().map(|(c, n)| (term(c), n)).collect(),
+    })
+}

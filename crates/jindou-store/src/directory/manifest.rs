@@ -1,0 +1,334 @@
+//! `manifest.jd`, the text that says what a store is made of, and `checksums.jd`, a hash for each MiB of
+//! each of its files.
+//!
+//! ```text
+//! jindou-store 1                     format version
+//! epoch 5b0c…                        id epoch, 16 hex digits
+//! partition-block 65536              constants that ids depend on
+//! partitions 1024
+//! union-default-graph false
+//! quads 123
+//! terms 45
+//! file strings.jd 4096               name, length in bytes; in the order of `checksums.jd`
+//! …
+//! checksums 8d2f…                    xxh3-64 of `checksums.jd`
+//! manifest 01ab…                     xxh3-64 of all lines above
+//! ```
+//!
+//! `checksums.jd` is the magic, then for each file in order one little-endian u64 per started MiB.
+
+use super::FORMAT_VERSION;
+use jindou_model::{Error, PARTITION_BLOCK, PARTITIONS, Result};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The manifest's name in a store directory.
+pub const MANIFEST: &str = "manifest.jd";
+/// The name of the file of block hashes.
+pub const CHECKSUMS: &str = "checksums.jd";
+/// Bytes that one hash covers.
+pub const BLOCK: usize = 1 << 20;
+
+const FIRST_WORD: &str = "jindou-store";
+const CHECKSUMS_MAGIC: [u8; 8] = *b"JDSUMS1\n";
+/// A manifest is a few lines; more is not one.
+const MAX_MANIFEST: u64 = 1 << 16;
+
+/// The content of `manifest.jd`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Id epoch: equal for equal numberings of equal data.
+    pub epoch: u64,
+    /// Queries see the union of all graphs as default graph.
+    pub union_default: bool,
+    /// Distinct quads.
+    pub quads: u64,
+    /// Terms, so ids.
+    pub terms: u64,
+    /// Name and length in bytes of every other file but `checksums.jd`.
+    pub files: Vec<(String, u64)>,
+    /// xxh3-64 of `checksums.jd`.
+    pub checksums: u64,
+}
+
+/// What the first lines of a folder's manifest say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A manifest of this format version.
+    Store(Manifest),
+    /// A store, but of another version.
+    OtherVersion(u64),
+    /// Begins as a manifest does, and does not go on as one.
+    Damaged,
+    /// No manifest at all.
+    None,
+}
+
+impl Manifest {
+    /// The text, its own hash included.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut t = format!(
+            "{FIRST_WORD} {FORMAT_VERSION}\nepoch {:016x}\npartition-block {PARTITION_BLOCK}\n\
+             partitions {PARTITIONS}\nunion-default-graph {}\nquads {}\nterms {}\n",
+            self.epoch, self.union_default, self.quads, self.terms
+        );
+        for (name, len) in &self.files {
+            let _ = writeln!(t, "file {name} {len}");
+        }
+        let _ = writeln!(t, "checksums {:016x}", self.checksums);
+        let sum = xxh3_64(t.as_bytes());
+        let _ = writeln!(t, "manifest {sum:016x}");
+        t
+    }
+
+    /// Reads the text back. Anything but what [`Self::to_text`] writes is damage.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Kind {
+        let Some(first) = text.split(|&b| b == b'\n').next() else {
+            return Kind::None;
+        };
+        let first = String::from_utf8_lossy(first);
+        let Some(version) = first.strip_prefix(FIRST_WORD) else {
+            return Kind::None;
+        };
+        match version.trim().parse::<u64>() {
+            Ok(v) if v == u64::from(FORMAT_VERSION) => {}
+            Ok(v) => return Kind::OtherVersion(v),
+            Err(_) => return Kind::Damaged,
+        }
+        match Self::parse_lines(text) {
+            Some(m) if m.to_text().as_bytes() == text => Kind::Store(m),
+            _ => Kind::Damaged,
+        }
+    }
+
+    fn parse_lines(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut m = Self {
+            epoch: 0,
+            union_default: false,
+            quads: 0,
+            terms: 0,
+            files: Vec::new(),
+            checksums: 0,
+        };
+        for line in text.lines().skip(1) {
+            let (word, rest) = line.split_once(' ')?;
+            match word {
+                "epoch" => m.epoch = u64::from_str_radix(rest, 16).ok()?,
+                "union-default-graph" => m.union_default = rest.parse().ok()?,
+                "quads" => m.quads = rest.parse().ok()?,
+                "terms" => m.terms = rest.parse().ok()?,
+                "checksums" => m.checksums = u64::from_str_radix(rest, 16).ok()?,
+                "file" => {
+                    let (name, len) = rest.split_once(' ')?;
+                    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+                    if !name.bytes().all(plain) || name.starts_with('.') {
+                        return None;
+                    }
+                    m.files.push((name.to_owned(), len.parse().ok()?));
+                }
+                // Constants and the last line are compared as text.
+                _ => {}
+            }
+        }
+        Some(m)
+    }
+
+    /// What the manifest in a folder says. An error only if it is there and cannot be read.
+    pub fn read(dir: &Path) -> Result<Kind> {
+        let path = dir.join(MANIFEST);
+        let file = match File::open(&path) {
+            Ok(f) => f,
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(Kind::None);
+            }
+            Err(e) => return Err(Error::io(path, e)),
+        };
+        let mut text = Vec::new();
+        file.take(MAX_MANIFEST)
+            .read_to_end(&mut text)
+            .map_err(|e| Error::io(path, e))?;
+        Ok(Self::parse(&text))
+    }
+
+    /// The manifest of a store that this version can serve; else one sentence that says what is there.
+    pub fn of_store(dir: &Path) -> Result<Self> {
+        let d = dir.display();
+        Err(Error::Store(match Self::read(dir)? {
+            Kind::Store(m) => return Ok(m),
+            Kind::OtherVersion(v) => format!(
+                "{d} is a store of format version {v}, this jindou reads version {FORMAT_VERSION}; use {} jindou or load the data again",
+                if v > u64::from(FORMAT_VERSION) {
+                    "a newer"
+                } else {
+                    "an older"
+                }
+            ),
+            Kind::Damaged => format!(
+                "{d}/{MANIFEST} is damaged; load the data again (`jindou check` names what else is)"
+            ),
+            Kind::None if !dir.exists() => {
+                format!("there is no store at {d}; `jindou load --store {d} FILE…` makes one")
+            }
+            Kind::None => format!("{d} is not a store (no {MANIFEST} in it)"),
+        }))
+    }
+
+    /// Names that a store's folder may hold.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<&str> {
+        self.files
+            .iter()
+            .map(|f| f.0.as_str())
+            .chain([MANIFEST, CHECKSUMS])
+            .collect()
+    }
+}
+
+/// Block hashes of every file, in the manifest's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checksums {
+    /// One hash a started [`BLOCK`], by file.
+    pub blocks: Vec<Vec<u64>>,
+}
+
+impl Checksums {
+    /// Hashes the files, on `threads` threads.
+    pub fn of(dir: &Path, files: &[(String, u64)], threads: usize) -> Result<Self> {
+        let mut blocks: Vec<Vec<u64>> = files
+            .iter()
+            .map(|f| vec![0; f.1.div_ceil(BLOCK as u64) as usize])
+            .collect();
+        /// Blocks a thread takes at a time.
+        const PART: usize = 16;
+        let mut parts = Vec::new();
+        for (i, list) in blocks.iter_mut().enumerate() {
+            for (j, part) in list.chunks_mut(PART).enumerate() {
+                parts.push((i, j * PART, part));
+            }
+        }
+        let parts: Vec<std::sync::Mutex<_>> =
+            parts.into_iter().map(std::sync::Mutex::new).collect();
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<()> {
+            let mut buffer = vec![0u8; BLOCK];
+            while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut part = part
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                let (i, first, out) = &mut *part;
+                let (name, len) = &files[*i];
+                let path = dir.join(name);
+                let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+                for (j, hash) in out.iter_mut().enumerate() {
+                    let at = ((*first + j) * BLOCK) as u64;
+                    let n = (len - at).min(BLOCK as u64) as usize;
+                    file.read_exact_at(&mut buffer[..n], at)
+                        .map_err(|e| Error::io(&path, e))?;
+                    *hash = xxh3_64(&buffer[..n]);
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+            handles
+                .into_iter()
+                .try_for_each(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+        })?;
+        drop(parts);
+        Ok(Self { blocks })
+    }
+
+    /// The content of `checksums.jd`.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = CHECKSUMS_MAGIC.to_vec();
+        for hash in self.blocks.iter().flatten() {
+            out.extend_from_slice(&hash.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads `checksums.jd` for these files; `None` if it is not that.
+    #[must_use]
+    pub fn parse(bytes: &[u8], files: &[(String, u64)]) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(&CHECKSUMS_MAGIC)?;
+        let mut blocks = Vec::with_capacity(files.len());
+        for (_, len) in files {
+            let n = usize::try_from(len.div_ceil(BLOCK as u64)).ok()?;
+            let (mine, others) = rest.split_at_checked(n.checked_mul(8)?)?;
+            rest = others;
+            let word = |c: &[u8]| c.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
+            blocks.push(mine.chunks_exact(8).map(word).collect());
+        }
+        rest.is_empty().then_some(Self { blocks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        Manifest {
+            epoch: 0xABC,
+            union_default: true,
+            quads: 12,
+            terms: 7,
+            files: vec![("a.jd".into(), 0), ("b.jd".into(), 3_000_000)],
+            checksums: 5,
+        }
+    }
+
+    #[test]
+    fn a_manifest_comes_back_and_any_change_is_seen() {
+        let m = manifest();
+        let text = m.to_text().into_bytes();
+        assert_eq!(Manifest::parse(&text), Kind::Store(m.clone()));
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bad = text.clone();
+                bad[at] ^= 1 << bit;
+                assert_ne!(Manifest::parse(&bad), Kind::Store(m.clone()), "{at} {bit}");
+                assert!(!matches!(Manifest::parse(&bad), Kind::Store(_)));
+            }
+            assert!(!matches!(Manifest::parse(&text[..at]), Kind::Store(_)));
+        }
+        let newer = String::from_utf8_lossy(&text).replace("jindou-store 1", "jindou-store 2");
+        assert_eq!(Manifest::parse(newer.as_bytes()), Kind::OtherVersion(2));
+        assert_eq!(Manifest::parse(b"hello"), Kind::None);
+    }
+
+    #[test]
+    fn checksums_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.jd"), []).unwrap();
+        std::fs::write(dir.path().join("b.jd"), vec![7u8; 3_000_000]).unwrap();
+        let files = manifest().files;
+        let sums = Checksums::of(dir.path(), &files, 2).unwrap();
+        assert_eq!(sums.blocks[1].len(), 3);
+        assert_eq!(sums.blocks[1][0], xxh3_64(&vec![7u8; BLOCK]));
+        assert_eq!(
+            sums.blocks[1][2],
+            xxh3_64(&vec![7u8; 3_000_000 - 2 * BLOCK])
+        );
+        let bytes = sums.to_bytes();
+        assert_eq!(Checksums::parse(&bytes, &files), Some(sums));
+        assert_eq!(Checksums::parse(&bytes[1..], &files), None);
+        assert_eq!(Checksums::parse(&bytes[..bytes.len() - 1], &files), None);
+    }
+}

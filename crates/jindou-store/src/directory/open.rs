@@ -1,0 +1,85 @@
+//! Opening a store: its files are mapped, their headers and lengths checked; nothing else is read.
+
+use super::manifest::Manifest;
+use super::{
+    Bytes, FILES, INDEX, IndexParts, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
+    STATISTICS, SegmentFile, read_statistics,
+};
+use crate::Base;
+use jindou_dictionary::Dictionary;
+use jindou_model::{Error, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens a store. Takes time for the statistics and the pages it touches, not for the store's size.
+///
+/// The store stays readable as long as the result lives, even if another load replaces it meanwhile.
+///
+/// # Errors
+/// [`Error::Store`] with one sentence: there is none, it is of another version, a file is missing, too
+/// short or damaged. Damage behind the headers is not looked for (see [`crate::check`]); reads of damaged
+/// parts give wrong or empty answers, never a fault.
+pub fn open(dir: &Path) -> Result<Arc<Base>> {
+    // A load may replace the store between two of our opens; then the manifest is another one.
+    let mut manifest = Manifest::of_store(dir)?;
+    loop {
+        let base = open_as(dir, &manifest);
+        match Manifest::of_store(dir) {
+            Ok(now) if now != manifest => manifest = now,
+            _ => return base.map(Arc::new),
+        }
+    }
+}
+
+/// Compares the lengths of all files with the manifest.
+pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
+    for (name, len) in &manifest.files {
+        let found = match std::fs::metadata(dir.join(name)) {
+            Ok(m) => m.len(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::Store(format!(
+                    "the store at {} has lost its file {name}; load the data again",
+                    dir.display()
+                )));
+            }
+            Err(e) => return Err(Error::io(dir.join(name), e)),
+        };
+        if found != *len {
+            return Err(Error::Store(format!(
+                "{name} in the store at {} has {found} bytes in place of {len}; load the data again",
+                dir.display()
+            )));
+        }
+    }
+    if let Some(name) = FILES
+        .iter()
+        .find(|f| !manifest.files.iter().any(|m| m.0 == **f))
+    {
+        return Err(Error::Store(format!(
+            "{MANIFEST} in {} does not list {name}; load the data again",
+            dir.display()
+        )));
+    }
+    Ok(())
+}
+
+fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
+    verify_lengths(dir, manifest)?;
+    let segments = |name: &str| SegmentFile::open(Bytes::map(&dir.join(name))?, name);
+    let statistics = read_statistics(Bytes::map(&dir.join(STATISTICS))?, STATISTICS)?;
+    Ok(Base {
+        epoch: manifest.epoch,
+        union_default: manifest.union_default,
+        dictionary: Arc::new(Dictionary::open(dir)?),
+        segments: [
+            [segments(SEGMENTS_OUT)?, segments(SEGMENTS_IN)?],
+            [segments(NAMED_OUT)?, segments(NAMED_IN)?],
+        ],
+        predicate_of: (0u32..)
+            .zip(&statistics.predicates)
+            .map(|(i, p)| (p.vertex, i))
+            .collect(),
+        statistics,
+        index: IndexParts::open(Bytes::map(&dir.join(INDEX))?, INDEX)?,
+    })
+}

@@ -1,0 +1,268 @@
+//! Where a store comes into being: a temporary sibling folder, renamed into place when it is whole.
+
+use super::manifest::{Kind, Manifest};
+use super::{
+    CHECKSUMS, INDEX, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+};
+use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
+use jindou_model::{Error, Result};
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Names that every store of this version has.
+pub const FILES: [&str; 8] = [
+    STRINGS_FILE,
+    DICTIONARY_FILE,
+    SEGMENTS_OUT,
+    SEGMENTS_IN,
+    NAMED_OUT,
+    NAMED_IN,
+    INDEX,
+    STATISTICS,
+];
+
+/// The right to write the store at one place; given back when dropped, and by the system when the
+/// process dies. Readers need none: they keep the files they mapped, whatever the name points to later.
+#[derive(Debug)]
+pub struct WriteLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl WriteLock {
+    /// Takes the lock `DIR.lock` beside the folder, or says who has it.
+    pub fn take(dir: &Path) -> Result<Self> {
+        let path = sibling(dir, ".lock")?;
+        loop {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+                .map_err(|e| Error::io(&path, e))?;
+            // SAFETY: the descriptor is open for as long as `file` lives.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+                return Err(Error::Store(format!(
+                    "another process is writing the store at {}; wait until it is done",
+                    dir.display()
+                )));
+            }
+            // The holder before us may have removed the file between our open and our lock; then the name
+            // is free for a third one, and we hold nothing.
+            let ours = file.metadata().map_err(|e| Error::io(&path, e))?;
+            match std::fs::metadata(&path) {
+                Ok(named) if named.ino() == ours.ino() => return Ok(Self { file, path }),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Drop for WriteLock {
+    fn drop(&mut self) {
+        // Removed while still held, so that nobody locks a name that is about to go unnoticed.
+        let _ = std::fs::remove_file(&self.path);
+        // SAFETY: the descriptor is open.
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+    }
+}
+
+fn sibling(dir: &Path, suffix: &str) -> Result<PathBuf> {
+    let name = dir.file_name().ok_or_else(|| {
+        Error::Store(format!(
+            "{} cannot be the name of a store; give it a folder's name",
+            dir.display()
+        ))
+    })?;
+    let mut name: OsString = name.to_owned();
+    name.push(suffix);
+    Ok(parent(dir).join(name))
+}
+
+fn parent(dir: &Path) -> &Path {
+    match dir.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    }
+}
+
+/// Says whether a store may be written at `dir`: an error if something is there that must stay.
+pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
+    let d = dir.display();
+    let kind = match std::fs::symlink_metadata(dir) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(Error::io(dir, e)),
+        Ok(m) if m.is_dir() => Manifest::read(dir)?,
+        Ok(_) => {
+            return Err(Error::Store(format!(
+                "{d} exists and is not a folder; choose another place for the store"
+            )));
+        }
+    };
+    let manifest = match &kind {
+        Kind::Store(m) => Some(m),
+        _ => None,
+    };
+    let mut entries = 0;
+    for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
+        let entry = entry.map_err(|e| Error::io(dir, e))?;
+        let name = entry.file_name();
+        let known = name.to_str().is_some_and(|n| {
+            FILES.contains(&n)
+                || n == MANIFEST
+                || n == CHECKSUMS
+                || manifest.is_some_and(|m| m.names().contains(n))
+        });
+        if !known {
+            return Err(Error::Store(format!(
+                "{d} holds {}, which is no part of a store; it stays untouched, choose another place",
+                name.to_string_lossy()
+            )));
+        }
+        entries += 1;
+    }
+    if entries == 0 || replace {
+        return Ok(());
+    }
+    Err(Error::Store(format!(
+        "there is a store at {d} already; --replace loads over it"
+    )))
+}
+
+/// A store that is being written; removed unless it is [put in place](Self::put_in_place).
+#[derive(Debug)]
+pub struct Building {
+    dir: PathBuf,
+    target: PathBuf,
+    done: bool,
+    _lock: WriteLock,
+}
+
+impl Building {
+    /// Takes the lock, checks the place, removes what killed loads left, and makes the folder.
+    pub fn begin(target: &Path, replace: bool) -> Result<Self> {
+        if !parent(target).is_dir() {
+            return Err(Error::Store(format!(
+                "the folder {} does not exist",
+                parent(target).display()
+            )));
+        }
+        may_write(target, replace)?;
+        let lock = WriteLock::take(target)?;
+        may_write(target, replace)?;
+        let prefix = sibling(target, ".loading-")?;
+        remove_leftovers(target, &prefix)?;
+        let mut dir = prefix.into_os_string();
+        dir.push(std::process::id().to_string());
+        let dir = PathBuf::from(dir);
+        std::fs::create_dir(&dir).map_err(|e| Error::io(&dir, e))?;
+        Ok(Self {
+            dir,
+            target: target.to_owned(),
+            done: false,
+            _lock: lock,
+        })
+    }
+
+    /// The folder to write into.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Makes all files durable and lets the store appear at its place, in one step.
+    pub fn put_in_place(mut self, files: &[&str]) -> Result<()> {
+        let sync = |p: &Path| {
+            File::open(p)
+                .and_then(|f| f.sync_all())
+                .map_err(|e| Error::io(p, e))
+        };
+        for name in files {
+            sync(&self.dir.join(name))?;
+        }
+        sync(&self.dir)?;
+        // An empty folder is replaced by a plain rename; a store is exchanged, so that there is one at
+        // every moment.
+        let exchanged = std::fs::read_dir(&self.target).is_ok_and(|mut d| d.next().is_some());
+        let renamed = if exchanged {
+            exchange(&self.dir, &self.target)
+        } else {
+            std::fs::rename(&self.dir, &self.target)
+        };
+        renamed.map_err(|e| Error::io(&self.target, e))?;
+        // What now lies at `dir` after an exchange is the old store; `drop` removes it.
+        self.done = !exchanged;
+        sync(parent(&self.target))
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// Swaps two folders atomically; where the system cannot, in two steps.
+fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        let (x, y) = (
+            CString::new(a.as_os_str().as_bytes())?,
+            CString::new(b.as_os_str().as_bytes())?,
+        );
+        // SAFETY: both are terminated strings that live through the call.
+        let r = unsafe {
+            libc::renameat2(
+                libc::AT_FDCWD,
+                x.as_ptr(),
+                libc::AT_FDCWD,
+                y.as_ptr(),
+                libc::RENAME_EXCHANGE,
+            )
+        };
+        if r == 0 {
+            return Ok(());
+        }
+        let e = std::io::Error::last_os_error();
+        if !matches!(e.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) {
+            return Err(e);
+        }
+    }
+    let mut aside = a.as_os_str().to_owned();
+    aside.push("-old");
+    let aside = PathBuf::from(aside);
+    std::fs::rename(b, &aside)?;
+    if let Err(e) = std::fs::rename(a, b) {
+        let _ = std::fs::rename(&aside, b);
+        return Err(e);
+    }
+    std::fs::rename(&aside, a)
+}
+
+/// Removes folders of loads that were killed. Only the holder of the lock may: nobody else is loading.
+fn remove_leftovers(target: &Path, prefix: &Path) -> Result<()> {
+    let folder = parent(target);
+    let Some(prefix) = prefix.file_name() else {
+        return Ok(());
+    };
+    for entry in std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
+        let entry = entry.map_err(|e| Error::io(folder, e))?;
+        let name = entry.file_name();
+        let rest = name.as_bytes().strip_prefix(prefix.as_bytes());
+        let number = |r: &[u8]| {
+            let digits = r.strip_suffix(b"-old").unwrap_or(r);
+            !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+        };
+        if rest.is_some_and(number) {
+            let path = entry.path();
+            std::fs::remove_dir_all(&path).map_err(|e| Error::io(path, e))?;
+        }
+    }
+    Ok(())
+}

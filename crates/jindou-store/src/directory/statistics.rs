@@ -1,0 +1,240 @@
+//! `statistics.jd`: the planner's statistics on disk.
+
+use super::{Bytes, SectionFile, SectionWriter};
+use crate::statistics::{PlannerSet, PredicateStatistics, Statistics};
+use bytemuck::{Pod, Zeroable};
+use jindou_model::{Error, Result};
+use std::io::{Seek, Write};
+
+const MAGIC: [u8; 8] = *b"JDSTATS\n";
+const TOTALS: u32 = 1;
+const PREDICATES: u32 = 2;
+const CLASSES: u32 = 3;
+const SETS: u32 = 4;
+const SET_CLASSES: u32 = 5;
+const SET_PREDICATES: u32 = 6;
+
+/// No `rdf:type` in the store.
+const NO_PREDICATE: u64 = u64::MAX;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct PredicateRecord {
+    edges: u64,
+    named_edges: u64,
+    vertex: u32,
+    subjects: u32,
+    objects: u32,
+    max_out: u32,
+    max_in: u32,
+    zero: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct ClassRecord {
+    members: u64,
+    class: u32,
+    zero: u32,
+}
+
+/// A set; its entries end where the next one's start.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct SetRecord {
+    subjects: u64,
+    classes: u32,
+    predicates: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct SetPredicate {
+    subjects: u64,
+    edges: u64,
+    predicate: u32,
+    zero: u32,
+}
+
+/// Writes the file; the two indexes are made again when it is read.
+pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Result<W> {
+    let mut w = SectionWriter::new(out, MAGIC, 6)?;
+    w.section(
+        TOTALS,
+        &[
+            u64::from(s.vertices),
+            s.quads,
+            s.rdf_type.map_or(NO_PREDICATE, u64::from),
+        ],
+    )?;
+    let predicates: Vec<PredicateRecord> = s
+        .predicates
+        .iter()
+        .map(|p| PredicateRecord {
+            edges: p.edges,
+            named_edges: p.named_edges,
+            vertex: p.vertex,
+            subjects: p.subjects,
+            objects: p.objects,
+            max_out: p.max_out,
+            max_in: p.max_in,
+            zero: 0,
+        })
+        .collect();
+    w.section(PREDICATES, &predicates)?;
+    let mut classes: Vec<ClassRecord> = s
+        .classes
+        .iter()
+        .map(|(&class, &members)| ClassRecord {
+            members,
+            class,
+            zero: 0,
+        })
+        .collect();
+    classes.sort_unstable_by_key(|c| c.class);
+    w.section(CLASSES, &classes)?;
+    let (mut sets, mut set_classes, mut set_predicates) = (vec![], vec![], vec![]);
+    for set in &s.sets {
+        sets.push(SetRecord {
+            subjects: set.subjects,
+            classes: set_classes.len() as u32,
+            predicates: set_predicates.len() as u32,
+        });
+        set_classes.extend(set.classes.iter().map(|&(class, members)| ClassRecord {
+            members,
+            class,
+            zero: 0,
+        }));
+        set_predicates.extend(set.predicates.iter().map(|&(predicate, subjects, edges)| {
+            SetPredicate {
+                subjects,
+                edges,
+                predicate,
+                zero: 0,
+            }
+        }));
+    }
+    w.section(SETS, &sets)?;
+    w.section(SET_CLASSES, &set_classes)?;
+    w.section(SET_PREDICATES, &set_predicates)?;
+    w.finish()
+}
+
+/// Reads the file. Numbers of predicates that do not exist are an error, so that nobody indexes with them.
+pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
+    let file = SectionFile::open(bytes, &MAGIC, name)?;
+    let damaged = || {
+        Error::Store(format!(
+            "{name} is damaged; run `jindou check`, then load the store again"
+        ))
+    };
+    let &[vertices, quads, rdf_type] = file.array::<u64>(TOTALS) else {
+        return Err(damaged());
+    };
+    let predicates: Vec<PredicateStatistics> = file
+        .array::<PredicateRecord>(PREDICATES)
+        .iter()
+        .map(|p| PredicateStatistics {
+            vertex: p.vertex,
+            edges: p.edges,
+            named_edges: p.named_edges,
+            subjects: p.subjects,
+            objects: p.objects,
+            max_out: p.max_out,
+            max_in: p.max_in,
+        })
+        .collect();
+    let known = |p: u64| p < predicates.len() as u64;
+    let rdf_type = match rdf_type {
+        NO_PREDICATE => None,
+        p if known(p) => Some(p as u32),
+        _ => return Err(damaged()),
+    };
+    let records: &[SetRecord] = file.array(SETS);
+    let set_classes: &[ClassRecord] = file.array(SET_CLASSES);
+    let set_predicates: &[SetPredicate] = file.array(SET_PREDICATES);
+    let mut sets = Vec::with_capacity(records.len());
+    for (i, r) in records.iter().enumerate() {
+        let (c_end, p_end) = records
+            .get(i + 1)
+            .map_or((set_classes.len(), set_predicates.len()), |n| {
+                (n.classes as usize, n.predicates as usize)
+            });
+        let classes = set_classes
+            .get(r.classes as usize..c_end)
+            .ok_or_else(damaged)?;
+        let own = set_predicates
+            .get(r.predicates as usize..p_end)
+            .ok_or_else(damaged)?;
+        if !own.iter().all(|p| known(p.predicate.into())) {
+            return Err(damaged());
+        }
+        sets.push(PlannerSet {
+            subjects: r.subjects,
+            classes: classes.iter().map(|c| (c.class, c.members)).collect(),
+            predicates: own
+                .iter()
+                .map(|p| (p.predicate, p.subjects, p.edges))
+                .collect(),
+        });
+    }
+    let mut s = Statistics {
+        vertices: u32::try_from(vertices).map_err(|_| damaged())?,
+        quads,
+        rdf_type,
+        predicates,
+        classes: file
+            .array::<ClassRecord>(CLASSES)
+            .iter()
+            .map(|c| (c.class, c.members))
+            .collect(),
+        sets,
+        ..Statistics::default()
+    };
+    s.index();
+    Ok(s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_come_back_and_damage_is_an_error_or_other_numbers() {
+        let mut s = Statistics {
+            vertices: 9,
+            quads: 100,
+            rdf_type: Some(1),
+            predicates: vec![PredicateStatistics::default(); 3],
+            classes: [(4, 5), (6, 7)].into_iter().collect(),
+            sets: vec![
+                PlannerSet {
+                    subjects: 3,
+                    classes: vec![(4, 2)],
+                    predicates: vec![(0, 3, 9), (2, 1, 1)],
+                },
+                PlannerSet {
+                    subjects: 1,
+                    classes: vec![],
+                    predicates: vec![(1, 1, 1)],
+                },
+            ],
+            ..Statistics::default()
+        };
+        s.predicates[2].max_in = 77;
+        s.index();
+        let file = write_statistics(&s, std::io::Cursor::new(Vec::new()))
+            .unwrap()
+            .into_inner();
+        let got = read_statistics(Bytes::copy_of(&file), "x").unwrap();
+        assert_eq!(format!("{got:?}"), format!("{s:?}"));
+        for at in 0..file.len() {
+            for bit in [0, 3, 7] {
+                let mut bad = file.clone();
+                bad[at] ^= 1 << bit;
+                let _ = read_statistics(Bytes::copy_of(&bad), "x");
+            }
+            let _ = read_statistics(Bytes::copy_of(&file[..at]), "x");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Third phase: characteristic sets, and the ids that follow from them.
+//!
+//! Vertices with the same classes, out-predicates and in-predicates are a cluster: a run of consecutive
+//! ids. Clusters lie in the order of their classes, then out-predicates, then in-predicates, each list by
+//! descending frequency, so that a class or a predicate covers few runs. Inside a cluster ids follow the
+//! lexicographic order of terms: whatever order the input came in, the store is the same.
+
+use super::memory;
+use super::partition::Partitioned;
+use super::read::{lock, on_threads};
+use super::trie::{self, Labelling, Trie};
+use jindou_model::Result;
+use rustc_hash::FxHashMap;
+use std::sync::Mutex;
+
+/// Vertices that share their three sets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cluster {
+    /// Node of the class set in [`Clusters::classes`].
+    pub class_set: u32,
+    /// Node of the out-set.
+    pub out_set: u32,
+    /// Node of the in-set.
+    pub in_set: u32,
+    /// First id.
+    pub start: u32,
+    /// Number of vertices.
+    pub len: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Clusters {
+    /// In the order of ids.
+    pub clusters: Vec<Cluster>,
+    /// Labels are places in `class_terms`.
+    pub class_sets: Trie,
+    /// Labels are dense predicates.
+    pub out_sets: Trie,
+    /// Labels are dense predicates.
+    pub in_sets: Trie,
+    /// Lexicographic indexes of the classes, most frequent first.
+    pub class_terms: Vec<u32>,
+    /// Vertex id by lexicographic index.
+    pub id_of_lex: Vec<u32>,
+}
+
+struct Labelled {
+    trie: Trie,
+    state: Vec<u32>,
+    /// Place of each used node in the order of clusters.
+    order: Vec<u32>,
+}
+
+impl Labelled {
+    fn new(trie: Trie, state: Vec<u32>, frequency: &[u64]) -> Self {
+        let mut used = vec![false; trie.len()];
+        for &s in &state {
+            used[s as usize] = true;
+        }
+        let order = trie::order(&trie, &used, &trie::rank_by_frequency(frequency));
+        Self { trie, state, order }
+    }
+}
+
+/// Labels the subjects (or objects) of every predicate.
+fn by_predicate(
+    edges: &Partitioned,
+    predicates: usize,
+    vertices: usize,
+    out: bool,
+) -> Result<Labelled> {
+    let mut l = Labelling::new(vertices);
+    let mut frequency = Vec::with_capacity(predicates + 1);
+    let shift = if out { 32 } else { 0 };
+    for p in 0..predicates {
+        frequency.push(l.begin(p as u32));
+        edges.default.for_each(p, |part| {
+            for &e in part {
+                l.add((e >> shift) as u32);
+            }
+            Ok(())
+        })?;
+        edges.named.for_each(p, |part| {
+            for e in part {
+                l.add(if out { e[0] } else { e[1] });
+            }
+            Ok(())
+        })?;
+    }
+    let (trie, state, last) = l.finish();
+    frequency.push(last);
+    // `begin` returns the members of the label before.
+    frequency.remove(0);
+    Ok(Labelled::new(trie, state, &frequency))
+}
+
+/// Instances grouped by class.
+struct Instances {
+    /// Lexicographic index of each class.
+    classes: Vec<u32>,
+    /// Bounds of each class in `subjects`, and one more.
+    offsets: Vec<u64>,
+    subjects: Vec<u32>,
+}
+
+impl Instances {
+    fn of(edges: &Partitioned, rdf_type: Option<usize>) -> Result<Self> {
+        let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
+        let each = |f: &mut dyn FnMut(u32, u32)| -> Result<()> {
+            let Some(p) = rdf_type else { return Ok(()) };
+            edges.default.for_each(p, |part| {
+                part.iter().for_each(|&e| f((e >> 32) as u32, e as u32));
+                Ok(())
+            })?;
+            edges.named.for_each(p, |part| {
+                part.iter().for_each(|e| f(e[0], e[1]));
+                Ok(())
+            })
+        };
+        each(&mut |_, class| *counts.entry(class).or_default() += 1)?;
+        let mut classes: Vec<u32> = counts.keys().copied().collect();
+        classes.sort_unstable();
+        let mut offsets = vec![0];
+        let mut sum = 0;
+        for c in &classes {
+            sum += counts[c];
+            offsets.push(sum);
+        }
+        let place: FxHashMap<u32, u32> = (0u32..).zip(&classes).map(|(i, &c)| (c, i)).collect();
+        let mut at = offsets.clone();
+        let mut subjects = memory::zeroed(sum as usize);
+        each(&mut |s, class| {
+            let next = &mut at[place[&class] as usize];
+            subjects[*next as usize] = s;
+            *next += 1;
+        })?;
+        Ok(Self {
+            classes,
+            offsets,
+            subjects,
+        })
+    }
+
+    fn of_class(&self, i: usize) -> &[u32] {
+        &self.subjects[self.offsets[i] as usize..self.offsets[i + 1] as usize]
+    }
+}
+
+/// Labels the instances of every class; gives the classes back, most frequent first.
+fn by_class(
+    edges: &Partitioned,
+    rdf_type: Option<usize>,
+    vertices: usize,
+) -> Result<(Labelled, Vec<u32>)> {
+    let instances = Instances::of(edges, rdf_type)?;
+    let n = instances.classes.len();
+    // How many distinct instances a class has: the order of labels depends on it.
+    let mut seen: Vec<u64> = vec![0; vertices.div_ceil(64)];
+    let mut frequency = vec![0u64; n];
+    for (i, f) in frequency.iter_mut().enumerate() {
+        for &s in instances.of_class(i) {
+            let (word, bit) = (&mut seen[s as usize / 64], 1 << (s % 64));
+            *f += u64::from(*word & bit == 0);
+            *word |= bit;
+        }
+        for &s in instances.of_class(i) {
+            seen[s as usize / 64] = 0;
+        }
+    }
+    drop(seen);
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(frequency[i]));
+    let mut l = Labelling::new(vertices);
+    for (label, &i) in order.iter().enumerate() {
+        l.begin(label as u32);
+        for &s in instances.of_class(i) {
+            l.add(s);
+        }
+    }
+    let (trie, state, _) = l.finish();
+    let descending: Vec<u64> = order.iter().map(|&i| frequency[i]).collect();
+    Ok((
+        Labelled::new(trie, state, &descending),
+        order.iter().map(|&i| instances.classes[i]).collect(),
+    ))
+}
+
+/// Finds the clusters of all vertices and numbers them. `rdf_type` is its dense id.
+pub(super) fn cluster(
+    edges: &Partitioned,
+    predicates: usize,
+    rdf_type: Option<usize>,
+    vertices: usize,
+    threads: usize,
+) -> Result<Clusters> {
+    let (out, into, class): (Mutex<Option<_>>, Mutex<Option<_>>, Mutex<Option<_>>) =
+        Default::default();
+    // Three labellings; they read the same edges and share nothing else.
+    let tasks = std::sync::atomic::AtomicUsize::new(0);
+    on_threads(threads.min(3), |_| {
+        loop {
+            match tasks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                0 => *lock(&out) = Some(by_predicate(edges, predicates, vertices, true)?),
+                1 => *lock(&into) = Some(by_predicate(edges, predicates, vertices, false)?),
+                2 => *lock(&class) = Some(by_class(edges, rdf_type, vertices)?),
+                _ => return Ok(()),
+            }
+        }
+    })?;
+    let missing = || jindou_model::Error::Internal("a labelling is missing".into());
+    let out = lock(&out).take().ok_or_else(missing)?;
+    let into = lock(&into).take().ok_or_else(missing)?;
+    let (class, class_terms) = lock(&class).take().ok_or_else(missing)?;
+    let (clusters, id_of_lex) = number(&out, &into, &class, class.state.len(), threads)?;
+    Ok(Clusters {
+        clusters,
+        class_sets: class.trie,
+        out_sets: out.trie,
+        in_sets: into.trie,
+        class_terms,
+        id_of_lex,
+    })
+}
+
+type Combination = [u32; 3];
+
+/// A range of vertices while it is numbered.
+struct Share<'a> {
+    first: usize,
+    /// First the local number of each vertex' combination, then its id.
+    ids: &'a mut [u32],
+    combinations: Vec<Combination>,
+    /// Vertices of each; later the next id of each.
+    counts: Vec<u32>,
+}
+
+/// Counting sort of the vertices by combination of sets.
+fn number(
+    out: &Labelled,
+    into: &Labelled,
+    class: &Labelled,
+    vertices: usize,
+    threads: usize,
+) -> Result<(Vec<Cluster>, Vec<u32>)> {
+    let mut ids: Vec<u32> = memory::zeroed(vertices);
+    let size = vertices.div_ceil(threads.max(1)).max(1);
+    let mut shares: Vec<Mutex<Share<'_>>> = ids
+        .chunks_mut(size)
+        .enumerate()
+        .map(|(i, ids)| {
+            Mutex::new(Share {
+                first: i * size,
+                ids,
+                combinations: Vec::new(),
+                counts: Vec::new(),
+            })
+        })
+        .collect();
+    let n = shares.len();
+    on_threads(n, |t| {
+        let Some(share) = shares.get(t) else {
+            return Ok(());
+        };
+        let share = &mut *lock(share);
+        let mut numbers: FxHashMap<Combination, u32> = FxHashMap::default();
+        let mut last = ([u32::MAX; 3], 0);
+        for (i, slot) in share.ids.iter_mut().enumerate() {
+            let v = share.first + i;
+            let c = [class.state[v], out.state[v], into.state[v]];
+            if c != last.0 {
+                let new = numbers.len() as u32;
+                let number = *numbers.entry(c).or_insert(new);
+                if number == new {
+                    share.combinations.push(c);
+                    share.counts.push(0);
+                }
+                last = (c, number);
+            }
+            *slot = last.1;
+            share.counts[last.1 as usize] += 1;
+        }
+        Ok(())
+    })?;
+    // All (combination, share, local number), in the order of ids.
+    let mut all: Vec<([u32; 3], u32, u32)> = Vec::new();
+    for (t, share) in shares.iter_mut().enumerate() {
+        let share = share
+            .get_mut()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        for (i, c) in share.combinations.iter().enumerate() {
+            let place = [
+                class.order[c[0] as usize],
+                out.order[c[1] as usize],
+                into.order[c[2] as usize],
+            ];
+            all.push((place, t as u32, i as u32));
+        }
+    }
+    all.sort_unstable();
+    let mut clusters: Vec<Cluster> = Vec::new();
+    let mut last = None;
+    let mut next = 1u32;
+    for (place, t, i) in all {
+        let share = shares[t as usize]
+            .get_mut()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let [class_set, out_set, in_set] = share.combinations[i as usize];
+        if last != Some(place) {
+            last = Some(place);
+            clusters.push(Cluster {
+                class_set,
+                out_set,
+                in_set,
+                start: next,
+                len: 0,
+            });
+        }
+        let len = std::mem::replace(&mut share.counts[i as usize], next);
+        next += len;
+        if let Some(c) = clusters.last_mut() {
+            c.len += len;
+        }
+    }
+    on_threads(n, |t| {
+        let Some(share) = shares.get(t) else {
+            return Ok(());
+        };
+        let share = &mut *lock(share);
+        for slot in share.ids.iter_mut() {
+            let next = &mut share.counts[*slot as usize];
+            *slot = *next;
+            *next += 1;
+        }
+        Ok(())
+    })?;
+    drop(shares);
+    Ok((clusters, ids))
+}

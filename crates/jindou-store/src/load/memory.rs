@@ -1,0 +1,103 @@
+//! Large arrays and the system's memory.
+
+use bytemuck::Zeroable;
+
+/// A huge page; smaller arrays gain nothing from one.
+const HUGE: usize = 2 << 20;
+
+/// `n` zeroes on huge pages where the system gives them: the load reads its maps in random order, and a
+/// 4 KiB page costs a table walk a read. Pages are only taken once they are written.
+pub(super) fn zeroed<T: Zeroable + Clone>(n: usize) -> Vec<T> {
+    let out = vec![T::zeroed(); n];
+    advise_huge(&out);
+    out
+}
+
+fn advise_huge<T>(array: &[T]) {
+    #[cfg(target_os = "linux")]
+    {
+        let start = (array.as_ptr() as usize).next_multiple_of(HUGE);
+        let end = (array.as_ptr() as usize + size_of_val(array)) & !(HUGE - 1);
+        if end > start {
+            // SAFETY: the range lies inside one live allocation and is aligned to pages; the advice
+            // changes how it is backed, never its content. Refusal is harmless.
+            unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (array, HUGE);
+}
+
+/// Gives freed memory back to the system between phases, so that one phase's heap does not count in the
+/// next one's peak.
+pub(super) fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: takes no pointers and may be called from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// A field of `/proc/<what>` in KiB, as bytes; 0 where there is none.
+fn proc_bytes(file: &str, field: &str) -> u64 {
+    std::fs::read_to_string(file)
+        .unwrap_or_default()
+        .lines()
+        .find_map(|l| {
+            l.strip_prefix(field)?
+                .trim_start_matches(':')
+                .trim()
+                .trim_end_matches("kB")
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
+        .map_or(0, |k| k << 10)
+}
+
+/// The most memory this process ever held, in bytes; 0 where the system does not say.
+pub(super) fn peak_bytes() -> u64 {
+    proc_bytes("/proc/self/status", "VmHWM")
+}
+
+/// Memory of the machine in bytes; 4 GiB where the system does not say.
+pub(super) fn machine_bytes() -> u64 {
+    match proc_bytes("/proc/meminfo", "MemTotal") {
+        0 => 4 << 30,
+        n => n,
+    }
+}
+
+/// Bytes free for this user on the file system of `path`; `u64::MAX` where the system does not say.
+pub(super) fn room_on_disk(path: &std::path::Path) -> u64 {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(c) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
+        return u64::MAX;
+    };
+    let mut s = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: `c` is a terminated string and `s` has room for the answer.
+    if unsafe { libc::statvfs(c.as_ptr(), s.as_mut_ptr()) } != 0 {
+        return u64::MAX;
+    }
+    // SAFETY: the call succeeded and filled it (and all-zero is a valid value).
+    let s = unsafe { s.assume_init() };
+    s.f_bavail.saturating_mul(s.f_frsize)
+}
+
+/// An error unless `bytes` fit on the file system of `path`.
+pub(super) fn need_room(
+    path: &std::path::Path,
+    bytes: u64,
+    what: &str,
+) -> jindou_model::Result<()> {
+    let free = room_on_disk(path);
+    if bytes <= free {
+        return Ok(());
+    }
+    Err(jindou_model::Error::Limit(format!(
+        "{what} needs about {} MiB in {}, but only {} MiB are free there; make room or load elsewhere",
+        (bytes >> 20) + 1,
+        path.display(),
+        free >> 20
+    )))
+}

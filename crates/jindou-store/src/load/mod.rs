@@ -1,0 +1,300 @@
+//! Bulk load: from quads to a store directory.
+//!
+//! ```text
+//! read ──► merge terms ──► group by predicate ──► cluster ids ──► dictionary ──► segments ──► index ──► put in place
+//! runs     strings.jd      (s, o) pairs           id of a term    dictionary.jd  segments-*.jd  index.jd, statistics.jd
+//! ```
+//!
+//! Everything between is bounded by [`LoadOptions::memory`]: runs of terms and quads spill to unlinked
+//! files, and so do pairs. What is left in memory whatever the limit are a few arrays of 4 bytes a term.
+//! The result depends on the set of quads only, not on their order, the threads or the memory.
+
+mod clusters;
+mod index;
+mod memory;
+mod partition;
+mod read;
+mod segments;
+mod sort;
+mod trie;
+
+use crate::directory::{
+    Building, Bytes, CHECKSUMS, Checksums, FILES, INDEX, MANIFEST, Manifest, NAMED_IN, NAMED_OUT,
+    SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, write_statistics,
+};
+use jindou_dictionary::spill::SpillDir;
+use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
+use jindou_model::{Error, MAX_BASE_VERTICES, MemoryBudget, Progress, QuadSource, Result, term};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Names of the phases, by [`Progress::phase`].
+pub const PHASES: [&str; 8] = [
+    "reading",
+    "merging terms",
+    "grouping by predicate",
+    "clustering",
+    "dictionary",
+    "segments",
+    "index",
+    "writing to disk",
+];
+
+/// How to load.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Bytes of memory to stay within, as far as the arrays of 4 bytes a term that must be there allow.
+    pub memory: u64,
+    /// Threads, at least 1.
+    pub threads: usize,
+    /// Load over a store that is there already.
+    pub replace: bool,
+    /// Queries see the union of all graphs as default graph.
+    pub union_default: bool,
+}
+
+impl Default for LoadOptions {
+    /// Two thirds of the machine's memory, all its processors.
+    fn default() -> Self {
+        Self {
+            memory: memory::machine_bytes() / 3 * 2,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            replace: false,
+            union_default: false,
+        }
+    }
+}
+
+/// What a load did.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    /// Quads delivered by the source.
+    pub quads_read: u64,
+    /// Distinct quads.
+    pub quads_stored: u64,
+    /// Distinct terms.
+    pub terms: u64,
+    /// Seconds of each phase, in the order of [`PHASES`].
+    pub seconds: Vec<(&'static str, f64)>,
+    /// The most memory the process ever held, in bytes.
+    pub peak_bytes: u64,
+    /// Bytes of all files.
+    pub store_bytes: u64,
+    /// Bytes of each file.
+    pub files: Vec<(String, u64)>,
+}
+
+/// Loads a source into a store at `dir`. The store appears there at the end, whole and durable; a load
+/// that fails leaves what was there before.
+///
+/// # Errors
+/// The source's and the sinks' errors; [`Error::Store`] when the place is taken, foreign or being
+/// written; [`Error::Limit`] when ids, disk room or edges of one predicate run out; [`Error::Io`].
+pub fn load(
+    dir: &Path,
+    source: &dyn QuadSource,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<LoadReport> {
+    let building = Building::begin(dir, options.replace)?;
+    let mut load = Load {
+        dir: building.dir(),
+        threads: options.threads.max(1),
+        memory: options.memory,
+        progress,
+        clock: Instant::now(),
+        report: LoadReport::default(),
+    };
+    load.run(source, options.union_default)?;
+    let mut report = load.report;
+    let clock = load.clock;
+    let names: Vec<&str> = FILES.into_iter().chain([CHECKSUMS, MANIFEST]).collect();
+    building.put_in_place(&names)?;
+    report
+        .seconds
+        .push((PHASES[7], clock.elapsed().as_secs_f64()));
+    report.peak_bytes = memory::peak_bytes();
+    progress.phase_permille.store(1000, Ordering::Relaxed);
+    Ok(report)
+}
+
+struct Load<'a> {
+    dir: &'a Path,
+    threads: usize,
+    memory: u64,
+    progress: &'a Progress,
+    clock: Instant,
+    report: LoadReport,
+}
+
+impl Load<'_> {
+    /// Ends a phase: notes its time and gives memory back.
+    fn ended(&mut self, phase: usize) {
+        let now = Instant::now();
+        let seconds = (now - self.clock).as_secs_f64();
+        self.report.seconds.push((PHASES[phase], seconds));
+        self.clock = now;
+        self.progress.phase_permille.store(0, Ordering::Relaxed);
+        self.progress
+            .phase
+            .store(phase as u64 + 1, Ordering::Relaxed);
+        memory::trim();
+    }
+
+    fn run(&mut self, source: &dyn QuadSource, union_default: bool) -> Result<()> {
+        let progress = self.progress;
+        let tick = |permille: u64| progress.phase_permille.store(permille, Ordering::Relaxed);
+        // Terms while reading: half the memory at most for the workers' tables, which hold a run each; the
+        // rest for what they have closed.
+        let interner = (self.memory / 4 / self.threads as u64).clamp(1 << 20, MAX_INTERNER);
+        let spill_bytes = self
+            .memory
+            .saturating_sub(2 * interner * self.threads as u64)
+            * 3
+            / 4;
+        let budget = MemoryBudget::new(spill_bytes);
+        let spill = SpillDir::new(self.dir, budget.clone())?;
+        let read = read::read(source, self.threads, interner as usize, &spill, progress)?;
+        self.report.quads_read = read.total;
+        self.ended(0);
+
+        let run_terms: u64 = read.terms.iter().map(|r| u64::from(r.terms())).sum();
+        let run_bytes: u64 = read.terms.iter().map(Run::bytes).sum();
+        memory::need_room(self.dir, run_bytes, "the store's strings")?;
+        let merged = merge_runs(read.terms, StringsWriter::create(self.dir)?, self.threads)?;
+        let terms = merged.terms;
+        if terms > MAX_BASE_VERTICES {
+            return Err(Error::Limit(format!(
+                "the data has {terms} terms; a store numbers at most {MAX_BASE_VERTICES}"
+            )));
+        }
+        self.report.terms = terms.into();
+        self.ended(1);
+
+        // Beside the pairs: positions and maps of the runs (going), the spilled quads (going), and soon
+        // four arrays of 4 bytes a term.
+        let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
+        let place = partition::Place {
+            memory: self.memory.saturating_sub(beside) / 2,
+            folder: self.dir,
+        };
+        let predicates = partition::predicates(&read.quads, &merged.maps);
+        let edges = partition::partition(
+            read.quads,
+            merged.maps,
+            &predicates,
+            &place,
+            self.threads,
+            &tick,
+        )?;
+        drop(spill);
+        let rdf_type = Strings::open(self.dir)?
+            .find(&term::rdf_type())
+            .and_then(|lex| predicates.binary_search(&lex).ok());
+        self.ended(2);
+
+        let clusters = clusters::cluster(
+            &edges,
+            predicates.len(),
+            rdf_type,
+            terms as usize,
+            self.threads,
+        )?;
+        self.ended(3);
+
+        write_dictionary(self.dir, &clusters.id_of_lex, self.threads)?;
+        self.ended(4);
+
+        memory::need_room(
+            self.dir,
+            10 * self.report.quads_read,
+            "the store's segments",
+        )?;
+        let held = if edges.default.in_memory() {
+            8 * edges.default.total() + 12 * edges.named.total()
+        } else {
+            0
+        };
+        let resources = segments::Resources {
+            memory: self.memory.saturating_sub(held + 4 * u64::from(terms)),
+            threads: self.threads,
+            tick: &tick,
+        };
+        let [out, into, named_out, named_in] =
+            [SEGMENTS_OUT, SEGMENTS_IN, NAMED_OUT, NAMED_IN].map(|n| self.dir.join(n));
+        let (n, ids) = (predicates.len(), &clusters.id_of_lex);
+        segments::write(&edges.default, n, ids, [&out, &into], &resources)?;
+        segments::write(&edges.named, n, ids, [&named_out, &named_in], &resources)?;
+        drop(edges);
+        self.ended(5);
+
+        let open = |path: &Path| SegmentFile::open(Bytes::map(path)?, &path.to_string_lossy());
+        let written = index::Written {
+            segments: [
+                [open(&out)?, open(&into)?],
+                [open(&named_out)?, open(&named_in)?],
+            ],
+        };
+        let rdf_type = rdf_type.map(|p| p as u32);
+        let vertices: Vec<u32> = predicates.iter().map(|&lex| ids[lex as usize]).collect();
+        let index = index::index(&clusters, &written, n as u32, rdf_type);
+        self.create(INDEX, |f| index.write(f))?;
+        let statistics = index::statistics(&clusters, &written, &vertices, rdf_type);
+        self.create(STATISTICS, |f| write_statistics(&statistics, f))?;
+        self.report.quads_stored = statistics.quads;
+        drop((clusters, written));
+        self.ended(6);
+        self.seal(union_default)
+    }
+
+    fn create(
+        &self,
+        name: &str,
+        write: impl FnOnce(BufWriter<File>) -> std::io::Result<BufWriter<File>>,
+    ) -> Result<()> {
+        let path = self.dir.join(name);
+        File::create_new(&path)
+            .and_then(|f| write(BufWriter::with_capacity(1 << 20, f)))
+            .and_then(|mut f| f.flush())
+            .map_err(|e| Error::io(path, e))
+    }
+
+    /// Writes checksums and manifest.
+    fn seal(&mut self, union_default: bool) -> Result<()> {
+        let mut files = Vec::new();
+        for name in FILES {
+            let path = self.dir.join(name);
+            let len = std::fs::metadata(&path)
+                .map_err(|e| Error::io(path, e))?
+                .len();
+            files.push((name.to_owned(), len));
+        }
+        let sums = Checksums::of(self.dir, &files, self.threads)?.to_bytes();
+        let checksums = xxh3_64(&sums);
+        let manifest = Manifest {
+            // Equal data makes equal files, hence equal ids and epochs; any other data another epoch.
+            epoch: checksums,
+            union_default,
+            quads: self.report.quads_stored,
+            terms: self.report.terms,
+            files: files.clone(),
+            checksums,
+        }
+        .to_text();
+        for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, manifest.into_bytes())] {
+            let path = self.dir.join(name);
+            std::fs::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
+            files.push((name.to_owned(), bytes.len() as u64));
+        }
+        self.report.store_bytes = files.iter().map(|f| f.1).sum();
+        self.report.files = files;
+        Ok(())
+    }
+}
+
+/// A larger table of terms makes fewer runs to merge, but its random reads leave the caches.
+const MAX_INTERNER: u64 = 256 << 20;

@@ -1,0 +1,431 @@
+//! Second phase: quads leave their runs and go to their predicates, as pairs of lexicographic indexes.
+//!
+//! How many quads of each predicate a run has is known from reading, so every (predicate, run) pair owns
+//! an exact range and threads never meet.
+
+use super::memory;
+use super::read::{RunQuads, for_each_record, lock, on_threads};
+use super::sort::Words;
+use jindou_model::{Error, Result};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// Bytes of all write buffers of one thread, when edges go to a file.
+const BUFFERS: usize = 64 << 20;
+/// Bytes read from a file at once.
+const CHUNK: usize = 1 << 20;
+
+/// Edges grouped by predicate, in memory or in an unlinked file.
+#[derive(Debug)]
+pub(super) struct Edges<T> {
+    counts: Vec<u64>,
+    data: Data<T>,
+}
+
+#[derive(Debug)]
+enum Data<T> {
+    Memory(Vec<Mutex<Arc<Vec<T>>>>),
+    File {
+        file: File,
+        /// First record of each predicate.
+        starts: Vec<u64>,
+        path: PathBuf,
+    },
+}
+
+impl<T: Words> Edges<T> {
+    /// Edges of a predicate, repetitions counted.
+    pub fn count(&self, p: usize) -> u64 {
+        self.counts[p]
+    }
+
+    /// Edges of all predicates.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// True when they lie in memory.
+    pub fn in_memory(&self) -> bool {
+        matches!(self.data, Data::Memory(_))
+    }
+
+    /// Calls `f` with the edges of a predicate, some at a time, always in the same order.
+    pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
+        match &self.data {
+            Data::Memory(lists) => {
+                let list = Arc::clone(&lock(&lists[p]));
+                f(&list)
+            }
+            Data::File { file, starts, path } => {
+                let size = size_of::<T>();
+                let mut buffer = vec![T::default(); (CHUNK / size).min(self.counts[p] as usize)];
+                let mut done = 0;
+                while done < self.counts[p] {
+                    let n = ((self.counts[p] - done) as usize).min(buffer.len());
+                    file.read_exact_at(
+                        bytemuck::cast_slice_mut(&mut buffer[..n]),
+                        (starts[p] + done) * size as u64,
+                    )
+                    .map_err(|e| Error::io(path, e))?;
+                    f(&buffer[..n])?;
+                    done += n as u64;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The edges of a predicate for keeping; `last` says that nobody will ask for them again.
+    pub fn take(&self, p: usize, last: bool) -> Result<Vec<T>> {
+        match &self.data {
+            Data::Memory(lists) => {
+                let mut slot = lock(&lists[p]);
+                let list = if last {
+                    std::mem::take(&mut *slot)
+                } else {
+                    Arc::clone(&slot)
+                };
+                drop(slot);
+                Ok(Arc::try_unwrap(list).unwrap_or_else(|shared| shared.to_vec()))
+            }
+            Data::File { .. } => {
+                let mut out = Vec::with_capacity(self.counts[p] as usize);
+                self.for_each(p, |part| {
+                    out.extend_from_slice(part);
+                    Ok(())
+                })?;
+                Ok(out)
+            }
+        }
+    }
+}
+
+/// Where the edges of one (run, predicate) go.
+trait Put<T> {
+    fn put(&mut self, value: T) -> Result<()>;
+    fn finish(&mut self) -> Result<()>;
+}
+
+struct MemoryPut<'a, T>(std::slice::IterMut<'a, T>);
+
+impl<T> Put<T> for MemoryPut<'_, T> {
+    #[inline(always)]
+    fn put(&mut self, value: T) -> Result<()> {
+        match self.0.next() {
+            Some(place) => *place = value,
+            None => return Err(miscounted()),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.0.len() == 0 {
+            Ok(())
+        } else {
+            Err(miscounted())
+        }
+    }
+}
+
+#[cold]
+fn miscounted() -> Error {
+    Error::Internal("a run holds other quads than were counted".into())
+}
+
+struct FilePut<'a, T> {
+    file: &'a File,
+    path: &'a Path,
+    at: u64,
+    left: u64,
+    buffer: Vec<T>,
+    room: usize,
+}
+
+impl<T: Words> FilePut<'_, T> {
+    fn flush(&mut self) -> Result<()> {
+        let n = self.buffer.len() as u64;
+        self.left = self.left.checked_sub(n).ok_or_else(miscounted)?;
+        self.file
+            .write_all_at(
+                bytemuck::cast_slice(&self.buffer),
+                self.at * size_of::<T>() as u64,
+            )
+            .map_err(|e| Error::io(self.path, e))?;
+        self.at += n;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl<T: Words> Put<T> for FilePut<'_, T> {
+    #[inline]
+    fn put(&mut self, value: T) -> Result<()> {
+        self.buffer.push(value);
+        if self.buffer.len() >= self.room {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.flush()?;
+        self.buffer = Vec::new();
+        if self.left == 0 {
+            Ok(())
+        } else {
+            Err(miscounted())
+        }
+    }
+}
+
+/// A run on its way to the predicates.
+struct Job<D, N> {
+    quads: RunQuads,
+    map: Vec<u32>,
+    /// Entry of `default` and `named` by run-local predicate.
+    slot: Vec<u32>,
+    default: Vec<D>,
+    named: Vec<N>,
+}
+
+impl<D: Put<u64>, N: Put<[u32; 3]>> Job<D, N> {
+    fn run(mut self) -> Result<()> {
+        // From here on: run-local id → lexicographic index.
+        for v in &mut self.quads.position {
+            *v = self.map[*v as usize];
+        }
+        self.map = Vec::new();
+        let lex = &self.quads.position;
+        for_each_record(self.quads.default.into_reader(), |[s, p, o]: [u32; 3]| {
+            let pair = u64::from(lex[s as usize]) << 32 | u64::from(lex[o as usize]);
+            self.default[self.slot[p as usize] as usize].put(pair)
+        })?;
+        for_each_record(self.quads.named.into_reader(), |[s, p, o, g]: [u32; 4]| {
+            let edge = [lex[s as usize], lex[o as usize], lex[g as usize]];
+            self.named[self.slot[p as usize] as usize].put(edge)
+        })?;
+        self.default.iter_mut().try_for_each(Put::finish)?;
+        self.named.iter_mut().try_for_each(Put::finish)
+    }
+}
+
+/// The predicates of all runs as ascending lexicographic indexes; their places are the dense ids.
+pub(super) fn predicates(runs: &[RunQuads], maps: &[Vec<u32>]) -> Vec<u32> {
+    let mut out: Vec<u32> = runs
+        .iter()
+        .zip(maps)
+        .flat_map(|(r, map)| {
+            r.counts
+                .iter()
+                .map(|c| map[r.position[c.0 as usize] as usize])
+        })
+        .collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// Both kinds of edges, by dense predicate id.
+pub(super) struct Partitioned {
+    pub default: Edges<u64>,
+    pub named: Edges<[u32; 3]>,
+}
+
+/// Where edges may lie.
+pub(super) struct Place<'a> {
+    /// Bytes of edges that memory has room for; more go to a file.
+    pub memory: u64,
+    /// Folder for the file.
+    pub folder: &'a Path,
+}
+
+/// Moves all quads to their predicates.
+pub(super) fn partition(
+    runs: Vec<RunQuads>,
+    maps: Vec<Vec<u32>>,
+    predicates: &[u32],
+    place: &Place<'_>,
+    threads: usize,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Result<Partitioned> {
+    let n = predicates.len();
+    let (mut default, mut named) = (vec![0u64; n], vec![0u64; n]);
+    // (dense predicate, quads in the default graph, in named graphs) of each run.
+    let mut shares: Vec<Vec<(usize, u64, u64)>> = Vec::with_capacity(runs.len());
+    for (r, map) in runs.iter().zip(&maps) {
+        let share: Vec<_> = r
+            .counts
+            .iter()
+            .map(|&(p, d, g)| {
+                let lex = map[r.position[p as usize] as usize];
+                (predicates.partition_point(|&x| x < lex), d, g)
+            })
+            .collect();
+        for &(p, d, g) in &share {
+            default[p] += d;
+            named[p] += g;
+        }
+        shares.push(share);
+    }
+    let slots: Vec<Vec<u32>> = runs
+        .iter()
+        .map(|r| {
+            let mut slot = vec![0; r.counts.last().map_or(0, |c| c.0 as usize + 1)];
+            for (i, c) in r.counts.iter().enumerate() {
+                slot[c.0 as usize] = i as u32;
+            }
+            slot
+        })
+        .collect();
+    let bytes = 8 * default.iter().sum::<u64>() + 12 * named.iter().sum::<u64>();
+    if bytes <= place.memory {
+        let mut d: Vec<Vec<u64>> = default
+            .iter()
+            .map(|&c| memory::zeroed(c as usize))
+            .collect();
+        let mut g: Vec<Vec<[u32; 3]>> = named.iter().map(|&c| memory::zeroed(c as usize)).collect();
+        {
+            let mut d_rest: Vec<&mut [u64]> = d.iter_mut().map(Vec::as_mut_slice).collect();
+            let mut g_rest: Vec<&mut [[u32; 3]]> = g.iter_mut().map(Vec::as_mut_slice).collect();
+            let mut jobs = Vec::with_capacity(runs.len());
+            for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
+                jobs.push(Job {
+                    quads,
+                    map,
+                    slot,
+                    default: cut(&mut d_rest, share.iter().map(|s| (s.0, s.1))),
+                    named: cut(&mut g_rest, share.iter().map(|s| (s.0, s.2))),
+                });
+            }
+            run_all(jobs, threads, tick)?;
+        }
+        let shared = |v: Vec<_>| v.into_iter().map(|l| Mutex::new(Arc::new(l))).collect();
+        let shared_named = |v: Vec<_>| v.into_iter().map(|l| Mutex::new(Arc::new(l))).collect();
+        return Ok(Partitioned {
+            default: Edges {
+                counts: default,
+                data: Data::Memory(shared(d)),
+            },
+            named: Edges {
+                counts: named,
+                data: Data::Memory(shared_named(g)),
+            },
+        });
+    }
+    memory::need_room(place.folder, bytes, "sorting edges through a file")?;
+    let open = || tempfile::tempfile_in(place.folder).map_err(|e| Error::io(place.folder, e));
+    let (d_file, g_file) = (open()?, open()?);
+    let (d_starts, g_starts) = (starts(&default), starts(&named));
+    let (mut d_at, mut g_at) = (d_starts.clone(), g_starts.clone());
+    let mut jobs = Vec::with_capacity(runs.len());
+    for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
+        let buffer = BUFFERS / share.len().max(1) / 24;
+        jobs.push(Job {
+            quads,
+            map,
+            slot,
+            default: file_cut(
+                &d_file,
+                place.folder,
+                &mut d_at,
+                buffer,
+                share.iter().map(|s| (s.0, s.1)),
+            ),
+            named: file_cut(
+                &g_file,
+                place.folder,
+                &mut g_at,
+                buffer,
+                share.iter().map(|s| (s.0, s.2)),
+            ),
+        });
+    }
+    run_all(jobs, threads, tick)?;
+    Ok(Partitioned {
+        default: Edges {
+            counts: default,
+            data: Data::File {
+                file: d_file,
+                starts: d_starts,
+                path: place.folder.to_owned(),
+            },
+        },
+        named: Edges {
+            counts: named,
+            data: Data::File {
+                file: g_file,
+                starts: g_starts,
+                path: place.folder.to_owned(),
+            },
+        },
+    })
+}
+
+fn starts(counts: &[u64]) -> Vec<u64> {
+    counts
+        .iter()
+        .scan(0, |sum, &c| Some(std::mem::replace(sum, *sum + c)))
+        .collect()
+}
+
+/// Cuts a run's ranges off the front of the predicates' remaining lists.
+fn cut<'a, T>(
+    rest: &mut [&'a mut [T]],
+    share: impl Iterator<Item = (usize, u64)>,
+) -> Vec<MemoryPut<'a, T>> {
+    share
+        .map(|(p, n)| {
+            let (mine, others) = std::mem::take(&mut rest[p]).split_at_mut(n as usize);
+            rest[p] = others;
+            MemoryPut(mine.iter_mut())
+        })
+        .collect()
+}
+
+fn file_cut<'a, T: Words>(
+    file: &'a File,
+    path: &'a Path,
+    at: &mut [u64],
+    buffer: usize,
+    share: impl Iterator<Item = (usize, u64)>,
+) -> Vec<FilePut<'a, T>> {
+    share
+        .map(|(p, n)| {
+            let start = at[p];
+            at[p] += n;
+            FilePut {
+                file,
+                path,
+                at: start,
+                left: n,
+                buffer: Vec::new(),
+                room: buffer.clamp(16, 1 << 16).min(n.max(1) as usize),
+            }
+        })
+        .collect()
+}
+
+fn run_all<D, N>(jobs: Vec<Job<D, N>>, threads: usize, tick: &(dyn Fn(u64) + Sync)) -> Result<()>
+where
+    D: Put<u64> + Send,
+    N: Put<[u32; 3]> + Send,
+{
+    let all = jobs.len().max(1) as u64;
+    // The runs with most quads first; they were pushed in the order in which they closed.
+    let mut jobs = jobs;
+    jobs.sort_by_key(|j| j.quads.default.len() + j.quads.named.len());
+    let queue = Mutex::new(jobs);
+    on_threads(threads, |_| {
+        loop {
+            let (job, left) = {
+                let mut q = lock(&queue);
+                (q.pop(), q.len() as u64)
+            };
+            let Some(job) = job else { return Ok(()) };
+            tick(1000 * (all - 1 - left.min(all - 1)) / all);
+            job.run()?;
+        }
+    })
+}

@@ -1,0 +1,220 @@
+//! First phase: every worker interns the terms it is given and spills its quads as run-local numbers.
+
+use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
+use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, Run};
+use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Quads of one run: everything a worker took between two closings of its interner.
+#[derive(Debug)]
+pub(super) struct RunQuads {
+    /// Run-local id → index in the run's sorted terms.
+    pub position: Vec<u32>,
+    /// Default graph: `[s, p, o]`, 12 bytes each.
+    pub default: Spill,
+    /// Named graphs: `[s, p, o, g]`, 16 bytes each.
+    pub named: Spill,
+    /// (run-local predicate, its quads in the default graph, in named graphs), ascending.
+    pub counts: Vec<(u32, u64, u64)>,
+}
+
+/// What reading gives: runs of terms, and the quads of each beside it.
+#[derive(Default)]
+pub(super) struct Read {
+    pub terms: Vec<Run>,
+    pub quads: Vec<RunQuads>,
+    pub total: u64,
+}
+
+struct Shared<'a> {
+    spill: &'a SpillDir,
+    failed: &'a AtomicBool,
+    read: &'a Mutex<Read>,
+}
+
+struct Sink<'a> {
+    shared: Shared<'a>,
+    interner: Interner,
+    local: Vec<[u32; 4]>,
+    triples: Vec<[u32; 3]>,
+    default: SpillWriter,
+    named: SpillWriter,
+    /// Quads by run-local predicate: default graph, named graphs.
+    counts: Vec<[u64; 2]>,
+}
+
+impl Sink<'_> {
+    fn close(&mut self) -> Result<()> {
+        if self.interner.is_empty() {
+            return Ok(());
+        }
+        let spill = self.shared.spill;
+        let closed = self.interner.close(spill)?;
+        let default = std::mem::replace(&mut self.default, spill.writer()).finish()?;
+        let named = std::mem::replace(&mut self.named, spill.writer()).finish()?;
+        let mut total = 0;
+        let mut counts = Vec::new();
+        for (p, c) in self.counts.drain(..).enumerate() {
+            if c != [0, 0] {
+                total += c[0] + c[1];
+                counts.push((p as u32, c[0], c[1]));
+            }
+        }
+        let mut read = lock(self.shared.read);
+        read.total += total;
+        read.terms.push(closed.run);
+        read.quads.push(RunQuads {
+            position: closed.position,
+            default,
+            named,
+            counts,
+        });
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<()> {
+        self.triples.clear();
+        for q in &self.local {
+            let p = q[1] as usize;
+            if p >= self.counts.len() {
+                self.counts.resize(p + 1, [0, 0]);
+            }
+            let named = q[3] != LOCAL_DEFAULT_GRAPH;
+            self.counts[p][usize::from(named)] += 1;
+            if named {
+                self.named.append(bytemuck::bytes_of(q))?;
+            } else {
+                self.triples.push([q[0], q[1], q[2]]);
+            }
+        }
+        self.default.append(bytemuck::cast_slice(&self.triples))
+    }
+}
+
+impl QuadSink for Sink<'_> {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        if self.shared.failed.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        self.local.clear();
+        if !self.interner.intern(batch, &mut self.local) {
+            self.close()?;
+            self.local.clear();
+            if !self.interner.intern(batch, &mut self.local) {
+                return Err(Error::Limit(
+                    "one batch of the input holds more text than the memory allows; raise --memory"
+                        .into(),
+                ));
+            }
+        }
+        self.take()
+    }
+}
+
+pub(super) fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // A poisoned lock means that a worker panicked; the panic is passed on when its thread is joined.
+    m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The first real error, in place of the cancellations it caused in other workers.
+pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let mut cancelled = None;
+    for r in results {
+        match r {
+            Ok(()) => {}
+            Err(e @ Error::Cancelled) => cancelled = Some(e),
+            Err(e) => return Err(e),
+        }
+    }
+    cancelled.map_or(Ok(()), Err)
+}
+
+/// Runs `work(worker)` on `threads` threads; a panic in one is passed on.
+pub(super) fn on_threads(threads: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    if threads <= 1 {
+        return work(0);
+    }
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|t| {
+                let work = &work;
+                scope.spawn(move || work(t))
+            })
+            .collect();
+        let results: Vec<Result<()>> = handles
+            .into_iter()
+            .map(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+            .collect();
+        first_error(results)
+    })
+}
+
+/// Reads a source to its end. `interner_bytes` bounds each worker's table of terms.
+pub(super) fn read(
+    source: &dyn QuadSource,
+    threads: usize,
+    interner_bytes: usize,
+    spill: &SpillDir,
+    progress: &Progress,
+) -> Result<Read> {
+    let failed = AtomicBool::new(false);
+    let out = Mutex::new(Read::default());
+    on_threads(threads, |worker| {
+        let mut sink = Sink {
+            shared: Shared {
+                spill,
+                failed: &failed,
+                read: &out,
+            },
+            interner: Interner::new(interner_bytes),
+            local: Vec::new(),
+            triples: Vec::new(),
+            default: spill.writer(),
+            named: spill.writer(),
+            counts: Vec::new(),
+        };
+        let result = source
+            .run(worker, threads, &mut sink, progress)
+            .and_then(|()| sink.close());
+        if result.is_err() {
+            failed.store(true, Ordering::Relaxed);
+        }
+        result
+    })?;
+    Ok(out
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// Calls `f` with each record of `N` 32-bit words, in order.
+pub(super) fn for_each_record<const N: usize>(
+    mut reader: SpillReader,
+    mut f: impl FnMut([u32; N]) -> Result<()>,
+) -> Result<()> {
+    let decode = |b: &[u8]| {
+        let mut r = [0u32; N];
+        for (w, c) in r.iter_mut().zip(b.chunks_exact(4)) {
+            *w = u32::from_ne_bytes([c[0], c[1], c[2], c[3]]);
+        }
+        r
+    };
+    loop {
+        let here = reader.fill()?;
+        if here.is_empty() {
+            return Ok(());
+        }
+        let whole = here.len() / (4 * N) * (4 * N);
+        if whole == 0 {
+            // The record lies across two chunks.
+            let mut bytes = [0u32; N];
+            reader.read_exact(bytemuck::cast_slice_mut(&mut bytes))?;
+            f(bytes)?;
+            continue;
+        }
+        for c in here[..whole].chunks_exact(4 * N) {
+            f(decode(c))?;
+        }
+        reader.consume(whole);
+    }
+}

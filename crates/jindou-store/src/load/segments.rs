@@ -1,0 +1,368 @@
+//! Fifth phase: edges get their final ids, are sorted in both directions, and become segments.
+
+use super::partition::Edges;
+use super::read::{lock, on_threads};
+use super::sort::{self, Words};
+use crate::directory::SegmentFileWriter;
+use crate::segment::{SegmentArrays, SegmentBuilder};
+use jindou_model::{Direction, Error, Result};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+
+/// Memory to sort one edge and build its segment: the edge, its place in the other buffer, and the
+/// segment's neighbour, key and offset.
+const BYTES_AN_EDGE: u64 = 32;
+
+/// What differs between edges of the default graph and of named graphs.
+pub(super) trait Edge: Words {
+    const NAMED: bool;
+    /// Words from the least significant one, for sorting by (key, neighbour, graph).
+    fn words(direction: Direction) -> &'static [usize];
+    /// The words that remain to be sorted by when a list already sorted for `Out` is sorted for `In`.
+    const OUT_TO_IN: &'static [usize];
+    fn with_ids(self, id_of_lex: &[u32]) -> Self;
+    fn subject(self) -> u32;
+    fn object(self) -> u32;
+    fn graph(self) -> u32;
+
+    #[inline(always)]
+    fn key(self, direction: Direction) -> u32 {
+        match direction {
+            Direction::Out => self.subject(),
+            Direction::In => self.object(),
+        }
+    }
+}
+
+impl Edge for u64 {
+    const NAMED: bool = false;
+    const OUT_TO_IN: &'static [usize] = &[0];
+
+    fn words(direction: Direction) -> &'static [usize] {
+        match direction {
+            Direction::Out => &[0, 1],
+            Direction::In => &[1, 0],
+        }
+    }
+
+    #[inline(always)]
+    fn with_ids(self, id_of_lex: &[u32]) -> Self {
+        let (s, o) = ((self >> 32) as usize, self as u32 as usize);
+        u64::from(id_of_lex[s]) << 32 | u64::from(id_of_lex[o])
+    }
+
+    #[inline(always)]
+    fn subject(self) -> u32 {
+        (self >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn object(self) -> u32 {
+        self as u32
+    }
+
+    fn graph(self) -> u32 {
+        jindou_model::DEFAULT_GRAPH
+    }
+}
+
+impl Edge for [u32; 3] {
+    const NAMED: bool = true;
+    // Graphs first: the list is sorted by (subject, object, graph), and that order must survive for
+    // equal objects as (subject, graph).
+    const OUT_TO_IN: &'static [usize] = &[1];
+
+    fn words(direction: Direction) -> &'static [usize] {
+        match direction {
+            Direction::Out => &[2, 1, 0],
+            Direction::In => &[2, 0, 1],
+        }
+    }
+
+    #[inline(always)]
+    fn with_ids(self, id_of_lex: &[u32]) -> Self {
+        self.map(|lex| id_of_lex[lex as usize])
+    }
+
+    #[inline(always)]
+    fn subject(self) -> u32 {
+        self[0]
+    }
+
+    #[inline(always)]
+    fn object(self) -> u32 {
+        self[1]
+    }
+
+    fn graph(self) -> u32 {
+        self[2]
+    }
+}
+
+fn push_all<T: Edge>(edges: &[T], direction: Direction, to: &mut SegmentBuilder) {
+    for &e in edges {
+        let (key, neighbour) = match direction {
+            Direction::Out => (e.subject(), e.object()),
+            Direction::In => (e.object(), e.subject()),
+        };
+        to.push(key, neighbour, e.graph());
+    }
+}
+
+/// A file of segments that takes them in a fixed order, whichever thread is done first: the file must
+/// not depend on timing.
+struct Turnstile<'a> {
+    state: Mutex<Waiting>,
+    moved: Condvar,
+    path: &'a Path,
+    /// Bytes that may wait before threads stop working ahead.
+    ahead: u64,
+}
+
+struct Waiting {
+    writer: Option<SegmentFileWriter<BufWriter<File>>>,
+    next: usize,
+    waiting: BTreeMap<usize, (u32, SegmentArrays)>,
+    bytes: u64,
+    failed: bool,
+}
+
+impl Turnstile<'_> {
+    fn create(path: &Path, predicates: u32, ahead: u64) -> Result<Turnstile<'_>> {
+        let file = File::create_new(path).map_err(|e| Error::io(path, e))?;
+        let writer = SegmentFileWriter::new(BufWriter::with_capacity(1 << 20, file), predicates)
+            .map_err(|e| Error::io(path, e))?;
+        Ok(Turnstile {
+            state: Mutex::new(Waiting {
+                writer: Some(writer),
+                next: 0,
+                waiting: BTreeMap::new(),
+                bytes: 0,
+                failed: false,
+            }),
+            moved: Condvar::new(),
+            path,
+            ahead,
+        })
+    }
+
+    /// Waits until few enough segments wait. The thread whose segment is next never comes here before
+    /// it has handed that in, so somebody always moves.
+    fn may_go_ahead(&self) {
+        let mut s = lock(&self.state);
+        while s.bytes > self.ahead && !s.failed {
+            s = self
+                .moved
+                .wait(s)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    fn fail(&self) {
+        lock(&self.state).failed = true;
+        self.moved.notify_all();
+    }
+
+    fn hand_in(&self, turn: usize, predicate: u32, arrays: SegmentArrays) -> Result<()> {
+        let mut s = lock(&self.state);
+        s.bytes += arrays.bytes();
+        s.waiting.insert(turn, (predicate, arrays));
+        while let Some((p, arrays)) = {
+            let next = s.next;
+            s.waiting.remove(&next)
+        } {
+            s.next += 1;
+            s.bytes -= arrays.bytes();
+            if let Some(w) = &mut s.writer {
+                w.append(p, &arrays).map_err(|e| Error::io(self.path, e))?;
+            }
+        }
+        drop(s);
+        self.moved.notify_all();
+        Ok(())
+    }
+
+    fn finish(self) -> Result<()> {
+        let s = self
+            .state
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(w) = s.writer {
+            w.finish().map_err(|e| Error::io(self.path, e))?;
+        }
+        Ok(())
+    }
+}
+
+/// Lets waiting threads go when this one panics.
+struct WakeOnPanic<'a, 'b>(&'a [Turnstile<'b>; 2]);
+
+impl Drop for WakeOnPanic<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.iter().for_each(Turnstile::fail);
+        }
+    }
+}
+
+/// What a thread does at a time.
+#[derive(Clone, Copy)]
+enum Work {
+    Both,
+    One(Direction),
+}
+
+/// How much memory and how many threads the phase may use, and what it reports to.
+pub(super) struct Resources<'a> {
+    /// Bytes beside the edges themselves.
+    pub memory: u64,
+    pub threads: usize,
+    /// Thousandths done.
+    pub tick: &'a (dyn Fn(u64) + Sync),
+}
+
+/// Writes the two files of one kind of edges.
+pub(super) fn write<T: Edge>(
+    edges: &Edges<T>,
+    predicates: usize,
+    id_of_lex: &[u32],
+    paths: [&Path; 2],
+    resources: &Resources<'_>,
+) -> Result<()> {
+    let Resources {
+        memory,
+        threads,
+        tick,
+    } = *resources;
+    let total = edges.total().max(1);
+    // Big predicates first: the small ones then fill the gaps.
+    let mut order: Vec<usize> = (0..predicates).filter(|&p| edges.count(p) > 0).collect();
+    order.sort_by_key(|&p| std::cmp::Reverse(edges.count(p)));
+    let mut tasks: Vec<(usize, usize, Work)> = Vec::with_capacity(order.len());
+    for (turn, &p) in order.iter().enumerate() {
+        if threads > 1 && edges.count(p) > total / threads as u64 {
+            tasks.push((turn, p, Work::One(Direction::Out)));
+            tasks.push((turn, p, Work::One(Direction::In)));
+        } else {
+            tasks.push((turn, p, Work::Both));
+        }
+    }
+    let ahead = memory / 4;
+    let budget = memory / 2 / threads.max(1) as u64;
+    let files = [
+        Turnstile::create(paths[0], predicates as u32, ahead)?,
+        Turnstile::create(paths[1], predicates as u32, ahead)?,
+    ];
+    let next = AtomicUsize::new(0);
+    let done = AtomicU64::new(0);
+    // Second and last of a pair of tasks: only then may the edges be taken away.
+    let first_halves: Vec<AtomicUsize> = tasks.iter().map(|_| AtomicUsize::new(0)).collect();
+    let result = on_threads(threads.min(tasks.len().max(1)), |_| {
+        let mut scratch = Vec::new();
+        let _wake = WakeOnPanic(&files);
+        loop {
+            files[0].may_go_ahead();
+            files[1].may_go_ahead();
+            let Some(&(turn, p, work)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                return Ok(());
+            };
+            let last = match work {
+                Work::Both => true,
+                Work::One(_) => first_halves[turn].fetch_add(1, Ordering::AcqRel) == 1,
+            };
+            let done_one = (|| {
+                let directions: &[Direction] = match &work {
+                    Work::Both => &[Direction::Out, Direction::In],
+                    Work::One(d) => std::slice::from_ref(d),
+                };
+                if edges.in_memory() || edges.count(p) * BYTES_AN_EDGE <= budget {
+                    let mut list = edges.take(p, last)?;
+                    for e in &mut list {
+                        *e = e.with_ids(id_of_lex);
+                    }
+                    let mut words = T::words(directions[0]);
+                    for &d in directions {
+                        sort::sort(&mut list, &mut scratch, words);
+                        words = T::OUT_TO_IN;
+                        let mut b = SegmentBuilder::new(T::NAMED);
+                        b.reserve(list.len());
+                        push_all(&list, d, &mut b);
+                        files[d as usize].hand_in(turn, p as u32, b.finish()?)?;
+                    }
+                    return Ok(());
+                }
+                for &d in directions {
+                    let arrays = in_ranges(edges, p, d, id_of_lex, budget, &mut scratch)?;
+                    files[d as usize].hand_in(turn, p as u32, arrays)?;
+                }
+                Ok(())
+            })();
+            if done_one.is_err() {
+                files.iter().for_each(Turnstile::fail);
+                return done_one;
+            }
+            let share = match work {
+                Work::Both => 2 * edges.count(p),
+                Work::One(_) => edges.count(p),
+            };
+            let now = done.fetch_add(share, Ordering::Relaxed) + share;
+            tick(1000 * now / (2 * total));
+        }
+    });
+    result?;
+    for f in files {
+        f.finish()?;
+    }
+    Ok(())
+}
+
+/// Sorts a predicate that does not fit the memory: ranges of keys one after the other, each read out of
+/// all its edges.
+fn in_ranges<T: Edge>(
+    edges: &Edges<T>,
+    p: usize,
+    direction: Direction,
+    id_of_lex: &[u32],
+    budget: u64,
+    scratch: &mut Vec<T>,
+) -> Result<SegmentArrays> {
+    /// Ids in a histogram bucket, as a power of two.
+    const SHIFT: u32 = 12;
+    let mut histogram = vec![0u64; (id_of_lex.len() >> SHIFT) + 2];
+    edges.for_each(p, |part| {
+        for &e in part {
+            histogram[(e.with_ids(id_of_lex).key(direction) >> SHIFT) as usize] += 1;
+        }
+        Ok(())
+    })?;
+    let room = (budget / BYTES_AN_EDGE).max(1 << 16);
+    let mut b = SegmentBuilder::new(T::NAMED);
+    let mut from = 0;
+    while from < histogram.len() {
+        let mut sum = histogram[from];
+        let mut to = from + 1;
+        while to < histogram.len() && sum + histogram[to] <= room {
+            sum += histogram[to];
+            to += 1;
+        }
+        if sum > 0 {
+            let mut list: Vec<T> = Vec::with_capacity(sum as usize);
+            edges.for_each(p, |part| {
+                list.extend(
+                    part.iter()
+                        .map(|e| e.with_ids(id_of_lex))
+                        .filter(|e| (from..to).contains(&((e.key(direction) >> SHIFT) as usize))),
+                );
+                Ok(())
+            })?;
+            sort::sort(&mut list, scratch, T::words(direction));
+            push_all(&list, direction, &mut b);
+        }
+        from = to;
+    }
+    b.finish()
+}
