@@ -13,7 +13,7 @@ pub enum Format {
     NTriples,
     /// N-Quads (`.nq`).
     NQuads,
-    /// Turtle (`.ttl`).
+    /// Turtle (`.ttl`, and `.n3`: such files are nearly always in the part of N3 that is Turtle).
     Turtle,
     /// TriG (`.trig`).
     TriG,
@@ -40,7 +40,7 @@ impl Format {
         Some(match extension.to_ascii_lowercase().as_str() {
             "nt" | "ntriples" => Self::NTriples,
             "nq" | "nquads" => Self::NQuads,
-            "ttl" | "turtle" => Self::Turtle,
+            "ttl" | "turtle" | "n3" => Self::Turtle,
             "trig" => Self::TriG,
             "rdf" | "xml" | "owl" | "rdfs" | "rdfxml" => Self::RdfXml,
             "jsonld" | "json" => Self::JsonLd,

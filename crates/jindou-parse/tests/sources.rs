@@ -211,8 +211,8 @@ fn lenient_turtle_goes_on_behind_the_statement() {
             subjects,
             [
                 "<http://e/a>",
-                "<http://e/a>",
                 "_:d0..0",
+                "<http://e/a>",
                 "<http://e/d>",
                 "<http://e/f>"
             ]
