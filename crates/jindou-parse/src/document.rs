@@ -1,30 +1,23 @@
 //! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl`, `oxrdfxml`
 //! and `oxjsonld` parsers.
 
+use crate::emit::Emitter;
 use crate::format::Format;
 use crate::guard::{Guard, Tail};
-use crate::input::{self, LineCounter, Opened, Origin};
+use crate::input::{self, LineCounter, Opened};
 use crate::labels::LabelScope;
-use crate::line::MAX_NESTING;
 use crate::report::{BadStatement, Skipped};
+use crate::restart::Restart;
 use crate::sources::Document;
-use crate::xml_literal;
-use jindou_model::{Error, Progress, QuadBatch, QuadSink, Result, Span, term};
-use oxrdf::vocab::rdf;
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
+use jindou_model::{Error, Progress, QuadBatch, QuadSink, Result, Span};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser};
 use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
 use oxttl::{TriGParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 use std::cell::RefCell;
-use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Quads in a batch.
-const BATCH_QUADS: usize = 4096;
-/// A batch is also full at this many bytes.
-const BATCH_BYTES: usize = 1 << 20;
 /// A JSON-LD document with this many errors in a row is given up.
 const MAX_ERRORS_IN_A_ROW: u32 = 1000;
 
@@ -391,250 +384,4 @@ fn strip_place(message: &str) -> String {
         Some((place, rest)) if place.starts_with("Parser error") => rest.to_owned(),
         _ => message.to_owned(),
     }
-}
-
-/// Lets a lenient Turtle load start again in the middle of its document. What cannot be sought in
-/// (compressed, standard input) is held in memory whole.
-enum Restart {
-    File(std::path::PathBuf),
-    Memory(Arc<[u8]>),
-}
-
-impl Restart {
-    fn new(origin: &Origin, opened: Opened) -> Result<Self> {
-        Ok(match origin {
-            Origin::File(path) if opened.plain => Self::File(path.clone()),
-            Origin::Memory(_, text) if opened.plain => Self::Memory(Arc::clone(text)),
-            _ => {
-                let mut text = Vec::new();
-                let mut reader = opened.reader;
-                reader.read_to_end(&mut text).map_err(|e| origin.error(e))?;
-                Self::Memory(text.into())
-            }
-        })
-    }
-
-    fn from(&mut self, offset: u64) -> Result<Box<dyn Read + Send>> {
-        Ok(match self {
-            Self::File(path) => {
-                let mut file = input::open_file(path)?;
-                file.seek(SeekFrom::Start(offset))
-                    .map_err(|e| Error::io(&*path, e))?;
-                Box::new(file)
-            }
-            Self::Memory(text) => {
-                let mut cursor = Cursor::new(Arc::clone(text));
-                cursor.set_position(offset);
-                Box::new(cursor)
-            }
-        })
-    }
-
-    /// The position right behind the first line end, at `offset` or later, before which there is a
-    /// dot: where the statement that is bad at `offset` probably ends.
-    fn after_statement(&mut self, offset: u64) -> Result<Option<u64>> {
-        // The error may be the line end itself, as of an unclosed string: look at what is before.
-        let mut at = offset.saturating_sub(256);
-        let mut dot = false;
-        let mut found = None;
-        self.scan(at, u64::MAX, &mut |bytes| {
-            for &b in bytes {
-                match b {
-                    b'\n' | b'\r' if dot && at >= offset => {
-                        found = Some(at + 1);
-                        return false;
-                    }
-                    b'.' => dot = true,
-                    b' ' | b'\t' => {}
-                    _ => dot = false,
-                }
-                at += 1;
-            }
-            true
-        })?;
-        Ok(found)
-    }
-
-    fn count_lines(&mut self, from: u64, to: u64, lines: &mut LineCounter) -> Result<()> {
-        self.scan(from, to, &mut |bytes| {
-            lines.add(bytes);
-            true
-        })
-    }
-
-    /// Shows `each` the bytes of a range, piece by piece, until it has seen enough.
-    fn scan(&mut self, from: u64, to: u64, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
-        let mut reader = self.from(from)?.take(to - from);
-        let mut piece = Vec::with_capacity(1 << 16);
-        loop {
-            piece.clear();
-            let n = input::read_more(&mut reader, &mut piece, 1 << 16).map_err(|e| match self {
-                Self::File(path) => Error::io(&*path, e),
-                Self::Memory(_) => Error::Internal(e.to_string()),
-            })?;
-            if n == 0 || !each(&piece) {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Turns parsed quads into batches of canonical bytes.
-struct Emitter<'a> {
-    labels: LabelScope,
-    batch: &'a mut QuadBatch,
-    /// Canonical bytes of the graph of statements that name none; empty for the default graph.
-    graph: &'a [u8],
-    /// Those bytes in the current batch.
-    default_graph: Option<Span>,
-    /// True for RDF/XML, whose XML literals need their namespaces put in order.
-    xml: bool,
-    /// The last quad of the current batch.
-    last: [Span; 4],
-    run: &'a Run<'a>,
-    sink: &'a mut dyn QuadSink,
-}
-
-impl Emitter<'_> {
-    /// `Ok(false)`: the run was stopped.
-    fn quad(&mut self, q: &Quad) -> Result<bool> {
-        self.add(&q.subject, &q.predicate, &q.object, &q.graph_name)
-    }
-
-    fn triple(&mut self, t: &Triple) -> Result<bool> {
-        self.add(
-            &t.subject,
-            &t.predicate,
-            &t.object,
-            &GraphName::DefaultGraph,
-        )
-    }
-
-    fn add(
-        &mut self,
-        s: &NamedOrBlankNode,
-        p: &NamedNode,
-        o: &Term,
-        g: &GraphName,
-    ) -> Result<bool> {
-        let subject = self.put(0, |labels, out| {
-            push_subject(labels, s, out);
-            Ok(())
-        })?;
-        let predicate = self.put(1, |_, out| {
-            term::push_iri(p.as_str(), out);
-            Ok(())
-        })?;
-        let xml = self.xml;
-        let object = self.put(2, |labels, out| push_object(labels, o, 0, xml, out))?;
-        let graph = match g {
-            GraphName::DefaultGraph if self.graph.is_empty() => Span::default(),
-            GraphName::DefaultGraph => {
-                let (batch, graph) = (&mut *self.batch, self.graph);
-                *self
-                    .default_graph
-                    .get_or_insert_with(|| batch.push_term(graph))
-            }
-            GraphName::NamedNode(n) => self.put(3, |_, out| {
-                term::push_iri(n.as_str(), out);
-                Ok(())
-            })?,
-            GraphName::BlankNode(b) => self.put(3, |labels, out| {
-                labels.push_parsed(b, out);
-                Ok(())
-            })?,
-        };
-        self.last = [subject, predicate, object, graph];
-        self.batch.quads.push(self.last);
-        if self.batch.quads.len() >= BATCH_QUADS || self.batch.bytes.len() >= BATCH_BYTES {
-            return self.flush();
-        }
-        Ok(true)
-    }
-
-    /// Appends a term, or finds that the quad before has the same one in this position.
-    fn put(
-        &mut self,
-        position: usize,
-        push: impl FnOnce(&mut LabelScope, &mut Vec<u8>) -> Result<()>,
-    ) -> Result<Span> {
-        let start = self.batch.bytes.len();
-        push(&mut self.labels, &mut self.batch.bytes)?;
-        let end = self.batch.bytes.len();
-        if end > u32::MAX as usize {
-            return Err(Error::Limit("a term is longer than 4 GiB".into()));
-        }
-        let last = self.last[position];
-        if last.len > 0 && self.batch.term(last) == &self.batch.bytes[start..] {
-            self.batch.bytes.truncate(start);
-            return Ok(last);
-        }
-        Ok(Span {
-            start: start as u32,
-            len: (end - start) as u32,
-        })
-    }
-
-    fn flush(&mut self) -> Result<bool> {
-        let goes_on = self.run.deliver(self.batch, self.sink)?;
-        self.batch.clear();
-        self.default_graph = None;
-        self.last = [Span::default(); 4];
-        Ok(goes_on)
-    }
-}
-
-fn push_subject(labels: &mut LabelScope, subject: &NamedOrBlankNode, out: &mut Vec<u8>) {
-    match subject {
-        NamedOrBlankNode::NamedNode(n) => term::push_iri(n.as_str(), out),
-        NamedOrBlankNode::BlankNode(b) => labels.push_parsed(b, out),
-    }
-}
-
-fn push_object(
-    labels: &mut LabelScope,
-    object: &Term,
-    depth: usize,
-    xml: bool,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    match object {
-        Term::NamedNode(n) => term::push_iri(n.as_str(), out),
-        Term::BlankNode(b) => labels.push_parsed(b, out),
-        Term::Literal(l) if xml && l.datatype() == rdf::XML_LITERAL => {
-            match xml_literal::canonical(l.value()) {
-                Some(text) => term::push_typed(&text, rdf::XML_LITERAL.as_str(), out),
-                None => term::push_literal(l, out),
-            }
-        }
-        Term::Literal(l) => term::push_literal(l, out),
-        Term::Triple(t) => {
-            if depth >= MAX_NESTING {
-                return Err(Error::Limit(format!(
-                    "a triple term nests deeper than {MAX_NESTING} levels"
-                )));
-            }
-            out.push(term::TRIPLE);
-            let at = open_part(out);
-            push_subject(labels, &t.subject, out);
-            close_part(at, out);
-            let at = open_part(out);
-            term::push_iri(t.predicate.as_str(), out);
-            close_part(at, out);
-            let at = open_part(out);
-            push_object(labels, &t.object, depth + 1, xml, out)?;
-            close_part(at, out);
-        }
-    }
-    Ok(())
-}
-
-fn open_part(out: &mut Vec<u8>) -> usize {
-    out.extend_from_slice(&[0; 4]);
-    out.len()
-}
-
-fn close_part(at: usize, out: &mut [u8]) {
-    let len = (out.len() - at) as u32;
-    out[at - 4..at].copy_from_slice(&len.to_le_bytes());
 }

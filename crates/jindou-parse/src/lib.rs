@@ -29,12 +29,14 @@
 mod blocks;
 mod chars;
 mod document;
+mod emit;
 mod format;
 mod guard;
 mod input;
 mod labels;
 mod line;
 mod report;
+mod restart;
 mod sources;
 mod xml_literal;
 

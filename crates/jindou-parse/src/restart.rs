@@ -1,0 +1,97 @@
+//! Going on behind a bad Turtle statement.
+
+use crate::input::{self, LineCounter, Opened, Origin};
+use jindou_model::{Error, Result};
+use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+/// Lets a lenient Turtle load start again in the middle of its document. What cannot be sought in
+/// (compressed, standard input) is held in memory whole.
+pub(crate) enum Restart {
+    File(std::path::PathBuf),
+    Memory(Arc<[u8]>),
+}
+
+impl Restart {
+    pub(crate) fn new(origin: &Origin, opened: Opened) -> Result<Self> {
+        Ok(match origin {
+            Origin::File(path) if opened.plain => Self::File(path.clone()),
+            Origin::Memory(_, text) if opened.plain => Self::Memory(Arc::clone(text)),
+            _ => {
+                let mut text = Vec::new();
+                let mut reader = opened.reader;
+                reader.read_to_end(&mut text).map_err(|e| origin.error(e))?;
+                Self::Memory(text.into())
+            }
+        })
+    }
+
+    pub(crate) fn from(&mut self, offset: u64) -> Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::File(path) => {
+                let mut file = input::open_file(path)?;
+                file.seek(SeekFrom::Start(offset))
+                    .map_err(|e| Error::io(&*path, e))?;
+                Box::new(file)
+            }
+            Self::Memory(text) => {
+                let mut cursor = Cursor::new(Arc::clone(text));
+                cursor.set_position(offset);
+                Box::new(cursor)
+            }
+        })
+    }
+
+    /// The position right behind the first line end, at `offset` or later, before which there is a
+    /// dot: where the statement that is bad at `offset` probably ends.
+    pub(crate) fn after_statement(&mut self, offset: u64) -> Result<Option<u64>> {
+        // The error may be the line end itself, as of an unclosed string: look at what is before.
+        let mut at = offset.saturating_sub(256);
+        let mut dot = false;
+        let mut found = None;
+        self.scan(at, u64::MAX, &mut |bytes| {
+            for &b in bytes {
+                match b {
+                    b'\n' | b'\r' if dot && at >= offset => {
+                        found = Some(at + 1);
+                        return false;
+                    }
+                    b'.' => dot = true,
+                    b' ' | b'\t' => {}
+                    _ => dot = false,
+                }
+                at += 1;
+            }
+            true
+        })?;
+        Ok(found)
+    }
+
+    pub(crate) fn count_lines(
+        &mut self,
+        from: u64,
+        to: u64,
+        lines: &mut LineCounter,
+    ) -> Result<()> {
+        self.scan(from, to, &mut |bytes| {
+            lines.add(bytes);
+            true
+        })
+    }
+
+    /// Shows `each` the bytes of a range, piece by piece, until it has seen enough.
+    fn scan(&mut self, from: u64, to: u64, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
+        let mut reader = self.from(from)?.take(to - from);
+        let mut piece = Vec::with_capacity(1 << 16);
+        loop {
+            piece.clear();
+            let n = input::read_more(&mut reader, &mut piece, 1 << 16).map_err(|e| match self {
+                Self::File(path) => Error::io(&*path, e),
+                Self::Memory(_) => Error::Internal(e.to_string()),
+            })?;
+            if n == 0 || !each(&piece) {
+                return Ok(());
+            }
+        }
+    }
+}
