@@ -98,7 +98,7 @@ pub(crate) const MAX_PROBE: usize = 256;
 /// The bucket where a hash belongs, of `buckets`.
 #[inline(always)]
 pub(crate) fn bucket_of(hash: u64, buckets: usize) -> usize {
-    (u128::from(hash) * buckets as u128 >> 64) as usize
+    ((u128::from(hash) * buckets as u128) >> 64) as usize
 }
 
 /// The fingerprint of a hash (its low bits; the bucket comes from the high ones).

@@ -30,5 +30,6 @@ pub use format::{DICTIONARY_FILE, STRINGS_FILE};
 pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};
 pub use tags::TagRanges;
 pub use value::{
-    Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds, NumericKind, TemporalBounds,
+    Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds, NumericKind,
+    TemporalBounds,
 };

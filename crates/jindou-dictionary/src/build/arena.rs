@@ -2,8 +2,8 @@
 
 use crate::memory::{advise_huge, prefetch_at};
 
-/// Zero bytes kept behind the last record, so that fixed-size reads at any byte of a record stay
-/// inside the arena.
+/// Bytes kept behind the last record, so that fixed-size reads at any byte of a record stay inside
+/// the arena.
 const SLACK: usize = 16;
 /// Bytes before a record's content: id and length.
 const HEAD: usize = 8;
@@ -17,49 +17,56 @@ pub(crate) fn record_bytes(len: usize) -> usize {
 /// 4 bytes, so 16 GiB can be named by a `u32`; 0 is never one.
 #[derive(Debug)]
 pub(crate) struct Arena {
+    /// Content up to `end`, then room.
     bytes: Vec<u8>,
+    end: usize,
 }
 
 impl Arena {
     pub(crate) fn new() -> Self {
         Self {
             bytes: vec![0; 4 + SLACK],
+            end: 4,
         }
     }
 
     /// Bytes used.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+        self.end + SLACK
     }
 
     /// Forgets all records, keeps the memory.
     pub(crate) fn clear(&mut self) {
-        self.bytes.truncate(4);
-        self.bytes.resize(4 + SLACK, 0);
+        self.end = 4;
     }
 
     /// Appends a record and returns its name.
     #[inline]
     pub(crate) fn push(&mut self, id: u32, term: &[u8]) -> u32 {
-        let at = self.bytes.len() - SLACK;
-        let total = record_bytes(term.len());
-        if self.bytes.capacity() < at + total + SLACK {
-            self.grow(total);
+        let at = self.end;
+        let end = at + record_bytes(term.len());
+        if self.bytes.len() < end + SLACK {
+            self.grow(end + SLACK);
         }
-        self.bytes.truncate(at);
-        self.bytes.extend_from_slice(&id.to_le_bytes());
-        self.bytes
-            .extend_from_slice(&(term.len() as u32).to_le_bytes());
-        self.bytes.extend_from_slice(term);
-        self.bytes.resize(at + total + SLACK, 0);
+        let record = &mut self.bytes[at..end];
+        record[..4].copy_from_slice(&id.to_le_bytes());
+        record[4..8].copy_from_slice(&(term.len() as u32).to_le_bytes());
+        record[HEAD..HEAD + term.len()].copy_from_slice(term);
+        self.end = end;
         (at / 4) as u32
     }
 
+    /// Room comes in steps of an eighth, so that little is taken in vain; the allocator moves large
+    /// blocks by remapping, without copying them.
     #[cold]
-    fn grow(&mut self, total: usize) {
-        let more = self.bytes.capacity().max(1 << 20).max(total + SLACK);
-        self.bytes.reserve_exact(more);
-        advise_huge(self.bytes.as_ptr(), self.bytes.capacity());
+    fn grow(&mut self, needed: usize) {
+        let len = needed + (needed / 8).max(1 << 16);
+        if self.bytes.capacity() < len {
+            self.bytes
+                .reserve_exact(len.max(self.bytes.len() * 2) - self.bytes.len());
+            advise_huge(self.bytes.as_ptr(), self.bytes.capacity());
+        }
+        self.bytes.resize(len, 0);
     }
 
     #[inline(always)]
@@ -107,7 +114,7 @@ impl Arena {
 
     /// The names of all records in order of arrival.
     pub(crate) fn records(&self) -> impl Iterator<Item = u32> + '_ {
-        let end = self.bytes.len() - SLACK;
+        let end = self.end;
         let mut at = 4;
         std::iter::from_fn(move || {
             if at >= end {

@@ -9,7 +9,7 @@
 use super::arena::{Arena, record_bytes};
 use super::run::{ClosedRun, RunWriter};
 use super::sort;
-use crate::hash::hash;
+use crate::hash::{Keys, equal, hash};
 use crate::memory::{huge_zeroed, prefetch_at};
 use crate::spill::SpillDir;
 use jindou_model::{QuadBatch, Result, Span};
@@ -59,7 +59,7 @@ pub struct Interner {
     bits: u32,
     len: u32,
     max_bytes: usize,
-    seed: u64,
+    keys: Keys,
     /// Records of recent predicates, by a cheap hash.
     cache: Vec<u32>,
 }
@@ -69,15 +69,13 @@ impl Interner {
     /// taken as it is needed.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
-        // A seed per interner: nobody can prepare terms that all fall into one bucket.
-        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
         Self {
             arena: Arena::new(),
             table: huge_zeroed(1 << MIN_BITS),
             bits: MIN_BITS,
             len: 0,
             max_bytes,
-            seed,
+            keys: Keys::random(),
             cache: vec![0; CACHE],
         }
     }
@@ -107,9 +105,13 @@ impl Interner {
     /// Amortised O(bytes of the batch).
     #[must_use]
     pub fn intern(&mut self, batch: &QuadBatch, out: &mut Vec<[u32; 4]>) -> bool {
-        let (terms, bytes) = most(batch);
+        let (mut terms, bytes) = crude_most(batch);
         if !self.is_empty() && !self.fits(terms, bytes) {
-            return false;
+            let (t, bytes) = most(batch);
+            if !self.fits(t, bytes) {
+                return false;
+            }
+            terms = t;
         }
         while (self.len() + terms) * 3 > self.table.len() * 2 && self.worth_growing(terms) {
             self.grow();
@@ -185,7 +187,7 @@ impl Interner {
                     how[1] = How::Known;
                     continue;
                 }
-                let hash = hash(term, self.seed);
+                let hash = hash(term, &self.keys);
                 prefetch_at(&self.table, ((hash >> 32) as u32 >> shift) as usize);
                 how[place] = How::Pending;
                 pending[n] = Pending {
@@ -216,7 +218,9 @@ impl Interner {
                 if (entry >> 32) as u32 == tag {
                     p.candidate = entry as u32;
                     self.arena.prefetch(p.candidate, 0);
-                    self.arena.prefetch(p.candidate, 56);
+                    if p.span.len > 56 {
+                        self.arena.prefetch(p.candidate, 56);
+                    }
                     break;
                 }
                 at += 1;
@@ -237,7 +241,8 @@ impl Interner {
         let first = out.len() - group.len();
         let mut next = pending.iter();
         let mut above = [LOCAL_DEFAULT_GRAPH; 4];
-        for (row, how) in out[first..].iter_mut().zip(how) {
+        for (out, how) in out[first..].iter_mut().zip(how) {
+            let mut row = *out;
             for place in 0..4 {
                 match how[place] {
                     How::Known => {}
@@ -258,7 +263,8 @@ impl Interner {
                     }
                 }
             }
-            above = *row;
+            *out = row;
+            above = row;
         }
     }
 
@@ -292,8 +298,8 @@ impl Interner {
         record
     }
 
-    /// Doubles the table. Entries are visited from the first gap on, so that probing clusters keep
-    /// their order and every entry moves to about twice its place: one sequential sweep.
+    /// Doubles the table. Places are the tags' upper bits, so entries move to about twice their place:
+    /// one sequential sweep over both tables.
     #[cold]
     fn grow(&mut self) {
         let bits = self.bits + 1;
@@ -349,6 +355,13 @@ impl Interner {
     }
 }
 
+/// As [`most`], but a single plain sum over all spans.
+fn crude_most(batch: &QuadBatch) -> (usize, usize) {
+    let terms = batch.quads.len() * 4;
+    let bytes: u64 = batch.quads.iter().flatten().map(|s| u64::from(s.len)).sum();
+    (terms, bytes as usize + terms * record_bytes(3))
+}
+
 /// Upper bounds of the distinct terms in a batch and of their bytes in the arena.
 fn most(batch: &QuadBatch) -> (usize, usize) {
     let (mut terms, mut bytes) = (0, 0);
@@ -379,28 +392,6 @@ fn cache_place(term: &[u8]) -> usize {
     };
     let h = (tail ^ term.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (h >> 56) as usize % CACHE
-}
-
-/// Equality of terms, quick on lengths of some tens of bytes (a call to `memcmp` costs more).
-#[inline(always)]
-pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let (a8, a_rest) = a.as_chunks::<8>();
-    let (b8, b_rest) = b.as_chunks::<8>();
-    if a.len() > 256 {
-        return a == b;
-    }
-    // The end differs more often than the start.
-    if let (Some(x), Some(y)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
-        if x != y {
-            return false;
-        }
-    } else {
-        return a_rest == b_rest;
-    }
-    a8.iter().zip(b8).all(|(x, y)| x == y)
 }
 
 #[cfg(test)]
@@ -481,18 +472,5 @@ mod tests {
         assert!(interner.is_empty());
         assert!(interner.intern(&batch(&[["<a", "<p", "<x", ""]]), &mut out));
         assert_eq!(out[1], [0, 1, 2, LOCAL_DEFAULT_GRAPH]);
-    }
-
-    #[test]
-    fn equality_sees_every_byte() {
-        for len in 0..70 {
-            let a: Vec<u8> = (0..len as u8).collect();
-            assert!(equal(&a, &a.clone()));
-            for i in 0..len {
-                let mut b = a.clone();
-                b[i] ^= 1;
-                assert!(!equal(&a, &b), "{len} {i}");
-            }
-        }
     }
 }

@@ -37,7 +37,7 @@ impl StringsWriter {
     /// Appends a term that shares `shared` bytes with the one before.
     #[inline]
     pub(crate) fn push(&mut self, shared: usize, term: &[u8]) -> Result<()> {
-        if self.terms % BLOCK == 0 {
+        if self.terms.is_multiple_of(BLOCK) {
             self.begin_block()?;
             front::push(term.len() as u32, &mut self.buffer);
             self.buffer.extend_from_slice(term);

@@ -44,7 +44,12 @@ pub(crate) fn value_columns(strings: &Strings) -> Result<ValueColumns> {
         instants.push(temporal(strings, place, base, &mut ranks)?);
     }
     durations(strings, base, &mut ranks)?;
-    Ok(ValueColumns { ranks, numbers, number_lex, instants })
+    Ok(ValueColumns {
+        ranks,
+        numbers,
+        number_lex,
+        instants,
+    })
 }
 
 /// Calls `f` with lex index, tag and lexical form of every literal whose tag is in `tags`.
@@ -61,7 +66,11 @@ fn each(
             f(lex, tag, lexical);
         }
     });
-    if complete { Ok(()) } else { Err(Error::Internal("strings.jd cannot be read back".into())) }
+    if complete {
+        Ok(())
+    } else {
+        Err(Error::Internal("strings.jd cannot be read back".into()))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -100,7 +109,11 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
             if a.value.is_nan() {
                 ranks[(lex - base) as usize] = NAN_RANK;
             } else {
-                all.push(Num { value: a.value, lex, exact: a.exact });
+                all.push(Num {
+                    value: a.value,
+                    lex,
+                    exact: a.exact,
+                });
             }
         }
     })?;
@@ -126,7 +139,10 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
         for n in tie.iter().filter(|n| !n.exact) {
             term.clear();
             strings.term(n.lex, &mut term);
-            let digits = term.get(1..).and_then(|t| std::str::from_utf8(t).ok()).and_then(Exact::parse);
+            let digits = term
+                .get(1..)
+                .and_then(|t| std::str::from_utf8(t).ok())
+                .and_then(Exact::parse);
             if let Some(digits) = digits {
                 exact.push((Extended::Finite(digits), n.lex));
             }
@@ -141,7 +157,9 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
             let lex = exact[i].1;
             add(lex, i == 0 || exact[i].0 != exact[i - 1].0);
             if first_exact == Some(lex) {
-                tie.iter().filter(|n| n.exact).for_each(|n| add(n.lex, false));
+                tie.iter()
+                    .filter(|n| n.exact)
+                    .for_each(|n| add(n.lex, false));
             }
         }
     }
@@ -165,9 +183,13 @@ fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Resul
             instants.push(key.instant);
         }
         // Two ranks an instant: beyond 2^31 distinct ones there is no room.
-        let Some(rank) = (instants.len() as u32 - 1).checked_mul(2).filter(|&r| r < NAN_RANK - 2)
+        let Some(rank) = (instants.len() as u32 - 1)
+            .checked_mul(2)
+            .filter(|&r| r < NAN_RANK - 2)
         else {
-            return Err(Error::Limit("more than 2 billion distinct instants of one datatype".into()));
+            return Err(Error::Limit(
+                "more than 2 billion distinct instants of one datatype".into(),
+            ));
         };
         ranks[(lex - base) as usize] = rank + u32::from(key.unzoned);
     }
@@ -178,11 +200,15 @@ fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<()> {
     let mut all: Vec<(DurationKey, u32)> = Vec::new();
     let first = TEMPORAL_TAGS.start() + TEMPORAL_GROUPS;
     debug_assert_eq!(Group::of_tag(first), Some(Group::Duration));
-    each(strings, first..=*TEMPORAL_TAGS.end(), |lex, tag, lexical| {
-        if let Some(key) = duration_key(tag, lexical) {
-            all.push((key, lex));
-        }
-    })?;
+    each(
+        strings,
+        first..=*TEMPORAL_TAGS.end(),
+        |lex, tag, lexical| {
+            if let Some(key) = duration_key(tag, lexical) {
+                all.push((key, lex));
+            }
+        },
+    )?;
     all.sort_unstable();
     let mut rank = 0;
     for (i, (key, lex)) in all.iter().enumerate() {

@@ -30,17 +30,25 @@ const FILL: f64 = 9.6;
 pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result<()> {
     let strings = Strings::open(dir)?;
     if strings.len() as usize != id_of_lex.len() {
-        return Err(Error::Internal("an id for every term is needed, and none besides".into()));
+        return Err(Error::Internal(
+            "an id for every term is needed, and none besides".into(),
+        ));
     }
     let mut file = SectionWriter::create(dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC)?;
     let (seed, values) = std::thread::scope(|scope| -> Result<_> {
         let mut values = None;
-        let beside = if threads > 1 { Some(scope.spawn(|| value_columns(&strings))) } else { None };
+        let beside = if threads > 1 {
+            Some(scope.spawn(|| value_columns(&strings)))
+        } else {
+            None
+        };
         write_lex(&mut file, id_of_lex)?;
         let seed = write_hash(&mut file, &strings, id_of_lex)?;
         if let Some(thread) = beside {
             values = Some(
-                thread.join().map_err(|_| Error::Internal("making value columns failed".into()))??,
+                thread
+                    .join()
+                    .map_err(|_| Error::Internal("making value columns failed".into()))??,
             );
         }
         Ok((seed, values))
@@ -60,7 +68,11 @@ fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32]) -> Result<()> {
     for (lex, &id) in id_of_lex.iter().enumerate() {
         match lex_of_id.get_mut(id as usize) {
             Some(slot) if *slot == FREE && id != NO_VERTEX => *slot = lex as u32,
-            _ => return Err(Error::Internal(format!("id {id} is given twice or out of range"))),
+            _ => {
+                return Err(Error::Internal(format!(
+                    "id {id} is given twice or out of range"
+                )));
+            }
         }
     }
     lex_of_id[0] = 0;
@@ -77,7 +89,9 @@ fn write_hash(file: &mut SectionWriter, strings: &Strings, id_of_lex: &[u32]) ->
             return Ok(seed);
         }
     }
-    Err(Error::Internal("no seed spreads the terms over the hash table".into()))
+    Err(Error::Internal(
+        "no seed spreads the terms over the hash table".into(),
+    ))
 }
 
 /// The table, or `None` when some term would lie more than `MAX_PROBE` buckets from its place.
@@ -100,7 +114,9 @@ fn hash_table(strings: &Strings, id_of_lex: &[u32], seed: u64) -> Result<Option<
     if !complete {
         return Err(Error::Internal("strings.jd cannot be read back".into()));
     }
-    spread &= group[..pending].iter().all(|&(hash, id)| insert(&mut table, hash, id));
+    spread &= group[..pending]
+        .iter()
+        .all(|&(hash, id)| insert(&mut table, hash, id));
     Ok(spread.then_some(table))
 }
 

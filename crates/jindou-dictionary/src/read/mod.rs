@@ -67,7 +67,18 @@ impl Dictionary {
         strings.advise_random();
         file.advise_random();
         let seed = file.own[0];
-        Ok(Self { strings, file, seed, lex, hash, ranks, numbers, number_lex, instants, coded })
+        Ok(Self {
+            strings,
+            file,
+            seed,
+            lex,
+            hash,
+            ranks,
+            numbers,
+            number_lex,
+            instants,
+            coded,
+        })
     }
 
     /// Number of terms; ids are `1..=len()`.
@@ -99,7 +110,10 @@ impl Dictionary {
             ("lexicographic index", self.lex.len() as u64),
             ("hash table", self.hash.len() as u64),
             ("value ranks", self.ranks.len() as u64),
-            ("values", (self.numbers.len() + self.number_lex.len() + instants) as u64),
+            (
+                "values",
+                (self.numbers.len() + self.number_lex.len() + instants) as u64,
+            ),
         ]
     }
 
@@ -129,7 +143,11 @@ impl Dictionary {
             if let Some(&ahead) = ids.get(i + 16) {
                 prefetch_at(lex, ahead as usize);
             }
-            let found = if id == NO_VERTEX { None } else { lex.get(id as usize) };
+            let found = if id == NO_VERTEX {
+                None
+            } else {
+                lex.get(id as usize)
+            };
             out.push(found.copied().unwrap_or(NO_LEX));
         }
     }
@@ -157,7 +175,8 @@ impl Dictionary {
     /// index, block offset, block. No allocation.
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
-        self.probe(canonical, stored_hash(canonical, self.seed)).map(VertexId)
+        self.probe(canonical, stored_hash(canonical, self.seed))
+            .map(VertexId)
     }
 
     fn probe(&self, canonical: &[u8], hash: u64) -> Option<u32> {
@@ -197,7 +216,9 @@ impl Dictionary {
                 prefetch_at(buckets, bucket_of(*hash, buckets.len()));
             }
             for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..group.len()]) {
-                let Some(bucket) = buckets.get(bucket_of(hash, buckets.len())) else { continue };
+                let Some(bucket) = buckets.get(bucket_of(hash, buckets.len())) else {
+                    continue;
+                };
                 let matches = matching(bucket, print_of(hash));
                 if matches != 0 {
                     *candidate = bucket.ids[matches.trailing_zeros() as usize];
@@ -228,7 +249,10 @@ impl Dictionary {
     /// Decodes many terms; see [`Decoder`].
     #[must_use]
     pub fn decoder(&self) -> Decoder<'_> {
-        Decoder { dictionary: self, cursor: Cursor::default() }
+        Decoder {
+            dictionary: self,
+            cursor: Cursor::default(),
+        }
     }
 }
 

@@ -31,7 +31,12 @@ impl DictionaryOverlay {
     }
 
     fn new(first: u32, end: u32) -> Self {
-        Self { first, end, terms: Vec::new(), ids: FxHashMap::default() }
+        Self {
+            first,
+            end,
+            terms: Vec::new(),
+            ids: FxHashMap::default(),
+        }
     }
 
     /// The id of a term, given out now if it is new.
@@ -95,9 +100,10 @@ mod tests {
 
     #[test]
     fn ids_lie_in_their_range_and_stay() {
-        for (mut o, first) in
-            [(DictionaryOverlay::tail(), FIRST_TAIL_ID), (DictionaryOverlay::query(), FIRST_QUERY_ID)]
-        {
+        for (mut o, first) in [
+            (DictionaryOverlay::tail(), FIRST_TAIL_ID),
+            (DictionaryOverlay::query(), FIRST_QUERY_ID),
+        ] {
             let a = o.insert(b"<a").unwrap();
             let b = o.insert(b"\"b").unwrap();
             assert_eq!((a, b), (VertexId(first), VertexId(first + 1)));

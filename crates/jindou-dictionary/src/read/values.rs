@@ -85,7 +85,10 @@ impl Dictionary {
             return NO_RANK;
         }
         let ranks: &[u32] = self.file.array(&self.ranks);
-        ranks.get((lex - self.coded.start) as usize).copied().unwrap_or(NO_RANK)
+        ranks
+            .get((lex - self.coded.start) as usize)
+            .copied()
+            .unwrap_or(NO_RANK)
     }
 
     /// The group in which a term's rank counts; `None` for terms without ranks.
@@ -98,8 +101,12 @@ impl Dictionary {
     #[must_use]
     pub fn sort_key(&self, id: VertexId) -> SortKey {
         let key = |class, rank| SortKey { class, rank };
-        let Some(lex) = self.lex(id) else { return key(0, 0) };
-        let Some(tag) = self.tag_ranges().tag_of(lex) else { return key(0, 0) };
+        let Some(lex) = self.lex(id) else {
+            return key(0, 0);
+        };
+        let Some(tag) = self.tag_ranges().tag_of(lex) else {
+            return key(0, 0);
+        };
         if let Some(group) = Group::of_tag(tag) {
             let rank = self.value_rank(lex);
             if rank == NO_RANK {
@@ -150,7 +157,11 @@ impl Dictionary {
         let ranks: &[u32] = self.file.array(&self.ranks);
         let base = self.coded.start;
         let place = |lex: u32| {
-            if lex != NO_LEX && range.contains(&lex) { lex.wrapping_sub(base) as usize } else { usize::MAX }
+            if lex != NO_LEX && range.contains(&lex) {
+                lex.wrapping_sub(base) as usize
+            } else {
+                usize::MAX
+            }
         };
         for i in from..out.len() {
             if let Some(&ahead) = out.get(i + 16) {
@@ -223,17 +234,29 @@ impl Dictionary {
             NumericKind::Exact => by_double(bound.to_f32()),
             _ => double.clone(),
         };
-        let mut bounds = NumericBounds { exact, float, double };
+        let mut bounds = NumericBounds {
+            exact,
+            float,
+            double,
+        };
         // Kinds that do not occur follow one that does.
         let doubles = !self.tag_range(DOUBLE_TAG).is_empty();
         let floats = !self.tag_range(FLOAT_TAG).is_empty();
         let all = self.tag_span(NUMERIC_TAGS).len();
         let exacts = all > self.tag_range(DOUBLE_TAG).len() + self.tag_range(FLOAT_TAG).len();
         if !exacts {
-            bounds.exact = if doubles { bounds.double.clone() } else { bounds.float.clone() };
+            bounds.exact = if doubles {
+                bounds.double.clone()
+            } else {
+                bounds.float.clone()
+            };
         }
         if !doubles {
-            bounds.double = if exacts { bounds.exact.clone() } else { bounds.float.clone() };
+            bounds.double = if exacts {
+                bounds.exact.clone()
+            } else {
+                bounds.float.clone()
+            };
         }
         if !floats {
             bounds.float = bounds.double.clone();
@@ -258,7 +281,9 @@ impl Dictionary {
             if rank >= last {
                 return Ordering::Greater;
             }
-            let here = lexes.get(rank as usize).and_then(|&lex| self.number_at(lex));
+            let here = lexes
+                .get(rank as usize)
+                .and_then(|&lex| self.number_at(lex));
             match (here.as_ref().map(Number::exact), &exact) {
                 (Some(Some(here)), Some(exact)) => here.cmp(exact),
                 // An infinity among numbers too large for a double.
@@ -279,7 +304,9 @@ impl Dictionary {
         lexical: &str,
     ) -> Option<TemporalBounds> {
         let bound = TemporalKey::parse(tag, lexical)?;
-        let Some(Group::Temporal(place)) = Group::of_tag(tag) else { return None };
+        let Some(Group::Temporal(place)) = Group::of_tag(tag) else {
+            return None;
+        };
         let instants: &[i128] = self.file.array(self.instants.get(place as usize)?);
         let n = instants.len() as u32;
         let interval = |unzoned: bool| {
@@ -289,7 +316,9 @@ impl Dictionary {
             };
             // In neither order: a gap between the lesser and the greater ones.
             let less = partition(0, n, |i| key(i).compare(bound) == Some(Ordering::Less));
-            let greater = partition(less, n, |i| key(i).compare(bound) != Some(Ordering::Greater));
+            let greater = partition(less, n, |i| {
+                key(i).compare(bound) != Some(Ordering::Greater)
+            });
             let comparable = bound.unzoned == unzoned;
             let (from, to) = match comparison {
                 Comparison::Less => (0, less),
@@ -300,7 +329,10 @@ impl Dictionary {
             };
             2 * from..2 * to
         };
-        Some(TemporalBounds { zoned: interval(false), unzoned: interval(true) })
+        Some(TemporalBounds {
+            zoned: interval(false),
+            unzoned: interval(true),
+        })
     }
 
     /// The lex indexes of the simple strings `s` of which `s ∘ bound` is true (by code point).

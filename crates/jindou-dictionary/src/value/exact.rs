@@ -20,9 +20,17 @@ impl Exact {
             digits.pop();
         }
         if digits.is_empty() {
-            return Self { negative: false, exponent: 0, digits };
+            return Self {
+                negative: false,
+                exponent: 0,
+                digits,
+            };
         }
-        Self { negative, exponent: integer.len() as i64 - leading as i64 + power, digits }
+        Self {
+            negative,
+            exponent: integer.len() as i64 - leading as i64 + power,
+            digits,
+        }
     }
 
     /// The value of an `xsd:decimal` or `xsd:integer` of any length; `None` when ill-typed.
@@ -37,7 +45,12 @@ impl Exact {
         let text = format!("{:.766e}", v.abs());
         let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        Self::new(v < 0.0, integer.as_bytes(), fraction.as_bytes(), power.parse().unwrap_or(0))
+        Self::new(
+            v < 0.0,
+            integer.as_bytes(),
+            fraction.as_bytes(),
+            power.parse().unwrap_or(0),
+        )
     }
 }
 
@@ -58,9 +71,15 @@ impl Ord for Exact {
         if signs != Ordering::Equal || self.digits.is_empty() {
             return signs;
         }
-        let magnitude =
-            self.exponent.cmp(&other.exponent).then_with(|| self.digits.cmp(&other.digits));
-        if self.negative { magnitude.reverse() } else { magnitude }
+        let magnitude = self
+            .exponent
+            .cmp(&other.exponent)
+            .then_with(|| self.digits.cmp(&other.digits));
+        if self.negative {
+            magnitude.reverse()
+        } else {
+            magnitude
+        }
     }
 }
 
@@ -88,7 +107,9 @@ mod tests {
 
     #[test]
     fn ill_typed_decimals_have_no_value() {
-        for bad in ["", "+", "-", ".", "1e5", " 1", "1 ", "0x1", "--1", "1.2.3", "NaN", "١"] {
+        for bad in [
+            "", "+", "-", ".", "1e5", " 1", "1 ", "0x1", "--1", "1.2.3", "NaN", "١",
+        ] {
             assert_eq!(Exact::parse(bad), None, "{bad}");
         }
         for good in ["1.", ".5", "+0", "-0.0", "007"] {

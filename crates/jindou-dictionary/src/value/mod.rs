@@ -8,10 +8,10 @@ pub(crate) mod exact;
 mod number;
 mod temporal;
 
-pub use number::{Number, NumericKind};
-pub use temporal::{Group, TemporalKey};
 pub(crate) use number::{DOUBLE_TAG, FLOAT_TAG, approximate};
+pub use number::{Number, NumericKind};
 pub(crate) use temporal::{DurationKey, TEMPORAL_GROUPS, duration_key};
+pub use temporal::{Group, TemporalKey};
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -133,6 +133,10 @@ impl TemporalBounds {
     #[inline]
     #[must_use]
     pub fn contains(&self, rank: u32) -> bool {
-        if rank & 1 == 0 { self.zoned.contains(&rank) } else { self.unzoned.contains(&rank) }
+        if rank & 1 == 0 {
+            self.zoned.contains(&rank)
+        } else {
+            self.unzoned.contains(&rank)
+        }
     }
 }

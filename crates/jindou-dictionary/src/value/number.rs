@@ -167,7 +167,10 @@ pub(crate) fn approximate(tag: u8, lexical: &str) -> Option<Approximate> {
         let value = if negative { -value + 0.0 } else { value };
         return Some(Approximate { value, exact });
     }
-    Some(Approximate { value: lexical.parse::<f64>().ok()? + 0.0, exact: false })
+    Some(Approximate {
+        value: lexical.parse::<f64>().ok()? + 0.0,
+        exact: false,
+    })
 }
 
 #[cfg(test)]
@@ -182,13 +185,31 @@ mod tests {
         assert_eq!(Number::parse(INTEGER, "+007"), Some(Number::Integer(7)));
         assert_eq!(Number::parse(INTEGER, "1.0"), None);
         assert_eq!(Number::parse(INTEGER, "1."), None);
-        assert!(matches!(Number::parse(INTEGER, "99999999999999999999"), Some(Number::Big(_))));
-        assert!(matches!(Number::parse(DECIMAL_TAG, "1.50"), Some(Number::Decimal(_))));
-        assert!(matches!(Number::parse(DECIMAL_TAG, &"0".repeat(60)), Some(Number::Decimal(_))));
-        assert!(matches!(Number::parse(DECIMAL_TAG, "0.1234567890123456789"), Some(Number::Big(_))));
+        assert!(matches!(
+            Number::parse(INTEGER, "99999999999999999999"),
+            Some(Number::Big(_))
+        ));
+        assert!(matches!(
+            Number::parse(DECIMAL_TAG, "1.50"),
+            Some(Number::Decimal(_))
+        ));
+        assert!(matches!(
+            Number::parse(DECIMAL_TAG, &"0".repeat(60)),
+            Some(Number::Decimal(_))
+        ));
+        assert!(matches!(
+            Number::parse(DECIMAL_TAG, "0.1234567890123456789"),
+            Some(Number::Big(_))
+        ));
         assert_eq!(Number::parse(DECIMAL_TAG, "1e0"), None);
-        assert_eq!(Number::parse(DOUBLE_TAG, "-INF"), Some(Number::Double(f64::NEG_INFINITY)));
-        assert_eq!(Number::parse(DOUBLE_TAG, "1e3"), Some(Number::Double(1000.0)));
+        assert_eq!(
+            Number::parse(DOUBLE_TAG, "-INF"),
+            Some(Number::Double(f64::NEG_INFINITY))
+        );
+        assert_eq!(
+            Number::parse(DOUBLE_TAG, "1e3"),
+            Some(Number::Double(1000.0))
+        );
         for bad in ["inf", "nan", "infinity", "", "e5", "1e", "0x10", "1_0"] {
             assert_eq!(Number::parse(DOUBLE_TAG, bad), None, "{bad}");
             assert_eq!(Number::parse(FLOAT_TAG, bad), None, "{bad}");

@@ -34,7 +34,11 @@ impl Group {
             Some(Self::Boolean)
         } else if TEMPORAL_TAGS.contains(&tag) {
             let place = tag - TEMPORAL_TAGS.start();
-            Some(if place < TEMPORAL_GROUPS { Self::Temporal(place) } else { Self::Duration })
+            Some(if place < TEMPORAL_GROUPS {
+                Self::Temporal(place)
+            } else {
+                Self::Duration
+            })
         } else {
             None
         }
@@ -58,14 +62,19 @@ impl TemporalKey {
     /// or not a date or time.
     #[must_use]
     pub fn parse(tag: u8, lexical: &str) -> Option<Self> {
-        let Some(Group::Temporal(place)) = Group::of_tag(tag) else { return None };
+        let Some(Group::Temporal(place)) = Group::of_tag(tag) else {
+            return None;
+        };
         macro_rules! key {
             ($type:ty) => {{
                 let v = <$type>::from_str(lexical).ok()?;
                 // The first 16 bytes are the instant as a decimal with 18 places.
                 let bytes = v.to_be_bytes();
                 let instant = i128::from_be_bytes(*bytes.first_chunk::<16>()?);
-                Some(Self { instant, unzoned: v.timezone_offset().is_none() })
+                Some(Self {
+                    instant,
+                    unzoned: v.timezone_offset().is_none(),
+                })
             }};
         }
         match place {
@@ -126,7 +135,11 @@ pub(crate) fn duration_key(tag: u8, lexical: &str) -> Option<DurationKey> {
     }
     let rest = seconds.rem_euclid(UNIT) * 4;
     let whole = seconds.div_euclid(UNIT) * 4 + days * 86_400 + rest.div_euclid(UNIT);
-    Some(DurationKey { whole, rest: rest.rem_euclid(UNIT), months })
+    Some(DurationKey {
+        whole,
+        rest: rest.rem_euclid(UNIT),
+        months,
+    })
 }
 
 /// Days from the start of year 0 to the first of a month, given in months since then.
@@ -148,8 +161,20 @@ mod tests {
     const DATE_TIME: u8 = 0x91;
 
     fn date_time() -> impl Strategy<Value = String> {
-        (2019i64..2021, 11u8..13, 29u8..31, 0u8..24, prop_oneof![Just("00"), Just("59.5"), Just("00.000")],
-         prop_oneof![Just(""), Just("Z"), Just("+14:00"), Just("-14:00"), Just("-05:30")])
+        (
+            2019i64..2021,
+            11u8..13,
+            29u8..31,
+            0u8..24,
+            prop_oneof![Just("00"), Just("59.5"), Just("00.000")],
+            prop_oneof![
+                Just(""),
+                Just("Z"),
+                Just("+14:00"),
+                Just("-14:00"),
+                Just("-05:30")
+            ],
+        )
             .prop_map(|(y, m, d, h, s, z)| format!("{y:04}-{m:02}-{d:02}T{h:02}:00:{s}{z}"))
     }
 
@@ -184,8 +209,14 @@ mod tests {
     #[test]
     fn each_datatype_has_its_own_line() {
         for (tag, text) in [
-            (0x91, "2020-01-01T00:00:00"), (0x92, "2020-01-01"), (0x93, "12:00:00Z"), (0x94, "2020"),
-            (0x95, "2020-05"), (0x96, "--05"), (0x97, "--05-03"), (0x98, "---03Z"),
+            (0x91, "2020-01-01T00:00:00"),
+            (0x92, "2020-01-01"),
+            (0x93, "12:00:00Z"),
+            (0x94, "2020"),
+            (0x95, "2020-05"),
+            (0x96, "--05"),
+            (0x97, "--05-03"),
+            (0x98, "---03Z"),
         ] {
             assert!(TemporalKey::parse(tag, text).is_some(), "{text}");
             assert!(TemporalKey::parse(tag, "x").is_none());
