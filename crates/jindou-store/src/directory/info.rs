@@ -72,8 +72,9 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
         .map(|(name, n)| (format!("dictionary: {name}"), n))
         .collect();
     let edges = |f: &SegmentFile| {
-        f.infos()
-            .fold((0, 0), |(a, b), i| (a + i.finder_bytes, b + i.edge_bytes))
+        f.infos().fold((0, 0), |(a, b), i| {
+            (a + i.finder_bytes, i.edge_bytes.saturating_add(b))
+        })
     };
     for (direction, name) in ["out", "in"].into_iter().enumerate() {
         for (named, kind) in ["segments", "named"].into_iter().enumerate() {
@@ -107,14 +108,17 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
             let bytes = |i: usize| {
                 shapes[i]
                     .get(p)
-                    .map_or(0, |i| i.finder_bytes + i.edge_bytes)
+                    .map_or(0, |i| i.edge_bytes.saturating_add(i.finder_bytes))
             };
             PredicateInfo {
                 term: term(x.vertex),
                 edges: [x.edges, x.named_edges],
                 ends: [x.subjects.into(), x.objects.into()],
                 finders: [finder(kind), finder(kind + 1)],
-                bytes: [bytes(0) + bytes(2), bytes(1) + bytes(3)],
+                bytes: [
+                    bytes(0).saturating_add(bytes(2)),
+                    bytes(1).saturating_add(bytes(3)),
+                ],
             }
         })
         .collect();

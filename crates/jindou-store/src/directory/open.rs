@@ -67,6 +67,12 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
     verify_lengths(dir, manifest)?;
     let segments = |name: &str| SegmentFile::open(Bytes::map(&dir.join(name))?, name);
     let statistics = read_statistics(Bytes::map(&dir.join(STATISTICS))?, STATISTICS)?;
+    let counts = (u64::from(statistics.vertices), statistics.quads);
+    if counts != (manifest.terms, manifest.quads) {
+        return Err(Error::Store(format!(
+            "{STATISTICS} is damaged (its counts differ from the manifest's); run `jindou check`, then load the store again"
+        )));
+    }
     Ok(Base {
         epoch: manifest.epoch,
         union_default: manifest.union_default,

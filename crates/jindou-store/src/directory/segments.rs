@@ -113,6 +113,8 @@ impl SegmentFile {
             },
         };
         let offsets = match r.offsets_at {
+            // As many keys as edges; more would have readers make room for them.
+            0 if u64::from(r.keys) != r.edges => return None,
             0 => None,
             at => Some(b.array(at, u64::from(r.keys) + 1)?),
         };
@@ -149,8 +151,9 @@ impl SegmentFile {
                 max_degree: r.max_degree,
                 finder_bytes: u64::from(r.finder_len) * entry
                     + if r.keys_at == 0 { 0 } else { keys * 4 },
-                edge_bytes: r.edges * if r.graphs_at == 0 { 4 } else { 8 }
-                    + if r.offsets_at == 0 { 0 } else { (keys + 1) * 4 },
+                edge_bytes: (r.edges)
+                    .saturating_mul(if r.graphs_at == 0 { 4 } else { 8 })
+                    .saturating_add(if r.offsets_at == 0 { 0 } else { (keys + 1) * 4 }),
             }
         })
     }

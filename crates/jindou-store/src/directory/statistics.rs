@@ -120,7 +120,8 @@ pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Res
     w.finish()
 }
 
-/// Reads the file. Numbers of predicates that do not exist are an error, so that nobody indexes with them.
+/// Reads the file. Numbers of predicates that do not exist and counts beyond the store's are an error, so
+/// that nobody indexes with them and sums stay in range.
 pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
     let file = SectionFile::open(bytes, &MAGIC, name)?;
     let damaged = || {
@@ -145,6 +146,15 @@ pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
         })
         .collect();
     let known = |p: u64| p < predicates.len() as u64;
+    // No store has 2^48 quads: ids are 32 bits wide, and so are the offsets of a segment.
+    if quads >= 1 << 48
+        || predicates
+            .iter()
+            .any(|p| p.edges > quads || p.named_edges > quads)
+    {
+        return Err(damaged());
+    }
+    let members_known = |c: &[ClassRecord]| c.iter().all(|c| c.members <= vertices);
     let rdf_type = match rdf_type {
         NO_PREDICATE => None,
         p if known(p) => Some(p as u32),
@@ -166,7 +176,10 @@ pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
         let own = set_predicates
             .get(r.predicates as usize..p_end)
             .ok_or_else(damaged)?;
-        if !own.iter().all(|p| known(p.predicate.into())) {
+        let in_range = |p: &SetPredicate| {
+            known(p.predicate.into()) && p.subjects <= vertices && p.edges <= quads
+        };
+        if !own.iter().all(in_range) || r.subjects > vertices || !members_known(classes) {
             return Err(damaged());
         }
         sets.push(PlannerSet {
@@ -178,16 +191,16 @@ pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
                 .collect(),
         });
     }
+    let all_classes: &[ClassRecord] = file.array(CLASSES);
+    if !members_known(all_classes) {
+        return Err(damaged());
+    }
     let mut s = Statistics {
         vertices: u32::try_from(vertices).map_err(|_| damaged())?,
         quads,
         rdf_type,
         predicates,
-        classes: file
-            .array::<ClassRecord>(CLASSES)
-            .iter()
-            .map(|c| (c.class, c.members))
-            .collect(),
+        classes: all_classes.iter().map(|c| (c.class, c.members)).collect(),
         sets,
         ..Statistics::default()
     };

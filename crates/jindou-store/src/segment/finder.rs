@@ -158,18 +158,19 @@ impl KeyFinder<'_> {
         }
     }
 
-    /// Appends the keys numbered `from .. to`, ascending. O(log runs + keys), for bitmaps
-    /// O(log blocks + blocks crossed).
+    /// Appends the keys numbered `from .. to`, ascending; never more than `to - from`, whatever a damaged
+    /// file says. O(log runs + keys), for bitmaps O(log blocks + blocks crossed).
     pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
         if from >= to {
             return;
         }
+        let most = out.len() + (to - from) as usize;
         match *self {
             Self::Empty => {}
             Self::Intervals(runs) => {
                 let at = runs.partition_point(|r| r.base <= from).saturating_sub(1);
                 for r in runs.get(at..).unwrap_or(&[]) {
-                    if r.base >= to {
+                    if r.base >= to || out.len() >= most {
                         break;
                     }
                     let len = r.end.saturating_sub(r.start);
@@ -181,7 +182,7 @@ impl KeyFinder<'_> {
             Self::Bitmap { first, blocks } => {
                 let at = blocks.partition_point(|b| b.rank <= from).saturating_sub(1);
                 for (i, b) in blocks.iter().enumerate().skip(at) {
-                    if b.rank >= to {
+                    if b.rank >= to || out.len() >= most {
                         break;
                     }
                     let mut bits = b.bits;
@@ -190,7 +191,7 @@ impl KeyFinder<'_> {
                         if number >= from && number < to {
                             out.push(
                                 first
-                                    .wrapping_add(i as u32 * 64)
+                                    .wrapping_add((i as u32).wrapping_mul(64))
                                     .wrapping_add(bits.trailing_zeros()),
                             );
                         }
@@ -205,6 +206,7 @@ impl KeyFinder<'_> {
                 out.extend_from_slice(&keys[a..b]);
             }
         }
+        out.truncate(most);
     }
 
     /// The kind.
