@@ -1,0 +1,232 @@
+//! Batches: some thousand rows of the history table, a column of ids for each live slot.
+
+use jindou_model::{MemoryBudget, Result};
+
+/// Memory that an operator holds, charged to the query's budget and given back when dropped.
+pub(crate) struct Charge {
+    budget: MemoryBudget,
+    bytes: u64,
+}
+
+impl Charge {
+    pub fn new(budget: &MemoryBudget) -> Self {
+        Self {
+            budget: budget.clone(),
+            bytes: 0,
+        }
+    }
+
+    /// Says that `bytes` are held now. An error (and nothing changes) if the budget refuses.
+    pub fn set(&mut self, bytes: usize) -> Result<()> {
+        let bytes = bytes as u64;
+        if bytes > self.bytes {
+            self.budget.charge(bytes - self.bytes)?;
+        } else if bytes < self.bytes {
+            self.budget.release(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    pub fn budget(&self) -> &MemoryBudget {
+        &self.budget
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.budget.release(self.bytes);
+        }
+    }
+}
+
+/// Rows that somebody else owns. Every column has at least `rows` entries; without columns the rows
+/// are a bare multiplicity, which no batch size bounds.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub columns: &'a [Vec<u32>],
+    pub rows: usize,
+}
+
+impl<'a> View<'a> {
+    /// The ids of one column; empty for a column that is not there.
+    #[inline]
+    pub fn column(&self, at: usize) -> &'a [u32] {
+        self.columns
+            .get(at)
+            .and_then(|c| c.get(..self.rows))
+            .unwrap_or(&[])
+    }
+}
+
+/// A step's output. Columns are kept at full length (`room`) so that loops write by index; `rows` says
+/// how much of them counts.
+pub(crate) struct Batch {
+    pub columns: Vec<Vec<u32>>,
+    pub rows: usize,
+    room: usize,
+    charge: Charge,
+}
+
+impl Batch {
+    pub fn new(width: usize, budget: &MemoryBudget) -> Self {
+        Self {
+            columns: vec![Vec::new(); width],
+            rows: 0,
+            room: 0,
+            charge: Charge::new(budget),
+        }
+    }
+
+    /// Rows that fit.
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Makes room for `rows` rows in all.
+    pub fn ensure(&mut self, rows: usize) -> Result<()> {
+        if rows > self.room {
+            self.charge.set(rows * 4 * self.columns.len())?;
+            for c in &mut self.columns {
+                c.resize(rows, 0);
+            }
+            self.room = rows;
+        }
+        Ok(())
+    }
+
+    pub fn view(&self) -> View<'_> {
+        View {
+            columns: &self.columns,
+            rows: self.rows,
+        }
+    }
+
+    /// Appends all rows of a view with the same columns.
+    pub fn append(&mut self, view: View<'_>) -> Result<()> {
+        let want = self.rows + view.rows;
+        if want > self.room && !self.columns.is_empty() {
+            self.ensure(want.next_power_of_two())?;
+        }
+        for (at, out) in self.columns.iter_mut().enumerate() {
+            out[self.rows..want].copy_from_slice(view.column(at));
+        }
+        self.rows = want;
+        Ok(())
+    }
+
+    /// Fills `columns[to][from .. from + index.len()]` with `input[index[i]]`. When the index is
+    /// `0, 1, 2, …` it is a plain copy.
+    pub fn gather(&mut self, to: usize, from: usize, input: &[u32], index: &[u32]) {
+        let Some(out) = self
+            .columns
+            .get_mut(to)
+            .and_then(|c| c.get_mut(from..from + index.len()))
+        else {
+            return;
+        };
+        gather(input, index, out);
+    }
+
+    /// Keeps the rows from `from` on whose flag is 1, in order.
+    pub fn retain(&mut self, from: usize, keep: &[u8]) {
+        let mut kept = 0;
+        for (n, column) in self.columns.iter_mut().enumerate() {
+            let tail = &mut column[from..from + keep.len()];
+            let mut w = 0;
+            for (i, &k) in keep.iter().enumerate() {
+                tail[w] = tail[i];
+                w += usize::from(k == 1);
+            }
+            if n == 0 {
+                kept = w;
+            }
+        }
+        if self.columns.is_empty() {
+            kept = keep.iter().filter(|&&k| k == 1).count();
+        }
+        self.rows = from + kept;
+    }
+}
+
+/// `out[i] = input[index[i]]`; indexes ascend, so a span as long as the index itself is a copy.
+#[inline]
+pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
+    let (Some(&first), Some(&last)) = (index.first(), index.last()) else {
+        return;
+    };
+    if (last.wrapping_sub(first)) as usize == index.len() - 1
+        && index.len() > 1
+        && index[1] == first.wrapping_add(1)
+        && let Some(run) = input.get(first as usize..=last as usize)
+        && is_run(index)
+    {
+        out.copy_from_slice(run);
+        return;
+    }
+    if (last as usize) < input.len() {
+        for (o, &i) in out.iter_mut().zip(index) {
+            *o = input.get(i as usize).copied().unwrap_or(0);
+        }
+    }
+}
+
+/// True if the ascending (not strictly) index has no repetition; with the span test that means a run.
+#[inline]
+fn is_run(index: &[u32]) -> bool {
+    let first = index.first().copied().unwrap_or(0);
+    let mut wrong = 0;
+    for (i, &x) in index.iter().enumerate() {
+        wrong |= x ^ first.wrapping_add(i as u32);
+    }
+    wrong == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retained_rows_keep_their_order() {
+        let mut b = Batch::new(2, &MemoryBudget::unlimited());
+        b.ensure(8).unwrap();
+        b.columns[0][..5].copy_from_slice(&[9, 1, 2, 3, 4]);
+        b.columns[1][..5].copy_from_slice(&[9, 5, 6, 7, 8]);
+        b.rows = 5;
+        b.retain(1, &[1, 0, 2, 1]);
+        assert_eq!(b.view().column(0), [9, 1, 4]);
+        assert_eq!(b.view().column(1), [9, 5, 8]);
+    }
+
+    #[test]
+    fn gathering_copies_runs_and_repeats() {
+        let input = [10, 11, 12, 13];
+        for index in [
+            vec![1, 2, 3],
+            vec![0, 0, 3],
+            vec![1, 1, 2, 4 - 1],
+            vec![2],
+            vec![0, 2, 2],
+        ] {
+            let mut out = vec![0; index.len()];
+            gather(&input, &index, &mut out);
+            assert_eq!(
+                out,
+                index.iter().map(|&i| input[i as usize]).collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn a_refused_charge_takes_nothing_and_all_is_given_back() {
+        let budget = MemoryBudget::new(100);
+        {
+            let mut b = Batch::new(1, &budget);
+            b.ensure(20).unwrap();
+            assert!(b.ensure(40).is_err());
+            assert_eq!(budget.used(), 80);
+        }
+        assert_eq!(budget.used(), 0);
+    }
+}

@@ -1,0 +1,227 @@
+//! ExpandAny: one end is known, the predicate is a variable. Only predicates that the vertex has (its
+//! characteristic set) are looked at.
+
+use super::lists::{RowGraph, constant_list, graphs_of_edge};
+use super::{Anchor, Emit, Plumb, Run};
+use crate::batch::View;
+use crate::explore::expand::WORK_PER_CHECK;
+use jindou_model::{Direction, PredicateId, Result, VertexId};
+use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
+use jindou_store::Snapshot;
+use std::borrow::Cow;
+
+/// A predicate variable: bound here (to an output column, if anybody reads it) or before.
+#[derive(Clone, Copy)]
+pub(crate) enum AnyPredicate {
+    Bind(Option<usize>),
+    Column(usize),
+}
+
+impl AnyPredicate {
+    pub fn new(predicate: PredicateRef, plumb: &Plumb<'_>) -> Result<Self> {
+        Ok(match predicate {
+            PredicateRef::Bind(s) => Self::Bind(plumb.output(s)),
+            PredicateRef::Slot(s) => Self::Column(plumb.column(s)?),
+        })
+    }
+
+    /// The output column.
+    pub fn output(self) -> Option<usize> {
+        match self {
+            Self::Bind(to) => to,
+            Self::Column(_) => None,
+        }
+    }
+}
+
+enum Far {
+    Bind(Option<usize>),
+    Known(Anchor),
+}
+
+pub(crate) struct ExpandAny<'a> {
+    snapshot: &'a Snapshot,
+    anchor: Anchor,
+    direction: Direction,
+    predicate: AnyPredicate,
+    far: Far,
+    graph: RowGraph<'a>,
+    graph_to: Option<usize>,
+    bind_graph: bool,
+    row: usize,
+    /// Predicates of the row, and how many of them are begun.
+    predicates: &'a [u32],
+    one: [u32; 1],
+    use_one: bool,
+    begun: usize,
+    opened: bool,
+    /// The list of the predicate begun last.
+    term: u32,
+    list: Cow<'a, [u32]>,
+    graphs: Vec<u32>,
+    place: usize,
+    work: usize,
+    pub touched: u64,
+}
+
+impl<'a> ExpandAny<'a> {
+    pub fn new(
+        anchor: Operand,
+        direction: Direction,
+        predicate: PredicateRef,
+        far: FarEnd,
+        graph: &'a GraphRef,
+        plumb: &Plumb<'a>,
+    ) -> Result<Self> {
+        let (bind_graph, graph_to) = match graph {
+            GraphRef::Bind(s, _) => (true, plumb.output(*s)),
+            _ => (false, None),
+        };
+        Ok(Self {
+            snapshot: plumb.snapshot,
+            anchor: plumb.anchor(anchor)?,
+            direction,
+            predicate: AnyPredicate::new(predicate, plumb)?,
+            far: match far {
+                FarEnd::Bind(s) => Far::Bind(plumb.output(s)),
+                FarEnd::Known(o) => Far::Known(plumb.anchor(o)?),
+            },
+            graph: RowGraph::new(graph, plumb)?,
+            graph_to,
+            bind_graph,
+            row: 0,
+            predicates: &[],
+            one: [0],
+            use_one: false,
+            begun: 0,
+            opened: false,
+            term: 0,
+            list: Cow::Borrowed(&[]),
+            graphs: vec![],
+            place: 0,
+            work: 0,
+            touched: 0,
+        })
+    }
+
+    pub fn begin(&mut self) {
+        self.row = 0;
+        self.opened = false;
+    }
+
+    fn open_row(&mut self, input: View<'_>) {
+        self.opened = true;
+        self.begun = 0;
+        self.place = 0;
+        self.list = Cow::Borrowed(&[]);
+        self.graphs.clear();
+        self.use_one = false;
+        match self.predicate {
+            AnyPredicate::Bind(_) => {
+                let v = self.anchor.of(input, self.row);
+                self.predicates = self.snapshot.predicates_of(v, self.direction);
+            }
+            AnyPredicate::Column(c) => {
+                let term = input.column(c).get(self.row).copied().unwrap_or(0);
+                self.predicates = &[];
+                if let Some(p) = self.snapshot.predicate_of(VertexId(term)) {
+                    self.one = [p.0];
+                    self.use_one = true;
+                }
+            }
+        }
+    }
+
+    fn next_predicate(&mut self) -> Option<PredicateId> {
+        let all = if self.use_one {
+            &self.one[..]
+        } else {
+            self.predicates
+        };
+        let p = all.get(self.begun).copied()?;
+        self.begun += 1;
+        Some(PredicateId(p))
+    }
+
+    /// Makes `list` (and `graphs`) what the predicate gives.
+    fn open_list(&mut self, p: PredicateId, input: View<'_>) {
+        let view = self.snapshot.edges(p, self.direction);
+        let v = self.anchor.of(input, self.row);
+        let scope = self.graph.of(input, self.row);
+        self.term = self.snapshot.vertex_of(p).0;
+        self.place = 0;
+        self.graphs.clear();
+        match (&self.far, self.bind_graph) {
+            (Far::Bind(_), false) => self.list = constant_list(view, v, scope),
+            (Far::Bind(_), true) => {
+                let mut list = std::mem::take(&mut self.list).into_owned();
+                list.clear();
+                view.read_with_graphs(v, scope, &mut list, &mut self.graphs);
+                self.list = Cow::Owned(list);
+            }
+            (Far::Known(other), bind) => {
+                let far = other.of(input, self.row);
+                let mut list = std::mem::take(&mut self.list).into_owned();
+                list.clear();
+                if bind {
+                    let graphs = &mut self.graphs;
+                    graphs_of_edge(view, v, far, scope, |g| {
+                        graphs.push(g);
+                        list.push(far);
+                    });
+                } else if view.contains(v, far, scope) {
+                    list.push(far);
+                }
+                self.list = Cow::Owned(list);
+            }
+        }
+    }
+
+    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        let to = match self.far {
+            Far::Bind(to) => to,
+            Far::Known(_) => None,
+        };
+        while self.row < input.rows {
+            if !self.opened {
+                self.open_row(input);
+            }
+            loop {
+                let taken = out.list(
+                    self.row,
+                    to,
+                    self.list.get(self.place..).unwrap_or(&[]),
+                    &[(self.predicate.output(), self.term)],
+                    self.bind_graph
+                        .then(|| (self.graph_to, self.graphs.get(self.place..).unwrap_or(&[]))),
+                );
+                self.place += taken;
+                self.work += taken + 16;
+                self.touched += 4 * taken as u64;
+                if self.place < self.list.len() {
+                    return Ok(true);
+                }
+                if self.work > WORK_PER_CHECK {
+                    self.work = 0;
+                    run.check()?;
+                }
+                let Some(p) = self.next_predicate() else {
+                    break;
+                };
+                self.open_list(p, input);
+            }
+            self.row += 1;
+            self.opened = false;
+        }
+        Ok(false)
+    }
+
+    pub fn bytes(&self) -> usize {
+        let own = if let Cow::Owned(l) = &self.list {
+            l.capacity()
+        } else {
+            0
+        };
+        4 * (own + self.graphs.capacity())
+    }
+}

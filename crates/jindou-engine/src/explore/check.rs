@@ -1,0 +1,161 @@
+//! Check: keeps rows whose edge exists; with a graph variable, one row a graph that has it.
+
+use super::lists::{Lists, graphs_of_edge};
+use super::{Anchor, Emit, Plumb, Run};
+use crate::batch::View;
+use crate::explore::expand::WORK_PER_CHECK;
+use crate::intersect::has;
+use crate::within::Within;
+use jindou_model::Result;
+use jindou_plan::{EdgeList, GraphRef, Operand};
+
+/// A constant's list longer than this is not searched: the edge is looked for from its other end, whose
+/// list is likely shorter and whose key is found without a search.
+const LONG: usize = 64;
+
+/// Rows ahead whose lists are fetched.
+const AHEAD: usize = 8;
+
+pub(crate) struct Check<'a> {
+    lists: Lists<'a>,
+    other: Anchor,
+    /// Output column of the graph, when graphs are bound.
+    graph: Option<usize>,
+    bind: bool,
+    row: usize,
+    place: usize,
+    made: bool,
+    graphs: Vec<u32>,
+    work: usize,
+    pub touched: u64,
+}
+
+impl<'a> Check<'a> {
+    pub fn new(list: &'a EdgeList, other: Operand, plumb: &Plumb<'a>) -> Result<Self> {
+        let (mut lists, mut far) = (Lists::new(list, plumb)?, other);
+        let (bind, graph) = match &list.graph {
+            GraphRef::Bind(slot, _) => (true, plumb.output(*slot)),
+            _ => (false, None),
+        };
+        if lists.constant().is_some_and(|l| l.len() > LONG) && matches!(other, Operand::Slot(_)) {
+            let reverse = list.direction.reverse();
+            lists = Lists::of(other, list.predicate, reverse, &list.graph, plumb)?;
+            far = list.anchor;
+        }
+        Ok(Self {
+            lists,
+            other: plumb.anchor(far)?,
+            graph,
+            bind,
+            row: 0,
+            place: 0,
+            made: false,
+            graphs: vec![],
+            work: 0,
+            touched: 0,
+        })
+    }
+
+    pub fn begin(&mut self, input: View<'_>) {
+        (self.row, self.place, self.made) = (0, 0, false);
+        if !self.bind {
+            self.lists.prepare(input);
+        }
+    }
+
+    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        if self.bind {
+            return self.fill_graphs(run, input, out);
+        }
+        let (_, index, rows) = out.columns(None);
+        let end = input.rows.min(self.row + (index.len() - *rows));
+        let mut w = *rows;
+        for row in self.row..end {
+            self.lists.prefetch(row + AHEAD);
+            let v = self.other.of(input, row);
+            let hit = match self.lists.list(row) {
+                Some(list) => has(list, v),
+                None => {
+                    let scope = self.lists.graph.of(input, row);
+                    self.lists
+                        .view
+                        .contains(self.lists.anchor(input, row), v, scope)
+                }
+            };
+            index[w] = row as u32;
+            w += usize::from(hit);
+        }
+        *rows = w;
+        self.touched += 4 * (end - self.row) as u64;
+        self.row = end;
+        run.check()?;
+        Ok(end < input.rows)
+    }
+
+    fn fill_graphs(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        while self.row < input.rows {
+            if !self.made {
+                self.graphs.clear();
+                let graphs = &mut self.graphs;
+                graphs_of_edge(
+                    self.lists.view,
+                    self.lists.anchor(input, self.row),
+                    self.other.of(input, self.row),
+                    self.lists.graph.of(input, self.row),
+                    |g| graphs.push(g),
+                );
+                self.made = true;
+                self.work += 64 + self.graphs.len();
+                if self.work > WORK_PER_CHECK {
+                    self.work = 0;
+                    run.check()?;
+                }
+            }
+            while let Some(&g) = self.graphs.get(self.place) {
+                if out.is_full() {
+                    return Ok(true);
+                }
+                self.place += 1;
+                out.row(self.row, &[(self.graph, g)]);
+            }
+            (self.row, self.place, self.made) = (self.row + 1, 0, false);
+        }
+        Ok(false)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.lists.bytes() + 4 * self.graphs.capacity()
+    }
+}
+
+/// Keeps rows whose column is in the intervals.
+pub(crate) struct Restrict {
+    column: usize,
+    within: Within,
+    row: usize,
+}
+
+impl Restrict {
+    pub fn new(column: usize, within: &[[u32; 2]]) -> Self {
+        Self {
+            column,
+            within: Within::new(Some(within)),
+            row: 0,
+        }
+    }
+
+    pub fn begin(&mut self) {
+        self.row = 0;
+    }
+
+    pub fn fill(&mut self, input: View<'_>, out: &mut Emit<'_>) -> bool {
+        let (_, index, rows) = out.columns(None);
+        let end = input.rows.min(self.row + (index.len() - *rows));
+        let ids = input.column(self.column).get(self.row..end).unwrap_or(&[]);
+        *rows += self
+            .within
+            .select(ids, self.row as u32, &mut index[*rows..]);
+        self.row = end;
+        end < input.rows
+    }
+}

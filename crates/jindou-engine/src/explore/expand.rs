@@ -1,0 +1,400 @@
+//! Expand: binds one variable to the neighbours of a known vertex, or to what several lists share.
+
+use super::lists::Lists;
+use super::{Emit, Plumb, Run};
+use crate::batch::View;
+use crate::intersect::{intersect, retain_in};
+use crate::within::Within;
+use jindou_model::Result;
+use jindou_plan::{EdgeList, GraphRef};
+use jindou_store::segment::prefetch;
+
+/// Ids that loops touch between two looks at the clock and the cancel flag.
+pub(crate) const WORK_PER_CHECK: usize = 1 << 18;
+
+/// Lists up to this length are tested id by id, longer ones clipped by search first.
+const SHORT: usize = 12;
+
+/// Rows ahead whose lists are fetched.
+const AHEAD: usize = 8;
+
+pub(crate) struct Expand<'a> {
+    lists: Vec<Lists<'a>>,
+    within: Within,
+    /// Output columns.
+    to: Option<usize>,
+    graph: Option<usize>,
+    bind: bool,
+    /// Where to go on when the output was full: row, and place in its list.
+    row: usize,
+    place: usize,
+    /// The row's list when it had to be made, valid while `made`.
+    made: bool,
+    list: Vec<u32>,
+    graphs: Vec<u32>,
+    scratch: Vec<u32>,
+    work: usize,
+    pub touched: u64,
+}
+
+impl<'a> Expand<'a> {
+    pub fn new(
+        to: Option<usize>,
+        lists: &'a [EdgeList],
+        within: Option<&[[u32; 2]]>,
+        plumb: &Plumb<'a>,
+    ) -> Result<Self> {
+        let bind = lists.iter().find_map(|l| match &l.graph {
+            GraphRef::Bind(slot, _) => Some(plumb.output(*slot)),
+            _ => None,
+        });
+        Ok(Self {
+            lists: lists
+                .iter()
+                .map(|l| Lists::new(l, plumb))
+                .collect::<Result<_>>()?,
+            within: Within::new(within),
+            to,
+            graph: bind.flatten(),
+            bind: bind.is_some(),
+            row: 0,
+            place: 0,
+            made: false,
+            list: vec![],
+            graphs: vec![],
+            scratch: vec![],
+            work: 0,
+            touched: 0,
+        })
+    }
+
+    pub fn begin(&mut self, input: View<'_>) {
+        (self.row, self.place, self.made) = (0, 0, false);
+        for l in &mut self.lists {
+            l.prepare(input);
+        }
+    }
+
+    /// The number of output rows of a whole batch, when nobody needs the rows themselves and one list a row
+    /// says it.
+    pub fn count(&mut self, input: View<'_>) -> Option<usize> {
+        let [list] = &self.lists[..] else { return None };
+        if self.bind || matches!(self.within, Within::Many(_)) {
+            return None;
+        }
+        if let Some(l) = list.constant() {
+            return Some(self.within.clip(l).len() * input.rows);
+        }
+        let (ranges, neighbours) = list.bounds()?;
+        let mut n = 0;
+        if self.within.is_all() {
+            for r in ranges {
+                n += (r[1] - r[0]) as usize;
+            }
+        } else {
+            for r in ranges {
+                let l = neighbours.get(r[0] as usize..r[1] as usize).unwrap_or(&[]);
+                n += self.within.clip(l).len();
+            }
+        }
+        self.touched += ranges.len() as u64 * 8;
+        Some(n)
+    }
+
+    /// Appends rows until the input is done (false) or the output is full (true).
+    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        if self.bind {
+            return self.fill_graphs(run, input, out);
+        }
+        if self.lists.len() > 1 {
+            return self.fill_shared(run, input, out);
+        }
+        match &self.within {
+            Within::All => self.fill_one(run, input, out, |_| true),
+            &Within::One(start, width) => {
+                self.fill_one(run, input, out, move |v| v.wrapping_sub(start) < width)
+            }
+            Within::Many(_) => {
+                let within = self.within.clone();
+                self.fill_one(run, input, out, |v| within.contains(v))
+            }
+        }
+    }
+
+    fn fill_one(
+        &mut self,
+        run: &Run<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+        inside: impl Fn(u32) -> bool,
+    ) -> Result<bool> {
+        let Some(lists) = self.lists.first() else {
+            return Ok(false);
+        };
+        let (to, index, rows) = out.columns(self.to);
+        let mut w = *rows;
+        if let Some((keys, neighbours)) = lists.degree_one() {
+            let end = keys.len().min(self.row + (to.len() - w));
+            let chunk = keys.get(self.row..end).unwrap_or(&[]);
+            for (i, &k) in chunk.iter().enumerate() {
+                if let Some(&ahead) = chunk.get(i + 2 * AHEAD) {
+                    prefetch(neighbours, ahead as usize);
+                }
+                let n = neighbours.get(k as usize).copied();
+                let v = n.unwrap_or(0);
+                to[w] = v;
+                index[w] = (self.row + i) as u32;
+                w += usize::from(n.is_some() & inside(v));
+            }
+            self.touched += chunk.len() as u64 * 4;
+            self.row = end;
+            *rows = w;
+            return Ok(self.row < keys.len());
+        }
+        let within = &self.within;
+        let clip = !within.is_all();
+        while self.row < input.rows {
+            lists.prefetch(self.row + AHEAD);
+            let list = match lists.list(self.row) {
+                Some(l) => l,
+                None => {
+                    if !self.made {
+                        lists.merged(input, self.row, &mut self.list, &mut self.scratch);
+                        self.made = true;
+                    }
+                    &self.list
+                }
+            };
+            let list = if clip && list.len() > SHORT {
+                within.clip(list)
+            } else {
+                list
+            };
+            let rest = list.get(self.place..).unwrap_or(&[]);
+            let n = rest.len().min(to.len() - w);
+            let row = self.row as u32;
+            if clip {
+                // Never past the end: `w` grows at most `n` times.
+                for &v in &rest[..n] {
+                    to[w] = v;
+                    index[w] = row;
+                    w += usize::from(inside(v));
+                }
+            } else if n <= SHORT {
+                for (&v, (t, i)) in rest[..n]
+                    .iter()
+                    .zip(to[w..].iter_mut().zip(index[w..].iter_mut()))
+                {
+                    *t = v;
+                    *i = row;
+                }
+                w += n;
+            } else {
+                to[w..w + n].copy_from_slice(&rest[..n]);
+                index[w..w + n].fill(row);
+                w += n;
+            }
+            self.work += n;
+            if n < rest.len() {
+                self.place += n;
+                *rows = w;
+                return Ok(true);
+            }
+            if self.work >= WORK_PER_CHECK {
+                self.touched += 4 * self.work as u64;
+                self.work = 0;
+                run.check()?;
+            }
+            self.row += 1;
+            self.place = 0;
+            self.made = false;
+            if w == to.len() && self.row < input.rows {
+                *rows = w;
+                return Ok(true);
+            }
+        }
+        self.touched += 4 * self.work as u64;
+        self.work = 0;
+        *rows = w;
+        Ok(false)
+    }
+
+    fn fill_shared(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        let (to, index, rows) = out.columns(self.to);
+        let mut w = *rows;
+        let many = matches!(self.within, Within::Many(_));
+        while self.row < input.rows {
+            if self.made {
+                let rest = self.list.get(self.place..).unwrap_or(&[]);
+                let n = rest.len().min(to.len() - w);
+                to[w..w + n].copy_from_slice(&rest[..n]);
+                index[w..w + n].fill(self.row as u32);
+                w += n;
+                if n < rest.len() {
+                    self.place += n;
+                    *rows = w;
+                    return Ok(true);
+                }
+                (self.row, self.place, self.made) = (self.row + 1, 0, false);
+                continue;
+            }
+            for l in &self.lists {
+                l.prefetch(self.row + AHEAD);
+            }
+            // The two shortest lists first.
+            let mut best: [(usize, &[u32]); 2] = [(usize::MAX, &[]); 2];
+            let mut merged = false;
+            let mut empty = false;
+            for (i, l) in self.lists.iter().enumerate() {
+                let Some(list) = l.list(self.row) else {
+                    merged = true;
+                    break;
+                };
+                self.work += 8 + list.len().min(64);
+                empty |= list.is_empty();
+                if best[0].0 == usize::MAX || list.len() < best[0].1.len() {
+                    best[1] = best[0];
+                    best[0] = (i, list);
+                } else if best[1].0 == usize::MAX || list.len() < best[1].1.len() {
+                    best[1] = (i, list);
+                }
+            }
+            if merged {
+                self.share_merged(input);
+                continue;
+            }
+            if empty {
+                self.row += 1;
+                continue;
+            }
+            let [(i, a), (j, b)] = best;
+            let a = if a.len() > SHORT {
+                self.within.clip(a)
+            } else {
+                a
+            };
+            let b = if b.len() > SHORT {
+                self.within.clip(b)
+            } else {
+                b
+            };
+            let most = a.len().min(b.len());
+            let direct = most <= to.len() - w;
+            let target = if direct {
+                &mut to[w..w + most]
+            } else if w > 0 {
+                *rows = w;
+                return Ok(true);
+            } else {
+                self.list.clear();
+                self.list.resize(most, 0);
+                &mut self.list[..]
+            };
+            let mut n = intersect(a, b, target);
+            for (k, l) in self.lists.iter().enumerate() {
+                if k != i && k != j && n > 0 {
+                    n = retain_in(&mut target[..n], l.list(self.row).unwrap_or(&[]));
+                }
+            }
+            if many || n > 0 && a.len().min(b.len()) <= SHORT {
+                n = self.within.retain(&mut target[..n]);
+            }
+            if direct {
+                for x in &mut index[w..w + n] {
+                    *x = self.row as u32;
+                }
+                w += n;
+                self.row += 1;
+            } else {
+                self.list.truncate(n);
+                self.made = true;
+            }
+            self.work += most;
+            if self.work >= WORK_PER_CHECK {
+                self.touched += 4 * self.work as u64;
+                self.work = 0;
+                run.check()?;
+            }
+        }
+        self.touched += 4 * self.work as u64;
+        self.work = 0;
+        *rows = w;
+        Ok(false)
+    }
+
+    /// What all lists share in this row, made in `list`: for rows that named graphs or a patch touch.
+    fn share_merged(&mut self, input: View<'_>) {
+        let mut acc = std::mem::take(&mut self.list);
+        let mut other = std::mem::take(&mut self.graphs);
+        for (i, l) in self.lists.iter().enumerate() {
+            if i == 0 {
+                match l.list(self.row) {
+                    Some(list) => {
+                        acc.clear();
+                        acc.extend_from_slice(list);
+                    }
+                    None => l.merged(input, self.row, &mut acc, &mut self.scratch),
+                }
+                let n = self.within.retain(&mut acc);
+                acc.truncate(n);
+                continue;
+            }
+            let n = match l.list(self.row) {
+                Some(list) => retain_in(&mut acc, list),
+                None => {
+                    l.merged(input, self.row, &mut other, &mut self.scratch);
+                    retain_in(&mut acc, &other)
+                }
+            };
+            acc.truncate(n);
+        }
+        self.work += acc.len();
+        self.list = acc;
+        self.graphs = other;
+        self.made = true;
+    }
+
+    /// Rows are (neighbour, graph).
+    fn fill_graphs(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        let Some(lists) = self.lists.first() else {
+            return Ok(false);
+        };
+        while self.row < input.rows {
+            if !self.made {
+                self.list.clear();
+                self.graphs.clear();
+                let scope = lists.graph.of(input, self.row);
+                lists.view.read_with_graphs(
+                    lists.anchor(input, self.row),
+                    scope,
+                    &mut self.list,
+                    &mut self.graphs,
+                );
+                self.made = true;
+                self.work += self.list.len();
+                if self.work >= WORK_PER_CHECK {
+                    self.work = 0;
+                    run.check()?;
+                }
+            }
+            while let (Some(&v), Some(&g)) =
+                (self.list.get(self.place), self.graphs.get(self.place))
+            {
+                if out.is_full() {
+                    return Ok(true);
+                }
+                self.place += 1;
+                if self.within.contains(v) {
+                    out.row(self.row, &[(self.to, v), (self.graph, g)]);
+                }
+            }
+            (self.row, self.place, self.made) = (self.row + 1, 0, false);
+        }
+        Ok(false)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.lists.iter().map(Lists::bytes).sum::<usize>()
+            + 4 * (self.list.capacity() + self.graphs.capacity() + self.scratch.capacity())
+    }
+}

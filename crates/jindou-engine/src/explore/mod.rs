@@ -1,0 +1,199 @@
+//! Exploration: steps over batches of the history table, pushed through all steps one batch at a time.
+//!
+//! ```text
+//! source ─► [filters] ─► step 1 ─► [filters] ─► step 2 … ─► consumer
+//!   morsel                 │ output not full? take the next input batch first
+//!                          └ full: push it on, then go on where it stopped
+//! ```
+//!
+//! A step writes (input row, new ids); the columns that are still needed are then gathered by input row,
+//! so rows carry only what later steps read. Without such columns a batch is a bare number of rows.
+
+mod any;
+mod check;
+mod expand;
+pub(crate) mod lists;
+mod scan;
+mod source;
+mod step;
+
+pub(crate) use source::Source;
+pub(crate) use step::{Pipeline, StepStats};
+
+use crate::batch::{Batch, View};
+use crate::terms::QueryTerms;
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_plan::{Operand, Slot};
+use jindou_store::Snapshot;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Why a pipeline ended before its input did.
+pub(crate) enum Halt {
+    /// Nobody wants more rows.
+    Stop,
+    /// Something is wrong.
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+/// `Err(Halt::Stop)` is not a failure.
+pub(crate) type Flow = Result<(), Halt>;
+
+/// Takes batches at the end of a pipeline.
+pub(crate) trait Consumer {
+    /// Takes the rows; they are overwritten afterwards.
+    fn batch(&mut self, rows: View<'_>) -> Flow;
+}
+
+/// What every part of a running query shares.
+pub(crate) struct Run<'r> {
+    pub snapshot: &'r Snapshot,
+    pub terms: &'r QueryTerms,
+    pub cancel: &'r CancelToken,
+    pub budget: &'r MemoryBudget,
+    pub batch_rows: usize,
+    pub profile: bool,
+    /// Set when another worker ended the query.
+    pub stop: &'r AtomicBool,
+}
+
+impl Run<'_> {
+    /// Ok to go on. Cheap enough for once a batch, not for once a row.
+    pub fn check(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            // Never seen by a user: the worker that set the flag has said why.
+            return Err(Error::Cancelled);
+        }
+        self.cancel.check()
+    }
+}
+
+/// Where a step's columns come from and go to, while the pipeline is put together.
+pub(crate) struct Plumb<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Slots of the input's columns.
+    pub input: Vec<Slot>,
+    /// Slots of the output's columns.
+    pub output: Vec<Slot>,
+}
+
+impl Plumb<'_> {
+    /// The input column of a slot that must be bound.
+    pub fn column(&self, slot: Slot) -> Result<usize> {
+        self.input.iter().position(|&s| s == slot).ok_or_else(|| {
+            Error::Internal(format!("the plan reads slot {slot} after it was dropped"))
+        })
+    }
+
+    /// The output column of a slot, if anybody reads it.
+    pub fn output(&self, slot: Slot) -> Option<usize> {
+        self.output.iter().position(|&s| s == slot)
+    }
+
+    pub fn anchor(&self, operand: Operand) -> Result<Anchor> {
+        Ok(match operand {
+            Operand::Slot(s) => Anchor::Column(self.column(s)?),
+            Operand::Const(v) => Anchor::Const(v),
+        })
+    }
+}
+
+/// A known end of an edge: an input column or a constant.
+#[derive(Clone, Copy)]
+pub(crate) enum Anchor {
+    Column(usize),
+    Const(u32),
+}
+
+impl Anchor {
+    #[inline]
+    pub fn of(self, input: View<'_>, row: usize) -> u32 {
+        match self {
+            Self::Const(v) => v,
+            Self::Column(c) => input.column(c).get(row).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// A step's output while it is written: new columns, and for each row the input row it came from.
+pub(crate) struct Emit<'e> {
+    batch: &'e mut Batch,
+    /// As long as the batch has room.
+    index: &'e mut [u32],
+    /// Stands in for columns that nobody reads.
+    spare: &'e mut [u32],
+}
+
+impl Emit<'_> {
+    /// The column to write (a spare one for `None`), the index to write, and how many rows there are.
+    #[inline]
+    pub fn columns(&mut self, to: Option<usize>) -> (&mut [u32], &mut [u32], &mut usize) {
+        let room = self.index.len();
+        let column = match to.and_then(|t| self.batch.columns.get_mut(t)) {
+            Some(c) => &mut c[..room],
+            None => &mut self.spare[..room],
+        };
+        (column, self.index, &mut self.batch.rows)
+    }
+
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.batch.rows >= self.index.len()
+    }
+
+    /// Adds one row; must not be full.
+    #[inline]
+    pub fn row(&mut self, input_row: usize, ids: &[(Option<usize>, u32)]) {
+        let w = self.batch.rows;
+        if let Some(i) = self.index.get_mut(w) {
+            *i = input_row as u32;
+            for &(to, v) in ids {
+                if let Some(c) = to.and_then(|t| self.batch.columns.get_mut(t)) {
+                    c[w] = v;
+                }
+            }
+            self.batch.rows = w + 1;
+        }
+    }
+
+    /// Adds a row for each id of `list` that fits: `to` takes the ids, the constants repeat, graphs run
+    /// beside the list. Returns how many fitted.
+    pub fn list(
+        &mut self,
+        input_row: usize,
+        to: Option<usize>,
+        list: &[u32],
+        constants: &[(Option<usize>, u32)],
+        graphs: Option<(Option<usize>, &[u32])>,
+    ) -> usize {
+        let w = self.batch.rows;
+        let n = list.len().min(self.index.len() - w);
+        if n == 0 {
+            return 0;
+        }
+        self.index[w..w + n].fill(input_row as u32);
+        let columns = &mut self.batch.columns;
+        if let Some(c) = to.and_then(|t| columns.get_mut(t)) {
+            c[w..w + n].copy_from_slice(&list[..n]);
+        }
+        for &(to, v) in constants {
+            if let Some(c) = to.and_then(|t| columns.get_mut(t)) {
+                c[w..w + n].fill(v);
+            }
+        }
+        if let Some((to, graphs)) = graphs
+            && let Some(c) = to.and_then(|t| columns.get_mut(t))
+        {
+            for (o, &g) in c[w..w + n].iter_mut().zip(graphs) {
+                *o = g;
+            }
+        }
+        self.batch.rows = w + n;
+        n
+    }
+}

@@ -1,0 +1,230 @@
+//! ScanAll: neither end is known. Walks predicate by predicate, key by key; where only chosen named graphs
+//! are read, it walks their index vertices and touches no other graph.
+
+use super::any::AnyPredicate;
+use super::lists::{RowGraph, constant_list};
+use super::source::graph_keys;
+use super::{Emit, Plumb, Run};
+use crate::batch::View;
+use crate::explore::expand::WORK_PER_CHECK;
+use jindou_model::{Direction, PredicateId, Result, VertexId};
+use jindou_plan::{GraphRef, PredicateRef, Slot};
+use jindou_store::Snapshot;
+use jindou_store::segment::Scope;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Key numbers taken from a plain segment at a time.
+const KEY_CHUNK: u32 = 4096;
+
+pub(crate) struct ScanAll<'a> {
+    snapshot: &'a Snapshot,
+    subject: Option<usize>,
+    predicate: AnyPredicate,
+    object: Option<usize>,
+    graph: RowGraph<'a>,
+    graph_to: Option<usize>,
+    bind_graph: bool,
+    /// Dense predicates that this worker looks at.
+    pub only: Range<u32>,
+    row: usize,
+    opened: bool,
+    predicates: Vec<u32>,
+    begun: usize,
+    /// The predicate begun last: its keys (a chunk of them), and where the next chunk starts.
+    at: PredicateId,
+    term: u32,
+    keys: Vec<u32>,
+    next_key: usize,
+    next_chunk: Option<u32>,
+    key: u32,
+    list: Cow<'a, [u32]>,
+    graphs: Vec<u32>,
+    place: usize,
+    work: usize,
+    pub touched: u64,
+}
+
+impl<'a> ScanAll<'a> {
+    pub fn new(
+        subject: Slot,
+        predicate: PredicateRef,
+        object: Slot,
+        graph: &'a GraphRef,
+        plumb: &Plumb<'a>,
+    ) -> Result<Self> {
+        let (bind_graph, graph_to) = match graph {
+            GraphRef::Bind(s, _) => (true, plumb.output(*s)),
+            _ => (false, None),
+        };
+        Ok(Self {
+            snapshot: plumb.snapshot,
+            subject: plumb.output(subject),
+            predicate: AnyPredicate::new(predicate, plumb)?,
+            object: plumb.output(object),
+            graph: RowGraph::new(graph, plumb)?,
+            graph_to,
+            bind_graph,
+            only: 0..plumb.snapshot.predicate_count(),
+            row: 0,
+            opened: false,
+            predicates: vec![],
+            begun: 0,
+            at: PredicateId(0),
+            term: 0,
+            keys: vec![],
+            next_key: 0,
+            next_chunk: None,
+            key: 0,
+            list: Cow::Borrowed(&[]),
+            graphs: vec![],
+            place: 0,
+            work: 0,
+            touched: 0,
+        })
+    }
+
+    pub fn begin(&mut self) {
+        self.row = 0;
+        self.opened = false;
+    }
+
+    fn open_row(&mut self, input: View<'_>) {
+        self.opened = true;
+        self.predicates.clear();
+        self.begun = 0;
+        self.keys.clear();
+        self.next_key = 0;
+        self.next_chunk = None;
+        self.list = Cow::Borrowed(&[]);
+        self.graphs.clear();
+        self.place = 0;
+        match self.predicate {
+            AnyPredicate::Column(c) => {
+                let term = input.column(c).get(self.row).copied().unwrap_or(0);
+                self.predicates
+                    .extend(self.snapshot.predicate_of(VertexId(term)).map(|p| p.0));
+            }
+            AnyPredicate::Bind(_) => match self.graph.of(input, self.row) {
+                Scope::Named(g) => self.predicates = self.snapshot.graph_predicates(g),
+                Scope::Set(gs) if !gs.contains(&0) => {
+                    for &g in gs {
+                        self.predicates.extend(self.snapshot.graph_predicates(g));
+                    }
+                    self.predicates.sort_unstable();
+                    self.predicates.dedup();
+                }
+                _ => self.predicates.extend(self.only.clone()),
+            },
+        }
+        let only = self.only.clone();
+        self.predicates.retain(|p| only.contains(p));
+    }
+
+    /// The next chunk of keys of the predicate begun last; false when there is none.
+    fn more_keys(&mut self) -> bool {
+        let Some(from) = self.next_chunk else {
+            return false;
+        };
+        let view = self.snapshot.edges(self.at, Direction::Out);
+        let Some(s) = view.plain(Scope::Default) else {
+            return false;
+        };
+        self.keys.clear();
+        self.next_key = 0;
+        let to = from.saturating_add(KEY_CHUNK);
+        s.keys_into(from, to, &mut self.keys);
+        self.next_chunk = (to < s.key_count).then_some(to);
+        true
+    }
+
+    fn open_predicate(&mut self, p: PredicateId, scope: Scope<'a>) {
+        self.at = p;
+        self.term = self.snapshot.vertex_of(p).0;
+        self.keys.clear();
+        self.next_key = 0;
+        self.next_chunk = None;
+        let view = self.snapshot.edges(p, Direction::Out);
+        match view.plain(scope) {
+            Some(s) if s.is_empty() => {}
+            // A plain segment that is not empty is the default graph's.
+            Some(_) => {
+                self.next_chunk = Some(0);
+                self.more_keys();
+            }
+            None => graph_keys(self.snapshot, p, Direction::Out, scope, &mut self.keys),
+        }
+    }
+
+    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        while self.row < input.rows {
+            if !self.opened {
+                self.open_row(input);
+            }
+            let scope = self.graph.of(input, self.row);
+            loop {
+                let taken = out.list(
+                    self.row,
+                    self.object,
+                    self.list.get(self.place..).unwrap_or(&[]),
+                    &[
+                        (self.subject, self.key),
+                        (self.predicate.output(), self.term),
+                    ],
+                    self.bind_graph
+                        .then(|| (self.graph_to, self.graphs.get(self.place..).unwrap_or(&[]))),
+                );
+                self.place += taken;
+                self.work += taken + 16;
+                self.touched += 4 * taken as u64 + 8;
+                if self.place < self.list.len() {
+                    return Ok(true);
+                }
+                if self.work > WORK_PER_CHECK {
+                    self.work = 0;
+                    run.check()?;
+                }
+                if let Some(&key) = self.keys.get(self.next_key) {
+                    self.next_key += 1;
+                    self.open_list(key, scope);
+                } else if !self.more_keys() {
+                    let Some(&p) = self.predicates.get(self.begun) else {
+                        break;
+                    };
+                    self.begun += 1;
+                    self.list = Cow::Borrowed(&[]);
+                    self.graphs.clear();
+                    self.place = 0;
+                    self.open_predicate(PredicateId(p), scope);
+                }
+            }
+            self.row += 1;
+            self.opened = false;
+        }
+        Ok(false)
+    }
+
+    fn open_list(&mut self, key: u32, scope: Scope<'a>) {
+        self.key = key;
+        self.place = 0;
+        let view = self.snapshot.edges(self.at, Direction::Out);
+        if self.bind_graph {
+            let mut list = std::mem::take(&mut self.list).into_owned();
+            list.clear();
+            self.graphs.clear();
+            view.read_with_graphs(key, scope, &mut list, &mut self.graphs);
+            self.list = Cow::Owned(list);
+        } else {
+            self.list = constant_list(view, key, scope);
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let own = if let Cow::Owned(l) = &self.list {
+            l.capacity()
+        } else {
+            0
+        };
+        4 * (own + self.graphs.capacity() + self.keys.capacity() + self.predicates.capacity())
+    }
+}

@@ -1,0 +1,295 @@
+//! Where a variable's first values come from: index vertices, class instances, a constant's list, graphs.
+//! A source has a length and gives any part of itself, so that workers take morsels of it.
+
+use super::Plumb;
+use super::lists::{RowGraph, constant_list};
+use crate::within::{Within, intersect_runs};
+use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_plan::{GraphRef, Operand, StartSource};
+use jindou_store::Snapshot;
+use jindou_store::segment::{KeyFinder, Scope, Segment};
+use std::borrow::Cow;
+
+enum Form<'a> {
+    /// One row without columns.
+    Unit,
+    /// Intervals of ids.
+    Runs(Vec<[u32; 2]>),
+    /// Index ranges of a list.
+    Slices(Cow<'a, [u32]>, Vec<[u32; 2]>),
+    /// Keys by number, tested against the intervals.
+    Keys(Segment<'a>, Within),
+}
+
+pub(crate) struct Source<'a> {
+    form: Form<'a>,
+    /// Values before each run or slice.
+    before: Vec<u64>,
+    len: u64,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(
+        source: &'a StartSource,
+        within: Option<&[[u32; 2]]>,
+        plumb: &Plumb<'a>,
+    ) -> Result<Self> {
+        let within = Within::new(within);
+        let form = match source {
+            StartSource::Unit => Form::Unit,
+            StartSource::Within => Form::Runs(within.runs().ok_or_else(|| {
+                Error::Internal("the plan starts at intervals but gives none".into())
+            })?),
+            StartSource::List(list) => {
+                let (Operand::Const(v), RowGraph::Fixed(scope)) =
+                    (list.anchor, RowGraph::new(&list.graph, plumb)?)
+                else {
+                    return Err(Error::Internal(
+                        "the plan starts at a list of a variable".into(),
+                    ));
+                };
+                if matches!(list.graph, GraphRef::Bind(..)) {
+                    return Err(Error::Internal(
+                        "the plan starts at a list and binds a graph".into(),
+                    ));
+                }
+                let view = plumb.snapshot.edges(list.predicate, list.direction);
+                slices(constant_list(view, v, scope), &within)
+            }
+            StartSource::Keys {
+                predicate,
+                direction,
+                graph,
+            } => {
+                let scope = graph.scope().ok_or_else(|| {
+                    Error::Internal("the plan starts at keys in a variable's graph".into())
+                })?;
+                keys(plumb.snapshot, *predicate, *direction, scope, within)
+            }
+            StartSource::Graphs(only) => {
+                let mut graphs = plumb.snapshot.named_graphs();
+                if let Some(only) = only {
+                    graphs.retain(|g| only.binary_search(g).is_ok());
+                }
+                if plumb.snapshot.is_patched() {
+                    graphs.retain(|&g| holds_a_quad(plumb.snapshot, g));
+                }
+                slices(Cow::Owned(graphs), &within)
+            }
+        };
+        let mut len = 0;
+        let mut before = Vec::new();
+        match &form {
+            Form::Unit => len = 1,
+            Form::Keys(s, _) => len = u64::from(s.key_count),
+            Form::Runs(runs) | Form::Slices(_, runs) => {
+                before.reserve(runs.len());
+                for r in runs {
+                    before.push(len);
+                    len += u64::from(r[1] - r[0]);
+                }
+            }
+        }
+        Ok(Self { form, before, len })
+    }
+
+    /// Values in it, at most (keys are tested when they are read).
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if it is one row without columns.
+    pub fn is_unit(&self) -> bool {
+        matches!(self.form, Form::Unit)
+    }
+
+    /// Writes the values numbered `from .. from + out.len()` (as far as there are so many); returns how many
+    /// were written, which for keys may be fewer.
+    pub fn read(&self, from: u64, out: &mut [u32], scratch: &mut Vec<u32>) -> usize {
+        let want = out
+            .len()
+            .min(usize::try_from(self.len - from.min(self.len)).unwrap_or(0));
+        let out = &mut out[..want];
+        match &self.form {
+            Form::Unit => want,
+            Form::Keys(s, within) => {
+                scratch.clear();
+                s.keys_into(from as u32, (from + want as u64) as u32, scratch);
+                let n = within.retain(scratch).min(want);
+                out[..n].copy_from_slice(&scratch[..n]);
+                n
+            }
+            Form::Runs(runs) => {
+                self.each_part(runs, from, want, |a, b, w| {
+                    for (o, v) in out[w..].iter_mut().zip(a..b) {
+                        *o = v;
+                    }
+                });
+                want
+            }
+            Form::Slices(list, runs) => {
+                self.each_part(runs, from, want, |a, b, w| {
+                    if let Some(part) = list.get(a as usize..b as usize) {
+                        out[w..w + part.len()].copy_from_slice(part);
+                    }
+                });
+                want
+            }
+        }
+    }
+
+    /// Calls `f(start, end, written before)` for the parts of the runs that hold the values asked for.
+    fn each_part(
+        &self,
+        runs: &[[u32; 2]],
+        from: u64,
+        want: usize,
+        mut f: impl FnMut(u32, u32, usize),
+    ) {
+        let mut at = self
+            .before
+            .partition_point(|&b| b <= from)
+            .saturating_sub(1);
+        let mut w = 0;
+        while w < want
+            && let (Some(&[a, b]), Some(&before)) = (runs.get(at), self.before.get(at))
+        {
+            let skip = (from + w as u64 - before) as u32;
+            let n = (b - a - skip).min((want - w) as u32);
+            f(a + skip, a + skip + n, w);
+            w += n as usize;
+            at += 1;
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        let list = match &self.form {
+            Form::Slices(Cow::Owned(l), _) => l.capacity() * 4,
+            _ => 0,
+        };
+        list + self.before.capacity() * 16
+    }
+}
+
+/// A sorted list's parts inside the intervals.
+fn slices<'a>(list: Cow<'a, [u32]>, within: &Within) -> Form<'a> {
+    let all = list.len() as u32;
+    let runs = match within {
+        Within::All => vec![[0, all]],
+        Within::One(start, width) => {
+            vec![[
+                list.partition_point(|v| v < start) as u32,
+                list.partition_point(|&v| v < start + width) as u32,
+            ]]
+        }
+        Within::Many(runs) if runs.len() < list.len() / 8 => runs
+            .iter()
+            .map(|r| {
+                let a = list.partition_point(|&v| v < r[0]);
+                let b = list[a..].partition_point(|&v| v < r[1]) + a;
+                [a as u32, b as u32]
+            })
+            .filter(|r| r[0] < r[1])
+            .collect(),
+        Within::Many(_) => {
+            let kept: Vec<u32> = list
+                .iter()
+                .copied()
+                .filter(|&v| within.contains(v))
+                .collect();
+            let all = kept.len() as u32;
+            return Form::Slices(Cow::Owned(kept), vec![[0, all]]);
+        }
+    };
+    Form::Slices(list, runs)
+}
+
+fn keys<'a>(
+    snapshot: &'a Snapshot,
+    predicate: PredicateId,
+    direction: Direction,
+    scope: Scope<'_>,
+    within: Within,
+) -> Form<'a> {
+    let view = snapshot.edges(predicate, direction);
+    match view.plain(scope) {
+        Some(s) => match s.finder {
+            KeyFinder::Empty => Form::Runs(vec![]),
+            KeyFinder::Intervals(runs) => {
+                let runs: Vec<[u32; 2]> = runs
+                    .iter()
+                    .map(|r| [r.start, r.end])
+                    .filter(|r| r[0] < r[1])
+                    .collect();
+                Form::Runs(match within.runs() {
+                    Some(w) => intersect_runs(&runs, &w),
+                    None => runs,
+                })
+            }
+            KeyFinder::Directory { keys, .. } => slices(Cow::Borrowed(keys), &within),
+            KeyFinder::Bitmap { .. } => Form::Keys(s, within),
+        },
+        None => {
+            let mut keys = Vec::new();
+            graph_keys(snapshot, predicate, direction, scope, &mut keys);
+            let mut scratch = Vec::new();
+            keys.retain(|&v| within.contains(v) && !view.read(v, scope, &mut scratch).is_empty());
+            let all = keys.len() as u32;
+            Form::Slices(Cow::Owned(keys), vec![[0, all]])
+        }
+    }
+}
+
+/// Vertices that may be keys of a predicate in `scope` (a superset), ascending, appended. Chosen named
+/// graphs are read through their index vertices.
+pub(crate) fn graph_keys(
+    snapshot: &Snapshot,
+    predicate: PredicateId,
+    direction: Direction,
+    scope: Scope<'_>,
+    out: &mut Vec<u32>,
+) {
+    let view = snapshot.edges(predicate, direction);
+    let one;
+    let graphs = match scope {
+        Scope::Named(g) => {
+            one = [g];
+            &one[..]
+        }
+        Scope::Set(gs) if !gs.contains(&0) => gs,
+        _ => {
+            view.candidate_keys(scope, out);
+            return;
+        }
+    };
+    let out_view = snapshot.edges(predicate, Direction::Out);
+    let mut subjects = Vec::new();
+    for &g in graphs {
+        snapshot.graph_subjects(g, predicate, &mut subjects);
+        match direction {
+            Direction::Out => out.extend_from_slice(&subjects),
+            Direction::In => {
+                for &s in &subjects {
+                    out_view.for_each(s, Scope::Named(g), |o, _| out.push(o));
+                }
+            }
+        }
+    }
+    out.sort_unstable();
+    out.dedup();
+}
+
+/// True if the graph has a quad that the snapshot sees.
+fn holds_a_quad(snapshot: &Snapshot, graph: u32) -> bool {
+    let mut subjects = Vec::new();
+    let mut scratch = Vec::new();
+    snapshot.graph_predicates(graph).into_iter().any(|p| {
+        let p = PredicateId(p);
+        let view = snapshot.edges(p, Direction::Out);
+        snapshot.graph_subjects(graph, p, &mut subjects);
+        subjects
+            .iter()
+            .any(|&s| !view.read(s, Scope::Named(graph), &mut scratch).is_empty())
+    })
+}

@@ -1,0 +1,298 @@
+//! Filters on batches of ids. A condition has three values: true, false, error; rows stay on true.
+
+mod compare;
+mod general;
+
+use crate::batch::{Batch, View};
+use crate::explore::Run;
+use compare::Compare;
+use general::General;
+use jindou_dictionary::TermKind;
+use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId, term};
+use jindou_plan::{Condition, Operand, Slot, TermTest};
+use jindou_store::Snapshot;
+
+pub(crate) const FALSE: u8 = 0;
+pub(crate) const TRUE: u8 = 1;
+pub(crate) const ERROR: u8 = 2;
+
+/// What a value is read from. A slot without a column is unbound.
+#[derive(Clone, Copy)]
+enum Value {
+    Column(usize),
+    Const(u32),
+    Unbound,
+}
+
+impl Value {
+    fn of(slot: Slot, layout: &[Slot]) -> Self {
+        layout
+            .iter()
+            .position(|&s| s == slot)
+            .map_or(Self::Unbound, Self::Column)
+    }
+
+    fn operand(o: Operand, layout: &[Slot]) -> Self {
+        match o {
+            Operand::Const(v) => Self::Const(v),
+            Operand::Slot(s) => Self::of(s, layout),
+        }
+    }
+
+    #[inline]
+    fn at(self, rows: View<'_>, row: usize) -> u32 {
+        match self {
+            Self::Column(c) => rows.column(c).get(row).copied().unwrap_or(0),
+            Self::Const(v) => v,
+            Self::Unbound => 0,
+        }
+    }
+}
+
+enum Node<'a> {
+    Same(Value, Value),
+    Bound(Value),
+    Kind(Value, TermTest),
+    Compare(Box<Compare<'a>>),
+    General(Box<General<'a>>),
+    Not(Box<Node<'a>>),
+    /// Members and scratch.
+    And(Vec<Node<'a>>, Vec<u8>),
+    Or(Vec<Node<'a>>, Vec<u8>),
+}
+
+impl<'a> Node<'a> {
+    fn new(c: &'a Condition, layout: &[Slot], run: &Run<'a>) -> Result<Self> {
+        let all = |list: &'a [Condition]| {
+            list.iter()
+                .map(|c| Self::new(c, layout, run))
+                .collect::<Result<Vec<_>>>()
+        };
+        Ok(match c {
+            Condition::Same(a, b) => {
+                Self::Same(Value::operand(*a, layout), Value::operand(*b, layout))
+            }
+            Condition::Bound(s) => Self::Bound(Value::of(*s, layout)),
+            Condition::Kind(s, test) => Self::Kind(Value::of(*s, layout), *test),
+            Condition::Compare(s, relation, right) => Self::Compare(Box::new(Compare::new(
+                Value::of(*s, layout),
+                *relation,
+                right,
+                run,
+            )?)),
+            Condition::General(g) => Self::General(Box::new(General::new(g, layout, run)?)),
+            Condition::Not(c) => Self::Not(Box::new(Self::new(c, layout, run)?)),
+            Condition::And(list) => Self::And(all(list)?, vec![]),
+            Condition::Or(list) => Self::Or(all(list)?, vec![]),
+        })
+    }
+
+    /// Dear conditions come last.
+    fn cost(&self) -> u32 {
+        match self {
+            Self::Same(..) | Self::Bound(_) => 1,
+            Self::Kind(..) => 2,
+            Self::Compare(_) => 4,
+            Self::General(_) => 1000,
+            Self::Not(c) => c.cost(),
+            Self::And(list, _) | Self::Or(list, _) => list.iter().map(Self::cost).sum(),
+        }
+    }
+
+    /// `out[i]` becomes the value for row `from + i`, where it is `TRUE` on entry ("wanted"); other rows' values
+    /// are left as they are.
+    fn eval(&mut self, run: &Run<'_>, rows: View<'_>, from: usize, out: &mut [u8]) -> Result<()> {
+        match self {
+            Self::Same(a, b) => {
+                for (i, o) in out.iter_mut().enumerate().filter(|o| *o.1 == TRUE) {
+                    let (x, y) = (a.at(rows, from + i), b.at(rows, from + i));
+                    *o = if x == 0 || y == 0 {
+                        ERROR
+                    } else {
+                        u8::from(x == y)
+                    };
+                }
+            }
+            Self::Bound(v) => {
+                for (i, o) in out.iter_mut().enumerate().filter(|o| *o.1 == TRUE) {
+                    *o = u8::from(v.at(rows, from + i) != 0);
+                }
+            }
+            Self::Kind(v, test) => {
+                for (i, o) in out.iter_mut().enumerate().filter(|o| *o.1 == TRUE) {
+                    *o = kind(run, v.at(rows, from + i), *test);
+                }
+            }
+            Self::Compare(c) => c.eval(run, rows, from, out)?,
+            Self::General(g) => g.eval(run, rows, from, out)?,
+            Self::Not(c) => {
+                // Rows that are not wanted may hold any value: remember them apart.
+                let wanted: Vec<u8> = out.to_vec();
+                c.eval(run, rows, from, out)?;
+                for (o, w) in out.iter_mut().zip(wanted) {
+                    if w == TRUE && *o != ERROR {
+                        *o ^= 1;
+                    }
+                }
+            }
+            Self::And(list, scratch) => {
+                combine(list, scratch, run, rows, from, out, FALSE)?;
+            }
+            Self::Or(list, scratch) => {
+                combine(list, scratch, run, rows, from, out, TRUE)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Three-valued AND (`decides` = false) or OR (`decides` = true): a member with the deciding value settles a
+/// row, else an error does, else it is the other value.
+fn combine(
+    list: &mut [Node<'_>],
+    scratch: &mut Vec<u8>,
+    run: &Run<'_>,
+    rows: View<'_>,
+    from: usize,
+    out: &mut [u8],
+    decides: u8,
+) -> Result<()> {
+    /// Not wanted by the caller.
+    const IDLE: u8 = 3;
+    let n = out.len();
+    // [0..n]: the result so far; [n..2n]: one member's values.
+    let mut space = std::mem::take(scratch);
+    space.clear();
+    space.extend(
+        out.iter()
+            .map(|&o| if o == TRUE { decides ^ 1 } else { IDLE }),
+    );
+    space.resize(2 * n, FALSE);
+    let (so_far, member) = space.split_at_mut(n);
+    for node in list {
+        for (m, s) in member.iter_mut().zip(&*so_far) {
+            *m = u8::from(*s != IDLE && *s != decides);
+        }
+        node.eval(run, rows, from, member)?;
+        for (m, s) in member.iter().zip(so_far.iter_mut()) {
+            if *s != IDLE && *s != decides {
+                if *m == decides {
+                    *s = decides;
+                } else if *m == ERROR {
+                    *s = ERROR;
+                }
+            }
+        }
+    }
+    for (o, s) in out.iter_mut().zip(&*so_far) {
+        if *s != IDLE {
+            *o = *s;
+        }
+    }
+    *scratch = space;
+    Ok(())
+}
+
+fn kind(run: &Run<'_>, id: u32, test: TermTest) -> u8 {
+    if id == 0 {
+        return ERROR;
+    }
+    let kind = term_kind(run, id);
+    u8::from(match test {
+        TermTest::Iri => kind == Some(TermKind::Iri),
+        TermTest::Blank => kind == Some(TermKind::Blank),
+        TermTest::Literal => kind == Some(TermKind::Literal),
+        TermTest::Numeric => is_numeric(run, id),
+    })
+}
+
+/// Canonical bytes of an id that is not the base dictionary's.
+pub(crate) fn added_term(run: &Run<'_>, id: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if id >= FIRST_QUERY_ID {
+        run.terms.term(VertexId(id), &mut bytes);
+    } else {
+        run.snapshot.term(VertexId(id), &mut bytes);
+    }
+    bytes
+}
+
+fn term_kind(run: &Run<'_>, id: u32) -> Option<TermKind> {
+    if id < FIRST_TAIL_ID {
+        return dictionary(run.snapshot).kind(VertexId(id));
+    }
+    Some(match *added_term(run, id).first()? {
+        term::IRI => TermKind::Iri,
+        term::BLANK => TermKind::Blank,
+        term::TRIPLE => TermKind::Triple,
+        _ => TermKind::Literal,
+    })
+}
+
+fn is_numeric(run: &Run<'_>, id: u32) -> bool {
+    if id < FIRST_TAIL_ID {
+        return dictionary(run.snapshot)
+            .numeric_rank(VertexId(id))
+            .is_some();
+    }
+    match term::parts(&added_term(run, id)) {
+        Some(term::Parts::Coded(lexical, code)) => {
+            jindou_dictionary::Number::parse(code, lexical).is_some()
+        }
+        _ => false,
+    }
+}
+
+pub(crate) fn dictionary(snapshot: &Snapshot) -> &jindou_dictionary::Dictionary {
+    snapshot.base().dictionary()
+}
+
+/// Conditions that must all be true.
+pub(crate) struct Filters<'a> {
+    nodes: Vec<Node<'a>>,
+    keep: Vec<u8>,
+}
+
+impl<'a> Filters<'a> {
+    pub fn new(conditions: &'a [Condition], layout: &[Slot], run: &Run<'a>) -> Result<Self> {
+        let mut nodes = conditions
+            .iter()
+            .map(|c| Node::new(c, layout, run))
+            .collect::<Result<Vec<_>>>()?;
+        nodes.sort_by_key(Node::cost);
+        Ok(Self {
+            nodes,
+            keep: vec![],
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Drops the rows from `from` on of which a condition is not true.
+    pub fn apply(&mut self, run: &Run<'_>, batch: &mut Batch, from: usize) -> Result<()> {
+        for node in &mut self.nodes {
+            let rows = batch.rows - from;
+            if rows == 0 {
+                return Ok(());
+            }
+            self.keep.clear();
+            self.keep.resize(rows, TRUE);
+            node.eval(run, batch.view(), from, &mut self.keep)?;
+            batch.retain(from, &self.keep);
+        }
+        Ok(())
+    }
+
+    /// Flags of the rows of a view: `TRUE` for those that stay.
+    pub fn flags(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<&[u8]> {
+        self.keep.clear();
+        self.keep.resize(rows.rows, TRUE);
+        for node in &mut self.nodes {
+            // Rows that an earlier condition dropped are not TRUE, so not wanted.
+            node.eval(run, rows, 0, &mut self.keep)?;
+        }
+        Ok(&self.keep)
+    }
+}

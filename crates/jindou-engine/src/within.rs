@@ -1,0 +1,213 @@
+//! "Is this id in these intervals": the exact test for classes and key sets.
+
+/// Ascending, disjoint, non-empty intervals of ids, in the form that tests fastest.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Within {
+    /// No condition.
+    All,
+    /// One interval: `start`, `width`.
+    One(u32, u32),
+    /// `[start, end)`.
+    Many(Vec<[u32; 2]>),
+}
+
+impl Within {
+    pub fn new(intervals: Option<&[[u32; 2]]>) -> Self {
+        let Some(intervals) = intervals else {
+            return Self::All;
+        };
+        let some: Vec<[u32; 2]> = intervals.iter().copied().filter(|r| r[0] < r[1]).collect();
+        match some[..] {
+            [[a, b]] => Self::One(a, b - a),
+            [] => Self::One(0, 0),
+            _ => Self::Many(some),
+        }
+    }
+
+    pub fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    #[inline]
+    pub fn contains(&self, v: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(start, width) => v.wrapping_sub(*start) < *width,
+            Self::Many(runs) => in_runs(runs, v),
+        }
+    }
+
+    /// The first and one past the last id; `0 .. u32::MAX` without a condition.
+    pub fn hull(&self) -> (u32, u32) {
+        match self {
+            Self::All => (0, u32::MAX),
+            Self::One(start, width) => (*start, start + width),
+            Self::Many(runs) => (
+                runs.first().map_or(0, |r| r[0]),
+                runs.last().map_or(0, |r| r[1]),
+            ),
+        }
+    }
+
+    /// The part of a sorted list inside the hull: all of the answer but for `Many`. O(log list), or one
+    /// pass over a short list.
+    #[inline]
+    pub fn clip<'l>(&self, list: &'l [u32]) -> &'l [u32] {
+        if self.is_all() {
+            return list;
+        }
+        let (a, b) = self.hull();
+        clip(list, a, b)
+    }
+
+    /// The intervals; `None` without a condition.
+    pub fn runs(&self) -> Option<Vec<[u32; 2]>> {
+        match self {
+            Self::All => None,
+            Self::One(_, 0) => Some(Vec::new()),
+            Self::One(start, width) => Some(vec![[*start, start + width]]),
+            Self::Many(runs) => Some(runs.clone()),
+        }
+    }
+
+    /// Keeps those of `index` (the first `len` entries) whose `ids[index]`... see [`Self::retain`].
+    /// Writes `base + i` for every `ids[i]` inside to `index`; returns how many.
+    pub fn select(&self, ids: &[u32], base: u32, index: &mut [u32]) -> usize {
+        let mut w = 0;
+        match self {
+            Self::One(start, width) => {
+                let (start, width) = (*start, *width);
+                for (i, &v) in ids.iter().enumerate() {
+                    index[w] = base + i as u32;
+                    w += usize::from(v.wrapping_sub(start) < width);
+                }
+            }
+            _ => {
+                for (i, &v) in ids.iter().enumerate() {
+                    index[w] = base + i as u32;
+                    w += usize::from(self.contains(v));
+                }
+            }
+        }
+        w
+    }
+
+    /// Keeps the ids inside, in place; returns how many.
+    pub fn retain(&self, ids: &mut [u32]) -> usize {
+        if self.is_all() {
+            return ids.len();
+        }
+        let mut w = 0;
+        for i in 0..ids.len() {
+            let v = ids[i];
+            ids[w] = v;
+            w += usize::from(self.contains(v));
+        }
+        w
+    }
+}
+
+#[inline]
+fn in_runs(runs: &[[u32; 2]], v: u32) -> bool {
+    if runs.len() <= 8 {
+        // Independent compares: cheaper than a mispredicted search in a handful of intervals.
+        let mut hit = false;
+        for r in runs {
+            hit |= v.wrapping_sub(r[0]) < r[1] - r[0];
+        }
+        return hit;
+    }
+    let at = runs.partition_point(|r| r[1] <= v);
+    runs.get(at).is_some_and(|r| r[0] <= v)
+}
+
+/// Lists up to this length are scanned, longer ones searched.
+const SHORT: usize = 12;
+
+/// The part of a sorted list in `[a, b)`.
+#[inline]
+pub(crate) fn clip(list: &[u32], a: u32, b: u32) -> &[u32] {
+    let (from, to) = if list.len() <= SHORT {
+        let mut from = 0;
+        let mut to = 0;
+        for &v in list {
+            from += usize::from(v < a);
+            to += usize::from(v < b);
+        }
+        (from, to)
+    } else {
+        let from = list.partition_point(|&v| v < a);
+        let rest = &list[from..];
+        // Lists of one class end at its interval's end more often than not.
+        let to = match rest.last() {
+            Some(&last) if last >= b => from + rest.partition_point(|&v| v < b),
+            _ => list.len(),
+        };
+        (from, to)
+    };
+    list.get(from..to).unwrap_or(&[])
+}
+
+/// The intersection of two ascending sets of intervals.
+pub(crate) fn intersect_runs(a: &[[u32; 2]], b: &[[u32; 2]]) -> Vec<[u32; 2]> {
+    let (mut i, mut j) = (0, 0);
+    let mut out = Vec::new();
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let (from, to) = (x[0].max(y[0]), x[1].min(y[1]));
+        if from < to {
+            out.push([from, to]);
+        }
+        if x[1] <= y[1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn runs(gaps: &[(u32, u32)]) -> Vec<[u32; 2]> {
+        let mut at = 0;
+        gaps.iter()
+            .map(|&(gap, len)| {
+                let r = [at + gap, at + gap + len];
+                at = r[1];
+                r
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_form_agrees_with_a_scan(
+            a in prop::collection::vec((1u32..9, 1u32..9), 0..20),
+            b in prop::collection::vec((1u32..9, 1u32..9), 0..20),
+            list in prop::collection::btree_set(0u32..300, 0..60),
+        ) {
+            let (a, b) = (runs(&a), runs(&b));
+            let inside = |r: &[[u32; 2]], v: u32| r.iter().any(|r| r[0] <= v && v < r[1]);
+            let w = Within::new(Some(&a));
+            let list: Vec<u32> = list.into_iter().collect();
+            let both = intersect_runs(&a, &b);
+            for v in 0..400 {
+                prop_assert_eq!(w.contains(v), inside(&a, v));
+                prop_assert_eq!(inside(&both, v), inside(&a, v) && inside(&b, v));
+            }
+            let want: Vec<u32> = list.iter().copied().filter(|&v| inside(&a, v)).collect();
+            let mut got = list.clone();
+            let n = w.retain(&mut got);
+            prop_assert_eq!(&got[..n], &want[..]);
+            let clipped: Vec<u32> =
+                w.clip(&list).iter().copied().filter(|&v| w.contains(v)).collect();
+            prop_assert_eq!(clipped, want);
+            let mut index = vec![0; list.len()];
+            let n = w.select(&list, 0, &mut index);
+            prop_assert!(index[..n].iter().all(|&i| inside(&a, list[i as usize])));
+        }
+    }
+}
