@@ -1,9 +1,32 @@
 //! SPARQL text → algebra → a cost-based exploration plan. Statistics in, [`Plan`] out.
+//!
+//! ```text
+//! text ──parse──► algebra ──logical──► patterns, filters, modifiers over slots
+//!        ──resolve──► ids, intervals of classes and keys, proofs of emptiness (one snapshot)
+//!        ──search──► an order of slots (model: what a move costs) ──emit──► Plan
+//! ```
 
+mod cache;
+mod condition;
+mod emit;
+mod explain;
+mod intervals;
+mod logical;
+mod model;
+mod parse;
 mod plan;
+mod planner;
+mod resolve;
+mod search;
+mod show;
+mod stars;
 
+pub use cache::{CacheKey, PlanCache};
+pub use explain::explain;
+pub use parse::{MAX_CHAINED, MAX_NESTING, MAX_QUERY_BYTES, parse};
 pub use plan::{
     Condition, Count, EdgeList, Exploration, FarEnd, GeneralExpression, GraphRef, Intervals,
     LIGHT_COST, Operand, Operator, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
     TermTest, Weight,
 };
+pub use planner::{PlanOptions, Planned, plan};

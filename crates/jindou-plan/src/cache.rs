@@ -1,0 +1,160 @@
+//! Plans by query text: a bounded cache, least recently used out first.
+
+use crate::{PlanOptions, Planned};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a plan depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CacheKey<'a> {
+    /// The query.
+    pub text: &'a str,
+    /// The options.
+    pub options: PlanOptions,
+    /// The base's id epoch.
+    pub epoch: u64,
+    /// The snapshot's number.
+    pub snapshot: u32,
+}
+
+struct Entry {
+    text: Box<str>,
+    options: PlanOptions,
+    epoch: u64,
+    snapshot: u32,
+    stamp: u64,
+    planned: Arc<Planned>,
+}
+
+#[derive(Default)]
+struct Inner {
+    by_hash: FxHashMap<u64, Entry>,
+    by_stamp: BTreeMap<u64, u64>,
+    clock: u64,
+    bytes: usize,
+}
+
+/// Plans of recent queries. Safe to share: one short lock a call. Two texts with the same 64-bit hash displace
+/// each other and never get each other's plan.
+pub struct PlanCache {
+    inner: Mutex<Inner>,
+    entries: usize,
+    bytes: usize,
+}
+
+impl PlanCache {
+    /// A cache of at most `entries` plans whose texts have at most `bytes` bytes together.
+    #[must_use]
+    pub fn new(entries: usize, bytes: usize) -> Self {
+        Self { inner: Mutex::default(), entries, bytes }
+    }
+
+    /// The plan, if it is there. No allocation; O(log entries).
+    #[must_use]
+    pub fn get(&self, key: &CacheKey<'_>) -> Option<Arc<Planned>> {
+        let hash = hash(key);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = &mut *inner;
+        let entry = inner.by_hash.get_mut(&hash)?;
+        let same = *entry.text == *key.text
+            && entry.options == key.options
+            && entry.epoch == key.epoch
+            && entry.snapshot == key.snapshot;
+        if !same {
+            return None;
+        }
+        inner.by_stamp.remove(&entry.stamp);
+        inner.clock += 1;
+        entry.stamp = inner.clock;
+        inner.by_stamp.insert(entry.stamp, hash);
+        Some(Arc::clone(&entry.planned))
+    }
+
+    /// Keeps a plan; the least recently used go when there is no room. A text longer than all of the room is
+    /// not kept.
+    pub fn insert(&self, key: &CacheKey<'_>, planned: Arc<Planned>) {
+        if self.entries == 0 || key.text.len() > self.bytes {
+            return;
+        }
+        let hash = hash(key);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = &mut *inner;
+        inner.clock += 1;
+        let entry = Entry {
+            text: key.text.into(),
+            options: key.options,
+            epoch: key.epoch,
+            snapshot: key.snapshot,
+            stamp: inner.clock,
+            planned,
+        };
+        inner.bytes += key.text.len();
+        inner.by_stamp.insert(inner.clock, hash);
+        if let Some(old) = inner.by_hash.insert(hash, entry) {
+            inner.by_stamp.remove(&old.stamp);
+            inner.bytes -= old.text.len();
+        }
+        while inner.by_hash.len() > self.entries || inner.bytes > self.bytes {
+            let Some((_, oldest)) = inner.by_stamp.pop_first() else { break };
+            if let Some(old) = inner.by_hash.remove(&oldest) {
+                inner.bytes -= old.text.len();
+            }
+        }
+    }
+
+    /// Plans held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).by_hash.len()
+    }
+
+    /// True without plans.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn hash(key: &CacheKey<'_>) -> u64 {
+    let mut h = FxHasher::default();
+    key.hash(&mut h);
+    h.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str, snapshot: u32) -> CacheKey<'_> {
+        CacheKey { text, options: PlanOptions::default(), epoch: 7, snapshot }
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let cache = PlanCache::new(2, 100);
+        let plan = |t: &str| Arc::new(Planned::Other(t.into()));
+        cache.insert(&key("a", 0), plan("a"));
+        cache.insert(&key("b", 0), plan("b"));
+        assert!(cache.get(&key("a", 0)).is_some());
+        cache.insert(&key("c", 0), plan("c"));
+        assert!(cache.get(&key("b", 0)).is_none());
+        assert_eq!(cache.get(&key("a", 0)).as_deref(), Some(&Planned::Other("a".into())));
+        assert!(cache.get(&key("a", 1)).is_none(), "another snapshot needs another plan");
+        cache.insert(&key("a", 0), plan("a2"));
+        assert_eq!(cache.len(), 2);
+        assert_eq!(cache.get(&key("a", 0)).as_deref(), Some(&Planned::Other("a2".into())));
+    }
+
+    #[test]
+    fn texts_are_bounded() {
+        let cache = PlanCache::new(10, 8);
+        let plan = Arc::new(Planned::Other(String::new()));
+        cache.insert(&key("123456789", 0), Arc::clone(&plan));
+        assert!(cache.is_empty());
+        cache.insert(&key("12345", 0), Arc::clone(&plan));
+        cache.insert(&key("54321", 0), plan);
+        assert_eq!(cache.len(), 1);
+    }
+}

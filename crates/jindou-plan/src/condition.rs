@@ -1,0 +1,307 @@
+//! FILTER expressions → [`Condition`]s, and into intervals where a filter names the ids itself.
+
+use crate::logical::Filter;
+use crate::{Condition, GeneralExpression, Operand, Relation, Slot, TermTest};
+use jindou_model::term;
+use jindou_store::Snapshot;
+use oxsdatatypes::{Boolean, Date, DateTime, Decimal, Double, Float, Integer, Time};
+use rustc_hash::FxHashMap;
+use spargebra::algebra::{Expression, Function};
+use spargebra::term::Variable;
+
+/// A filter after compilation.
+pub(crate) enum Compiled {
+    /// Every row passes.
+    True,
+    /// No row passes, and why.
+    False(String),
+    /// The slot is one of these ids, sorted by nobody.
+    OneOf(Slot, Vec<u32>),
+    /// Test it when its slots are bound.
+    Test(Condition),
+}
+
+pub(crate) struct Compiler<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Slots that can only hold IRIs and blank nodes: subjects, predicates and graphs.
+    pub resources: u128,
+}
+
+impl Compiler<'_> {
+    pub(crate) fn compile(&self, filter: &Filter) -> Compiled {
+        let scope = &filter.scope;
+        if let Some(one_of) = self.one_of(&filter.expression, scope) {
+            return one_of;
+        }
+        match self.condition(&filter.expression, scope, 0) {
+            Condition::And(list) if list.is_empty() => Compiled::True,
+            Condition::Or(list) if list.is_empty() => Compiled::False("a FILTER is never true".into()),
+            c => Compiled::Test(c),
+        }
+    }
+
+    /// `?x = <iri>`, `sameTerm(?x, constant)`, `?x IN (<iri>, …)`: known ids.
+    fn one_of(&self, e: &Expression, scope: &FxHashMap<Variable, Slot>) -> Option<Compiled> {
+        let mut ids = vec![];
+        let slot = match e {
+            Expression::Equal(a, b) | Expression::SameTerm(a, b) => {
+                let same = matches!(e, Expression::SameTerm(..));
+                let (v, c) = match (&**a, &**b) {
+                    (Expression::Variable(v), c) | (c, Expression::Variable(v)) => (v, c),
+                    _ => return None,
+                };
+                match c {
+                    Expression::NamedNode(n) => ids.extend(self.iri(n.as_str())),
+                    Expression::Literal(l) if same => {
+                        let mut bytes = vec![];
+                        term::push_literal(l, &mut bytes);
+                        ids.extend(self.snapshot.lookup(&bytes).map(|v| v.0));
+                    }
+                    _ => return None,
+                }
+                *scope.get(v)?
+            }
+            Expression::In(v, list) => {
+                let Expression::Variable(v) = &**v else { return None };
+                for e in list {
+                    let Expression::NamedNode(n) = e else { return None };
+                    ids.extend(self.iri(n.as_str()));
+                }
+                *scope.get(v)?
+            }
+            _ => return None,
+        };
+        Some(if ids.is_empty() {
+            Compiled::False("a FILTER asks for a term that the store does not have".into())
+        } else {
+            Compiled::OneOf(slot, ids)
+        })
+    }
+
+    fn iri(&self, iri: &str) -> Option<u32> {
+        let mut bytes = vec![];
+        term::push_iri(iri, &mut bytes);
+        self.snapshot.lookup(&bytes).map(|v| v.0)
+    }
+
+    /// `And([])` is true, `Or([])` is false. Recursion ends at `MAX_INLINE` levels in a general expression.
+    fn condition(&self, e: &Expression, scope: &FxHashMap<Variable, Slot>, depth: usize) -> Condition {
+        const MAX_INLINE: usize = 64;
+        let general = || self.general(e, scope);
+        if depth > MAX_INLINE {
+            return general();
+        }
+        match e {
+            Expression::And(a, b) => Condition::And(vec![
+                self.condition(a, scope, depth + 1),
+                self.condition(b, scope, depth + 1),
+            ]),
+            Expression::Or(a, b) => Condition::Or(vec![
+                self.condition(a, scope, depth + 1),
+                self.condition(b, scope, depth + 1),
+            ]),
+            Expression::Not(a) => Condition::Not(Box::new(self.condition(a, scope, depth + 1))),
+            Expression::Bound(v) => match scope.get(v) {
+                Some(&slot) => Condition::Bound(slot),
+                None => Condition::Or(vec![]),
+            },
+            Expression::SameTerm(a, b) => match (&**a, &**b) {
+                (Expression::Variable(a), Expression::Variable(b)) => match (scope.get(a), scope.get(b)) {
+                    (Some(&a), Some(&b)) => Condition::Same(Operand::Slot(a), Operand::Slot(b)),
+                    _ => general(),
+                },
+                _ => self.one_of(e, scope).map_or_else(general, known),
+            },
+            Expression::Equal(a, b) => match (&**a, &**b) {
+                // An IRI or blank node equals only itself, and that comparison never errs.
+                (Expression::Variable(a), Expression::Variable(b)) => match (scope.get(a), scope.get(b)) {
+                    (Some(&a), Some(&b)) if (self.resources >> a | self.resources >> b) & 1 == 1 => {
+                        Condition::Same(Operand::Slot(a), Operand::Slot(b))
+                    }
+                    _ => general(),
+                },
+                _ => match self.one_of(e, scope) {
+                    Some(c) => known(c),
+                    None => self.compare(a, Relation::Equal, b, scope).unwrap_or_else(general),
+                },
+            },
+            Expression::Less(a, b) => self.compare(a, Relation::Less, b, scope).unwrap_or_else(general),
+            Expression::LessOrEqual(a, b) => self.compare(a, Relation::LessOrEqual, b, scope).unwrap_or_else(general),
+            Expression::Greater(a, b) => self.compare(a, Relation::Greater, b, scope).unwrap_or_else(general),
+            Expression::GreaterOrEqual(a, b) => {
+                self.compare(a, Relation::GreaterOrEqual, b, scope).unwrap_or_else(general)
+            }
+            Expression::In(v, list) => {
+                if let Some(c) = self.one_of(e, scope) {
+                    return known(c);
+                }
+                // `a IN (b, c)` is `a = b || a = c`.
+                let parts: Option<Vec<Condition>> = list
+                    .iter()
+                    .map(|c| match (&**v, c) {
+                        (Expression::Variable(x), Expression::NamedNode(n)) => {
+                            let &slot = scope.get(x)?;
+                            Some(match self.iri(n.as_str()) {
+                                Some(id) => Condition::Same(Operand::Slot(slot), Operand::Const(id)),
+                                None => Condition::Or(vec![]),
+                            })
+                        }
+                        (v, c) => self.compare(v, Relation::Equal, c, scope),
+                    })
+                    .collect();
+                parts.map_or_else(general, Condition::Or)
+            }
+            Expression::FunctionCall(f, args) => {
+                let test = match f {
+                    Function::IsIri => TermTest::Iri,
+                    Function::IsBlank => TermTest::Blank,
+                    Function::IsLiteral => TermTest::Literal,
+                    Function::IsNumeric => TermTest::Numeric,
+                    _ => return general(),
+                };
+                match args.as_slice() {
+                    [Expression::Variable(v)] => match scope.get(v) {
+                        Some(&slot) => Condition::Kind(slot, test),
+                        None => general(),
+                    },
+                    _ => general(),
+                }
+            }
+            _ => general(),
+        }
+    }
+
+    /// A variable against a literal whose datatype has an order that ranks keep.
+    fn compare(
+        &self,
+        a: &Expression,
+        relation: Relation,
+        b: &Expression,
+        scope: &FxHashMap<Variable, Slot>,
+    ) -> Option<Condition> {
+        let (v, l, relation) = match (a, b) {
+            (Expression::Variable(v), Expression::Literal(l)) => (v, l, relation),
+            (Expression::Literal(l), Expression::Variable(v)) => (v, l, flip(relation)),
+            _ => return None,
+        };
+        let &slot = scope.get(v)?;
+        let mut bytes = vec![];
+        term::push_literal(l, &mut bytes);
+        well_formed(&bytes).then_some(Condition::Compare(slot, relation, bytes))
+    }
+
+    fn general(&self, e: &Expression, scope: &FxHashMap<Variable, Slot>) -> Condition {
+        let mut variables: Vec<(Variable, Slot)> = vec![];
+        for_each_variable(e, &mut |v| {
+            if let Some(&slot) = scope.get(v)
+                && !variables.iter().any(|x| x.1 == slot && x.0 == *v)
+            {
+                variables.push((v.clone(), slot));
+            }
+        });
+        Condition::General(Box::new(GeneralExpression { expression: e.clone(), variables }))
+    }
+}
+
+/// What [`Compiler::one_of`] found, as a condition inside a larger one.
+fn known(c: Compiled) -> Condition {
+    match c {
+        Compiled::True => Condition::And(vec![]),
+        Compiled::False(_) => Condition::Or(vec![]),
+        Compiled::OneOf(slot, ids) => {
+            let mut each: Vec<Condition> =
+                ids.into_iter().map(|id| Condition::Same(Operand::Slot(slot), Operand::Const(id))).collect();
+            if each.len() == 1 { each.remove(0) } else { Condition::Or(each) }
+        }
+        Compiled::Test(c) => c,
+    }
+}
+
+fn flip(r: Relation) -> Relation {
+    match r {
+        Relation::Less => Relation::Greater,
+        Relation::LessOrEqual => Relation::GreaterOrEqual,
+        Relation::Greater => Relation::Less,
+        Relation::GreaterOrEqual => Relation::LessOrEqual,
+        Relation::Equal | Relation::NotEqual => r,
+    }
+}
+
+/// True for literals with a value in a class that is compared by rank: numbers but NaN, strings, booleans,
+/// dates and times.
+fn well_formed(bytes: &[u8]) -> bool {
+    let Some(term::Parts::Coded(lexical, code)) = term::parts(bytes) else {
+        return bytes.first() == Some(&term::STRING);
+    };
+    let local = term::DATATYPES.get((code - term::FIRST_DATATYPE) as usize).copied().unwrap_or("");
+    match local {
+        "integer" => lexical.parse::<Integer>().is_ok(),
+        "decimal" => lexical.parse::<Decimal>().is_ok(),
+        "double" => lexical.parse::<Double>().is_ok_and(|d| !d.is_nan()),
+        "float" => lexical.parse::<Float>().is_ok_and(|d| !d.is_nan()),
+        "boolean" => lexical.parse::<Boolean>().is_ok(),
+        "dateTime" => lexical.parse::<DateTime>().is_ok(),
+        "date" => lexical.parse::<Date>().is_ok(),
+        "time" => lexical.parse::<Time>().is_ok(),
+        _ => false,
+    }
+}
+
+fn for_each_variable<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Variable)) {
+    let mut stack = vec![e];
+    while let Some(e) = stack.pop() {
+        match e {
+            Expression::NamedNode(_) | Expression::Literal(_) | Expression::Exists(_) => {}
+            Expression::Variable(v) | Expression::Bound(v) => f(v),
+            Expression::Or(a, b)
+            | Expression::And(a, b)
+            | Expression::Equal(a, b)
+            | Expression::SameTerm(a, b)
+            | Expression::Greater(a, b)
+            | Expression::GreaterOrEqual(a, b)
+            | Expression::Less(a, b)
+            | Expression::LessOrEqual(a, b)
+            | Expression::Add(a, b)
+            | Expression::Subtract(a, b)
+            | Expression::Multiply(a, b)
+            | Expression::Divide(a, b) => stack.extend([&**a, &**b]),
+            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => stack.push(a),
+            Expression::In(a, list) => {
+                stack.push(a);
+                stack.extend(list);
+            }
+            Expression::If(a, b, c) => stack.extend([&**a, &**b, &**c]),
+            Expression::Coalesce(list) | Expression::FunctionCall(_, list) => stack.extend(list),
+        }
+    }
+}
+
+/// Calls `f` with every slot that a condition reads.
+pub(crate) fn for_each_slot(c: &Condition, f: &mut impl FnMut(Slot)) {
+    match c {
+        Condition::Same(a, b) => {
+            for o in [a, b] {
+                if let Operand::Slot(s) = o {
+                    f(*s);
+                }
+            }
+        }
+        Condition::Compare(s, ..) | Condition::Kind(s, _) | Condition::Bound(s) => f(*s),
+        Condition::And(list) | Condition::Or(list) => list.iter().for_each(|c| for_each_slot(c, f)),
+        Condition::Not(c) => for_each_slot(c, f),
+        Condition::General(g) => g.variables.iter().for_each(|v| f(v.1)),
+    }
+}
+
+/// A guess of the share of rows that pass.
+pub(crate) fn selectivity(c: &Condition) -> f64 {
+    match c {
+        Condition::Same(..) | Condition::Compare(_, Relation::Equal, _) => 0.05,
+        Condition::Compare(_, Relation::NotEqual, _) | Condition::Bound(_) => 0.95,
+        Condition::Compare(..) => 0.33,
+        Condition::Kind(..) | Condition::General(_) => 0.5,
+        Condition::And(list) => list.iter().map(selectivity).product(),
+        Condition::Or(list) => list.iter().map(selectivity).sum::<f64>().min(1.0),
+        Condition::Not(c) => (1.0 - selectivity(c)).max(0.05),
+    }
+}

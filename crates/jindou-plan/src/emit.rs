@@ -1,0 +1,417 @@
+//! Moves → steps: the search's order written as the plan that executors read.
+
+use crate::condition::for_each_slot;
+use crate::model::{Model, Move, Source, State, Sub, What, bits, edges_of};
+use crate::resolve::{Edge, Graph, Node, Predicate};
+use crate::{
+    Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, PredicateRef, Slot, StartSource, Step, StepKind, show,
+};
+use jindou_model::Direction;
+use jindou_store::Snapshot;
+
+pub(crate) struct Emitter<'a> {
+    pub model: &'a Model<'a>,
+    pub snapshot: &'a Snapshot,
+    /// Grows by hidden slots.
+    pub slots: &'a mut Vec<String>,
+    pub steps: Vec<Step>,
+    state: State,
+}
+
+impl<'a> Emitter<'a> {
+    pub(crate) fn new(model: &'a Model<'a>, snapshot: &'a Snapshot, slots: &'a mut Vec<String>) -> Self {
+        let state = State { bound: 0, rows: 1.0, cost: 0.0, ascending: None };
+        Self { model, snapshot, slots, steps: vec![], state }
+    }
+
+    /// Writes all moves; returns the estimated rows and cost.
+    pub(crate) fn run(&mut self, moves: &[Move]) -> (f64, f64) {
+        for m in moves {
+            let mut subs = vec![];
+            let next = self.model.apply(&self.state, m, Some(&mut subs));
+            for sub in &subs {
+                match &sub.what {
+                    What::Main => self.main(m, sub),
+                    What::Restrict(slot) => self.restrict(*slot, sub),
+                    What::Check(e, d) => self.check(*e, *d, sub),
+                    What::CheckAny(e, d) => {
+                        let edge = &self.model.edges[*e];
+                        let (anchor, other) = ends(edge, *d);
+                        let why = "every part of the pattern is bound".into();
+                        let kind = StepKind::ExpandAny {
+                            anchor: operand(anchor),
+                            direction: *d,
+                            predicate: match edge.predicate {
+                                Predicate::Slot(p) => PredicateRef::Slot(p),
+                                // A known predicate never gets here: it is checked as an edge.
+                                Predicate::Known(_) => continue,
+                            },
+                            far: FarEnd::Known(operand(other)),
+                            graph: self.graph(edge, next.bound),
+                        };
+                        self.push(kind, vec![], sub, why);
+                    }
+                }
+            }
+            self.state = next;
+        }
+        if self.steps.is_empty() {
+            self.unit();
+        }
+        self.filters();
+        (self.state.rows, self.state.cost)
+    }
+
+    fn push(&mut self, kind: StepKind, filters: Vec<Condition>, sub: &Sub, why: String) {
+        self.steps.push(Step { kind, filters, live: vec![], rows: sub.rows, cost: sub.cost, why });
+    }
+
+    fn unit(&mut self) {
+        self.steps.push(Step {
+            kind: StepKind::Start { to: None, source: StartSource::Unit, within: None },
+            filters: vec![],
+            live: vec![],
+            rows: 1.0,
+            cost: 0.0,
+            why: "what follows starts from constants".into(),
+        });
+    }
+
+    fn main(&mut self, m: &Move, sub: &Sub) {
+        match m {
+            Move::Start(slot, source) => self.start(*slot, *source, sub),
+            Move::Bind(slot, lists) => self.bind(*slot, *lists, sub),
+            Move::Graph(e) => self.bind_graph(*e, sub),
+            Move::Any(e) => self.any(*e, sub),
+            Move::Scan(e) => self.scan(*e, sub),
+        }
+    }
+
+    fn start(&mut self, slot: Slot, source: Source, sub: &Sub) {
+        let mut within = self.model.resolved.within[usize::from(slot)].clone();
+        let (source, why) = match source {
+            Source::Within => {
+                let why = self.model.resolved.within_why[usize::from(slot)].join(" and ");
+                (StartSource::Within, format!("fewest to begin with: ?{} {why}", self.name(slot)))
+            }
+            Source::Graphs => {
+                within = None;
+                (StartSource::Graphs(self.model.resolved.named.clone()), "the pattern asks for the graphs".into())
+            }
+            Source::Keys(e, direction) => {
+                let edge = &self.model.edges[e];
+                if self.is_redundant(e, slot) {
+                    within = None;
+                }
+                let Predicate::Known(predicate) = edge.predicate else { return };
+                let graph = edge.graph_ref(self.model.resolved.named.as_deref());
+                let why = format!("fewest to begin with: ends of {}", show::predicate(self.snapshot, predicate));
+                (StartSource::Keys { predicate, direction, graph }, why)
+            }
+        };
+        let kind = if self.steps.is_empty() {
+            StepKind::Start { to: Some(slot), source, within }
+        } else {
+            StepKind::Cross { to: slot, source, within }
+        };
+        self.push(kind, vec![], sub, why);
+    }
+
+    fn bind(&mut self, slot: Slot, lists: u128, sub: &Sub) {
+        let mut within = self.model.resolved.within[usize::from(slot)].clone();
+        let mut out = vec![];
+        for e in edges_of(lists) {
+            let Some((anchor, direction)) = self.model.anchor(e, slot, self.state.bound) else { continue };
+            let edge = &self.model.edges[e];
+            let Predicate::Known(predicate) = edge.predicate else { continue };
+            if self.is_redundant(e, slot) {
+                within = None;
+            }
+            let graph = self.graph(edge, self.state.bound);
+            out.push(EdgeList { anchor: operand(anchor), predicate, direction, graph });
+        }
+        let first = self.steps.is_empty();
+        if first && out.len() == 1 {
+            let list = out.remove(0);
+            let why = format!("a constant's list of about {:.0}", sub.rows);
+            let kind = StepKind::Start { to: Some(slot), source: StartSource::List(list), within };
+            self.push(kind, vec![], sub, why);
+            return;
+        }
+        if first {
+            self.unit();
+        }
+        let each = sub.rows / self.state.rows.max(1e-9);
+        let why = if out.len() > 1 {
+            format!("{} lists meet in ?{}: about {each:.2} a row", out.len(), self.name(slot))
+        } else {
+            format!("cheapest next: about {each:.2} of ?{} a row", self.name(slot))
+        };
+        self.push(StepKind::Expand { to: slot, lists: out, within }, vec![], sub, why);
+    }
+
+    /// True if all that the edge reaches at the slot's end is in the slot's intervals.
+    fn is_redundant(&self, e: usize, slot: Slot) -> bool {
+        let Some(info) = &self.model.info[e] else { return false };
+        let side = &info.sides[usize::from(self.model.edges[e].object == Node::Slot(slot))];
+        matches!(side.overlap, Some((n, true)) if n >= side.keys)
+    }
+
+    fn bind_graph(&mut self, e: usize, sub: &Sub) {
+        let edge = &self.model.edges[e];
+        let (Predicate::Known(predicate), Graph::Slot(g)) = (edge.predicate, &edge.graph) else { return };
+        if self.steps.is_empty() {
+            self.unit();
+        }
+        let from_subject = Model::is_known(edge.subject, self.state.bound);
+        let direction = if from_subject { Direction::Out } else { Direction::In };
+        let (anchor, other) = ends(edge, direction);
+        let mut filters = vec![];
+        let mut taken = 0u128;
+        let other_known = Model::is_known(other, self.state.bound);
+        if let (Node::Slot(to), false) = (other, other_known) {
+            taken |= 1 << to;
+        }
+        let graph_slot = self.fresh(*g, &mut taken, &mut filters);
+        let graph = GraphRef::Bind(graph_slot, self.model.resolved.named.clone());
+        let list = EdgeList { anchor: operand(anchor), predicate, direction, graph };
+        let kind = match other {
+            Node::Slot(to) if !other_known => {
+                let within = self.model.resolved.within[usize::from(to)].clone();
+                StepKind::Expand { to, lists: vec![list], within }
+            }
+            _ => StepKind::Check { list, other: operand(other) },
+        };
+        let why = format!("one row for each graph ?{} that has the edge", self.name(*g));
+        self.push(kind, filters, sub, why);
+    }
+
+    /// The slot to bind: itself, or a hidden one that must be the same if this step binds it already.
+    fn fresh(&mut self, slot: Slot, taken: &mut u128, filters: &mut Vec<Condition>) -> Slot {
+        if *taken >> slot & 1 == 0 {
+            *taken |= 1 << slot;
+            return slot;
+        }
+        let hidden = self.slots.len() as Slot;
+        self.slots.push(format!("same as {}", self.name(slot)));
+        filters.push(Condition::Same(Operand::Slot(hidden), Operand::Slot(slot)));
+        hidden
+    }
+
+    fn any(&mut self, e: usize, sub: &Sub) {
+        let edge = &self.model.edges[e];
+        if self.steps.is_empty() {
+            self.unit();
+        }
+        let direction = self.model.any_direction(e, &self.state);
+        let (anchor, other) = ends(edge, direction);
+        let (mut filters, mut taken) = (vec![], 0u128);
+        let far = match other {
+            Node::Slot(s) if !Model::is_known(other, self.state.bound) => {
+                FarEnd::Bind(self.fresh(s, &mut taken, &mut filters))
+            }
+            known => FarEnd::Known(operand(known)),
+        };
+        let predicate = self.predicate(edge, &mut taken, &mut filters);
+        let graph = self.bind_or_read_graph(edge, &mut taken, &mut filters);
+        let why = format!("only the predicates that {} has are looked at", self.end(anchor));
+        let kind = StepKind::ExpandAny { anchor: operand(anchor), direction, predicate, far, graph };
+        self.push(kind, filters, sub, why);
+    }
+
+    fn scan(&mut self, e: usize, sub: &Sub) {
+        let edge = &self.model.edges[e];
+        let (Node::Slot(s), Node::Slot(o)) = (edge.subject, edge.object) else { return };
+        if self.steps.is_empty() {
+            self.unit();
+        }
+        let (mut filters, mut taken) = (vec![], 0u128);
+        let subject = self.fresh(s, &mut taken, &mut filters);
+        let object = self.fresh(o, &mut taken, &mut filters);
+        let predicate = self.predicate(edge, &mut taken, &mut filters);
+        let graph = self.bind_or_read_graph(edge, &mut taken, &mut filters);
+        let kind = StepKind::ScanAll { subject, predicate, object, graph };
+        self.push(kind, filters, sub, "neither end of the pattern is known".into());
+    }
+
+    fn predicate(&mut self, edge: &Edge, taken: &mut u128, filters: &mut Vec<Condition>) -> PredicateRef {
+        match edge.predicate {
+            Predicate::Slot(p) if self.state.bound >> p & 1 == 1 => PredicateRef::Slot(p),
+            Predicate::Slot(p) => PredicateRef::Bind(self.fresh(p, taken, filters)),
+            // Only patterns with a predicate variable come here.
+            Predicate::Known(_) => PredicateRef::Slot(0),
+        }
+    }
+
+    fn bind_or_read_graph(&mut self, edge: &Edge, taken: &mut u128, filters: &mut Vec<Condition>) -> GraphRef {
+        match edge.graph {
+            Graph::Slot(g) if self.state.bound >> g & 1 == 0 => {
+                GraphRef::Bind(self.fresh(g, taken, filters), self.model.resolved.named.clone())
+            }
+            _ => self.graph(edge, self.state.bound),
+        }
+    }
+
+    /// The graph of an edge whose graph variable, if any, is bound.
+    fn graph(&self, edge: &Edge, bound: u128) -> GraphRef {
+        match &edge.graph {
+            Graph::Fixed(g) => g.clone(),
+            Graph::Slot(g) => {
+                debug_assert!(bound >> g & 1 == 1);
+                GraphRef::Slot(*g)
+            }
+        }
+    }
+
+    fn restrict(&mut self, slot: Slot, sub: &Sub) {
+        let Some(within) = self.model.resolved.within[usize::from(slot)].clone() else { return };
+        if self.is_graph_list(slot, &within) {
+            return;
+        }
+        let why = format!("?{} {}", self.name(slot), self.model.resolved.within_why[usize::from(slot)].join(" and "));
+        self.push(StepKind::Restrict { slot, within }, vec![], sub, why);
+    }
+
+    /// True if the step before bound the slot as a graph of `FROM NAMED`, and that is all that is asked.
+    fn is_graph_list(&self, slot: Slot, within: &Intervals) -> bool {
+        let Some(named) = &self.model.resolved.named else { return false };
+        let graph = match self.steps.last().map(|s| &s.kind) {
+            Some(StepKind::Expand { lists, .. }) => lists.first().map(|l| &l.graph),
+            Some(StepKind::Check { list, .. }) => Some(&list.graph),
+            Some(StepKind::ExpandAny { graph, .. } | StepKind::ScanAll { graph, .. }) => Some(graph),
+            _ => None,
+        };
+        matches!(graph, Some(GraphRef::Bind(g, Some(_))) if *g == slot)
+            && *within == crate::intervals::of_ids(named.clone())
+    }
+
+    fn check(&mut self, e: usize, direction: Direction, sub: &Sub) {
+        let edge = &self.model.edges[e];
+        let Predicate::Known(predicate) = edge.predicate else { return };
+        let (anchor, other) = ends(edge, direction);
+        let graph = match &edge.graph {
+            Graph::Fixed(g) => g.clone(),
+            Graph::Slot(g) => GraphRef::Slot(*g),
+        };
+        let list = EdgeList { anchor: operand(anchor), predicate, direction, graph };
+        let why = format!("{} and {} are both known", self.end(anchor), self.end(other));
+        self.push(StepKind::Check { list, other: operand(other) }, vec![], sub, why);
+    }
+
+    fn name(&self, slot: Slot) -> &str {
+        self.slots.get(usize::from(slot)).map_or("", String::as_str)
+    }
+
+    fn end(&self, node: Node) -> String {
+        match node {
+            Node::Slot(s) => format!("?{}", self.name(s)),
+            Node::Const(c) => show::vertex(self.snapshot, c),
+        }
+    }
+
+    /// Puts each condition on the first step after which all its slots are bound.
+    fn filters(&mut self) {
+        for c in &self.model.resolved.conditions {
+            let mut mask = 0u128;
+            for_each_slot(c, &mut |s| mask |= 1 << s);
+            let mut bound = 0u128;
+            let last = self.steps.len() - 1;
+            for (i, step) in self.steps.iter_mut().enumerate() {
+                bound |= binds(&step.kind);
+                if mask & !bound == 0 || i == last {
+                    step.filters.push(c.clone());
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Fills `live`, given the slots that operators and the result read.
+    pub(crate) fn liveness(&mut self, wanted: u128) {
+        let mut before = vec![];
+        let mut bound = 0u128;
+        for step in &self.steps {
+            before.push(bound);
+            bound |= binds(&step.kind);
+        }
+        let mut needed = wanted;
+        for (step, before) in self.steps.iter_mut().zip(before).rev() {
+            step.live = bits(needed & (before | binds(&step.kind))).collect();
+            needed |= reads(&step.kind);
+            for c in &step.filters {
+                for_each_slot(c, &mut |s| needed |= 1 << s);
+            }
+            needed &= before;
+        }
+    }
+}
+
+fn operand(node: Node) -> Operand {
+    match node {
+        Node::Slot(s) => Operand::Slot(s),
+        Node::Const(c) => Operand::Const(c),
+    }
+}
+
+/// Anchor and far end of an edge walked in a direction.
+fn ends(edge: &Edge, direction: Direction) -> (Node, Node) {
+    match direction {
+        Direction::Out => (edge.subject, edge.object),
+        Direction::In => (edge.object, edge.subject),
+    }
+}
+
+fn graph_binds(g: &GraphRef) -> u128 {
+    if let GraphRef::Bind(s, _) = g { 1 << s } else { 0 }
+}
+
+fn graph_reads(g: &GraphRef) -> u128 {
+    if let GraphRef::Slot(s) = g { 1 << s } else { 0 }
+}
+
+fn operand_reads(o: &Operand) -> u128 {
+    if let Operand::Slot(s) = o { 1 << s } else { 0 }
+}
+
+/// Slots that a step binds.
+pub(crate) fn binds(kind: &StepKind) -> u128 {
+    match kind {
+        StepKind::Start { to, .. } => to.map_or(0, |s| 1 << s),
+        StepKind::Cross { to, .. } => 1 << to,
+        StepKind::Expand { to, lists, .. } => {
+            lists.iter().map(|l| graph_binds(&l.graph)).fold(1 << to, |a, b| a | b)
+        }
+        StepKind::Check { list, .. } => graph_binds(&list.graph),
+        StepKind::Restrict { .. } => 0,
+        StepKind::ExpandAny { predicate, far, graph, .. } => {
+            let p = if let PredicateRef::Bind(s) = predicate { 1 << s } else { 0 };
+            let f = if let FarEnd::Bind(s) = far { 1 << s } else { 0 };
+            p | f | graph_binds(graph)
+        }
+        StepKind::ScanAll { subject, predicate, object, graph } => {
+            let p = if let PredicateRef::Bind(s) = predicate { 1 << s } else { 0 };
+            1 << subject | 1 << object | p | graph_binds(graph)
+        }
+    }
+}
+
+/// Slots that a step reads from earlier ones.
+fn reads(kind: &StepKind) -> u128 {
+    let list = |l: &EdgeList| operand_reads(&l.anchor) | graph_reads(&l.graph);
+    match kind {
+        StepKind::Start { .. } | StepKind::Cross { .. } => 0,
+        StepKind::Expand { lists, .. } => lists.iter().map(list).fold(0, |a, b| a | b),
+        StepKind::Check { list: l, other } => list(l) | operand_reads(other),
+        StepKind::Restrict { slot, .. } => 1 << slot,
+        StepKind::ExpandAny { anchor, predicate, far, graph, .. } => {
+            let p = if let PredicateRef::Slot(s) = predicate { 1 << s } else { 0 };
+            let f = if let FarEnd::Known(o) = far { operand_reads(o) } else { 0 };
+            operand_reads(anchor) | p | f | graph_reads(graph)
+        }
+        StepKind::ScanAll { predicate, graph, .. } => {
+            let p = if let PredicateRef::Slot(s) = predicate { 1 << s } else { 0 };
+            p | graph_reads(graph)
+        }
+    }
+}
+

@@ -1,0 +1,134 @@
+//! Sets of vertex ids as ascending, disjoint, half-open intervals, and how many keys of a segment lie in one.
+
+use crate::Intervals;
+use jindou_store::segment::{KeyFinder, Segment};
+
+/// Above so many intervals an overlap is estimated from the ranges' ends instead of counted.
+const MAX_COUNTED: usize = 512;
+
+/// What both have. O(a + b).
+pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
+    let mut out = Intervals::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let (start, end) = (x[0].max(y[0]), x[1].min(y[1]));
+        if start < end {
+            out.push([start, end]);
+        }
+        if x[1] <= y[1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    out
+}
+
+/// Ids in all intervals together.
+pub(crate) fn count(a: &[[u32; 2]]) -> f64 {
+    a.iter().map(|r| f64::from(r[1].saturating_sub(r[0]))).sum()
+}
+
+/// The intervals of some ids, which are sorted here.
+pub(crate) fn of_ids(mut ids: Vec<u32>) -> Intervals {
+    ids.sort_unstable();
+    let mut out = Intervals::new();
+    for id in ids {
+        match out.last_mut() {
+            Some(r) if id < r[1] => {}
+            Some(r) if id == r[1] => r[1] += 1,
+            _ => out.push([id, id.saturating_add(1)]),
+        }
+    }
+    out
+}
+
+/// The keys of a segment that finds them by intervals.
+pub(crate) fn of_keys(segment: &Segment<'_>) -> Option<Intervals> {
+    match segment.finder {
+        KeyFinder::Empty => Some(Intervals::new()),
+        KeyFinder::Intervals(runs) => Some(
+            runs.iter().filter(|r| r.start < r.end).map(|r| [r.start, r.end]).collect(),
+        ),
+        KeyFinder::Bitmap { .. } | KeyFinder::Directory { .. } => None,
+    }
+}
+
+/// How many keys of the segment are in `within`; exact up to 512 intervals. The flag says "exact".
+/// O(intervals × log keys).
+pub(crate) fn overlap(segment: &Segment<'_>, within: &[[u32; 2]]) -> (f64, bool) {
+    if within.len() <= MAX_COUNTED {
+        let n: f64 = within
+            .iter()
+            .map(|r| f64::from(rank(segment, r[1]).saturating_sub(rank(segment, r[0]))))
+            .sum();
+        return (n, true);
+    }
+    let (Some(a), Some(b)) = (within.first(), within.last()) else { return (0.0, true) };
+    let inside = f64::from(rank(segment, b[1]).saturating_sub(rank(segment, a[0])));
+    let share = count(within) / f64::from(b[1].saturating_sub(a[0]).max(1));
+    (inside * share, false)
+}
+
+/// Keys smaller than `v`.
+fn rank(segment: &Segment<'_>, v: u32) -> u32 {
+    match segment.finder {
+        KeyFinder::Empty => 0,
+        KeyFinder::Intervals(runs) => {
+            let at = runs.partition_point(|r| r.start < v);
+            match at.checked_sub(1).and_then(|i| runs.get(i)) {
+                Some(r) => r.base.saturating_add(v.min(r.end).saturating_sub(r.start)),
+                None => 0,
+            }
+        }
+        KeyFinder::Bitmap { first, blocks } => {
+            let Some(d) = v.checked_sub(first) else { return 0 };
+            match blocks.get((d / 64) as usize) {
+                Some(b) => b.rank.saturating_add((b.bits & ((1u64 << (d % 64)) - 1)).count_ones()),
+                None => segment.key_count,
+            }
+        }
+        KeyFinder::Directory { keys, .. } => keys.partition_point(|&k| k < v) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jindou_store::segment::SegmentBuilder;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn set(a: &[[u32; 2]]) -> BTreeSet<u32> {
+        a.iter().flat_map(|r| r[0]..r[1]).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn intervals_are_sets(
+            a in prop::collection::btree_set(1u32..200, 0..80),
+            b in prop::collection::btree_set(1u32..200, 0..80),
+            scale in prop::sample::select(vec![1u32, 3, 40]),
+        ) {
+            let ia = of_ids(a.iter().copied().collect());
+            let ib = of_ids(b.iter().copied().collect());
+            prop_assert_eq!(set(&ia), a.clone());
+            let both: BTreeSet<u32> = a.intersection(&b).copied().collect();
+            prop_assert_eq!(set(&intersect(&ia, &ib)), both);
+            prop_assert_eq!(count(&ia), a.len() as f64);
+            // Keys spread by `scale` make intervals, bitmaps and directories.
+            let mut builder = SegmentBuilder::new(false);
+            for &k in &b {
+                builder.push(k * scale, 1, 0);
+            }
+            let arrays = builder.finish().unwrap();
+            let keys: BTreeSet<u32> = b.iter().map(|k| k * scale).collect();
+            let (n, exact) = overlap(&arrays.view(), &ia);
+            prop_assert!(exact);
+            prop_assert_eq!(n, keys.iter().filter(|k| a.contains(k)).count() as f64);
+            if let Some(i) = of_keys(&arrays.view()) {
+                prop_assert_eq!(set(&i), keys);
+            }
+        }
+    }
+}

@@ -1,0 +1,610 @@
+//! What a move of the search costs and how many rows it leaves.
+//!
+//! Costs are nanoseconds of one core, from the machine's figures: a random read misses the cache (some 15–20 ns
+//! when a batch prefetches), a sequential one does not, small segments stay cached.
+
+use crate::resolve::{Edge, Graph, Node, Predicate, Resolved, SlotStar};
+use crate::{Condition, Slot, condition, intervals};
+use jindou_model::{DEFAULT_GRAPH, Direction};
+use jindou_store::Snapshot;
+use jindou_store::segment::{EdgeView, Scope};
+
+/// Segments up to this many bytes stay in a core's cache.
+const CACHED_BYTES: f64 = 2e6;
+/// One lookup: key and list, when ids ascend, when the segment is small, when neither.
+const SEQUENTIAL: f64 = 4.0;
+const CACHED: f64 = 5.0;
+const RANDOM: f64 = 20.0;
+/// The same key as in the row before.
+const REPEATED: f64 = 2.0;
+/// One value copied into a batch, one id tested against intervals, one step of a search in a list.
+const COPY: f64 = 1.0;
+const TEST: f64 = 1.0;
+const SEARCH: f64 = 2.0;
+/// A list of predicates looked up.
+const PREDICATES_OF: f64 = 40.0;
+
+/// One direction of one edge.
+pub(crate) struct Side {
+    /// Keys: distinct vertices at this end, in the edge's graphs.
+    pub keys: f64,
+    /// Keys that are in `within` of this end's slot, and whether that is exact; `None` if unknown.
+    pub overlap: Option<(f64, bool)>,
+    /// Longest neighbour list.
+    pub longest: f64,
+    /// Neighbours of this end, when it is a constant.
+    pub list: f64,
+}
+
+/// What is known of an edge with a known predicate.
+pub(crate) struct EdgeInfo {
+    pub edges: f64,
+    /// `[Out]`: the subject's side.
+    pub sides: [Side; 2],
+    cached: bool,
+}
+
+/// One sub-step that a move makes.
+#[derive(Clone, Debug)]
+pub(crate) struct Sub {
+    pub what: What,
+    pub rows: f64,
+    pub cost: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum What {
+    /// The move itself.
+    Main,
+    /// The interval test of a slot that the main step cannot make.
+    Restrict(Slot),
+    /// An edge between bound ends, looked up from this end.
+    Check(usize, Direction),
+    /// A pattern with a predicate variable whose slots are all bound, from this end.
+    CheckAny(usize, Direction),
+}
+
+/// How the search goes on from a state.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Move {
+    /// Binds a slot that nothing bound reaches.
+    Start(Slot, Source),
+    /// Binds a slot by the lists of these edges (a mask).
+    Bind(Slot, u128),
+    /// Binds the graph variable, and an unbound end if there is one.
+    Graph(usize),
+    /// A pattern with a predicate variable and a known end.
+    Any(usize),
+    /// The same without one.
+    Scan(usize),
+}
+
+/// Values for [`Move::Start`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Source {
+    Within,
+    Keys(usize, Direction),
+    Graphs,
+}
+
+/// A partial plan.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub bound: u128,
+    pub rows: f64,
+    pub cost: f64,
+    /// The slot whose values ascend from row to row.
+    pub ascending: Option<Slot>,
+}
+
+/// The estimator of one query.
+pub(crate) struct Model<'a> {
+    pub edges: &'a [Edge],
+    pub info: Vec<Option<EdgeInfo>>,
+    pub stars: Vec<Option<SlotStar>>,
+    pub resolved: &'a Resolved,
+    within: Vec<f64>,
+    /// Slots of each edge.
+    pub masks: Vec<u128>,
+    /// Slots and selectivity of each condition.
+    conditions: Vec<(u128, f64, f64)>,
+    graphs: f64,
+    quads: f64,
+    vertices: f64,
+    predicates: f64,
+    /// Edges of constant ends of patterns with a predicate variable: `[Out, In]`.
+    any_lists: Vec<[f64; 2]>,
+}
+
+impl<'a> Model<'a> {
+    pub(crate) fn new(resolved: &'a Resolved, snapshot: &Snapshot, stars: Vec<Option<SlotStar>>) -> Self {
+        let edges = &resolved.edges;
+        let named = resolved.named.as_deref();
+        let statistics = snapshot.statistics();
+        let graphs = if edges.iter().any(|e| e.graph != Graph::Fixed(crate::GraphRef::Default)) {
+            snapshot.named_graphs().len().max(1) as f64
+        } else {
+            1.0
+        };
+        let info = edges
+            .iter()
+            .map(|e| match e.predicate {
+                Predicate::Known(p) => {
+                    let read = e.graph_ref(named);
+                    let scope = read.scope()?;
+                    let views = [snapshot.edges(p, Direction::Out), snapshot.edges(p, Direction::In)];
+                    let longest = statistics.predicates.get(p.0 as usize).map_or([0, 0], |s| [s.max_out, s.max_in]);
+                    Some(EdgeInfo::new(e, views, scope, longest, graphs, &resolved.within))
+                }
+                Predicate::Slot(_) => None,
+            })
+            .collect();
+        let any_lists = edges
+            .iter()
+            .map(|e| match e.predicate {
+                Predicate::Slot(_) => [(e.subject, Direction::Out), (e.object, Direction::In)].map(|(n, d)| match n {
+                    Node::Const(c) => any_list(snapshot, c, d),
+                    Node::Slot(_) => 0.0,
+                }),
+                Predicate::Known(_) => [0.0; 2],
+            })
+            .collect();
+        let conditions = resolved
+            .conditions
+            .iter()
+            .map(|c| {
+                let mut mask = 0u128;
+                condition::for_each_slot(c, &mut |s| mask |= 1 << s);
+                let cost = if matches!(c, Condition::General(_)) { 100.0 } else { 5.0 };
+                (mask, condition::selectivity(c), cost)
+            })
+            .collect();
+        Self {
+            edges,
+            info,
+            stars,
+            resolved,
+            within: resolved
+                .within
+                .iter()
+                .map(|w| w.as_ref().map_or(f64::INFINITY, |w| intervals::count(w)))
+                .collect(),
+            masks: edges.iter().map(Edge::slots).collect(),
+            conditions,
+            graphs,
+            quads: (statistics.quads as f64).max(1.0),
+            vertices: f64::from(statistics.vertices.max(1)),
+            predicates: (statistics.predicates.len() as f64).max(1.0),
+            any_lists,
+        }
+    }
+
+    /// Ids in a slot's intervals; infinite without any.
+    pub(crate) fn within(&self, slot: Slot) -> f64 {
+        self.within.get(usize::from(slot)).copied().unwrap_or(f64::INFINITY)
+    }
+
+    pub(crate) fn is_known(node: Node, bound: u128) -> bool {
+        match node {
+            Node::Const(_) => true,
+            Node::Slot(s) => bound >> s & 1 == 1,
+        }
+    }
+
+    /// True if the edge can give a list: known predicate and graph.
+    pub(crate) fn is_plain(&self, e: usize, bound: u128) -> bool {
+        matches!(self.edges[e].predicate, Predicate::Known(_))
+            && match self.edges[e].graph {
+                Graph::Fixed(_) => true,
+                Graph::Slot(g) => bound >> g & 1 == 1,
+            }
+    }
+
+    /// The known end from which `slot` is reached along edge `e`: the anchor and its direction.
+    pub(crate) fn anchor(&self, e: usize, slot: Slot, bound: u128) -> Option<(Node, Direction)> {
+        let edge = &self.edges[e];
+        let to = Node::Slot(slot);
+        if edge.subject == edge.object {
+            None
+        } else if edge.object == to && Self::is_known(edge.subject, bound) {
+            Some((edge.subject, Direction::Out))
+        } else if edge.subject == to && Self::is_known(edge.object, bound) {
+            Some((edge.object, Direction::In))
+        } else {
+            None
+        }
+    }
+
+    /// The star members of a slot that hold in a state.
+    fn held(&self, slot: Slot, bound: u128) -> u32 {
+        let Some(s) = self.stars.get(usize::from(slot)).and_then(Option::as_ref) else { return 0 };
+        let mut mask = s.always;
+        for (bit, &e) in s.edges.iter().enumerate() {
+            if self.masks[e] & !bound == 0 {
+                mask |= 1 << bit;
+            }
+        }
+        mask
+    }
+
+    /// Upper estimate of the distinct values of a bound slot.
+    fn domain(&self, slot: Slot, bound: u128) -> f64 {
+        let mut domain = self.within(slot);
+        for (e, edge) in self.edges.iter().enumerate() {
+            if self.masks[e] & !bound != 0 {
+                continue;
+            }
+            let Some(info) = &self.info[e] else { continue };
+            for (node, side) in [(edge.subject, 0), (edge.object, 1)] {
+                if node == Node::Slot(slot) {
+                    let other = &info.sides[1 - side];
+                    let other_const = matches!(if side == 0 { edge.object } else { edge.subject }, Node::Const(_));
+                    domain = domain.min(if other_const { other.list } else { info.sides[side].keys });
+                }
+            }
+        }
+        domain
+    }
+
+    /// Share of a bound anchor's values that are keys of the edge, and the mean list length of those.
+    fn fan_out(&self, e: usize, anchor: Node, direction: Direction, bound: u128) -> (f64, f64) {
+        let Some(info) = &self.info[e] else { return (1.0, 1.0) };
+        let side = &info.sides[direction as usize];
+        let mut share = 1.0;
+        let mut len;
+        match anchor {
+            Node::Const(_) => len = side.list,
+            Node::Slot(s) => {
+                len = info.edges / side.keys.max(1.0);
+                let held = self.held(s, bound);
+                let star = self.stars.get(usize::from(s)).and_then(Option::as_ref);
+                let bit = star.and_then(|x| x.edges.iter().position(|&i| i == e));
+                if let (Some(x), Some(bit), Direction::Out) = (star, bit, direction)
+                    && (held != 0)
+                {
+                    let before = x.star.subjects(held).max(1.0);
+                    share = (x.star.subjects(held | 1 << bit) / before).min(1.0);
+                    len = x.star.edges(bit as u32, held);
+                } else if let Some((overlap, _)) = side.overlap
+                    && self.domain(s, bound) >= self.within(s)
+                {
+                    share = (overlap / self.within(s).max(1.0)).min(1.0);
+                } else {
+                    let keys = side.overlap.map_or(side.keys, |o| o.0);
+                    share = (keys / self.domain(s, bound).max(1.0)).min(1.0);
+                }
+                len = len.min(side.longest.max(1.0));
+            }
+        }
+        if let Graph::Slot(g) = self.edges[e].graph
+            && bound >> g & 1 == 1
+        {
+            // One graph out of those that the list spreads over; the anchor often comes from the same one.
+            len = (len / self.graphs).max(len.min(1.0) * 0.5);
+        }
+        (share, len)
+    }
+
+    /// Cost of finding one list.
+    fn lookup(&self, e: usize, anchor: Node, state: &State, repeated: bool) -> f64 {
+        match anchor {
+            Node::Const(_) => 0.5,
+            Node::Slot(_) if repeated => REPEATED,
+            Node::Slot(s) if state.ascending == Some(s) => SEQUENTIAL,
+            Node::Slot(_) if self.info[e].as_ref().is_some_and(|i| i.cached) => CACHED,
+            Node::Slot(_) => RANDOM,
+        }
+    }
+
+    /// The state after a move. `subs` receives its parts.
+    pub(crate) fn apply(&self, state: &State, m: &Move, mut subs: Option<&mut Vec<Sub>>) -> State {
+        let mut next = state.clone();
+        let mut fan;
+        let mut used = 0u128;
+        let mut tested = 0u128;
+        match m {
+            Move::Start(slot, source) => {
+                let (values, cost) = self.start(*slot, *source);
+                fan = values;
+                next.cost += cost + state.rows * values * COPY;
+                next.rows = state.rows * values;
+                next.bound |= 1 << slot;
+                tested |= 1 << slot;
+                if state.bound == 0 {
+                    next.ascending = Some(*slot);
+                }
+            }
+            Move::Bind(slot, lists) => {
+                (fan, next.cost) = self.bind(state, *slot, *lists);
+                next.cost += state.cost;
+                next.rows = state.rows * fan;
+                next.bound |= 1 << slot;
+                used = *lists;
+                tested |= 1 << slot;
+                if state.bound == 0 {
+                    next.ascending = Some(*slot);
+                }
+            }
+            Move::Graph(e) => {
+                let edge = &self.edges[*e];
+                next.bound |= self.masks[*e];
+                used = 1 << e;
+                let from_subject = Self::is_known(edge.subject, state.bound);
+                let (anchor, direction) =
+                    if from_subject { (edge.subject, Direction::Out) } else { (edge.object, Direction::In) };
+                let (share, len) = self.fan_out(*e, anchor, direction, state.bound);
+                let both = from_subject && Self::is_known(edge.object, state.bound);
+                fan = if both { share * 0.5 } else { share * len };
+                next.cost += state.rows * (self.lookup(*e, anchor, state, false) + share * len * 2.0 * COPY);
+                next.rows *= fan;
+                if !both && let Node::Slot(to) = if from_subject { edge.object } else { edge.subject } {
+                    tested |= 1 << to;
+                    fan *= self.inside(*e, to);
+                    next.rows *= self.inside(*e, to);
+                }
+            }
+            Move::Any(e) => {
+                let (f, cost, _) = self.any(*e, state);
+                fan = f;
+                next.cost += state.rows * cost;
+                next.rows *= f;
+                next.bound |= self.masks[*e];
+                used = 1 << e;
+            }
+            Move::Scan(e) => {
+                let bound_predicate =
+                    matches!(self.edges[*e].predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
+                fan = if bound_predicate { self.quads / self.predicates } else { self.quads };
+                next.cost += state.rows * fan * 2.0 * COPY;
+                next.rows *= fan;
+                next.bound |= self.masks[*e];
+                used = 1 << e;
+            }
+        }
+        let (mut rows, mut cost) = (state.rows, state.cost);
+        let mut record = |what: What, next: &State| {
+            if let Some(subs) = subs.as_deref_mut() {
+                subs.push(Sub { what, rows: next.rows, cost: next.cost - cost });
+            }
+            rows = next.rows;
+            cost = next.cost;
+        };
+        record(What::Main, &next);
+        let fresh = next.bound & !state.bound;
+        for slot in bits(fresh & !tested) {
+            if self.within(slot).is_finite() {
+                next.cost += next.rows * TEST;
+                next.rows *= (self.within(slot) / self.vertices).min(1.0);
+                record(What::Restrict(slot), &next);
+            }
+        }
+        for e in 0..self.edges.len() {
+            let mask = self.masks[e];
+            let due = mask & !next.bound == 0 && mask & fresh != 0;
+            if !due || used >> e & 1 == 1 {
+                continue;
+            }
+            let what = self.check(e, state, &mut next, fresh, fan);
+            record(what, &next);
+        }
+        for &(mask, share, cost) in &self.conditions {
+            if mask & !next.bound == 0 && mask & fresh != 0 {
+                next.cost += next.rows * cost;
+                next.rows *= share;
+            }
+        }
+        next
+    }
+
+    /// Values and cost of a start.
+    fn start(&self, slot: Slot, source: Source) -> (f64, f64) {
+        match source {
+            Source::Within => (self.within(slot), 0.5 * self.within(slot)),
+            Source::Graphs => (self.graphs, self.graphs),
+            Source::Keys(e, d) => {
+                let Some(info) = &self.info[e] else { return (self.vertices, self.vertices) };
+                let side = &info.sides[d as usize];
+                let values = side.overlap.map_or(side.keys, |o| o.0);
+                (values.min(self.within(slot)), side.keys.min(4.0 * values) * 1.0)
+            }
+        }
+    }
+
+    /// Share of the values at `slot`'s end of the edge that are in the slot's intervals.
+    fn inside(&self, e: usize, slot: Slot) -> f64 {
+        if self.within(slot).is_infinite() {
+            return 1.0;
+        }
+        let Some(info) = &self.info[e] else { return 0.5 };
+        let side = &info.sides[usize::from(self.edges[e].object == Node::Slot(slot))];
+        side.overlap.map_or(0.5, |o| (o.0 / side.keys.max(1.0)).min(1.0))
+    }
+
+    /// Rows for each row, and cost of all, of binding a slot by lists.
+    fn bind(&self, state: &State, slot: Slot, lists: u128) -> (f64, f64) {
+        let mut per_row = 0.0;
+        let mut each: Vec<(f64, f64, f64, f64)> = vec![];
+        for e in edges_of(lists) {
+            let Some((anchor, direction)) = self.anchor(e, slot, state.bound) else { continue };
+            let (share, len) = self.fan_out(e, anchor, direction, state.bound);
+            per_row += self.lookup(e, anchor, state, false);
+            let keys = self.info[e].as_ref().map_or(1.0, |i| i.sides[direction.reverse() as usize].keys);
+            each.push((share, len, keys, self.inside(e, slot)));
+        }
+        each.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let Some(&(share, len, keys, inside)) = each.first() else { return (0.0, 0.0) };
+        let mut fan = share * len * inside;
+        if each.len() == 1 {
+            per_row += share * len * (COPY + if inside < 1.0 { TEST } else { 0.0 });
+        } else {
+            // Lists are clipped to the intervals first.
+            let clipped: Vec<f64> = each.iter().map(|x| x.1 * x.3.max(0.01)).collect();
+            let shortest = clipped.iter().copied().fold(f64::INFINITY, f64::min);
+            for (x, len) in each.iter().zip(&clipped).skip(1) {
+                fan *= x.0 * (x.1 / x.2.max(keys).max(1.0)).min(1.0);
+                let gallop = shortest * SEARCH * (2.0 + len / shortest.max(1.0)).log2();
+                per_row += gallop.min((shortest + len) * COPY);
+            }
+            per_row += 3.0;
+        }
+        (fan, state.rows * (per_row + fan * COPY))
+    }
+
+    /// The check of an edge whose slots just became bound.
+    fn check(&self, e: usize, before: &State, next: &mut State, fresh: u128, fan: f64) -> What {
+        let edge = &self.edges[e];
+        let Predicate::Known(_) = edge.predicate else {
+            let state = State { bound: before.bound | fresh, ..next.clone() };
+            let (share, cost, direction) = self.any(e, &state);
+            next.cost += next.rows * cost;
+            next.rows *= share.min(1.0);
+            return What::CheckAny(e, direction);
+        };
+        // What is bound without this edge.
+        let mut best: Option<(f64, Direction, f64)> = None;
+        for (anchor, other, direction) in
+            [(edge.subject, edge.object, Direction::Out), (edge.object, edge.subject, Direction::In)]
+        {
+            let repeated = fan > 2.0 && matches!(anchor, Node::Slot(s) if fresh >> s & 1 == 0);
+            let (share, len) = self.fan_out(e, anchor, direction, before.bound);
+            let cold = if repeated || len < 64.0 { 1.0 } else { 4.0 };
+            let cost = self.lookup(e, anchor, next, repeated) + SEARCH * cold * (1.0 + len).log2();
+            let far = self.info[e].as_ref().map_or(1.0, |i| i.sides[direction.reverse() as usize].keys);
+            let domain = match other {
+                Node::Slot(s) => {
+                    let d = self.domain(s, before.bound | (fresh & !(1 << s)));
+                    if d.is_finite() { far.max(d) } else { far }
+                }
+                Node::Const(_) => far,
+            };
+            let selectivity = (share * len / domain.max(1.0)).min(1.0);
+            if best.is_none_or(|b| cost < b.0) {
+                best = Some((cost, direction, selectivity));
+            }
+        }
+        let (cost, direction, selectivity) = best.unwrap_or((RANDOM, Direction::Out, 0.5));
+        next.cost += next.rows * cost;
+        next.rows *= selectivity;
+        What::Check(e, direction)
+    }
+
+    /// The end from which [`Move::Any`] goes.
+    pub(crate) fn any_direction(&self, e: usize, state: &State) -> Direction {
+        self.any(e, state).2
+    }
+
+    /// Rows for each row, cost for each row and anchor of a pattern with a predicate variable.
+    fn any(&self, e: usize, state: &State) -> (f64, f64, Direction) {
+        let edge = &self.edges[e];
+        let predicate_known = matches!(edge.predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
+        let mut best: Option<(f64, Direction)> = None;
+        for (node, d) in [(edge.subject, Direction::Out), (edge.object, Direction::In)] {
+            let len = match node {
+                Node::Const(_) => self.any_lists[e][d as usize],
+                Node::Slot(_) if Self::is_known(node, state.bound) => {
+                    // Objects' lists are more lopsided than subjects'.
+                    let mean = (self.quads / self.vertices).max(1.0);
+                    if d == Direction::Out { 2.0 * mean } else { 4.0 * mean }
+                }
+                Node::Slot(_) => continue,
+            };
+            if best.is_none_or(|b| len < b.0) {
+                best = Some((len, d));
+            }
+        }
+        let (len, d) = best.unwrap_or((self.quads, Direction::Out));
+        let len = if predicate_known { len / self.predicates.sqrt() } else { len };
+        let both = Self::is_known(edge.subject, state.bound) && Self::is_known(edge.object, state.bound);
+        let rows = if both { (len / self.vertices.sqrt()).min(1.0) } else { len };
+        let work = if both { len.min(64.0) * RANDOM } else { len.min(32.0) * RANDOM + len * COPY };
+        (rows, PREDICATES_OF + work, d)
+    }
+}
+
+impl EdgeInfo {
+    fn new(
+        edge: &Edge,
+        views: [EdgeView<'_>; 2],
+        scope: Scope<'_>,
+        longest: [u32; 2],
+        graphs: f64,
+        within: &[Option<crate::Intervals>],
+    ) -> Self {
+        // Part of the named edges that the scope sees, all graphs taken as equally large.
+        let part = match scope {
+            Scope::Default => 0.0,
+            Scope::Named(_) => 1.0 / graphs,
+            Scope::AnyNamed | Scope::Union => 1.0,
+            Scope::Set(gs) => gs.iter().filter(|g| **g != DEFAULT_GRAPH).count() as f64 / graphs,
+        };
+        let seen = |default: f64, named: f64| {
+            (if scope.sees(DEFAULT_GRAPH) { default } else { 0.0 }) + named * part
+        };
+        let edges = seen(views[0].default.edge_count() as f64, views[0].named.edge_count() as f64)
+            + views[0].patch.map_or(0.0, |p| p.len() as f64);
+        let side = |d: usize| {
+            let v = &views[d];
+            let node = if d == 0 { edge.subject } else { edge.object };
+            let list = match node {
+                Node::Const(c) => {
+                    let edits = v.patch.map_or(0, |p| p.edits_of(c).len());
+                    seen(v.default.neighbours_of(c).len() as f64, v.named.neighbours_of(c).len() as f64)
+                        + edits as f64
+                }
+                Node::Slot(_) => 0.0,
+            };
+            let overlap = match node {
+                Node::Slot(s) => match (v.plain(scope), within.get(usize::from(s)).and_then(Option::as_ref)) {
+                    (Some(segment), Some(w)) => Some(intervals::overlap(&segment, w)),
+                    _ => None,
+                },
+                Node::Const(_) => None,
+            };
+            Side {
+                keys: seen(f64::from(v.default.key_count), f64::from(v.named.key_count))
+                    .max(v.patch.map_or(0.0, |p| p.keys().len() as f64))
+                    .max(1.0),
+                overlap,
+                longest: f64::from(longest[d]),
+                list,
+            }
+        };
+        let sides = [side(0), side(1)];
+        let bytes = 4.0 * (edges + sides[0].keys.max(sides[1].keys));
+        Self { edges, sides, cached: bytes < CACHED_BYTES }
+    }
+}
+
+/// Edges at a constant over all its predicates; only the first of a long list of predicates are counted.
+fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
+    const COUNTED: usize = 64;
+    let predicates = snapshot.predicates_of(c, d);
+    let sum: usize = predicates
+        .iter()
+        .take(COUNTED)
+        .map(|&p| {
+            let v = snapshot.edges(jindou_model::PredicateId(p), d);
+            v.default.neighbours_of(c).len()
+                + v.named.neighbours_of(c).len()
+                + v.patch.map_or(0, |x| x.edits_of(c).len())
+        })
+        .sum();
+    sum as f64 * (predicates.len() as f64 / COUNTED as f64).max(1.0)
+}
+
+/// The numbers of the set bits.
+pub(crate) fn bits(mut mask: u128) -> impl Iterator<Item = Slot> {
+    std::iter::from_fn(move || {
+        if mask == 0 {
+            return None;
+        }
+        let at = mask.trailing_zeros();
+        mask &= mask - 1;
+        Some(at as Slot)
+    })
+}
+
+/// The same, as edge numbers.
+pub(crate) fn edges_of(mask: u128) -> impl Iterator<Item = usize> {
+    bits(mask).map(usize::from)
+}

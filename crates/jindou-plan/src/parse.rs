@@ -1,0 +1,261 @@
+//! SPARQL text → algebra, with bounds: `spargebra`'s parser recurses, so text that nests deeper than a
+//! stack could hold is refused before it gets there.
+
+use jindou_model::{Error, Result};
+use spargebra::{Query, SparqlParser};
+
+/// Longest query text that is looked at, in bytes.
+pub const MAX_QUERY_BYTES: usize = 4 << 20;
+/// Deepest nesting of brackets and prefix operators.
+pub const MAX_NESTING: usize = 128;
+/// Most operators that the parser turns into a chain (`||`, `&&`, `+`, `/`, groups, FILTER, BIND …): each makes
+/// the algebra one level deeper, and everything that walks the algebra recurses.
+pub const MAX_CHAINED: usize = 2_000;
+
+/// Net opening brackets that may lie inside what looks like IRIs; see [`Scan::iri`].
+const MAX_HIDDEN: usize = 256;
+/// Nesting and chains that an ordinary thread's stack surely holds; beyond, the parser gets its own thread.
+const PLAIN_NESTING: usize = 12;
+const PLAIN_CHAINED: usize = 200;
+/// Stack of that thread; only touched pages cost memory.
+const DEEP_STACK: usize = 256 << 20;
+/// Longest error message from the parser that is passed on.
+const MAX_MESSAGE: usize = 600;
+
+/// Parses a query. The error names the position and what was expected there.
+///
+/// # Errors
+/// [`Error::Query`] when the text is not SPARQL, [`Error::Limit`] when it is longer than [`MAX_QUERY_BYTES`], nests
+/// deeper than [`MAX_NESTING`] or chains more than [`MAX_CHAINED`] operators.
+pub fn parse(text: &str) -> Result<Query> {
+    if text.len() > MAX_QUERY_BYTES {
+        return Err(Error::Limit(format!(
+            "the query is {} bytes long; at most {MAX_QUERY_BYTES} are read",
+            text.len()
+        )));
+    }
+    let scan = Scan::of(text)?;
+    let parsed = if scan.deepest <= PLAIN_NESTING && scan.chained <= PLAIN_CHAINED {
+        SparqlParser::new().parse_query(text)
+    } else {
+        std::thread::scope(|s| {
+            std::thread::Builder::new()
+                .name("parse".into())
+                .stack_size(DEEP_STACK)
+                .spawn_scoped(s, || SparqlParser::new().parse_query(text))
+                .map_err(|e| Error::Internal(format!("no thread to parse a deep query: {e}")))?
+                .join()
+                .map_err(|_| Error::Internal("the query parser panicked".into()))
+        })?
+    };
+    parsed.map_err(|e| Error::Query(shorten(e.to_string())))
+}
+
+fn shorten(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE {
+        let at = message.floor_char_boundary(MAX_MESSAGE);
+        message.truncate(at);
+        message.push('…');
+    }
+    message
+}
+
+/// What a look at the characters alone tells. It knows strings, comments and IRIs, and where it cannot know
+/// (is `<` an IRI or "less than"?) it counts too much rather than too little.
+#[derive(Default)]
+struct Scan {
+    depth: usize,
+    deepest: usize,
+    chained: usize,
+    hidden: usize,
+}
+
+impl Scan {
+    fn of(text: &str) -> Result<Self> {
+        let bytes = text.as_bytes();
+        let mut scan = Self::default();
+        let mut at = 0;
+        // Length of the run of `!` that ends here, white space between them not counted.
+        let mut prefix = 0;
+        while let Some(&b) = bytes.get(at) {
+            let mut next_prefix = 0;
+            let mut step = 1;
+            match b {
+                b'#' => {
+                    step = bytes[at..].iter().position(|&c| c == b'\n' || c == b'\r').unwrap_or(bytes.len() - at);
+                    next_prefix = prefix;
+                }
+                b' ' | b'\t' | b'\r' | b'\n' => next_prefix = prefix,
+                b'"' | b'\'' => step = string_len(&bytes[at..]),
+                b'<' if bytes.get(at + 1) == Some(&b'<') => {
+                    scan.open();
+                    step = 2;
+                }
+                b'<' => step = scan.iri(&bytes[at..]),
+                b'>' if bytes.get(at + 1) == Some(&b'>') => {
+                    scan.depth = scan.depth.saturating_sub(1);
+                    step = 2;
+                }
+                b'(' | b'[' => scan.open(),
+                b'{' => {
+                    scan.open();
+                    scan.chained += 1;
+                }
+                b')' | b']' | b'}' => scan.depth = scan.depth.saturating_sub(1),
+                b'!' => {
+                    next_prefix = prefix + 1;
+                    scan.deepest = scan.deepest.max(scan.depth + next_prefix);
+                }
+                b'|' | b'&' => {
+                    scan.chained += 1;
+                    if bytes.get(at + 1) == Some(&b) {
+                        step = 2;
+                    }
+                }
+                b'+' | b'*' | b'/' | b'^' => scan.chained += 1,
+                b'-' if !bytes.get(at.wrapping_sub(1)).is_some_and(u8::is_ascii_alphanumeric) => {
+                    scan.chained += 1;
+                }
+                _ if b.is_ascii_alphabetic() || b == b'?' || b == b'$' || b == b':' => {
+                    step = 1 + bytes[at + 1..]
+                        .iter()
+                        .position(|c| !(c.is_ascii_alphanumeric() || *c == b'_'))
+                        .unwrap_or(bytes.len() - at - 1);
+                    let word = &bytes[at..at + step];
+                    if [&b"filter"[..], b"bind", b"as"].iter().any(|k| word.eq_ignore_ascii_case(k)) {
+                        scan.chained += 1;
+                    }
+                }
+                _ => {}
+            }
+            prefix = next_prefix;
+            let place = |what: &str, limit: usize| {
+                let (line, column) = position(text, at);
+                Error::Limit(format!("line {line}, column {column}: the query {what}; at most {limit} are allowed"))
+            };
+            if scan.deepest > MAX_NESTING {
+                return Err(place("has too many nested brackets or operators", MAX_NESTING));
+            }
+            if scan.chained > MAX_CHAINED {
+                return Err(place("has too many operators and groups", MAX_CHAINED));
+            }
+            if scan.hidden > MAX_HIDDEN {
+                return Err(place("has too many brackets between < and >", MAX_HIDDEN));
+            }
+            at += step;
+        }
+        Ok(scan)
+    }
+
+    fn open(&mut self) {
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+    }
+
+    /// The length of what may be an IRI. Brackets inside count as hidden: were it `1<((((2>1`, they would nest.
+    fn iri(&mut self, rest: &[u8]) -> usize {
+        let end = rest[1..].iter().position(|&c| c <= b' ' || b"<>\"{}|^`\\".contains(&c));
+        let Some(end) = end.filter(|&e| rest[e + 1] == b'>') else { return 1 };
+        let inside = &rest[1..=end];
+        let opens = inside.iter().filter(|c| matches!(c, b'(' | b'[' | b'!')).count();
+        let closes = inside.iter().filter(|c| matches!(c, b')' | b']')).count();
+        self.hidden += opens.saturating_sub(closes);
+        self.deepest = self.deepest.max(self.depth + opens.min(self.hidden));
+        end + 2
+    }
+}
+
+/// Length of the string literal at the start of `rest`, quotes included; everything if it does not end.
+fn string_len(rest: &[u8]) -> usize {
+    let quote = rest[0];
+    let long = rest.len() >= 3 && rest[1] == quote && rest[2] == quote;
+    let mut at = if long { 3 } else { 1 };
+    while let Some(&c) = rest.get(at) {
+        match c {
+            b'\\' => at += 1,
+            // A short string does not cross a line: the parser will refuse it, brackets after it still count.
+            b'\n' | b'\r' if !long => return at,
+            _ if c == quote && !long => return at + 1,
+            _ if c == quote && rest[at..].starts_with(&[quote; 3]) => return at + 3,
+            _ => {}
+        }
+        at += 1;
+    }
+    rest.len()
+}
+
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(at)];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_text_is_an_error_message() {
+        for open in ["{", "(", "[", "!", "! ", "<<", "<<(", "[ <p> ", "{ ?s ?p ?o . {", "1<(("] {
+            let text = format!("SELECT * {{ FILTER( {} ) }}", open.repeat(100_000));
+            assert!(matches!(parse(&text), Err(Error::Limit(_))), "{open}");
+            let text = format!("ASK {}", open.repeat(100_000));
+            assert!(matches!(parse(&text), Err(Error::Limit(_))), "{open}");
+        }
+        for (link, end) in [("1 || ", "1"), ("1 && ", "1"), ("1 + ", "1"), ("1 - ", "1"), ("1 / ", "1")] {
+            let text = format!("ASK {{ FILTER({}{end}) }}", link.repeat(100_000));
+            assert!(matches!(parse(&text), Err(Error::Limit(_))), "{link}");
+        }
+        for item in ["{} UNION ", "FILTER(1) ", "OPTIONAL {} ", "BIND(1 AS ?x) "] {
+            let text = format!("ASK {{ {} {{}} }}", item.repeat(100_000));
+            assert!(matches!(parse(&text), Err(Error::Limit(_))), "{item}");
+        }
+        let path = format!("ASK {{ ?s {}<p> ?o }}", "<p>/".repeat(100_000));
+        assert!(matches!(parse(&path), Err(Error::Limit(_))));
+    }
+
+    #[test]
+    fn allowed_depths_end_quickly() {
+        for (open, inner, close) in [
+            ("{", "?s ?p ?o", "}"),
+            ("{", "?s ?p", "}"),
+            ("FILTER(1 = ", "1", ")"),
+            ("[ <http://e/p> ", "1", "] ."),
+        ] {
+            let n = 60;
+            let text = format!("ASK {{ {} {inner} {} }}", open.repeat(n), close.repeat(n));
+            let start = std::time::Instant::now();
+            let _ = parse(&text);
+            assert!(start.elapsed() < std::time::Duration::from_secs(2), "{open}");
+        }
+        let n = MAX_NESTING - 4;
+        let text = format!("ASK {{ FILTER({}1{}) }}", "(".repeat(n), ")".repeat(n));
+        assert!(parse(&text).is_ok());
+        let text = format!("ASK {{ FILTER({}1) }}", "!".repeat(n));
+        assert!(parse(&text).is_ok());
+        let text = format!("ASK {{ FILTER({}1) }}", "1 || ".repeat(MAX_CHAINED - 10));
+        assert!(parse(&text).is_ok());
+    }
+
+    #[test]
+    fn brackets_in_strings_iris_and_comments_do_not_count() {
+        let inside = "(".repeat(400);
+        for text in [
+            format!("ASK {{ ?s ?p \"{inside}\" }}"),
+            format!("ASK {{ ?s ?p '''{inside}'\n''' }}"),
+            format!("ASK {{ ?s ?p \"\\\"{inside}\" }}"),
+            format!("# {inside}\nASK {{ ?s ?p ?o }}"),
+            format!("ASK {{ {} }}", "<http://e/a_(b)> ?p ?o .\n".repeat(500)),
+            format!("ASK {{ VALUES (?a ?b) {{ {} }} }}", "(1 2) ".repeat(10_000)),
+        ] {
+            assert!(parse(&text).is_ok(), "{}", &text[..60]);
+        }
+    }
+
+    #[test]
+    fn an_error_has_its_position() {
+        let e = parse("SELECT *\nWHERE { ?s ?p }").unwrap_err().to_string();
+        assert!(e.contains("2:"), "{e}");
+    }
+}

@@ -1,0 +1,415 @@
+//! A logical group against one snapshot: terms become ids, classes and key sets become intervals, and what
+//! cannot match is found out.
+
+use crate::condition::{Compiled, Compiler};
+use crate::logical::{End, Logical, Pattern, Place};
+use crate::stars::{Member, Star};
+use crate::{Condition, GraphRef, Intervals, PlanOptions, Slot, intervals, show};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
+use jindou_store::Snapshot;
+use jindou_store::segment::Scope;
+
+/// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
+const MAX_TEST_INTERVALS: usize = 1_024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    Slot(Slot),
+    Const(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Predicate {
+    Known(PredicateId),
+    Slot(Slot),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Graph {
+    Fixed(GraphRef),
+    /// A graph variable; the graphs it may take are [`Resolved::named`].
+    Slot(Slot),
+}
+
+/// A pattern that a step has to look up.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub subject: Node,
+    pub predicate: Predicate,
+    pub object: Node,
+    pub graph: Graph,
+}
+
+impl Edge {
+    /// Where to read, as far as known before the graph variable is bound.
+    pub(crate) fn graph_ref(&self, named: Option<&[u32]>) -> GraphRef {
+        match &self.graph {
+            Graph::Fixed(g) => g.clone(),
+            Graph::Slot(_) => named.map_or(GraphRef::AnyNamed, |n| GraphRef::Set(n.to_vec())),
+        }
+    }
+
+    pub(crate) fn slots(&self) -> u128 {
+        let mut mask = 0;
+        for n in [self.subject, self.object] {
+            if let Node::Slot(s) = n {
+                mask |= 1 << s;
+            }
+        }
+        if let Predicate::Slot(s) = self.predicate {
+            mask |= 1 << s;
+        }
+        if let Graph::Slot(s) = self.graph {
+            mask |= 1 << s;
+        }
+        mask
+    }
+}
+
+/// See the module.
+pub(crate) struct Resolved {
+    pub edges: Vec<Edge>,
+    /// Exact conditions on slots: all that the vertex must be in.
+    pub within: Vec<Option<Intervals>>,
+    /// For EXPLAIN: where `within` comes from.
+    pub within_why: Vec<Vec<String>>,
+    /// Classes that `within` stands for.
+    pub classes: Vec<(Slot, u32)>,
+    /// Edges whose subject is in `within` because it has the predicate.
+    pub absorbed_keys: u128,
+    /// `GRAPH ?g {}` slots that no edge binds.
+    pub any_graph: Vec<Slot>,
+    /// `FROM NAMED`: ascending.
+    pub named: Option<Vec<u32>>,
+    pub conditions: Vec<Condition>,
+}
+
+/// Why nothing matches.
+pub(crate) type Empty = String;
+
+/// `Ok(Err(reason))` when nothing can match; `Err` when it cannot be planned.
+pub(crate) fn resolve(
+    logical: &Logical,
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+) -> Result<Result<Resolved, Empty>, String> {
+    if logical.patterns.len() > MAX_EDGES {
+        return Err(format!("more than {MAX_EDGES} patterns"));
+    }
+    let named_slot = |p: &Pattern| if let Place::Slot(g) = p.place { Some(g) } else { None };
+    let mut r = Resolver {
+        snapshot,
+        out: Resolved {
+            edges: vec![],
+            within: vec![None; logical.slots.len()],
+            within_why: vec![vec![]; logical.slots.len()],
+            classes: vec![],
+            absorbed_keys: 0,
+            any_graph: vec![],
+            named: None,
+            conditions: vec![],
+        },
+    };
+    for &g in &logical.any_graph {
+        if logical.patterns.iter().any(|p| named_slot(p) == Some(g)) || r.out.any_graph.contains(&g) {
+            continue;
+        }
+        let is_end = |e: &End| *e == End::Slot(g);
+        if logical.patterns.iter().any(|p| is_end(&p.subject) || is_end(&p.predicate) || is_end(&p.object)) {
+            return Err("GRAPH around nothing, joined with a pattern".into());
+        }
+        r.out.any_graph.push(g);
+    }
+    Ok(r.run(logical, options).map(|()| r.out))
+}
+
+/// Most patterns of a native query: they are bits of a mask.
+const MAX_EDGES: usize = 120;
+
+struct Resolver<'a> {
+    snapshot: &'a Snapshot,
+    out: Resolved,
+}
+
+impl Resolver<'_> {
+    fn run(&mut self, logical: &Logical, options: &PlanOptions) -> Result<(), Empty> {
+        let mut default = if options.union_default { GraphRef::Union } else { GraphRef::Default };
+        if let Some(dataset) = &logical.dataset {
+            let mut ids = |list: &[spargebra::term::NamedNode]| {
+                let mut ids: Vec<u32> = list
+                    .iter()
+                    .filter_map(|n| {
+                        let mut bytes = vec![];
+                        term::push_iri(n.as_str(), &mut bytes);
+                        self.snapshot.lookup(&bytes).map(|v| v.0)
+                    })
+                    .collect();
+                ids.sort_unstable();
+                ids.dedup();
+                ids
+            };
+            let graphs = ids(&dataset.default);
+            default = match graphs.as_slice() {
+                [one] => GraphRef::Named(*one),
+                _ => GraphRef::Set(graphs),
+            };
+            self.out.named = dataset.named.as_deref().map(&mut ids);
+        }
+        let uses_graphs = |p: &Pattern| matches!(p.place, Place::Slot(_));
+        if self.out.named.as_ref().is_some_and(Vec::is_empty)
+            && (!logical.any_graph.is_empty() || logical.patterns.iter().any(uses_graphs))
+        {
+            return Err("the query's dataset has no named graph".into());
+        }
+        for p in &logical.patterns {
+            self.pattern(p, &default)?;
+        }
+        self.restrict_graphs();
+        self.filters(logical)?;
+        self.classes();
+        self.keys();
+        for (slot, within) in self.out.within.iter().enumerate() {
+            if within.as_ref().is_some_and(Vec::is_empty) {
+                let name = logical.slots.get(slot).map_or("", String::as_str);
+                let why = self.out.within_why.get(slot).map(|w| w.join(" and ")).unwrap_or_default();
+                return Err(format!("no vertex can be ?{name}: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn vertex(&self, bytes: &[u8]) -> Result<VertexId, Empty> {
+        self.snapshot
+            .lookup(bytes)
+            .ok_or_else(|| format!("the store has no term {}", show::term(bytes)))
+    }
+
+    fn pattern(&mut self, p: &Pattern, default: &GraphRef) -> Result<(), Empty> {
+        let graph = match &p.place {
+            Place::Default => Graph::Fixed(default.clone()),
+            Place::Slot(g) => Graph::Slot(*g),
+            Place::Named(bytes) => {
+                let g = self.vertex(bytes)?.0;
+                if self.out.named.as_ref().is_some_and(|n| n.binary_search(&g).is_err()) {
+                    return Err(format!("{} is not a named graph of the query's dataset", show::term(bytes)));
+                }
+                Graph::Fixed(GraphRef::Named(g))
+            }
+        };
+        if graph == Graph::Fixed(GraphRef::Set(vec![])) {
+            return Err("the query's default graph is empty".into());
+        }
+        let node = |e: &End| match e {
+            End::Slot(s) => Ok(Node::Slot(*s)),
+            End::Term(bytes) => self.vertex(bytes).map(|v| Node::Const(v.0)),
+        };
+        let (subject, object) = (node(&p.subject)?, node(&p.object)?);
+        let predicate = match &p.predicate {
+            End::Slot(s) => Predicate::Slot(*s),
+            End::Term(bytes) => {
+                let known = self.snapshot.lookup(bytes).and_then(|v| self.snapshot.predicate_of(v));
+                match known {
+                    Some(id) => Predicate::Known(id),
+                    None => return Err(format!("the store has no predicate {}", show::term(bytes))),
+                }
+            }
+        };
+        let edge = Edge { subject, predicate, object, graph };
+        if let Predicate::Known(id) = predicate {
+            let read = edge.graph_ref(self.out.named.as_deref());
+            if let Some(scope) = read.scope() {
+                let view = self.snapshot.edges(id, Direction::Out);
+                if view.edge_estimate(scope) == 0 {
+                    return Err(format!(
+                        "{} has no edge in {}",
+                        show::predicate(self.snapshot, id),
+                        show::graph(self.snapshot, &read)
+                    ));
+                }
+                if let (Node::Const(s), Node::Const(o), Graph::Fixed(_)) = (subject, object, &edge.graph) {
+                    // The plan belongs to this snapshot, so this is settled here.
+                    return if view.contains(s, o, scope) {
+                        Ok(())
+                    } else {
+                        Err(format!(
+                            "there is no edge {} {} {}",
+                            show::vertex(self.snapshot, s),
+                            show::predicate(self.snapshot, id),
+                            show::vertex(self.snapshot, o)
+                        ))
+                    };
+                }
+            }
+        }
+        self.out.edges.push(edge);
+        Ok(())
+    }
+
+    /// With `FROM NAMED` a graph variable that something else binds must still be one of the graphs.
+    fn restrict_graphs(&mut self) {
+        let Some(named) = self.out.named.clone() else { return };
+        let graphs: Vec<Slot> = self
+            .out
+            .edges
+            .iter()
+            .filter_map(|e| if let Graph::Slot(g) = e.graph { Some(g) } else { None })
+            .collect();
+        for g in graphs {
+            if self.out.within[g as usize].is_none() {
+                self.narrow(g, &intervals::of_ids(named.clone()), || "FROM NAMED".into());
+            }
+        }
+    }
+
+    fn narrow(&mut self, slot: Slot, to: &[[u32; 2]], why: impl FnOnce() -> String) {
+        let Some(within) = self.out.within.get_mut(slot as usize) else { return };
+        *within = Some(match within.as_ref() {
+            Some(w) => intervals::intersect(w, to),
+            None => to.to_vec(),
+        });
+        self.out.within_why[slot as usize].push(why());
+    }
+
+    fn filters(&mut self, logical: &Logical) -> Result<(), Empty> {
+        let mut resources = 0u128;
+        for e in &self.out.edges {
+            let graph = if let Graph::Slot(g) = e.graph { Some(g) } else { None };
+            let predicate = if let Predicate::Slot(p) = e.predicate { Some(p) } else { None };
+            let subject = if let Node::Slot(s) = e.subject { Some(s) } else { None };
+            for s in [graph, predicate, subject].into_iter().flatten() {
+                resources |= 1 << s;
+            }
+        }
+        let compiler = Compiler { snapshot: self.snapshot, resources };
+        for f in &logical.filters {
+            match compiler.compile(f) {
+                Compiled::True => {}
+                Compiled::False(why) => return Err(why),
+                Compiled::OneOf(slot, ids) => {
+                    self.narrow(slot, &intervals::of_ids(ids), || "FILTER".into());
+                }
+                Compiled::Test(c) => self.out.conditions.push(c),
+            }
+        }
+        Ok(())
+    }
+
+    /// Class patterns whose instances are known as intervals need no lookup.
+    fn classes(&mut self) {
+        let Some(rdf_type) = self.snapshot.statistics().rdf_type.map(PredicateId) else { return };
+        let view = self.snapshot.edges(rdf_type, Direction::In);
+        if self.snapshot.is_predicate_patched(rdf_type) {
+            return;
+        }
+        let mut edges = std::mem::take(&mut self.out.edges);
+        edges.retain(|e| {
+            let (Node::Slot(slot), Node::Const(class), Graph::Fixed(graph)) = (e.subject, e.object, &e.graph) else {
+                return true;
+            };
+            // The intervals are of all graphs together.
+            let sees_all = match graph.scope() {
+                Some(Scope::Union) => true,
+                Some(scope) => view.named.is_empty() && scope.sees(DEFAULT_GRAPH),
+                None => false,
+            };
+            if e.predicate != Predicate::Known(rdf_type) || !sees_all {
+                return true;
+            }
+            match self.snapshot.class_intervals(VertexId(class)) {
+                Some(i) if i.len() <= MAX_TEST_INTERVALS => {
+                    let i = i.to_vec();
+                    self.narrow(slot, &i, || format!("is a {}", show::vertex(self.snapshot, class)));
+                    self.out.classes.push((slot, class));
+                    false
+                }
+                _ => true,
+            }
+        });
+        self.out.edges = edges;
+    }
+
+    /// A vertex that must have an edge of a predicate is one of the segment's keys: free where these are intervals.
+    fn keys(&mut self) {
+        for i in 0..self.out.edges.len() {
+            let e = self.out.edges[i].clone();
+            let (Predicate::Known(p), Graph::Fixed(graph)) = (e.predicate, &e.graph) else { continue };
+            let Some(scope) = graph.scope() else { continue };
+            for (end, other, direction) in
+                [(e.subject, e.object, Direction::Out), (e.object, e.subject, Direction::In)]
+            {
+                let (Node::Slot(slot), Node::Slot(_)) = (end, other) else { continue };
+                let Some(segment) = self.snapshot.edges(p, direction).plain(scope) else { continue };
+                let Some(keys) = intervals::of_keys(&segment) else { continue };
+                self.narrow(slot, &keys, || {
+                    let what = if direction == Direction::Out { "has" } else { "is reached by" };
+                    format!("{what} {}", show::predicate(self.snapshot, p))
+                });
+                if direction == Direction::Out {
+                    self.out.absorbed_keys |= 1 << i;
+                }
+            }
+        }
+    }
+}
+
+/// The star of a slot: its out-edges' predicates, then its classes. `None` without members.
+pub(crate) struct SlotStar {
+    pub star: Star,
+    /// Edge number of each of the first members.
+    pub edges: Vec<usize>,
+    /// Members that hold from the moment the slot is bound.
+    pub always: u32,
+}
+
+/// The stars of all slots, or the reason why one of them cannot match.
+pub(crate) fn stars(r: &Resolved, snapshot: &Snapshot, slots: &[String]) -> Result<Vec<Option<SlotStar>>, Empty> {
+    let statistics = snapshot.statistics();
+    let rdf_type = statistics.rdf_type;
+    let types_patched = rdf_type.is_some_and(|p| snapshot.is_predicate_patched(PredicateId(p)));
+    let mut out: Vec<Option<SlotStar>> = Vec::with_capacity(slots.len());
+    for (slot, name) in slots.iter().enumerate() {
+        let mut members = vec![];
+        let mut edges = vec![];
+        let mut required = vec![];
+        let mut always = 0u32;
+        for (i, e) in r.edges.iter().enumerate() {
+            let (Node::Slot(s), Predicate::Known(p)) = (e.subject, e.predicate) else { continue };
+            if usize::from(s) != slot || members.len() == crate::stars::MAX_MEMBERS {
+                continue;
+            }
+            required.push(p.0);
+            // A class says more than "has a type".
+            members.push(match e.object {
+                Node::Const(class) if rdf_type == Some(p.0) && !types_patched => Member::Class(class),
+                _ => Member::Predicate(p.0),
+            });
+            if r.absorbed_keys >> i & 1 == 1 {
+                always |= 1 << edges.len();
+            }
+            edges.push(i);
+        }
+        for &(s, class) in &r.classes {
+            if usize::from(s) == slot && members.len() < crate::stars::MAX_MEMBERS {
+                always |= 1 << members.len();
+                members.push(Member::Class(class));
+            }
+        }
+        // One member alone: the predicate's own counts say as much.
+        let alone = members.len() < 2 && matches!(members.first(), None | Some(Member::Predicate(_)));
+        if alone {
+            out.push(None);
+            continue;
+        }
+        let star = Star::new(statistics, members);
+        if !star.possible(star.all()) {
+            let widened = snapshot
+                .widened_sets()
+                .any(|list| required.iter().all(|p| list.binary_search(p).is_ok()));
+            if !widened {
+                return Err(format!("no characteristic set has all that ?{name} must have"));
+            }
+        }
+        out.push(Some(SlotStar { star, edges, always }));
+    }
+    Ok(out)
+}

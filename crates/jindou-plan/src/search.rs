@@ -1,0 +1,168 @@
+//! The order: a beam search over which slot is bound next.
+//!
+//! What is left to do depends only on which slots are bound, so states with the same slots compete and the
+//! cheapest stays (dynamic programming); the beam bounds how many states of one size survive.
+
+use crate::Slot;
+use crate::model::{Model, Move, Source, State, bits};
+use crate::resolve::{Graph, Node, Predicate};
+use jindou_model::Direction;
+use rustc_hash::FxHashMap;
+
+/// States kept for each number of bound slots; fewer in larger queries, where a level has more moves.
+const WIDTH: usize = 16;
+/// Slots times edges up to which the beam has its full width.
+const FULL_WIDTH: usize = 200;
+/// What a row is taken to cost later: keeps cheap starts with many rows from crowding out the others.
+const ROW_AHEAD: f64 = 8.0;
+
+struct Node_ {
+    state: State,
+    parent: usize,
+    by: Option<Move>,
+}
+
+/// The cheapest order found: moves from the empty state.
+pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
+    let size = need.count_ones() as usize * model.edges.len().max(1);
+    let width = if size <= FULL_WIDTH { WIDTH } else { (WIDTH * FULL_WIDTH / size).max(1) };
+    let start = State { bound: 0, rows: 1.0, cost: 0.0, ascending: None };
+    let mut arena = vec![Node_ { state: start, parent: 0, by: None }];
+    let target = need.count_ones() as usize;
+    let mut levels: Vec<FxHashMap<u128, usize>> = vec![FxHashMap::default(); target + 1];
+    levels[0].insert(0, 0);
+    let mut moves = vec![];
+    for level in 0..target {
+        let mut here: Vec<usize> = levels[level].values().copied().collect();
+        let score = |i: &usize| {
+            let s = &arena[*i].state;
+            s.cost + s.rows * ROW_AHEAD
+        };
+        here.sort_by(|a, b| {
+            score(a).total_cmp(&score(b)).then_with(|| arena[*a].state.bound.cmp(&arena[*b].state.bound))
+        });
+        here.truncate(width);
+        for at in here {
+            moves.clear();
+            moves_from(model, need, &arena[at].state, &mut moves);
+            for m in moves.drain(..) {
+                let next = model.apply(&arena[at].state, &m, None);
+                let size = next.bound.count_ones() as usize;
+                let Some(level) = levels.get_mut(size) else { continue };
+                let better = |old: &State| {
+                    next.cost + next.rows * ROW_AHEAD < old.cost + old.rows * ROW_AHEAD
+                };
+                match level.get(&next.bound) {
+                    Some(&old) if !better(&arena[old].state) => {}
+                    _ => {
+                        level.insert(next.bound, arena.len());
+                        arena.push(Node_ { state: next, parent: at, by: Some(m) });
+                    }
+                }
+            }
+        }
+    }
+    let mut out = vec![];
+    let mut at = levels[target].get(&need).copied().unwrap_or(0);
+    while let Some(m) = arena[at].by.take() {
+        out.push(m);
+        at = arena[at].parent;
+    }
+    out.reverse();
+    out
+}
+
+/// All moves that make sense: along what is bound; a product only when nothing is left to reach.
+fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>) {
+    let bound = state.bound;
+    for slot in bits(need & !bound) {
+        let mut all = 0u128;
+        let mut shortest: Option<(f64, u128)> = None;
+        for e in 0..model.edges.len() {
+            if !model.is_plain(e, bound) {
+                continue;
+            }
+            let Some((anchor, direction)) = model.anchor(e, slot, bound) else { continue };
+            let info = model.info[e].as_ref();
+            let len = info.map_or(0.0, |i| {
+                let side = &i.sides[direction as usize];
+                if matches!(anchor, Node::Const(_)) { side.list } else { i.edges / side.keys }
+            });
+            all |= 1 << e;
+            if shortest.is_none_or(|s| len < s.0) {
+                shortest = Some((len, 1 << e));
+            }
+        }
+        if let Some((_, driver)) = shortest {
+            out.push(Move::Bind(slot, all));
+            if driver != all {
+                out.push(Move::Bind(slot, driver));
+                // Each list alone: the mean length does not tell which is the best to walk.
+                if all.count_ones() <= 4 {
+                    out.extend(bits(all & !driver).map(|e| Move::Bind(slot, 1 << e)));
+                }
+            }
+        }
+    }
+    for (e, edge) in model.edges.iter().enumerate() {
+        if model.masks[e] & !bound == 0 {
+            continue;
+        }
+        let reached = Model::is_known(edge.subject, bound) || Model::is_known(edge.object, bound);
+        match edge.predicate {
+            Predicate::Slot(_) if reached => out.push(Move::Any(e)),
+            Predicate::Known(_) if reached => {
+                if let Graph::Slot(g) = edge.graph
+                    && bound >> g & 1 == 0
+                {
+                    out.push(Move::Graph(e));
+                }
+            }
+            _ => {}
+        }
+    }
+    if bound != 0 && !out.is_empty() {
+        return;
+    }
+    for slot in bits(need & !bound) {
+        starts(model, slot, out);
+    }
+    for (e, edge) in model.edges.iter().enumerate() {
+        let open = |n: Node| !Model::is_known(n, bound);
+        if matches!(edge.predicate, Predicate::Slot(_)) && open(edge.subject) && open(edge.object) {
+            out.push(Move::Scan(e));
+        }
+    }
+}
+
+fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
+    if model.resolved.any_graph.contains(&slot) {
+        out.push(Move::Start(slot, Source::Graphs));
+        return;
+    }
+    if model.within(slot).is_finite() {
+        out.push(Move::Start(slot, Source::Within));
+    }
+    let mut smallest: Option<(f64, Source)> = None;
+    for (e, edge) in model.edges.iter().enumerate() {
+        let Some(info) = &model.info[e] else { continue };
+        for (end, other, d) in
+            [(edge.subject, edge.object, Direction::Out), (edge.object, edge.subject, Direction::In)]
+        {
+            // A constant's list is a list, not a start.
+            if end != Node::Slot(slot) || matches!(other, Node::Const(_)) && matches!(edge.graph, Graph::Fixed(_)) {
+                continue;
+            }
+            let side = &info.sides[d as usize];
+            let n = side.overlap.map_or(side.keys, |o| o.0);
+            if smallest.is_none_or(|s| n < s.0) {
+                smallest = Some((n, Source::Keys(e, d)));
+            }
+        }
+    }
+    if let Some((n, source)) = smallest
+        && n < model.within(slot)
+    {
+        out.push(Move::Start(slot, source));
+    }
+}

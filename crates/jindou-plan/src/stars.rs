@@ -1,0 +1,197 @@
+//! How many subjects have several predicates and classes at once, from characteristic sets (Neumann and
+//! Moerkotte 2011).
+//!
+//! Each query touches only the sets of its own predicates: the planner's sets are grouped by which of the
+//! star's members they have (a bit mask), and every estimate is a sum over these few groups.
+
+use jindou_store::statistics::{PlannerSet, Statistics};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+
+/// Members that fit a mask; further ones are left out of the estimates.
+pub(crate) const MAX_MEMBERS: usize = 24;
+/// Sets (most frequent first) whose own edge counts are read; the rest use the predicate's mean.
+const EXACT_SETS: u32 = 2_000;
+
+/// One required predicate or class of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    /// Dense predicate id of an edge that leaves it.
+    Predicate(u32),
+    /// Vertex id of a class.
+    Class(u32),
+}
+
+/// Sets with the same members of the star, added up.
+struct Group {
+    mask: u32,
+    subjects: f64,
+    /// Per member: subjects that have it, and edges.
+    members: Vec<(f64, f64)>,
+}
+
+/// The star of one variable.
+pub(crate) struct Star {
+    members: Vec<Member>,
+    groups: Vec<Group>,
+    /// By mask: subjects, and mean edges of each member.
+    memo: RefCell<FxHashMap<u32, (f64, Vec<f64>)>>,
+}
+
+impl Star {
+    /// O(sets that have a member × members).
+    pub(crate) fn new(statistics: &Statistics, mut members: Vec<Member>) -> Self {
+        members.truncate(MAX_MEMBERS);
+        let mut masks = vec![0u32; statistics.sets.len()];
+        let mut touched = vec![];
+        for (bit, &member) in members.iter().enumerate() {
+            for &set in sets_of(statistics, member) {
+                if let Some(mask) = masks.get_mut(set as usize) {
+                    if *mask == 0 {
+                        touched.push(set);
+                    }
+                    *mask |= 1 << bit;
+                }
+            }
+        }
+        let means: Vec<f64> = members
+            .iter()
+            .map(|m| match *m {
+                Member::Predicate(p) => statistics.predicates.get(p as usize).map_or(1.0, |s| {
+                    (s.edges + s.named_edges) as f64 / f64::from(s.subjects.max(1))
+                }),
+                Member::Class(_) => 1.0,
+            })
+            .collect();
+        let mut groups: Vec<Group> = vec![];
+        let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
+        for set in touched {
+            let mask = masks[set as usize];
+            let s = &statistics.sets[set as usize];
+            let at = *group_of.entry(mask).or_insert_with(|| {
+                groups.push(Group { mask, subjects: 0.0, members: vec![(0.0, 0.0); members.len()] });
+                groups.len() - 1
+            });
+            let group = &mut groups[at];
+            let subjects = s.subjects as f64;
+            group.subjects += subjects;
+            for (bit, sums) in group.members.iter_mut().enumerate() {
+                if mask >> bit & 1 == 0 {
+                    continue;
+                }
+                let (having, edges) = if set < EXACT_SETS {
+                    counts(s, members[bit])
+                } else {
+                    (subjects, subjects * means[bit])
+                };
+                sums.0 += having;
+                sums.1 += edges;
+            }
+        }
+        Self { members, groups, memo: RefCell::default() }
+    }
+
+    /// Bits of all members.
+    pub(crate) fn all(&self) -> u32 {
+        ((1u64 << self.members.len()) - 1) as u32
+    }
+
+    /// False if no subject of the base can have all members of `mask`.
+    pub(crate) fn possible(&self, mask: u32) -> bool {
+        mask == 0 || self.groups.iter().any(|g| g.mask & mask == mask)
+    }
+
+    /// Subjects that have all members of `mask`.
+    pub(crate) fn subjects(&self, mask: u32) -> f64 {
+        self.with(mask, |n, _| n)
+    }
+
+    /// Mean edges of member `bit` over the subjects that have all of `mask` and it.
+    pub(crate) fn edges(&self, bit: u32, mask: u32) -> f64 {
+        self.with(mask | 1 << bit, |_, m| m.get(bit as usize).copied().unwrap_or(1.0))
+    }
+
+    fn with<T>(&self, mask: u32, f: impl FnOnce(f64, &[f64]) -> T) -> T {
+        let mut memo = self.memo.borrow_mut();
+        let (n, m) = memo.entry(mask).or_insert_with(|| self.compute(mask));
+        f(*n, m)
+    }
+
+    fn compute(&self, mask: u32) -> (f64, Vec<f64>) {
+        let mut total = 0.0;
+        let mut sums = vec![(0.0, 0.0); self.members.len()];
+        for g in self.groups.iter().filter(|g| g.mask & mask == mask) {
+            let mut n = g.subjects;
+            for (bit, &(having, edges)) in g.members.iter().enumerate() {
+                if mask >> bit & 1 == 1 {
+                    // Inside a merged group members are taken as independent.
+                    n *= (having / g.subjects.max(1.0)).min(1.0);
+                    sums[bit].0 += having;
+                    sums[bit].1 += edges;
+                }
+            }
+            total += n;
+        }
+        (total, sums.iter().map(|s| if s.0 > 0.0 { s.1 / s.0 } else { 1.0 }).collect())
+    }
+}
+
+fn sets_of(statistics: &Statistics, member: Member) -> &[u32] {
+    match member {
+        Member::Predicate(p) => statistics.sets_of_predicate.get(p as usize).map_or(&[], Vec::as_slice),
+        Member::Class(c) => statistics.sets_of_class.get(&c).map_or(&[], Vec::as_slice),
+    }
+}
+
+/// Subjects of the set that have the member, and their edges.
+fn counts(set: &PlannerSet, member: Member) -> (f64, f64) {
+    match member {
+        Member::Predicate(p) => match set.predicates.binary_search_by_key(&p, |x| x.0) {
+            Ok(i) => (set.predicates[i].1 as f64, set.predicates[i].2 as f64),
+            Err(_) => (0.0, 0.0),
+        },
+        Member::Class(c) => match set.classes.binary_search_by_key(&c, |x| x.0) {
+            Ok(i) => (set.classes[i].1 as f64, set.classes[i].1 as f64),
+            Err(_) => (0.0, 0.0),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jindou_store::statistics::PredicateStatistics;
+
+    fn statistics() -> Statistics {
+        let set = |subjects, classes: &[(u32, u64)], predicates: &[(u32, u64, u64)]| PlannerSet {
+            subjects,
+            classes: classes.to_vec(),
+            predicates: predicates.to_vec(),
+        };
+        let mut s = Statistics {
+            predicates: vec![PredicateStatistics { edges: 100, subjects: 50, ..Default::default() }; 3],
+            sets: vec![
+                set(100, &[(7, 100)], &[(0, 100, 300), (1, 100, 100)]),
+                set(40, &[(8, 40)], &[(0, 40, 40)]),
+                set(10, &[(8, 5)], &[(1, 10, 10), (2, 4, 8)]),
+            ],
+            ..Statistics::default()
+        };
+        s.index();
+        s
+    }
+
+    #[test]
+    fn stars_are_counted_by_sets() {
+        let s = statistics();
+        let star = Star::new(&s, vec![Member::Predicate(0), Member::Predicate(1), Member::Class(8)]);
+        assert_eq!(star.subjects(0b001), 140.0);
+        assert_eq!(star.subjects(0b011), 100.0);
+        assert_eq!(star.edges(0, 0b011), 3.0);
+        assert_eq!(star.edges(0, 0b101), 1.0);
+        assert_eq!(star.subjects(0b110), 5.0);
+        assert!(!star.possible(star.all()) && star.possible(0b110));
+        let none = Star::new(&s, vec![Member::Predicate(99), Member::Class(1)]);
+        assert!(!none.possible(1) && none.subjects(3) == 0.0);
+    }
+}

@@ -1,0 +1,4 @@
+//! Oracles: slow, obvious, and nothing of the planner's inside.
+
+pub mod interpret;
+pub mod query;
