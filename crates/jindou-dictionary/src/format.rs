@@ -15,8 +15,8 @@
 //! store directory has one over all its files. What is read is checked against the bounds of its
 //! section instead, each time, so that damaged files give wrong or no answers, but never a panic.
 
+use crate::backing::{Backing, Residence};
 use jindou_model::{Error, Result};
-use memmap2::Mmap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -211,7 +211,7 @@ impl SectionWriter {
 /// A mapped file of sections.
 #[derive(Debug)]
 pub(crate) struct Sections {
-    map: Mmap,
+    map: Backing,
     path: PathBuf,
     pub(crate) terms: u32,
     /// The file's own numbers.
@@ -220,20 +220,16 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Maps a file and checks its head.
+    /// Maps or reads a file and checks its head.
     ///
     /// # Errors
     /// [`Error::Io`] when it cannot be read, [`Error::Store`] when it is foreign, newer, truncated
     /// or its head is damaged.
-    pub(crate) fn open(path: &Path, magic: [u8; 8]) -> Result<Self> {
-        let io = |e| Error::io(path, e);
-        let file = File::open(path).map_err(io)?;
-        if file.metadata().map_err(io)?.len() < HEAD as u64 {
+    pub(crate) fn open(path: &Path, magic: [u8; 8], residence: Residence) -> Result<Self> {
+        let map = Backing::open(path, residence)?;
+        if map.len() < HEAD {
             return Err(bad(path, "is shorter than its head"));
         }
-        // SAFETY: the mapping is read-only. Files of a store are never changed in place: they are
-        // written under their final content before a store opens them, and replaced by rename.
-        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
         let number = |at: usize| {
             map.get(at..at + 8)
                 .and_then(|b| b.try_into().ok())
@@ -312,7 +308,7 @@ impl Sections {
 
     /// Tells the kernel that reads will be random.
     pub(crate) fn advise_random(&self) {
-        let _ = self.map.advise(memmap2::Advice::Random);
+        self.map.advise_random();
     }
 
     /// Length of the file.

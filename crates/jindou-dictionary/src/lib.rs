@@ -12,6 +12,7 @@
 //!
 //! [`VertexId`]: jindou_model::VertexId
 
+mod backing;
 mod build;
 mod format;
 mod front;
@@ -22,6 +23,7 @@ pub mod spill;
 mod tags;
 pub mod value;
 
+pub use backing::Residence;
 pub use build::{
     ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, Merged, Run, StringsWriter, merge_runs,
     write_dictionary,

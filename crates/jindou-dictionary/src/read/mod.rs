@@ -9,6 +9,7 @@ pub use strings::Strings;
 pub use values::{SortKey, TermKind};
 
 use crate::TagRanges;
+use crate::backing::Residence;
 use crate::build::CODED_TAGS;
 use crate::format::{
     Bucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, SLOTS, Sections, bucket_of, dictionary,
@@ -46,8 +47,16 @@ impl Dictionary {
     /// [`jindou_model::Error::Store`] when one is foreign, newer, truncated or has a damaged head,
     /// or when the two do not belong together.
     pub fn open(dir: &Path) -> Result<Self> {
-        let strings = Strings::open(dir)?;
-        let file = Sections::open(&dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC)?;
+        Self::open_as(dir, Residence::Mapped)
+    }
+
+    /// As [`Dictionary::open`], or with the files read into memory: then O(bytes).
+    ///
+    /// # Errors
+    /// As [`Dictionary::open`].
+    pub fn open_as(dir: &Path, residence: Residence) -> Result<Self> {
+        let strings = Strings::open_as(dir, residence)?;
+        let file = Sections::open(&dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC, residence)?;
         if file.terms != strings.len() || file.own[1] != strings.file_len() {
             return Err(file.damaged("it belongs to another strings.jd"));
         }

@@ -1,5 +1,6 @@
 //! The terms of `strings.jd`, by lex index.
 
+use crate::backing::Residence;
 use crate::format::{BLOCK, OFFSET, STRINGS_FILE, STRINGS_MAGIC, Sections, strings};
 use crate::memory::prefetch_at;
 use crate::{TagRanges, front};
@@ -29,7 +30,11 @@ impl Strings {
     /// [`jindou_model::Error::Io`], [`jindou_model::Error::Store`] when the file is foreign, newer,
     /// truncated or its head damaged.
     pub fn open(dir: &Path) -> Result<Self> {
-        let file = Sections::open(&dir.join(STRINGS_FILE), STRINGS_MAGIC)?;
+        Self::open_as(dir, Residence::Mapped)
+    }
+
+    pub(crate) fn open_as(dir: &Path, residence: Residence) -> Result<Self> {
+        let file = Sections::open(&dir.join(STRINGS_FILE), STRINGS_MAGIC, residence)?;
         let blocks = file.range(strings::BLOCKS, |_| true)?;
         let count = file.terms.div_ceil(BLOCK) as usize;
         let offsets = file.range(strings::OFFSETS, |len| len == count * OFFSET + 8)?;

@@ -1,0 +1,79 @@
+//! Where the bytes of an opened file are: mapped, or read into memory of our own.
+
+use crate::memory::huge_zeroed;
+use jindou_model::{Error, Result};
+use memmap2::Mmap;
+use std::fs::File;
+use std::io::Read;
+use std::ops::Deref;
+use std::path::Path;
+
+/// How a dictionary holds its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Residence {
+    /// Mapped: opens at once and shares the page cache; a random read may miss the TLB as well.
+    #[default]
+    Mapped,
+    /// Read into memory backed by huge pages: opening takes as long as reading the files. Random
+    /// reads then cost less where huge pages reach the hardware (a virtual machine whose host uses
+    /// small pages showed no difference: lookups 0.64 µs mapped, 0.66 µs in memory).
+    Memory,
+}
+
+/// A cache line; sections are aligned to it.
+#[derive(Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(C, align(64))]
+pub(crate) struct Line([u8; 64]);
+
+/// The bytes of a file, aligned to 64.
+pub(crate) enum Backing {
+    Mapped(Mmap),
+    Memory { lines: Vec<Line>, len: usize },
+}
+
+impl Backing {
+    pub(crate) fn open(path: &Path, residence: Residence) -> Result<Self> {
+        let io = |e| Error::io(path, e);
+        let mut file = File::open(path).map_err(io)?;
+        let len = file.metadata().map_err(io)?.len() as usize;
+        if residence == Residence::Mapped && len > 0 {
+            // SAFETY: the mapping is read-only. Files of a store are never changed in place: they
+            // are complete before a store opens them, and replaced by rename.
+            return Ok(Self::Mapped(unsafe { Mmap::map(&file) }.map_err(io)?));
+        }
+        let mut lines: Vec<Line> = huge_zeroed(len.div_ceil(64));
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
+        file.read_exact(&mut bytes[..len]).map_err(io)?;
+        Ok(Self::Memory { lines, len })
+    }
+
+    /// Tells the kernel that reads will be random.
+    pub(crate) fn advise_random(&self) {
+        if let Self::Mapped(map) = self {
+            let _ = map.advise(memmap2::Advice::Random);
+        }
+    }
+}
+
+impl Deref for Backing {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Memory { lines, len } => &bytemuck::cast_slice(lines)[..*len],
+        }
+    }
+}
+
+impl std::fmt::Debug for Backing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if matches!(self, Self::Mapped(_)) {
+            "Mapped"
+        } else {
+            "Memory"
+        };
+        write!(f, "{kind}({} bytes)", self.len())
+    }
+}
