@@ -1,0 +1,13 @@
+//! Several servers as one store. This first part has the transport between servers and the reading of
+//! neighbour lists out of another server's memory; partitions, fork-join and the replicated log build on it.
+//!
+//! ```text
+//! remote     a reader's copy of what finds a list (a few bits a key), and one read for the list itself
+//!    │
+//! transport  registered memory, reads of many ranges, messages with handlers, deadlines, epochs
+//!    ├── memory   everything in one process on a virtual clock, with seeded faults (tests)
+//!    └── ucx      RDMA, shared memory or TCP by libucp, loaded at run time (cluster)
+//! ```
+
+pub mod remote;
+pub mod transport;

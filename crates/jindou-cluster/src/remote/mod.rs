@@ -1,0 +1,1 @@
+//! Reading another server's lists.

@@ -1,0 +1,47 @@
+//! What can go wrong between two servers.
+
+use super::Epoch;
+use std::time::Duration;
+
+/// Why an operation failed. What to do differs, so the kinds are few: try again elsewhere
+/// ([`Self::Deadline`], [`Self::PeerDead`]), fetch the placement again ([`Self::StaleEpoch`]), stop
+/// ([`Self::Closed`]), report a bug or a wrong setting ([`Self::Refused`], [`Self::Unavailable`]).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransportError {
+    /// No answer in time. The peer may be dead, stopped, cut off or slow: nobody can tell.
+    #[error("{peer} did not answer in {waited:?}")]
+    Deadline {
+        /// Its address.
+        peer: String,
+        /// Time from the operation's start to its end.
+        waited: Duration,
+    },
+    /// The peer is known to be gone, or is silent for so long that it counts as gone.
+    #[error("{peer} is dead: {reason}")]
+    PeerDead {
+        /// Its address.
+        peer: String,
+        /// How that is known.
+        reason: String,
+    },
+    /// The operation belongs to an epoch that one side has left.
+    #[error("the operation is of placement epoch {}, the present one is {}; fetch the placement again", .held.0, .current.0)]
+    StaleEpoch {
+        /// The operation's epoch.
+        held: Epoch,
+        /// The epoch of the side that refused it.
+        current: Epoch,
+    },
+    /// This end or this connection was closed.
+    #[error("the connection is closed")]
+    Closed,
+    /// The operation makes no sense to the transport or to the peer's handler.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The transport cannot be used on this machine, or not with these settings.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// Shorthand of this module.
+pub type Result<T, E = TransportError> = std::result::Result<T, E>;

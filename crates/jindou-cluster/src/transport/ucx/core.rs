@@ -1,0 +1,214 @@
+//! The worker under its lock, and how threads share it.
+//!
+//! A caller starts its operations and then drives progress itself for a while, which is the fastest there
+//! is; after that it sleeps and the progress thread ([`super::progress`]) goes on.
+
+use super::UcxOptions;
+use super::frame::Incoming;
+use super::library::load;
+use super::operation::Operation;
+use super::worker::{MemoryHandle, Worker};
+use crate::transport::{Moment, Result, TransportError};
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long closing waits for UCX to let go of what is under way.
+const CLOSE_WAIT: Duration = Duration::from_millis(500);
+
+/// The worker and what its users share.
+pub(super) struct Core {
+    pub(super) options: UcxOptions,
+    worker: Mutex<Worker>,
+    /// Threads that wait for the lock while another one drives progress.
+    wanted: AtomicU32,
+    /// Threads that drive progress themselves; the progress thread keeps out of their way.
+    pub(super) spinning: AtomicU32,
+    /// Messages for the progress thread to handle.
+    pub(super) inbox: Mutex<VecDeque<Incoming>>,
+    /// Broken endpoints, for the connections to learn of: number and reason.
+    pub(super) broken: Mutex<Vec<(u32, String)>>,
+    wake: OwnedFd,
+    /// Readable when UCX has something to do and was armed.
+    pub(super) events: RawFd,
+    start: Instant,
+    pub(super) closed: AtomicBool,
+}
+
+/// Locks; what these mutexes guard is consistent between calls, also after a panic elsewhere.
+pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    /// Loads UCX and makes a worker with the options' transports and devices.
+    pub(super) fn new(options: UcxOptions) -> Result<Arc<Self>> {
+        let mut worker = Worker::new(load()?, &options)?;
+        let events = worker.event_descriptor()?;
+        // SAFETY: plain system call; the descriptor it returns is ours alone.
+        let wake = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+        if wake < 0 {
+            let e = std::io::Error::last_os_error();
+            return Err(TransportError::Unavailable(format!("eventfd: {e}")));
+        }
+        Ok(Arc::new(Self {
+            options,
+            worker: Mutex::new(worker),
+            wanted: AtomicU32::new(0),
+            spinning: AtomicU32::new(0),
+            inbox: Mutex::default(),
+            broken: Mutex::default(),
+            // SAFETY: just created, owned by nobody else.
+            wake: unsafe { OwnedFd::from_raw_fd(wake) },
+            events,
+            start: Instant::now(),
+            closed: AtomicBool::new(false),
+        }))
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        Moment(self.start.elapsed())
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The worker, for one or a few UCX calls.
+    pub(super) fn worker(&self) -> MutexGuard<'_, Worker> {
+        if let Ok(w) = self.worker.try_lock() {
+            return w;
+        }
+        self.wanted.fetch_add(1, Ordering::Relaxed);
+        let w = lock(&self.worker);
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+        w
+    }
+
+    /// Ends the progress thread's sleep.
+    pub(super) fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: writes eight bytes from a local to a descriptor that we own. It can only fail when the
+        // counter is full, and then the sleeper wakes anyway.
+        unsafe { libc::write(self.wake.as_raw_fd(), ptr::from_ref(&one).cast(), 8) };
+    }
+
+    /// Sleeps until [`Self::wake`], UCX events (if `events`) or `wait`.
+    pub(super) fn sleep(&self, events: bool, wait: Duration) {
+        let poll = |fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut fds = [poll(self.wake.as_raw_fd()), poll(self.events)];
+        let wait = libc::timespec {
+            tv_sec: wait.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(wait.subsec_nanos()),
+        };
+        // SAFETY: both descriptors are open while the core lives; the pointers are to locals.
+        unsafe {
+            libc::ppoll(fds.as_mut_ptr(), if events { 2 } else { 1 }, &wait, ptr::null());
+            if fds[0].revents != 0 {
+                let mut count = 0u64;
+                libc::read(self.wake.as_raw_fd(), ptr::from_mut(&mut count).cast(), 8);
+            }
+        }
+    }
+
+    /// Drives progress once and hands on what arrived; true if anything happened.
+    pub(super) fn progress(&self, worker: &mut Worker) -> bool {
+        let some = worker.progress();
+        if some {
+            let (arrived, broken) = worker.take_arrived();
+            if !arrived.is_empty() {
+                lock(&self.inbox).extend(arrived);
+                self.wake();
+            }
+            if !broken.is_empty() {
+                let reasons = broken.iter().map(|&(n, s)| (n, worker.text(s)));
+                lock(&self.broken).extend(reasons);
+                self.wake();
+            }
+        }
+        some
+    }
+
+    /// Waits until `operation` is done: first driving progress, then asleep. `hindered` is asked for a reason
+    /// to give up.
+    pub(super) fn finish<'a>(
+        &'a self,
+        mut worker: MutexGuard<'a, Worker>,
+        operation: &Operation,
+        deadline: Moment,
+        hindered: impl Fn() -> Option<TransportError>,
+        late: impl Fn() -> TransportError,
+    ) -> (MutexGuard<'a, Worker>, Result<()>) {
+        /// Progress calls between two looks at the clock.
+        const TURNS: u32 = 8;
+        if operation.done() {
+            return (worker, Ok(()));
+        }
+        let began = self.now();
+        self.spinning.fetch_add(1, Ordering::Relaxed);
+        let result = loop {
+            for _ in 0..TURNS {
+                self.progress(&mut worker);
+                if operation.done() {
+                    break;
+                }
+            }
+            if operation.done() {
+                break Ok(());
+            }
+            if let Some(e) = hindered() {
+                break Err(e);
+            }
+            let now = self.now();
+            if now >= deadline {
+                break Err(late());
+            }
+            if self.wanted.load(Ordering::Relaxed) > 0 {
+                drop(worker);
+                std::thread::yield_now();
+                worker = self.worker();
+            }
+            if !self.options.spin && now.since(began) > self.options.spin_before_sleep {
+                drop(worker);
+                self.spinning.fetch_sub(1, Ordering::Relaxed);
+                self.wake();
+                let slept = loop {
+                    // Short enough that a reason to give up is seen soon.
+                    let wait = deadline.since(self.now()).min(Duration::from_millis(5));
+                    operation.park(wait);
+                    if operation.done() {
+                        break Ok(());
+                    }
+                    if let Some(e) = hindered() {
+                        break Err(e);
+                    }
+                    if self.now() >= deadline {
+                        break Err(late());
+                    }
+                };
+                return (self.worker(), slept);
+            }
+        };
+        self.spinning.fetch_sub(1, Ordering::Relaxed);
+        (worker, result)
+    }
+
+    /// Ends everything: endpoints, registrations, worker, context. Waits [`CLOSE_WAIT`] at most.
+    pub(super) fn shut(&self, registrations: Vec<MemoryHandle>) {
+        let mut w = self.worker();
+        w.disconnect_all();
+        let until = self.now().after(CLOSE_WAIT);
+        let mut idle = 0;
+        while idle < 64 && self.now() < until {
+            idle = if self.progress(&mut w) { 0 } else { idle + 1 };
+        }
+        w.destroy(&registrations);
+    }
+}

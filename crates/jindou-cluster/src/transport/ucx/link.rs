@@ -1,0 +1,376 @@
+//! One connection: the [`Peer`] that callers see, and what the other end's requests are answered over.
+
+use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED};
+use super::core::{Core, lock};
+use super::frame::{Frame, GatherRange, Incoming, outcome, what};
+use super::worker::{LANDING, Part};
+use crate::transport::{
+    ByteRange, Epoch, MAX_MESSAGE, Moment, Peer, RegionDescriptor, RemoteRegion, Result,
+    TransportError, check_read,
+};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// See the module.
+pub(super) struct Link {
+    pub(super) core: Arc<Core>,
+    /// The other end's address.
+    pub(super) name: String,
+    /// The other end's number of it.
+    pub(super) there: u32,
+    /// Number of the UCX endpoint.
+    pub(super) endpoint: u32,
+    /// The newest epoch heard of.
+    epoch: AtomicU64,
+    failure: OnceLock<String>,
+    closed: AtomicBool,
+    /// For ending the control thread.
+    control: TcpStream,
+    /// Region numbers by slot, for gathering.
+    regions: Mutex<Vec<u64>>,
+}
+
+impl Link {
+    pub(super) fn new(
+        core: Arc<Core>,
+        name: String,
+        there: u32,
+        endpoint: u32,
+        epoch: Epoch,
+        control: TcpStream,
+    ) -> Self {
+        Self {
+            core,
+            name,
+            there,
+            endpoint,
+            epoch: AtomicU64::new(epoch.0),
+            failure: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            control,
+            regions: Mutex::default(),
+        }
+    }
+
+    /// The other end told its epoch.
+    pub(super) fn heard(&self, epoch: Epoch) {
+        self.epoch.fetch_max(epoch.0, Ordering::AcqRel);
+    }
+
+    /// Takes the peer for dead from here on, and has UCX end what is under way. The first reason stays.
+    pub(super) fn fail(&self, reason: String) {
+        if self.failure.set(reason).is_ok() {
+            self.core.worker().disconnect(self.endpoint);
+            let _ = self.control.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// The control connection, to write to.
+    pub(super) fn control(&self) -> &TcpStream {
+        &self.control
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) || self.core.is_closed()
+    }
+
+    /// Why nothing can be done over this connection, if so.
+    fn hindrance(&self) -> Option<TransportError> {
+        if self.is_closed() {
+            return Some(TransportError::Closed);
+        }
+        self.failure.get().map(|reason| TransportError::PeerDead {
+            peer: self.name.clone(),
+            reason: reason.clone(),
+        })
+    }
+
+    fn late(&self, began: Moment) -> TransportError {
+        TransportError::Deadline {
+            peer: self.name.clone(),
+            waited: self.core.now().since(began),
+        }
+    }
+
+    /// Names the peer in an error that the worker made without knowing it.
+    fn named(&self, e: TransportError) -> TransportError {
+        match e {
+            TransportError::PeerDead { reason, .. } => TransportError::PeerDead {
+                peer: self.name.clone(),
+                reason,
+            },
+            TransportError::Closed => self.hindrance().unwrap_or(TransportError::Closed),
+            e => e,
+        }
+    }
+
+    /// Sends a request and waits for its reply.
+    pub(super) fn request(
+        &self,
+        what: u8,
+        kind: u16,
+        epoch: Epoch,
+        payload: Vec<u8>,
+        deadline: Moment,
+    ) -> Result<Incoming> {
+        if let Some(e) = self.hindrance() {
+            return Err(e);
+        }
+        let began = self.core.now();
+        if began >= deadline {
+            return Err(self.late(began));
+        }
+        let mut worker = self.core.worker();
+        let operation = worker.operation(0);
+        let request = worker.await_reply(&operation);
+        let frame = Frame {
+            what,
+            outcome: outcome::OK,
+            kind,
+            connection: self.there,
+            request,
+            epoch: epoch.0,
+        };
+        let sent = worker.send(self.endpoint, frame, payload);
+        let (mut worker, result) = match sent {
+            Ok(()) => {
+                let hindered = || self.hindrance();
+                let late = || self.late(began);
+                self.core.finish(worker, &operation, deadline, hindered, late)
+            }
+            Err(e) => (worker, Err(e)),
+        };
+        if let Err(e) = result {
+            worker.forget_reply(request);
+            return Err(self.named(e));
+        }
+        let reply = operation.take_reply();
+        worker.recycle(operation);
+        drop(worker);
+        let reply = reply.ok_or(TransportError::Closed)?;
+        match reply.frame.outcome {
+            outcome::OK => Ok(reply),
+            outcome::STALE => {
+                let current = Epoch(reply.frame.epoch);
+                self.heard(current);
+                Err(TransportError::StaleEpoch {
+                    held: epoch,
+                    current,
+                })
+            }
+            _ => Err(TransportError::Refused(
+                String::from_utf8_lossy(&reply.payload).into_owned(),
+            )),
+        }
+    }
+
+    /// One round of single reads, at most [`LANDING`] bytes.
+    fn read_round(
+        &self,
+        slot: u32,
+        parts: &[Part],
+        into: &mut [u8],
+        deadline: Moment,
+    ) -> Result<()> {
+        let mut worker = self.core.worker();
+        let operation = worker.operation(into.len());
+        let started = worker.read(self.endpoint, slot, parts, &operation);
+        started.map_err(|e| self.named(e))?;
+        if !operation.done() {
+            let began = self.core.now();
+            let hindered = || self.hindrance();
+            let late = || self.late(began);
+            let (w, result) = self.core.finish(worker, &operation, deadline, hindered, late);
+            result?;
+            worker = w;
+        }
+        if let Some(status) = operation.failure() {
+            let reason = worker.text(status);
+            return Err(match status {
+                UCS_ERR_NO_MEMORY | UCS_ERR_INVALID_PARAM | UCS_ERR_UNSUPPORTED => {
+                    TransportError::Refused(reason)
+                }
+                _ => self.hindrance().unwrap_or_else(|| TransportError::PeerDead {
+                    peer: self.name.clone(),
+                    reason,
+                }),
+            });
+        }
+        // SAFETY: no part is under way any more, so nobody writes to the landing; it has at least as many
+        // bytes as were asked for, all of them initialised.
+        let landed = unsafe { std::slice::from_raw_parts(operation.landing(), into.len()) };
+        into.copy_from_slice(landed);
+        worker.recycle(operation);
+        Ok(())
+    }
+
+    /// One round by a gathering message, at most [`LANDING`] bytes.
+    fn gather_round(
+        &self,
+        region: RemoteRegion,
+        parts: &[Part],
+        into: &mut [u8],
+        deadline: Moment,
+    ) -> Result<()> {
+        let number = lock(&self.regions).get(region.slot as usize).copied();
+        let number = number
+            .ok_or_else(|| TransportError::Refused("the region belongs to another peer".into()))?;
+        let mut payload = Vec::with_capacity(8 + parts.len() * size_of::<GatherRange>());
+        payload.extend_from_slice(&number.to_le_bytes());
+        for p in parts {
+            let range = GatherRange {
+                offset: p.address,
+                len: p.len as u64,
+            };
+            payload.extend_from_slice(bytemuck::bytes_of(&range));
+        }
+        let reply = self.request(what::GATHER, 0, region.epoch, payload, deadline)?;
+        if reply.payload.len() != into.len() {
+            return Err(TransportError::Refused("the peer sent another length".into()));
+        }
+        into.copy_from_slice(&reply.payload);
+        Ok(())
+    }
+}
+
+impl Peer for Link {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Acquire))
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure.get().cloned()
+    }
+
+    fn attach(&self, descriptor: &RegionDescriptor) -> Result<RemoteRegion> {
+        let mut worker = self.core.worker();
+        let slot = worker
+            .attach(self.endpoint, &descriptor.key, descriptor.base)
+            .map_err(|e| self.named(e))?;
+        lock(&self.regions).push(descriptor.region);
+        Ok(RemoteRegion {
+            slot,
+            epoch: descriptor.epoch,
+            len: descriptor.len,
+        })
+    }
+
+    fn read_many(
+        &self,
+        region: RemoteRegion,
+        ranges: &[ByteRange],
+        into: &mut [u8],
+        deadline: Moment,
+    ) -> Result<()> {
+        if let Some(e) = self.hindrance() {
+            return Err(e);
+        }
+        check_read(self, region, ranges, into)?;
+        if self.core.now() >= deadline {
+            return Err(self.late(self.core.now()));
+        }
+        if let [r] = ranges
+            && r.len as usize <= LANDING
+        {
+            let part = Part {
+                address: r.offset,
+                len: r.len as usize,
+            };
+            return match r.len {
+                0 => Ok(()),
+                _ => self.read_round(region.slot, &[part], into, deadline),
+            };
+        }
+        let gather_from = self.core.options.fabric.gather_from();
+        let mut rest = into;
+        let mut parts = Vec::with_capacity(ranges.len());
+        let mut ranges = ranges.iter().copied().filter(|r| r.len > 0).peekable();
+        while ranges.peek().is_some() {
+            parts.clear();
+            let mut total = 0;
+            while let Some(r) = ranges.peek_mut() {
+                let len = (r.len as usize).min(LANDING - total);
+                parts.push(Part {
+                    address: r.offset,
+                    len,
+                });
+                total += len;
+                r.offset += len as u64;
+                r.len -= len as u32;
+                if r.len == 0 {
+                    ranges.next();
+                }
+                if total == LANDING {
+                    break;
+                }
+            }
+            let (now, later) = rest.split_at_mut(total);
+            rest = later;
+            if parts.len() >= gather_from {
+                self.gather_round(region, &parts, now, deadline)?;
+            } else {
+                self.read_round(region.slot, &parts, now, deadline)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn call(
+        &self,
+        kind: u16,
+        epoch: Epoch,
+        payload: &[u8],
+        reply: &mut Vec<u8>,
+        deadline: Moment,
+    ) -> Result<()> {
+        check_length(payload)?;
+        let answer = self.request(what::REQUEST, kind, epoch, payload.to_vec(), deadline)?;
+        reply.extend_from_slice(&answer.payload);
+        Ok(())
+    }
+
+    fn send(&self, kind: u16, epoch: Epoch, payload: &[u8], deadline: Moment) -> Result<()> {
+        check_length(payload)?;
+        if let Some(e) = self.hindrance() {
+            return Err(e);
+        }
+        let now = self.core.now();
+        if now >= deadline {
+            return Err(self.late(now));
+        }
+        let frame = Frame {
+            what: what::ONE_WAY,
+            outcome: outcome::OK,
+            kind,
+            connection: self.there,
+            request: 0,
+            epoch: epoch.0,
+        };
+        let sent = self.core.worker().send(self.endpoint, frame, payload.to_vec());
+        // UCX may hold it back until the next progress.
+        self.core.wake();
+        sent.map_err(|e| self.named(e))
+    }
+
+    fn close(&self) {
+        if !self.closed.swap(true, Ordering::AcqRel) {
+            self.core.worker().disconnect(self.endpoint);
+            let _ = self.control.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn check_length(payload: &[u8]) -> Result<()> {
+    if payload.len() > MAX_MESSAGE {
+        return Err(TransportError::Refused(format!(
+            "a message of {} bytes; at most {MAX_MESSAGE} are allowed",
+            payload.len()
+        )));
+    }
+    Ok(())
+}

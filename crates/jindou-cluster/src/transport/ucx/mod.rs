@@ -1,0 +1,108 @@
+//! The transport over UCX: RDMA where there is hardware, shared memory inside a machine, TCP elsewhere.
+//!
+//! `libucp.so.0` is loaded by [`UcxTransport::new`] and by nothing else, through bindings that are generated
+//! once (`scripts/ucx-bindings.sh`) and committed.
+//!
+//! What UCX does not do is done here:
+//!
+//! - **A control connection** (plain TCP) beside every UCX endpoint exchanges addresses and carries
+//!   heartbeats with the epoch. UCX reports a killed TCP peer in milliseconds, but never a silent one, and a
+//!   dead shared-memory peer's memory stays readable. So a peer that closes its control connection, or is
+//!   silent on it for [`UcxOptions::suspect_after`], counts as dead: its endpoint is force-closed, and
+//!   everything under way on it ends.
+//! - **A progress thread**: UCX's emulated reads complete only while their *target* makes progress.
+//!   It sleeps on UCX's event descriptor, or spins if [`UcxOptions::spin`] says so.
+//! - **Gathering**: over TCP, UCX emulates each read by a message of its own, so that 64 reads cost 34 times
+//!   one. There `read_many` sends one message with all ranges, which the peer's progress thread answers with
+//!   one; the peer checks epoch and bounds.
+//! - **Devices** are always named (UCX's default is every interface it finds).
+//!
+//! Nothing here is authenticated; see [`crate::transport`] for the trust boundary.
+
+mod bindings;
+mod control;
+mod core;
+mod frame;
+mod library;
+mod link;
+mod operation;
+mod progress;
+mod transport;
+mod worker;
+
+pub use library::available;
+pub use transport::UcxTransport;
+
+use std::time::Duration;
+
+/// What carries the data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fabric {
+    /// Shared memory: both ends on one machine, under one user.
+    SharedMemory,
+    /// TCP.
+    Tcp,
+    /// Whatever is fastest, RDMA first.
+    Best,
+}
+
+impl Fabric {
+    /// UCX's `TLS` setting.
+    pub(crate) fn ucx_transports(self) -> &'static str {
+        match self {
+            Self::SharedMemory => "sm,self",
+            Self::Tcp => "tcp,self",
+            Self::Best => "all",
+        }
+    }
+
+    /// Ranges in a read from which on one gathering message is cheaper than single reads: measured on
+    /// loopback (`docs/layout.md`, Remote reads). Real one-sided reads need nobody's help at the far end.
+    pub(crate) fn gather_from(self) -> usize {
+        match self {
+            Self::Tcp => 2,
+            Self::SharedMemory | Self::Best => usize::MAX,
+        }
+    }
+
+    /// The number that both ends compare.
+    pub(crate) fn code(self) -> u32 {
+        self as u32
+    }
+}
+
+/// Settings of one end.
+#[derive(Clone, Debug)]
+pub struct UcxOptions {
+    /// What carries the data; must be the same on both ends.
+    pub fabric: Fabric,
+    /// UCX's `NET_DEVICES`: comma-separated, for example `lo` or `mlx5_0:1`.
+    pub devices: String,
+    /// Address and port that the control connection listens on; port 0 takes a free one.
+    pub listen: String,
+    /// Threads spin instead of sleeping: about 10 µs faster over TCP, for a core each.
+    pub spin: bool,
+    /// How long a caller drives progress itself before it sleeps (without `spin`). Longer than a round trip
+    /// over TCP, so that sleeping is the exception.
+    pub spin_before_sleep: Duration,
+    /// Time between heartbeats.
+    pub heartbeat: Duration,
+    /// Silence after which a peer counts as dead. Several heartbeats.
+    pub suspect_after: Duration,
+}
+
+impl UcxOptions {
+    /// Loopback, heartbeats every 100 ms, dead after 500 ms.
+    #[must_use]
+    pub fn loopback(fabric: Fabric) -> Self {
+        Self {
+            fabric,
+            devices: "lo".to_owned(),
+            listen: "127.0.0.1:0".to_owned(),
+            spin: false,
+            spin_before_sleep: Duration::from_micros(100),
+            heartbeat: Duration::from_millis(100),
+            suspect_after: Duration::from_millis(500),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! One thing under way, and the callbacks by which UCX reports on it.
+
+use super::bindings::*;
+use super::frame::{Frame, Incoming, what};
+use super::core::lock;
+use rustc_hash::FxHashMap;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::Thread;
+use std::time::Duration;
+
+/// One read of several ranges, or one request whose reply is awaited.
+///
+/// It owns the memory that UCX writes to, and every part that UCX still works on holds a count of it, so its
+/// starter may walk away at a deadline.
+pub(super) struct Operation {
+    lib: &'static LibUcp,
+    /// Parts that UCX still works on.
+    remaining: AtomicU32,
+    /// First failure; 0 is none.
+    failure: AtomicI32,
+    parked: AtomicBool,
+    sleeper: Mutex<Option<Thread>>,
+    reply: Mutex<Option<Incoming>>,
+    /// Written by UCX while `remaining > 0`, by nobody after that.
+    landing: Box<[UnsafeCell<u64>]>,
+}
+
+// SAFETY: `landing` is written by UCX only while `remaining` is above 0 and read by the operation's owner
+// only once it is 0 (acquire/release); everything else is atomic or behind a lock.
+unsafe impl Sync for Operation {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Operation {}
+
+impl Operation {
+    /// An operation with room for `bytes` to land.
+    pub(super) fn new(lib: &'static LibUcp, bytes: usize) -> Arc<Self> {
+        Arc::new(Self {
+            lib,
+            remaining: AtomicU32::new(0),
+            failure: AtomicI32::new(0),
+            parked: AtomicBool::new(false),
+            sleeper: Mutex::default(),
+            reply: Mutex::default(),
+            landing: (0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect(),
+        })
+    }
+
+    /// True once UCX works on no part of it.
+    #[inline]
+    pub(super) fn done(&self) -> bool {
+        self.remaining.load(Ordering::Acquire) == 0
+    }
+
+    /// Counts one more part.
+    pub(super) fn begin_part(&self) {
+        self.remaining.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one part less, and wakes who sleeps for the last one.
+    pub(super) fn end_part(&self, status: ucs_status_t) {
+        if status != UCS_OK {
+            self.failure.store(i32::from(status), Ordering::Relaxed);
+        }
+        if self.remaining.fetch_sub(1, Ordering::SeqCst) == 1
+            && self.parked.load(Ordering::SeqCst)
+            && let Some(sleeper) = lock(&self.sleeper).take()
+        {
+            sleeper.unpark();
+        }
+    }
+
+    /// The first failure of its parts.
+    pub(super) fn failure(&self) -> Option<ucs_status_t> {
+        match self.failure.load(Ordering::Relaxed) {
+            0 => None,
+            n => Some(n as ucs_status_t),
+        }
+    }
+
+    /// Sleeps until it is done, but no longer than `wait`; may return early.
+    pub(super) fn park(&self, wait: Duration) {
+        *lock(&self.sleeper) = Some(std::thread::current());
+        self.parked.store(true, Ordering::SeqCst);
+        if !self.done() {
+            std::thread::park_timeout(wait);
+        }
+        self.parked.store(false, Ordering::SeqCst);
+    }
+
+    /// The reply, once done.
+    pub(super) fn take_reply(&self) -> Option<Incoming> {
+        lock(&self.reply).take()
+    }
+
+    /// Where UCX may write.
+    pub(super) fn landing(&self) -> *mut u8 {
+        self.landing.as_ptr().cast_mut().cast()
+    }
+
+    /// Bytes at [`Self::landing`].
+    pub(super) fn capacity(&self) -> usize {
+        self.landing.len() * 8
+    }
+}
+
+/// A message being sent; UCX reads it until the callback.
+pub(super) struct Sending {
+    pub lib: &'static LibUcp,
+    pub frame: Frame,
+    pub payload: Vec<u8>,
+}
+
+/// What UCX's callbacks write to. Touched only under the worker's lock.
+#[derive(Default)]
+pub(super) struct Callbacks {
+    /// Requests whose reply is awaited.
+    pub awaited: FxHashMap<u64, Arc<Operation>>,
+    /// What others asked.
+    pub arrived: Vec<Incoming>,
+    /// Endpoints that UCX found broken.
+    pub broken: Vec<(u32, ucs_status_t)>,
+}
+
+/// Where an endpoint's error callback reports to.
+pub(super) struct EndpointContext {
+    pub callbacks: *mut Callbacks,
+    pub number: u32,
+}
+
+/// One part of a read is complete.
+pub(super) unsafe extern "C" fn on_part(
+    request: *mut c_void,
+    status: ucs_status_t,
+    user: *mut c_void,
+) {
+    // SAFETY: `user` is the count of the operation that was leaked for this part.
+    let operation = unsafe { Arc::from_raw(user.cast::<Operation>()) };
+    // SAFETY: the request is complete and freed nowhere else; UCX allows that inside the callback.
+    unsafe { operation.lib.ucp_request_free(request) };
+    operation.end_part(status);
+}
+
+/// A message is out. A failure needs no report: its request gets no reply, and [`on_broken`] tells of the
+/// endpoint.
+pub(super) unsafe extern "C" fn on_sent(
+    request: *mut c_void,
+    _status: ucs_status_t,
+    user: *mut c_void,
+) {
+    // SAFETY: `user` is the box that was leaked for this request.
+    let sending = unsafe { Box::from_raw(user.cast::<Sending>()) };
+    // SAFETY: as in `on_part`.
+    unsafe { sending.lib.ucp_request_free(request) };
+}
+
+/// An endpoint is closed.
+pub(super) unsafe extern "C" fn on_closed(
+    request: *mut c_void,
+    _status: ucs_status_t,
+    user: *mut c_void,
+) {
+    // SAFETY: `user` is the table of functions, which lives for ever; the request as in `on_part`.
+    unsafe { (*user.cast::<LibUcp>()).ucp_request_free(request) };
+}
+
+/// An endpoint broke.
+pub(super) unsafe extern "C" fn on_broken(arg: *mut c_void, _ep: ucp_ep_h, status: ucs_status_t) {
+    // SAFETY: `arg` is the endpoint's context, alive until the worker is destroyed; callbacks run inside
+    // progress or a posting call, under the worker's lock, whose holder keeps no reference into the
+    // callbacks across such calls.
+    unsafe {
+        let context = &*arg.cast::<EndpointContext>();
+        (*context.callbacks).broken.push((context.number, status));
+    }
+}
+
+/// A message arrived.
+pub(super) unsafe extern "C" fn on_message(
+    arg: *mut c_void,
+    header: *const c_void,
+    header_len: usize,
+    data: *mut c_void,
+    len: usize,
+    param: *const ucp_am_recv_param_t,
+) -> ucs_status_t {
+    // SAFETY: UCX passes a valid parameter block.
+    let rendezvous =
+        unsafe { (*param).recv_attr } & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+    if rendezvous || header_len != size_of::<Frame>() {
+        // We send eagerly only, so it is not one of ours. UCX drops it.
+        return UCS_OK;
+    }
+    // SAFETY: `header` has the length just checked.
+    let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_len) };
+    let frame: Frame = bytemuck::pod_read_unaligned(header);
+    let payload = if len == 0 {
+        Vec::new()
+    } else {
+        // SAFETY: not rendezvous, so `data` holds the whole payload for the length of this call.
+        unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) }.to_vec()
+    };
+    // SAFETY: `arg` is the worker's callbacks; see `on_broken`.
+    let callbacks = unsafe { &mut *arg.cast::<Callbacks>() };
+    let incoming = Incoming { frame, payload };
+    if frame.what == what::REPLY {
+        if let Some(operation) = callbacks.awaited.remove(&frame.request) {
+            *lock(&operation.reply) = Some(incoming);
+            operation.end_part(UCS_OK);
+        }
+    } else {
+        callbacks.arrived.push(incoming);
+    }
+    UCS_OK
+}

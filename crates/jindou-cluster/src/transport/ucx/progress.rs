@@ -1,0 +1,148 @@
+//! The progress thread: drives UCX while nobody else does, and answers what other ends ask.
+
+use super::core::{Core, lock};
+use super::frame::{Frame, GatherRange, Incoming, outcome, what};
+use super::link::Link;
+use super::transport::Shared;
+use super::worker::LANDING;
+use crate::transport::{Epoch, Message};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Progress calls under one hold of the lock.
+const TURNS: u32 = 32;
+/// Sleep while another thread drives progress: it hands over by a wake-up, this is for when it fails to.
+const KEEP_OUT: Duration = Duration::from_micros(500);
+/// Longest sleep on UCX's events: lets UCX look after its endpoints.
+const LONGEST: Duration = Duration::from_millis(50);
+
+/// Runs until the transport is closed.
+pub(super) fn run(shared: &Arc<Shared>) {
+    let core: &Core = &shared.core;
+    let mut idle = 0u32;
+    while !core.is_closed() {
+        let mut some = false;
+        {
+            let mut worker = core.worker();
+            for _ in 0..TURNS {
+                if !core.progress(&mut worker) {
+                    break;
+                }
+                some = true;
+            }
+        }
+        some |= serve(shared);
+        report_broken(shared);
+        if some {
+            idle = 0;
+            continue;
+        }
+        if core.options.spin {
+            idle += 1;
+            if idle.is_multiple_of(64) {
+                std::thread::yield_now();
+            }
+        } else if core.spinning.load(Ordering::Relaxed) > 0 {
+            core.sleep(false, KEEP_OUT);
+        } else {
+            let armed = core.worker().arm();
+            if armed {
+                core.sleep(true, LONGEST);
+            }
+        }
+    }
+}
+
+/// Answers everything in the inbox; true if there was anything.
+fn serve(shared: &Arc<Shared>) -> bool {
+    let mut some = false;
+    loop {
+        let Some(incoming) = lock(&shared.core.inbox).pop_front() else {
+            return some;
+        };
+        some = true;
+        let Some(link) = shared.link(incoming.frame.connection) else {
+            continue;
+        };
+        let (outcome, payload) = answer(shared, &link, &incoming);
+        if incoming.frame.what == what::ONE_WAY {
+            continue;
+        }
+        let frame = Frame {
+            what: what::REPLY,
+            outcome,
+            kind: incoming.frame.kind,
+            connection: link.there,
+            request: incoming.frame.request,
+            epoch: shared.epoch().0,
+        };
+        // If it cannot be sent, the asker's deadline or its failure detector tells it.
+        let _ = shared.core.worker().send(link.endpoint, frame, payload);
+    }
+}
+
+fn answer(shared: &Shared, link: &Link, incoming: &Incoming) -> (u8, Vec<u8>) {
+    let frame = &incoming.frame;
+    if frame.what == what::PING {
+        return (outcome::OK, Vec::new());
+    }
+    if Epoch(frame.epoch) != shared.epoch() {
+        return (outcome::STALE, Vec::new());
+    }
+    let mut reply = Vec::new();
+    let result = match frame.what {
+        what::GATHER => gather(shared, &incoming.payload, &mut reply),
+        what::REQUEST | what::ONE_WAY => match shared.handler(frame.kind) {
+            Some(handler) => {
+                let message = Message {
+                    kind: frame.kind,
+                    epoch: Epoch(frame.epoch),
+                    from: &link.name,
+                    payload: &incoming.payload,
+                };
+                handler.handle(&message, &mut reply)
+            }
+            None => Err(format!("nobody handles messages of kind {}", frame.kind)),
+        },
+        n => Err(format!("unknown frame {n}")),
+    };
+    match result {
+        Ok(()) if reply.len() > crate::transport::MAX_MESSAGE => (
+            outcome::REFUSED,
+            b"the answer is longer than a message may be".to_vec(),
+        ),
+        Ok(()) => (outcome::OK, reply),
+        Err(reason) => (outcome::REFUSED, reason.into_bytes()),
+    }
+}
+
+fn gather(shared: &Shared, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), String> {
+    let (number, ranges) = payload
+        .split_first_chunk::<8>()
+        .ok_or("a gathering message is cut short")?;
+    let memory = shared
+        .memory(u64::from_le_bytes(*number))
+        .ok_or("the region was released")?;
+    let bytes = memory.bytes();
+    for r in ranges.chunks_exact(size_of::<GatherRange>()) {
+        let r: GatherRange = bytemuck::pod_read_unaligned(r);
+        let end = r.offset.checked_add(r.len);
+        let part = end.and_then(|end| bytes.get(r.offset as usize..end as usize));
+        let part = part.ok_or("a range outside the region")?;
+        if reply.len() + part.len() > LANDING {
+            return Err("more bytes than one gathering message may bring".to_owned());
+        }
+        reply.extend_from_slice(part);
+    }
+    Ok(())
+}
+
+fn report_broken(shared: &Shared) {
+    let broken = std::mem::take(&mut *lock(&shared.core.broken));
+    for (endpoint, reason) in broken {
+        if let Some(link) = shared.link_of_endpoint(endpoint) {
+            link.fail(reason);
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! The UCX worker: the one place where UCX is called. All calls are made under the lock that
+//! [`super::core::Core`] keeps around it; UCX's callbacks run inside them.
+
+use super::UcxOptions;
+use super::bindings::*;
+use super::frame::{Frame, Incoming};
+use super::library::{Started, check, started, text};
+use super::operation::{
+    Callbacks, EndpointContext, Operation, Sending, on_broken, on_closed, on_message, on_part, on_sent,
+};
+use crate::transport::{Result, TransportError};
+use std::ffi::{CString, c_void};
+use std::os::fd::RawFd;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+/// Bytes that one operation reads at most; longer reads go in rounds.
+pub(super) const LANDING: usize = 256 << 10;
+/// Landing size of pooled operations: most neighbour lists.
+const SMALL_LANDING: usize = 16 << 10;
+/// Pooled operations.
+const SPARE: usize = 16;
+/// The active-message id of all our messages.
+const MESSAGE_ID: u32 = 1;
+
+struct Endpoint {
+    handle: ucp_ep_h,
+    /// Unpacked access keys and their regions' base addresses, by slot.
+    keys: Vec<(ucp_rkey_h, u64)>,
+    /// UCX holds its address until the worker is gone.
+    _context: Box<EndpointContext>,
+}
+
+/// One read to start: from the peer's address, so many bytes.
+pub(super) struct Part {
+    pub address: u64,
+    pub len: usize,
+}
+
+/// UCX's handles.
+pub(super) struct Worker {
+    lib: &'static LibUcp,
+    context: ucp_context_h,
+    /// Null once closed.
+    handle: ucp_worker_h,
+    callbacks: NonNull<Callbacks>,
+    endpoints: Vec<Option<Endpoint>>,
+    /// Closed endpoints: their keys are destroyed with the worker, when nothing is under way any more.
+    graveyard: Vec<Endpoint>,
+    /// Pooled operations, each with [`SMALL_LANDING`].
+    spare: Vec<Arc<Operation>>,
+    next_request: u64,
+}
+
+// SAFETY: UCX handles may be used from any thread, one at a time (UCS_THREAD_MODE_SERIALIZED); the mutex
+// around the worker sees to that. The worker owns `callbacks`.
+unsafe impl Send for Worker {}
+
+impl Worker {
+    pub(super) fn new(lib: &'static LibUcp, options: &UcxOptions) -> Result<Self> {
+        let mut config = ptr::null_mut();
+        // SAFETY: out-pointers to locals; null prefix and file mean UCX's defaults and environment.
+        let status = unsafe { lib.ucp_config_read(ptr::null(), ptr::null(), &mut config) };
+        check(lib, status, "reading the configuration")?;
+        for (name, value) in [
+            (c"TLS", options.fabric.ucx_transports()),
+            (c"NET_DEVICES", options.devices.as_str()),
+        ] {
+            let value = CString::new(value)
+                .map_err(|_| TransportError::Refused("a device name holds a zero byte".into()))?;
+            // SAFETY: a configuration just read, and C strings.
+            let status = unsafe { lib.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
+            check(lib, status, "setting transports and devices")?;
+        }
+        // SAFETY: all-zero is valid for this struct of integers and pointers; `field_mask` says what counts.
+        let mut params: ucp_params_t = unsafe { std::mem::zeroed() };
+        params.field_mask = u64::from(UCP_PARAM_FIELD_FEATURES);
+        params.features = u64::from(UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP);
+        let mut context = ptr::null_mut();
+        // SAFETY: pointers to locals; the version is the bindings' own.
+        let status = unsafe {
+            let s = lib.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &mut context);
+            lib.ucp_config_release(config);
+            s
+        };
+        check(lib, status, "starting (do the named devices exist?)")?;
+        // SAFETY: as for `params`.
+        let mut params: ucp_worker_params_t = unsafe { std::mem::zeroed() };
+        params.field_mask = u64::from(UCP_WORKER_PARAM_FIELD_THREAD_MODE);
+        params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+        let mut handle = ptr::null_mut();
+        // SAFETY: a context just made, pointers to locals.
+        let status = unsafe { lib.ucp_worker_create(context, &params, &mut handle) };
+        if status != UCS_OK {
+            // SAFETY: nothing uses the context.
+            unsafe { lib.ucp_cleanup(context) };
+        }
+        check(lib, status, "making a worker")?;
+        let callbacks = NonNull::from(Box::leak(Box::<Callbacks>::default()));
+        let worker = Self {
+            lib,
+            context,
+            handle,
+            callbacks,
+            endpoints: Vec::new(),
+            graveyard: Vec::new(),
+            spare: Vec::new(),
+            next_request: 1,
+        };
+        // SAFETY: as for `params`.
+        let mut params: ucp_am_handler_param_t = unsafe { std::mem::zeroed() };
+        params.field_mask = u64::from(
+            UCP_AM_HANDLER_PARAM_FIELD_ID
+                | UCP_AM_HANDLER_PARAM_FIELD_CB
+                | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+        );
+        params.id = MESSAGE_ID;
+        params.cb = Some(on_message);
+        params.arg = callbacks.as_ptr().cast();
+        // SAFETY: `callbacks` lives as long as the worker's handle.
+        let status = unsafe { lib.ucp_worker_set_am_recv_handler(worker.handle, &params) };
+        check(lib, status, "setting the message handler")?;
+        Ok(worker)
+    }
+
+    fn callbacks(&mut self) -> &mut Callbacks {
+        // SAFETY: owned by the worker and touched under its lock only; no UCX call is made while the
+        // reference lives, as it borrows the worker.
+        unsafe { self.callbacks.as_mut() }
+    }
+
+    pub(super) fn take_arrived(&mut self) -> (Vec<Incoming>, Vec<(u32, ucs_status_t)>) {
+        let c = self.callbacks();
+        (std::mem::take(&mut c.arrived), std::mem::take(&mut c.broken))
+    }
+
+    pub(super) fn event_descriptor(&mut self) -> Result<RawFd> {
+        let mut fd = -1;
+        // SAFETY: valid handle, pointer to a local.
+        let status = unsafe { self.lib.ucp_worker_get_efd(self.handle, &mut fd) };
+        check(self.lib, status, "getting the event descriptor")?;
+        Ok(fd)
+    }
+
+    /// Has the event descriptor signal the next event; false if there is work already.
+    pub(super) fn arm(&mut self) -> bool {
+        // SAFETY: valid handle or skipped.
+        !self.handle.is_null() && unsafe { self.lib.ucp_worker_arm(self.handle) } == UCS_OK
+    }
+
+    /// The address by which others make endpoints to this worker.
+    pub(super) fn address(&mut self) -> Result<Vec<u8>> {
+        self.open()?;
+        let (mut address, mut len) = (ptr::null_mut(), 0);
+        // SAFETY: valid handle, pointers to locals; the address is copied before it is released.
+        unsafe {
+            let status = self.lib.ucp_worker_get_address(self.handle, &mut address, &mut len);
+            check(self.lib, status, "getting the worker's address")?;
+            let bytes = std::slice::from_raw_parts(address.cast::<u8>(), len).to_vec();
+            self.lib.ucp_worker_release_address(self.handle, address);
+            Ok(bytes)
+        }
+    }
+
+    fn open(&self) -> Result<()> {
+        if self.handle.is_null() { Err(TransportError::Closed) } else { Ok(()) }
+    }
+
+    /// Registers memory for reading by others: the handle, and the key to send them. The caller keeps the
+    /// memory alive until [`Self::unregister`] or [`Self::close`].
+    pub(super) fn register(&mut self, bytes: &[u8]) -> Result<(MemoryHandle, Vec<u8>)> {
+        self.open()?;
+        if bytes.is_empty() {
+            return Ok((MemoryHandle(ptr::null_mut()), Vec::new()));
+        }
+        // SAFETY: as in `new`.
+        let mut params: ucp_mem_map_params_t = unsafe { std::mem::zeroed() };
+        params.field_mask = u64::from(
+            UCP_MEM_MAP_PARAM_FIELD_ADDRESS
+                | UCP_MEM_MAP_PARAM_FIELD_LENGTH
+                | UCP_MEM_MAP_PARAM_FIELD_PROT,
+        );
+        params.address = bytes.as_ptr().cast_mut().cast();
+        params.length = bytes.len();
+        // Read-only, so that a mapped file can be registered.
+        params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
+        let mut handle = ptr::null_mut();
+        // SAFETY: the memory is alive now and kept so by the caller; UCX only reads it.
+        let status = unsafe { self.lib.ucp_mem_map(self.context, &params, &mut handle) };
+        check(self.lib, status, "registering memory")?;
+        let (mut key, mut len) = (ptr::null_mut(), 0);
+        // SAFETY: a handle just made, pointers to locals; the key is copied before it is released.
+        unsafe {
+            let status = self.lib.ucp_rkey_pack(self.context, handle, &mut key, &mut len);
+            if status != UCS_OK {
+                self.lib.ucp_mem_unmap(self.context, handle);
+            }
+            check(self.lib, status, "packing a memory key")?;
+            let bytes = std::slice::from_raw_parts(key.cast::<u8>(), len).to_vec();
+            self.lib.ucp_rkey_buffer_release(key);
+            Ok((MemoryHandle(handle), bytes))
+        }
+    }
+
+    /// Ends a registration.
+    pub(super) fn unregister(&mut self, handle: &MemoryHandle) {
+        if !self.handle.is_null() && !handle.0.is_null() {
+            // SAFETY: made by `register` on this context and unmapped once: the caller owns and drops it.
+            unsafe { self.lib.ucp_mem_unmap(self.context, handle.0) };
+        }
+    }
+
+    /// Makes an endpoint to a peer's worker address; gives its number.
+    pub(super) fn connect(&mut self, address: &[u8]) -> Result<u32> {
+        self.open()?;
+        let number = self.endpoints.len() as u32;
+        let context = Box::new(EndpointContext {
+            callbacks: self.callbacks.as_ptr(),
+            number,
+        });
+        // SAFETY: as in `new`.
+        let mut params: ucp_ep_params_t = unsafe { std::mem::zeroed() };
+        params.field_mask = u64::from(
+            UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
+                | UCP_EP_PARAM_FIELD_ERR_HANDLER
+                | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
+        );
+        params.address = address.as_ptr().cast();
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_handler.cb = Some(on_broken);
+        params.err_handler.arg = ptr::from_ref(&*context).cast_mut().cast();
+        let mut handle = ptr::null_mut();
+        // SAFETY: the address is copied by UCX; `context` outlives the endpoint.
+        let status = unsafe { self.lib.ucp_ep_create(self.handle, &params, &mut handle) };
+        check(self.lib, status, "connecting (do both ends use the same transport?)")?;
+        self.endpoints.push(Some(Endpoint {
+            handle,
+            keys: Vec::new(),
+            _context: context,
+        }));
+        Ok(number)
+    }
+
+    fn endpoint(&mut self, number: u32) -> Result<&mut Endpoint> {
+        let slot = self.endpoints.get_mut(number as usize);
+        slot.and_then(Option::as_mut).ok_or(TransportError::Closed)
+    }
+
+    /// Unpacks a key for reading over an endpoint; gives its slot.
+    pub(super) fn attach(&mut self, number: u32, key: &[u8], base: u64) -> Result<u32> {
+        let lib = self.lib;
+        let endpoint = self.endpoint(number)?;
+        let mut handle = ptr::null_mut();
+        if !key.is_empty() {
+            // SAFETY: a live endpoint, pointers to live memory. UCX trusts the key's content, see the
+            // trust boundary in the transport's documentation.
+            let status =
+                unsafe { lib.ucp_ep_rkey_unpack(endpoint.handle, key.as_ptr().cast(), &mut handle) };
+            check(lib, status, "unpacking a memory key")?;
+        }
+        endpoint.keys.push((handle, base));
+        Ok(endpoint.keys.len() as u32 - 1)
+    }
+
+    /// An operation with room for `bytes`, pooled if small.
+    pub(super) fn operation(&mut self, bytes: usize) -> Arc<Operation> {
+        if bytes <= SMALL_LANDING {
+            self.spare
+                .pop()
+                .unwrap_or_else(|| Operation::new(self.lib, SMALL_LANDING))
+        } else {
+            Operation::new(self.lib, bytes)
+        }
+    }
+
+    /// Takes an operation back into the pool if nobody else holds it.
+    pub(super) fn recycle(&mut self, operation: Arc<Operation>) {
+        if self.spare.len() < SPARE
+            && operation.capacity() == SMALL_LANDING
+            && operation.failure().is_none()
+            && Arc::strong_count(&operation) == 1
+        {
+            self.spare.push(operation);
+        }
+    }
+
+    /// Starts reading `parts` of the region in a slot (offsets from its start) into the operation's landing.
+    pub(super) fn read(
+        &mut self,
+        number: u32,
+        slot: u32,
+        parts: &[Part],
+        operation: &Arc<Operation>,
+    ) -> Result<()> {
+        let lib = self.lib;
+        let endpoint = self.endpoint(number)?;
+        let &(key, base) = endpoint
+            .keys
+            .get(slot as usize)
+            .filter(|k| !k.0.is_null())
+            .ok_or_else(|| TransportError::Refused("the region belongs to another peer".into()))?;
+        // SAFETY: as in `new`.
+        let mut params: ucp_request_param_t = unsafe { std::mem::zeroed() };
+        params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        params.cb.send = Some(on_part);
+        params.user_data = Arc::as_ptr(operation).cast_mut().cast();
+        let mut at = 0;
+        for part in parts {
+            if at + part.len > operation.capacity() {
+                return Err(TransportError::Refused("more than one round of bytes".into()));
+            }
+            // SAFETY: the landing has room behind `at` (just checked) and lives until the callback, which
+            // holds the count added below; the key belongs to this endpoint.
+            let pointer = unsafe {
+                lib.ucp_get_nbx(
+                    endpoint.handle,
+                    operation.landing().add(at).cast::<c_void>(),
+                    part.len,
+                    base.wrapping_add(part.address),
+                    key,
+                    &params,
+                )
+            };
+            at += part.len;
+            match started(pointer) {
+                Started::Done => {}
+                Started::Pending => {
+                    operation.begin_part();
+                    std::mem::forget(Arc::clone(operation));
+                }
+                Started::Failed(status) => {
+                    operation.begin_part();
+                    operation.end_part(status);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts sending a message.
+    pub(super) fn send(&mut self, number: u32, frame: Frame, payload: Vec<u8>) -> Result<()> {
+        let lib = self.lib;
+        let endpoint = self.endpoint(number)?.handle;
+        let sending = Box::into_raw(Box::new(Sending { lib, frame, payload }));
+        // SAFETY: as in `new`.
+        let mut params: ucp_request_param_t = unsafe { std::mem::zeroed() };
+        params.op_attr_mask =
+            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+        // Eager, so that a message needs nothing of the peer but progress; large data goes by reads.
+        params.flags = UCP_AM_SEND_FLAG_EAGER;
+        params.cb.send = Some(on_sent);
+        params.user_data = sending.cast();
+        // SAFETY: `sending` lives until the callback frees it, or until it is freed below because no
+        // callback follows.
+        let pointer = unsafe {
+            lib.ucp_am_send_nbx(
+                endpoint,
+                MESSAGE_ID,
+                ptr::from_ref(&(*sending).frame).cast(),
+                size_of::<Frame>(),
+                (*sending).payload.as_ptr().cast(),
+                (*sending).payload.len(),
+                &params,
+            )
+        };
+        match started(pointer) {
+            Started::Pending => Ok(()),
+            outcome => {
+                // SAFETY: complete or failed without a callback, so the box is ours again.
+                drop(unsafe { Box::from_raw(sending) });
+                match outcome {
+                    Started::Failed(status) => Err(TransportError::PeerDead {
+                        peer: String::new(),
+                        reason: text(lib, status),
+                    }),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Gives a request a number and has its reply end `operation`.
+    pub(super) fn await_reply(&mut self, operation: &Arc<Operation>) -> u64 {
+        let request = self.next_request;
+        self.next_request += 1;
+        operation.begin_part();
+        self.callbacks().awaited.insert(request, Arc::clone(operation));
+        request
+    }
+
+    /// Awaits a reply no longer; a late one is dropped.
+    pub(super) fn forget_reply(&mut self, request: u64) {
+        self.callbacks().awaited.remove(&request);
+    }
+
+    /// Drives progress once; true if anything happened.
+    pub(super) fn progress(&mut self) -> bool {
+        // SAFETY: valid handle or skipped; callbacks touch `callbacks` only, into which no reference is held.
+        !self.handle.is_null() && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0
+    }
+
+    /// What UCX says to a status.
+    pub(super) fn text(&self, status: ucs_status_t) -> String {
+        text(self.lib, status)
+    }
+
+    /// Force-closes an endpoint: what is under way on it ends with an error.
+    pub(super) fn disconnect(&mut self, number: u32) {
+        let slot = self.endpoints.get_mut(number as usize);
+        let Some(endpoint) = slot.and_then(Option::take) else {
+            return;
+        };
+        // SAFETY: as in `new`.
+        let mut params: ucp_request_param_t = unsafe { std::mem::zeroed() };
+        params.op_attr_mask =
+            UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+        params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+        params.cb.send = Some(on_closed);
+        params.user_data = ptr::from_ref(self.lib).cast_mut().cast();
+        // SAFETY: the endpoint was taken out of the table, so it is closed once and used no more.
+        let _ = unsafe { self.lib.ucp_ep_close_nbx(endpoint.handle, &params) };
+        self.graveyard.push(endpoint);
+    }
+}
+
+impl Worker {
+    /// Force-closes all endpoints.
+    pub(super) fn disconnect_all(&mut self) {
+        for number in 0..self.endpoints.len() as u32 {
+            self.disconnect(number);
+        }
+    }
+
+    /// Ends registrations, worker and context; every later call finds the worker closed.
+    pub(super) fn destroy(&mut self, registrations: &[MemoryHandle]) {
+        if self.handle.is_null() {
+            return;
+        }
+        let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
+        let graveyard = std::mem::take(&mut self.graveyard);
+        // SAFETY: handles made by us and used by nobody any more (`handle` is null for all who come later);
+        // keys before the worker, the worker before the context, the endpoints' contexts after it.
+        unsafe {
+            for (key, _) in graveyard.iter().flat_map(|e| &e.keys) {
+                if !key.is_null() {
+                    self.lib.ucp_rkey_destroy(*key);
+                }
+            }
+            for r in registrations.iter().filter(|r| !r.0.is_null()) {
+                self.lib.ucp_mem_unmap(self.context, r.0);
+            }
+            self.lib.ucp_worker_destroy(handle);
+            self.lib.ucp_cleanup(self.context);
+        }
+    }
+}
+
+/// A registration.
+pub(super) struct MemoryHandle(ucp_mem_h);
+// SAFETY: used under the worker's lock only.
+unsafe impl Send for MemoryHandle {}
+// SAFETY: as above.
+unsafe impl Sync for MemoryHandle {}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.handle.is_null() {
+            // SAFETY: the worker that called back into it is destroyed; allocated by `Box` in `new`.
+            drop(unsafe { Box::from_raw(self.callbacks.as_ptr()) });
+        }
+    }
+}
