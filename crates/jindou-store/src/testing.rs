@@ -1,10 +1,17 @@
 //! Small stores for the tests of other rooms, through the real load.
 
-use crate::{Base, LoadOptions, load, open};
-use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result, Span, term};
+use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
+use crate::segment::Scope;
+use crate::{Base, LoadOptions, Snapshot, info, load, open};
+use jindou_model::{
+    Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
+    VertexId, term,
+};
 use oxrdf::{GraphName, Quad};
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Quads as canonical bytes (`jindou_model::term`): subject, predicate, object, graph (empty = default).
 pub type TermQuad = [Vec<u8>; 4];
@@ -88,4 +95,113 @@ pub fn store_of_terms(quads: &[TermQuad]) -> (TempDir, Arc<Base>) {
     load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
     let base = open(&dir).expect("the store just loaded");
     (folder, base)
+}
+
+fn iri(s: String) -> Vec<u8> {
+    let mut out = vec![];
+    term::push_iri(&s, &mut out);
+    out
+}
+
+/// Every kind of index and value column in a few kilobytes: for tests of damaged files.
+#[must_use]
+pub fn varied_quads() -> Vec<TermQuad> {
+    let mut out = vec![];
+    for i in 0..60u32 {
+        let s = iri(format!("http://e/s{i}"));
+        let g = if i % 3 == 0 {
+            iri(format!("http://e/g{}", i % 4))
+        } else {
+            vec![]
+        };
+        out.push([
+            s.clone(),
+            term::rdf_type(),
+            iri(format!("http://e/C{}", i % 3)),
+            g.clone(),
+        ]);
+        for j in 0..i % 7 {
+            let p = iri(format!("http://e/p{}", (i * j) % 11));
+            out.push([
+                s.clone(),
+                p,
+                iri(format!("http://e/s{}", (i * 7 + j) % 60)),
+                g.clone(),
+            ]);
+        }
+        let mut o = vec![];
+        term::push_typed(
+            &(i % 9).to_string(),
+            "http://www.w3.org/2001/XMLSchema#integer",
+            &mut o,
+        );
+        out.push([s, iri("http://e/n".into()), o, vec![]]);
+    }
+    out
+}
+
+/// Reads a part of everything that queries read. What it finds does not matter, it must only come back.
+pub fn read_all(dir: &Path) {
+    let _ = info(dir);
+    let Ok(base) = open(dir) else { return };
+    let d = base.dictionary();
+    let mut buffer = vec![];
+    for id in 0..200 {
+        buffer.clear();
+        d.term(VertexId(id), &mut buffer);
+        let _ = d.lookup(&buffer);
+        let _ = (
+            d.lex(VertexId(id)),
+            d.sort_key(VertexId(id)),
+            d.kind(VertexId(id)),
+        );
+        let _ = d.numeric_value(VertexId(id));
+        let _ = base.statistics().classes.get(&id);
+    }
+    let snapshot = Snapshot::of_base(base);
+    let (mut keys, mut scratch, mut found) = (vec![], vec![], vec![]);
+    for p in 0..snapshot.predicate_count() {
+        for direction in [Direction::Out, Direction::In] {
+            let view = snapshot.edges(PredicateId(p), direction);
+            keys.clear();
+            view.candidate_keys(Scope::Union, &mut keys);
+            keys.truncate(300);
+            keys.extend([0, 1, 77, u32::MAX]);
+            view.default.finder.find_many(&keys, &mut found);
+            for &key in &keys {
+                view.read(key, Scope::Union, &mut scratch);
+                view.read(key, Scope::AnyNamed, &mut scratch);
+                let _ = view.contains(key, 5, Scope::Union);
+                let _ = snapshot.predicates_of(key, direction);
+                let _ = snapshot.class_intervals(VertexId(key));
+            }
+        }
+    }
+    for g in snapshot.named_graphs().into_iter().take(20) {
+        for p in snapshot.graph_predicates(g).into_iter().take(50) {
+            snapshot.graph_subjects(g, PredicateId(p), &mut scratch);
+        }
+    }
+}
+
+/// Makes checksums and manifest fit the files as they are, so that damage gets past both.
+///
+/// # Errors
+/// [`Error`] when the store has no sound manifest or files cannot be read or written.
+pub fn reseal(dir: &Path) -> Result<()> {
+    let mut manifest = Manifest::of_store(dir)?;
+    for f in &mut manifest.files {
+        let path = dir.join(&f.0);
+        f.1 = std::fs::metadata(&path)
+            .map_err(|e| Error::io(path, e))?
+            .len();
+    }
+    let sums = Checksums::of(dir, &manifest.files, 1)?.to_bytes();
+    manifest.checksums = xxh3_64(&sums);
+    let write = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).map_err(|e| Error::io(path, e))
+    };
+    write(CHECKSUMS, &sums)?;
+    write(MANIFEST, manifest.to_text().as_bytes())
 }

@@ -1,96 +1,8 @@
 //! Damaged stores: `check` finds every changed byte, and reading one never panics.
 
-use jindou_model::{Direction, PredicateId, Progress, VertexId, term};
-use jindou_store::segment::Scope;
-use jindou_store::testing::{QuadList, TermQuad};
-use jindou_store::{LoadOptions, Snapshot, check, info, load, open};
-use std::path::Path;
-
-fn iri(s: String) -> Vec<u8> {
-    let mut out = vec![];
-    term::push_iri(&s, &mut out);
-    out
-}
-
-/// Every kind of finder, value column and index, in a few kilobytes.
-fn quads() -> Vec<TermQuad> {
-    let mut out = vec![];
-    for i in 0..60u32 {
-        let s = iri(format!("http://e/s{i}"));
-        let g = if i % 3 == 0 {
-            iri(format!("http://e/g{}", i % 4))
-        } else {
-            vec![]
-        };
-        out.push([
-            s.clone(),
-            term::rdf_type(),
-            iri(format!("http://e/C{}", i % 3)),
-            g.clone(),
-        ]);
-        for j in 0..i % 7 {
-            let p = iri(format!("http://e/p{}", (i * j) % 11));
-            out.push([
-                s.clone(),
-                p,
-                iri(format!("http://e/s{}", (i * 7 + j) % 60)),
-                g.clone(),
-            ]);
-        }
-        let mut o = vec![];
-        term::push_typed(
-            &(i % 9).to_string(),
-            "http://www.w3.org/2001/XMLSchema#integer",
-            &mut o,
-        );
-        out.push([s, iri("http://e/n".into()), o, vec![]]);
-    }
-    out
-}
-
-/// Reads everything that queries read. What it finds does not matter.
-fn read_all(dir: &Path) {
-    let _ = info(dir);
-    let Ok(base) = open(dir) else { return };
-    let d = base.dictionary();
-    let mut buffer = vec![];
-    for id in 0..200 {
-        buffer.clear();
-        d.term(VertexId(id), &mut buffer);
-        let _ = d.lookup(&buffer);
-        let _ = (
-            d.lex(VertexId(id)),
-            d.sort_key(VertexId(id)),
-            d.kind(VertexId(id)),
-        );
-        let _ = d.numeric_value(VertexId(id));
-        let _ = base.statistics().classes.get(&id);
-    }
-    let snapshot = Snapshot::of_base(base);
-    let (mut keys, mut scratch, mut found) = (vec![], vec![], vec![]);
-    for p in 0..snapshot.predicate_count() {
-        for direction in [Direction::Out, Direction::In] {
-            let view = snapshot.edges(PredicateId(p), direction);
-            keys.clear();
-            view.candidate_keys(Scope::Union, &mut keys);
-            keys.truncate(300);
-            keys.extend([0, 1, 77, u32::MAX]);
-            view.default.finder.find_many(&keys, &mut found);
-            for &key in &keys {
-                view.read(key, Scope::Union, &mut scratch);
-                view.read(key, Scope::AnyNamed, &mut scratch);
-                let _ = view.contains(key, 5, Scope::Union);
-                let _ = snapshot.predicates_of(key, direction);
-                let _ = snapshot.class_intervals(VertexId(key));
-            }
-        }
-    }
-    for g in snapshot.named_graphs().into_iter().take(20) {
-        for p in snapshot.graph_predicates(g).into_iter().take(50) {
-            snapshot.graph_subjects(g, PredicateId(p), &mut scratch);
-        }
-    }
-}
+use jindou_model::Progress;
+use jindou_store::testing::{QuadList, read_all, reseal, varied_quads};
+use jindou_store::{LoadOptions, check, load, open};
 
 fn store() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +12,13 @@ fn store() -> (tempfile::TempDir, std::path::PathBuf) {
         memory: 16 << 20,
         ..LoadOptions::default()
     };
-    load(&dir, &QuadList(&quads()), &options, &Progress::default()).unwrap();
+    load(
+        &dir,
+        &QuadList(&varied_quads()),
+        &options,
+        &Progress::default(),
+    )
+    .unwrap();
     (folder, dir)
 }
 
@@ -184,7 +102,7 @@ fn check_sees_what_hashes_cannot() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[record.neighbours_at as usize] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
-    reseal(&dir);
+    reseal(&dir).unwrap();
     let report = check(&dir).unwrap();
     assert!(!report.is_sound());
     assert!(
@@ -194,15 +112,50 @@ fn check_sees_what_hashes_cannot() {
     );
 }
 
-/// Makes checksums and manifest fit the files.
-fn reseal(dir: &Path) {
-    use jindou_store::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
-    let mut manifest = Manifest::of_store(dir).unwrap();
-    for f in &mut manifest.files {
-        f.1 = std::fs::metadata(dir.join(&f.0)).unwrap().len();
+/// The fuzz target's work with random edits: files that hash well and mean nonsense.
+#[test]
+fn readers_survive_nonsense_behind_sound_hashes() {
+    use jindou_store::directory::FILES;
+    let (_folder, dir) = store();
+    let manifest = std::fs::read(dir.join("manifest.jd")).unwrap();
+    let sound: Vec<Vec<u8>> = FILES
+        .iter()
+        .map(|f| std::fs::read(dir.join(f)).unwrap())
+        .collect();
+    let mut x = 1u64;
+    let mut draw = |n: usize| {
+        x = x
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (x >> 33) as usize % n.max(1)
+    };
+    for _ in 0..rounds() {
+        let file = draw(FILES.len());
+        let mut bad = sound[file].clone();
+        for _ in 0..1 + draw(4) {
+            // Half of the edits in the header, where they do most.
+            let room = if draw(2) == 0 {
+                bad.len().min(256)
+            } else {
+                bad.len()
+            };
+            let at = draw(room);
+            bad[at] = [0, 0xFF, bad[at] ^ 1 << draw(8), draw(256) as u8][draw(4)];
+        }
+        let path = dir.join(FILES[file]);
+        std::fs::write(&path, &bad).unwrap();
+        std::fs::write(dir.join("manifest.jd"), &manifest).unwrap();
+        reseal(&dir).unwrap();
+        let _ = check(&dir);
+        read_all(&dir);
+        std::fs::write(&path, &sound[file]).unwrap();
     }
-    let sums = Checksums::of(dir, &manifest.files, 1).unwrap().to_bytes();
-    manifest.checksums = xxhash_rust::xxh3::xxh3_64(&sums);
-    std::fs::write(dir.join(CHECKSUMS), sums).unwrap();
-    std::fs::write(dir.join(MANIFEST), manifest.to_text()).unwrap();
+}
+
+/// Edits to try; `JINDOU_ROUNDS` asks for more.
+fn rounds() -> usize {
+    std::env::var("JINDOU_ROUNDS")
+        .ok()
+        .and_then(|r| r.parse().ok())
+        .unwrap_or(300)
 }
