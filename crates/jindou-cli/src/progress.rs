@@ -34,7 +34,10 @@ impl Bar {
             }
             bar.finish_and_clear();
         });
-        Self { stop, thread: Some(thread) }
+        Self {
+            stop,
+            thread: Some(thread),
+        }
     }
 }
 
@@ -54,7 +57,9 @@ fn draw(
     let quads = p.quads.load(Ordering::Relaxed);
     let seconds = start.elapsed().as_secs_f64();
     let part = if now == 0 {
-        total.filter(|&t| t > 0).map(|t| p.done.load(Ordering::Relaxed) as f64 / t as f64)
+        total
+            .filter(|&t| t > 0)
+            .map(|t| p.done.load(Ordering::Relaxed) as f64 / t as f64)
     } else {
         Some(p.phase_permille.load(Ordering::Relaxed) as f64 / 1000.0)
     };
@@ -62,7 +67,10 @@ fn draw(
     let left = match part {
         Some(x) if x > 0.01 => {
             let gone = phase_start.elapsed().as_secs_f64();
-            format!(", {:.0} s left in this phase", gone / x * (1.0 - x).max(0.0))
+            format!(
+                ", {:.0} s left in this phase",
+                gone / x * (1.0 - x).max(0.0)
+            )
         }
         _ => String::new(),
     };

@@ -36,7 +36,10 @@ impl QuadBatch {
     pub fn push_term(&mut self, canonical: &[u8]) -> Span {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(canonical);
-        Span { start, len: canonical.len() as u32 }
+        Span {
+            start,
+            len: canonical.len() as u32,
+        }
     }
 
     /// Forgets the content, keeps the memory.
@@ -56,8 +59,13 @@ pub trait QuadSink {
 /// of `workers` threads, at the same time; together the calls deliver every quad exactly once.
 pub trait QuadSource: Sync {
     /// Delivers this worker's share. Returns early with the sink's error.
-    fn run(&self, worker: usize, workers: usize, sink: &mut dyn QuadSink, progress: &Progress)
-    -> Result<()>;
+    fn run(
+        &self,
+        worker: usize,
+        workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()>;
 
     /// Total input in the unit that [`Progress::done`] counts, if known.
     fn size_hint(&self) -> Option<u64> {
@@ -85,5 +93,21 @@ impl Progress {
     pub fn add(&self, done: u64, quads: u64) {
         self.done.fetch_add(done, Ordering::Relaxed);
         self.quads.fetch_add(quads, Ordering::Relaxed);
+    }
+}
+
+impl<T: QuadSource + ?Sized> QuadSource for &T {
+    fn run(
+        &self,
+        worker: usize,
+        workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()> {
+        (**self).run(worker, workers, sink, progress)
+    }
+
+    fn size_hint(&self) -> Option<u64> {
+        (**self).size_hint()
     }
 }

@@ -73,8 +73,14 @@ mod tests {
 
     #[test]
     fn a_partition_keeps_a_block_together() {
-        assert_eq!(partition_of(VertexId(1)), partition_of(VertexId(PARTITION_BLOCK - 1)));
-        assert_ne!(partition_of(VertexId(1)), partition_of(VertexId(PARTITION_BLOCK)));
+        assert_eq!(
+            partition_of(VertexId(1)),
+            partition_of(VertexId(PARTITION_BLOCK - 1))
+        );
+        assert_ne!(
+            partition_of(VertexId(1)),
+            partition_of(VertexId(PARTITION_BLOCK))
+        );
         assert_eq!(partition_of(VertexId(PARTITION_BLOCK)), 1);
     }
 }

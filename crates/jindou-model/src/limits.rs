@@ -23,13 +23,19 @@ impl CancelToken {
     /// A token that also ends `limit` from now.
     #[must_use]
     pub fn with_deadline(limit: Duration) -> Self {
-        Self { flag: Arc::default(), deadline: Some((Instant::now() + limit, limit)) }
+        Self {
+            flag: Arc::default(),
+            deadline: Some((Instant::now() + limit, limit)),
+        }
     }
 
     /// The same cancellation flag with a deadline `limit` from now.
     #[must_use]
     pub fn limited(&self, limit: Duration) -> Self {
-        Self { flag: Arc::clone(&self.flag), deadline: Some((Instant::now() + limit, limit)) }
+        Self {
+            flag: Arc::clone(&self.flag),
+            deadline: Some((Instant::now() + limit, limit)),
+        }
     }
 
     /// Asks everyone who holds a clone to stop at the next batch.
@@ -75,7 +81,11 @@ impl MemoryBudget {
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self {
-            inner: Arc::new(BudgetInner { limit, used: AtomicU64::new(0), peak: AtomicU64::new(0) }),
+            inner: Arc::new(BudgetInner {
+                limit,
+                used: AtomicU64::new(0),
+                peak: AtomicU64::new(0),
+            }),
         }
     }
 

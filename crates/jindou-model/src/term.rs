@@ -82,7 +82,10 @@ pub const DATATYPES: [&str; 28] = [
 #[must_use]
 pub fn datatype_code(iri: &str) -> Option<u8> {
     let local = iri.strip_prefix(XSD)?;
-    DATATYPES.iter().position(|d| *d == local).map(|i| FIRST_DATATYPE + i as u8)
+    DATATYPES
+        .iter()
+        .position(|d| *d == local)
+        .map(|i| FIRST_DATATYPE + i as u8)
 }
 
 /// The datatype IRI of a code.
@@ -245,14 +248,16 @@ fn decode_at(bytes: &[u8], depth: usize) -> Option<Term> {
         Parts::Coded(s, code) => {
             Literal::new_typed_literal(s, NamedNode::new_unchecked(datatype_iri(code)?)).into()
         }
-        Parts::Typed(s, d) => {
-            Literal::new_typed_literal(s, NamedNode::new_unchecked(d)).into()
-        }
+        Parts::Typed(s, d) => Literal::new_typed_literal(s, NamedNode::new_unchecked(d)).into(),
         Parts::Lang(s, tag) => match tag.rsplit_once("--") {
             Some((lang, dir)) => Literal::new_directional_language_tagged_literal_unchecked(
                 s,
                 lang,
-                if dir == "rtl" { oxrdf::BaseDirection::Rtl } else { oxrdf::BaseDirection::Ltr },
+                if dir == "rtl" {
+                    oxrdf::BaseDirection::Rtl
+                } else {
+                    oxrdf::BaseDirection::Ltr
+                },
             )
             .into(),
             None => Literal::new_language_tagged_literal_unchecked(s, tag).into(),
@@ -266,7 +271,9 @@ fn decode_at(bytes: &[u8], depth: usize) -> Option<Term> {
                 Term::BlankNode(b) => b.into(),
                 Term::Literal(_) | Term::Triple(_) => return None,
             };
-            let Term::NamedNode(p) = decode_at(p, depth + 1)? else { return None };
+            let Term::NamedNode(p) = decode_at(p, depth + 1)? else {
+                return None;
+            };
             Triple::new(s, p, decode_at(o, depth + 1)?).into()
         }
     })
@@ -302,16 +309,26 @@ mod tests {
         for code in 0..DATATYPES.len() as u8 {
             let iri = datatype_iri(FIRST_DATATYPE + code).unwrap();
             assert_eq!(datatype_code(&iri), Some(FIRST_DATATYPE + code));
-            round(Literal::new_typed_literal("1", NamedNode::new_unchecked(iri)));
+            round(Literal::new_typed_literal(
+                "1",
+                NamedNode::new_unchecked(iri),
+            ));
         }
-        round(Literal::new_typed_literal("1", NamedNode::new_unchecked("http://e/dt")));
+        round(Literal::new_typed_literal(
+            "1",
+            NamedNode::new_unchecked("http://e/dt"),
+        ));
         let t = Triple::new(
             NamedNode::new_unchecked("http://e/s"),
             NamedNode::new_unchecked("http://e/p"),
             Literal::new_simple_literal("o"),
         );
         round(t.clone());
-        round(Triple::new(t.subject.clone(), t.predicate.clone(), Term::from(t)));
+        round(Triple::new(
+            t.subject.clone(),
+            t.predicate.clone(),
+            Term::from(t),
+        ));
     }
 
     #[test]
@@ -323,7 +340,16 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_none_and_never_a_panic() {
-        for bad in [&b""[..], b"@en", b"^x", b"_b", b"\xFFx", b"(\x01", b"<\xFF", b"(\xFF\xFF\xFF\xFFx"] {
+        for bad in [
+            &b""[..],
+            b"@en",
+            b"^x",
+            b"_b",
+            b"\xFFx",
+            b"(\x01",
+            b"<\xFF",
+            b"(\xFF\xFF\xFF\xFFx",
+        ] {
             assert_eq!(decode(bad), None);
         }
     }

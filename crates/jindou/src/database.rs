@@ -3,10 +3,10 @@
 use crate::dataset::{Graphs, SnapshotDataset};
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::{fallback, native};
-use jindou_engine::Engine;
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
-use jindou_plan::{PlanCache, PlanOptions, Planned};
+use jindou_plan::{CacheKey, Plan, PlanCache, PlanOptions, Planned};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
+use spargebra::Query;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -33,9 +33,12 @@ pub struct Database {
 
 struct Inner {
     snapshot: RwLock<Snapshot>,
-    engine: Engine,
     plans: PlanCache,
 }
+
+/// Plans kept, and bytes of their texts together: some megabytes at most.
+const PLANS: usize = 4096;
+const PLAN_TEXTS: usize = 4 << 20;
 
 /// How to run a query.
 #[derive(Clone, Debug)]
@@ -60,10 +63,20 @@ impl Default for QueryOptions {
         Self {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             timeout: None,
-            memory: MemoryBudget::new(jindou_store::machine_memory() / 2),
+            memory: MemoryBudget::new(LoadOptions::default().memory / 4 * 3),
             cancel: CancelToken::new(),
             union_default: None,
             profile: false,
+        }
+    }
+}
+
+impl QueryOptions {
+    /// The cancellation token with the deadline counted from now.
+    pub(crate) fn token(&self) -> CancelToken {
+        match self.timeout {
+            Some(limit) => self.cancel.limited(limit),
+            None => self.cancel.clone(),
         }
     }
 }
@@ -101,10 +114,27 @@ pub struct QueryReport {
     pub profile: String,
 }
 
-/// A parsed and planned query.
-pub(crate) struct Prepared {
-    pub(crate) query: spargebra::Query,
-    pub(crate) planned: Planned,
+/// A parsed and planned query. It belongs to the snapshot it was planned for.
+pub struct PlannedQuery {
+    planned: Arc<Planned>,
+    snapshot: Snapshot,
+}
+
+impl PlannedQuery {
+    /// The native plan, if the query has one.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
+        match &*self.planned {
+            Planned::Native(plan) => Some(plan),
+            Planned::Other(_) => None,
+        }
+    }
+
+    /// The snapshot it was planned for.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
 }
 
 impl Database {
@@ -113,7 +143,9 @@ impl Database {
     /// # Errors
     /// [`Error::Store`] in one sentence: no store, foreign folder, newer format, missing or truncated file.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::of_snapshot(Snapshot::of_base(jindou_store::open(dir.as_ref())?)))
+        Ok(Self::of_snapshot(Snapshot::of_base(jindou_store::open(
+            dir.as_ref(),
+        )?)))
     }
 
     /// A database over one snapshot.
@@ -122,8 +154,7 @@ impl Database {
         Self {
             inner: Arc::new(Inner {
                 snapshot: RwLock::new(snapshot),
-                engine: Engine::new(),
-                plans: PlanCache::default(),
+                plans: PlanCache::new(PLANS, PLAN_TEXTS),
             }),
         }
     }
@@ -151,39 +182,77 @@ impl Database {
     /// The current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.inner.snapshot.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-    }
-
-    /// The executor, for callers that run plans themselves.
-    #[must_use]
-    pub fn engine(&self) -> &Engine {
-        &self.inner.engine
+        self.inner
+            .snapshot
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     fn union_default(snapshot: &Snapshot, options: &QueryOptions) -> bool {
-        options.union_default.unwrap_or(snapshot.base().union_default())
+        options
+            .union_default
+            .unwrap_or(snapshot.base().union_default())
     }
 
-    pub(crate) fn prepare(
-        &self,
-        text: &str,
-        snapshot: &Snapshot,
-        options: &QueryOptions,
-    ) -> Result<Arc<Prepared>> {
-        let plan_options = PlanOptions { union_default: Self::union_default(snapshot, options) };
-        let (query, planned) = self.inner.plans.get_or_plan(text, snapshot, &plan_options)?;
-        Ok(Arc::new(Prepared { query, planned }))
+    fn plan_options(snapshot: &Snapshot, options: &QueryOptions) -> PlanOptions {
+        PlanOptions {
+            union_default: Self::union_default(snapshot, options),
+        }
+    }
+
+    /// Parses and plans a query, or finds its plan in the cache.
+    pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
+        let snapshot = self.snapshot();
+        let key = CacheKey {
+            text,
+            options: Self::plan_options(&snapshot, options),
+            epoch: snapshot.base().epoch(),
+            snapshot: snapshot.number(),
+        };
+        let planned = match self.inner.plans.get(&key) {
+            Some(found) => found,
+            None => {
+                let query = jindou_plan::parse(text)?;
+                let planned = Arc::new(jindou_plan::plan(&query, &snapshot, &key.options)?);
+                self.inner.plans.insert(&key, Arc::clone(&planned));
+                planned
+            }
+        };
+        Ok(PlannedQuery { planned, snapshot })
+    }
+
+    /// Parses and plans a query, the cache aside.
+    pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
+        self.plan_parsed(&jindou_plan::parse(text)?, options)
+    }
+
+    /// Plans a parsed query, the cache aside.
+    pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
+        let snapshot = self.snapshot();
+        let plan_options = Self::plan_options(&snapshot, options);
+        let planned = Arc::new(jindou_plan::plan(query, &snapshot, &plan_options)?);
+        Ok(PlannedQuery { planned, snapshot })
+    }
+
+    /// Runs a planned query into an order-independent checksum over every binding; returns (rows, checksum).
+    /// The way to measure the engine without parsing, planning, decoding and writing.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a query without a native plan; else as [`Self::run`].
+    pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<(u64, u64)> {
+        let plan = query.plan().ok_or_else(|| {
+            Error::Unsupported("a checksum of a query that has no native plan".into())
+        })?;
+        guarded(|| native::checksum(plan, &query.snapshot, options))
     }
 
     /// How a query would run: each step, its estimate, why it comes there; or why it goes through `spareval`.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
-        let snapshot = self.snapshot();
-        let prepared = self.prepare(text, &snapshot, options)?;
-        Ok(match &prepared.planned {
-            Planned::Native(plan) => jindou_plan::explain(plan, &snapshot),
-            Planned::Other(why) => {
-                format!("through spareval over the same store: {why}\n")
-            }
+        let planned = self.plan(text, options)?;
+        Ok(match &*planned.planned {
+            Planned::Native(plan) => jindou_plan::explain(plan, &planned.snapshot),
+            Planned::Other(why) => format!("through spareval over the same store: {why}\n"),
         })
     }
 
@@ -212,39 +281,42 @@ impl Database {
         sink: &mut dyn AnswerSink,
     ) -> Result<QueryReport> {
         let start = Instant::now();
-        let cancel = match options.timeout {
-            Some(limit) => options.cancel.limited(limit),
-            None => options.cancel.clone(),
-        };
-        let snapshot = self.snapshot();
-        // Damaged files give wrong values, and a value out of range somewhere deep must end this query only.
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let prepared = self.prepare(text, &snapshot, options)?;
+        let cancel = options.token();
+        guarded(|| {
+            let planned = self.plan(text, options)?;
             let plan_time = start.elapsed();
             cancel.check()?;
-            let (rows, way, profile) = match &prepared.planned {
+            let snapshot = &planned.snapshot;
+            let (rows, way, profile) = match &*planned.planned {
                 Planned::Native(plan) => {
-                    let (rows, profile) =
-                        native::run(&self.inner.engine, plan, &snapshot, options, &cancel, sink)?;
+                    let (rows, profile) = native::run(plan, snapshot, options, &cancel, sink)?;
                     (rows, Way::Native, profile)
                 }
                 Planned::Other(why) => {
-                    let graphs = Graphs::of(
-                        &snapshot,
-                        prepared.query.dataset(),
-                        Self::union_default(&snapshot, options),
-                    );
+                    let query = jindou_plan::parse(text)?;
+                    let union = Self::union_default(snapshot, options);
+                    let graphs = Graphs::of(snapshot, query.dataset(), union);
                     let data = SnapshotDataset::new(snapshot.clone(), graphs);
-                    let rows = fallback::run(data, &prepared.query, options, &cancel, sink)?;
+                    let rows = fallback::run(data, &query, options, &cancel, sink)?;
                     (rows, Way::Spareval(why.to_string()), String::new())
                 }
             };
-            Ok(QueryReport { rows, plan_time, run_time: start.elapsed() - plan_time, way, profile })
-        }));
-        outcome.unwrap_or_else(|_| {
-            Err(Error::Internal(
-                "the query met a state that must not be; if `jindou check` finds no damage".into(),
-            ))
+            Ok(QueryReport {
+                rows,
+                plan_time,
+                run_time: start.elapsed() - plan_time,
+                way,
+                profile,
+            })
         })
     }
+}
+
+/// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
+fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+        Err(Error::Internal(
+            "the query met a state that must not be; see if `jindou check` finds damage".into(),
+        ))
+    })
 }

@@ -4,8 +4,8 @@
 //! both and raises the flag. Memory is the growth of this process' anonymous memory since the query began:
 //! coarse, but it ends a query before the machine suffers.
 
-use crate::dataset::SnapshotDataset;
 use crate::database::QueryOptions;
+use crate::dataset::SnapshotDataset;
 use crate::results::{AnswerSink, Rows};
 use jindou_model::{CancelToken, Error, Result, term};
 use spareval::{QueryEvaluationError, QueryEvaluator, QueryResults};
@@ -55,8 +55,11 @@ fn evaluate(
             Ok(1)
         }
         QueryResults::Solutions(solutions) => {
-            let variables: Vec<String> =
-                solutions.variables().iter().map(|v| v.as_str().to_owned()).collect();
+            let variables: Vec<String> = solutions
+                .variables()
+                .iter()
+                .map(|v| v.as_str().to_owned())
+                .collect();
             sink.solutions(&variables)?;
             let mut rows = Rows::default();
             rows.clear(variables.len());
@@ -119,7 +122,8 @@ impl Guard {
         let before = anonymous_memory().unwrap_or(0);
         let thread = std::thread::spawn(move || {
             while !done2.load(Ordering::Acquire) {
-                let over = anonymous_memory().is_some_and(|now| now.saturating_sub(before) > memory);
+                let over =
+                    anonymous_memory().is_some_and(|now| now.saturating_sub(before) > memory);
                 let verdict = match cancel.check() {
                     Err(e) => Some(e),
                     Ok(()) if over => Some(Error::Limit(format!(
@@ -136,12 +140,19 @@ impl Guard {
                 std::thread::park_timeout(LOOK_EVERY);
             }
         });
-        Self { done, reason, thread: Some(thread) }
+        Self {
+            done,
+            reason,
+            thread: Some(thread),
+        }
     }
 
     fn finish(mut self) -> Option<Error> {
         self.stop();
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.reason
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     fn stop(&mut self) {

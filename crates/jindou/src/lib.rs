@@ -10,11 +10,12 @@ mod fallback;
 mod native;
 pub mod results;
 
-pub use database::{Database, QueryOptions, QueryReport, Way};
+pub use database::{Database, PlannedQuery, QueryOptions, QueryReport, Way};
 pub use jindou_model::{
-    CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
+    CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,
+    Span,
 };
 pub use jindou_parse as parse;
 pub use jindou_plan::parse as parse_query;
-pub use jindou_store::{CheckReport, InfoReport, LOAD_PHASES, LoadOptions, LoadReport};
+pub use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, PHASES as LOAD_PHASES};
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};

@@ -62,7 +62,8 @@ fn evaluate(test: &Test) -> Result<(), String> {
     let query = parse(&test.query, &text)?;
     let mut sources = Sources::builder();
     let mut graphs: Vec<(String, PathBuf)> = test.graphs.clone();
-    if test.data.is_empty() && graphs.is_empty()
+    if test.data.is_empty()
+        && graphs.is_empty()
         && let Some(dataset) = query.dataset()
     {
         let named = dataset.named.iter().flatten();
@@ -74,18 +75,32 @@ fn evaluate(test: &Test) -> Result<(), String> {
         }
     }
     for d in &test.data {
-        sources = sources.input(Input { path: d.clone(), format: None, graph: None });
+        sources = sources.input(Input {
+            path: d.clone(),
+            format: None,
+            graph: None,
+        });
     }
     for (name, file) in graphs {
-        sources = sources.input(Input { path: file, format: None, graph: Some(name) });
+        sources = sources.input(Input {
+            path: file,
+            format: None,
+            graph: Some(name),
+        });
     }
     let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
     let store = dir.path().join("store");
     let sources = sources.build().map_err(|e| e.to_string())?;
-    let options = LoadOptions { threads: 1, memory: 1 << 28, ..LoadOptions::default() };
+    let options = LoadOptions {
+        threads: 1,
+        memory: 1 << 28,
+        ..LoadOptions::default()
+    };
     Database::load(&store, &sources, &options, &Progress::default()).map_err(|e| e.to_string())?;
     let db = Database::open(&store).map_err(|e| e.to_string())?;
-    let got = db.query(&with_base(&test.query, &text)).map_err(|e| e.to_string())?;
+    let got = db
+        .query(&with_base(&test.query, &text))
+        .map_err(|e| e.to_string())?;
     let result = test.result.as_ref().ok_or("no expected result")?;
     let (want, ordered) = answers::read(result).ok_or("expected result unreadable")?;
     if result.extension().is_some_and(|e| e == "csv") {
@@ -102,10 +117,14 @@ fn evaluate(test: &Test) -> Result<(), String> {
 fn same_csv(db: &Database, text: &str, result: &Path) -> Result<(), String> {
     let mut out = Vec::new();
     let mut writer = jindou::ResultWriter::new(&mut out, jindou::ResultFormat::Csv);
-    db.run(text, &jindou::QueryOptions::default(), &mut writer).map_err(|e| e.to_string())?;
+    db.run(text, &jindou::QueryOptions::default(), &mut writer)
+        .map_err(|e| e.to_string())?;
     drop(writer);
     let lines = |b: &[u8]| {
-        let mut v: Vec<String> = String::from_utf8_lossy(b).lines().map(|l| l.trim_end().to_owned()).collect();
+        let mut v: Vec<String> = String::from_utf8_lossy(b)
+            .lines()
+            .map(|l| l.trim_end().to_owned())
+            .collect();
         v.sort();
         v
     };
@@ -134,7 +153,11 @@ fn report(name: &str, tally: &Tally) {
 #[test]
 fn sparql_1_0_and_1_1_queries() {
     let Some(shared) = shared() else { return };
-    let suites = ["sparql10/manifest.ttl", "sparql11/manifest-sparql11-query.ttl", "sparql11/manifest-sparql11-results.ttl"];
+    let suites = [
+        "sparql10/manifest.ttl",
+        "sparql11/manifest-sparql11-query.ttl",
+        "sparql11/manifest-sparql11-results.ttl",
+    ];
     let mut failed = Vec::new();
     for suite in suites {
         let tally = run_suite(&shared.join("w3c/sparql").join(suite));
@@ -142,7 +165,12 @@ fn sparql_1_0_and_1_1_queries() {
         assert!(tally.passed > 0, "{suite} has no test");
         failed.extend(tally.failed);
     }
-    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} failed:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
 }
 
 /// Counted, not required: what `spargebra` has of SPARQL 1.2.

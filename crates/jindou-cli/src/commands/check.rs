@@ -10,10 +10,19 @@ pub fn run(a: &StoreArg) -> Result<ExitCode> {
         println!("damaged: {d}");
     }
     if report.damages.is_empty() {
-        println!("{}: no damage found in {} files, {} bytes", a.store.display(), report.files, report.bytes);
+        println!(
+            "{}: no damage found in {} files, {} bytes",
+            a.store.display(),
+            report.files,
+            report.bytes
+        );
         Ok(ExitCode::SUCCESS)
     } else {
-        println!("{}: {} damaged places; load the store again from its sources", a.store.display(), report.damages.len());
+        println!(
+            "{}: {} damaged places; load the store again from its sources",
+            a.store.display(),
+            report.damages.len()
+        );
         Ok(ExitCode::from(2))
     }
 }

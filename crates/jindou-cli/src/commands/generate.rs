@@ -26,7 +26,11 @@ fn write(source: &dyn QuadSource, tags: TagCase, out: &Path) -> Result<ExitCode>
     let mut to = BufWriter::with_capacity(1 << 20, to);
     let quads = write_source(source, tags, &mut to)?;
     to.flush().map_err(|e| {
-        if e.kind() == std::io::ErrorKind::BrokenPipe { Error::SinkClosed } else { Error::io(out, e) }
+        if e.kind() == std::io::ErrorKind::BrokenPipe {
+            Error::SinkClosed
+        } else {
+            Error::io(out, e)
+        }
     })?;
     eprintln!("{quads} statements");
     Ok(ExitCode::SUCCESS)

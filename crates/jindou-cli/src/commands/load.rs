@@ -24,12 +24,17 @@ pub fn run(a: &Load) -> Result<ExitCode> {
     let progress = Arc::new(Progress::default());
     let cancel = cancel_on_interrupt();
     let report = if let Some(spec) = &a.source {
-        let source = Cancellable { source: generated(spec)?, cancel };
+        let source = Cancellable {
+            source: generated(spec)?,
+            cancel,
+        };
         let _bar = Bar::start(Arc::clone(&progress), source.size_hint(), a.quiet);
         Database::load(&a.store, &source, &options, &progress)?
     } else {
-        let mut builder =
-            Sources::builder().lenient(a.lenient).base_iri(a.base.clone()).format(a.format);
+        let mut builder = Sources::builder()
+            .lenient(a.lenient)
+            .base_iri(a.base.clone())
+            .format(a.format);
         for path in &a.files {
             builder = builder.input(Input {
                 path: path.clone(),
@@ -41,13 +46,19 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         for w in sources.warnings() {
             eprintln!("jindou: {w}");
         }
-        let source = Cancellable { source: Box::new(&sources), cancel };
+        let source = Cancellable {
+            source: Box::new(&sources),
+            cancel,
+        };
         let report = {
             let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
             Database::load(&a.store, &source, &options, &progress)?
         };
         if sources.skipped() > 0 {
-            eprintln!("jindou: skipped {} statements that are not valid; the first:", sources.skipped());
+            eprintln!(
+                "jindou: skipped {} statements that are not valid; the first:",
+                sources.skipped()
+            );
             for b in sources.first_skipped() {
                 eprintln!("  {}: {}", b.at, b.message);
                 if let Some(t) = b.text {
@@ -57,7 +68,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         }
         report
     };
-    let seconds = report.seconds();
+    let seconds: f64 = report.seconds.iter().map(|p| p.1).sum();
     println!(
         "{}: {} quads ({} read, {} terms) in {:.2} s, {:.2} M/s; {:.1} MiB on disk, {:.1} bytes a quad; peak memory {:.0} MiB",
         a.store.display(),
@@ -74,9 +85,11 @@ pub fn run(a: &Load) -> Result<ExitCode> {
 }
 
 /// `lubm:N` or `ugly:N`.
-pub fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
+fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
     let bad = || {
-        Error::Limit(format!("'{spec}' is no generated graph: write lubm:UNIVERSITIES or ugly:QUADS"))
+        Error::Limit(format!(
+            "'{spec}' is no generated graph: write lubm:UNIVERSITIES or ugly:QUADS"
+        ))
     };
     let (kind, size) = spec.split_once(':').ok_or_else(bad)?;
     Ok(match kind {
@@ -88,7 +101,9 @@ pub fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
 
 /// The number asked for, or one a core.
 pub fn threads_or_all(asked: Option<usize>) -> usize {
-    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+    asked
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+        .max(1)
 }
 
 /// A source that ends with an error once the token is cancelled, so that a load interrupted by Ctrl-C cleans
@@ -116,7 +131,15 @@ impl QuadSource for Cancellable<'_> {
                 self.sink.batch(batch)
             }
         }
-        self.source.run(worker, workers, &mut Checked { sink, cancel: &self.cancel }, progress)
+        self.source.run(
+            worker,
+            workers,
+            &mut Checked {
+                sink,
+                cancel: &self.cancel,
+            },
+            progress,
+        )
     }
 
     fn size_hint(&self) -> Option<u64> {

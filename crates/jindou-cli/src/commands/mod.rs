@@ -10,7 +10,7 @@ use crate::args::{Args, Bench, Command, Generate};
 use jindou::{CancelToken, Result};
 use std::process::ExitCode;
 
-pub use load::{generated, threads_or_all};
+pub use load::threads_or_all;
 
 /// Runs what the command line asks for.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -19,9 +19,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Query(a) => query::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
-        Command::Generate(Generate::Lubm { universities, seed, out }) => {
-            generate::lubm(universities, seed, &out)
-        }
+        Command::Generate(Generate::Lubm {
+            universities,
+            seed,
+            out,
+        }) => generate::lubm(universities, seed, &out),
         Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
         Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
         Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),

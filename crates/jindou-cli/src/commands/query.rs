@@ -3,7 +3,9 @@
 use super::{cancel_on_interrupt, threads_or_all};
 use crate::args::Query;
 use jindou::{Database, Error, MemoryBudget, QueryOptions, Result, ResultFormat, ResultWriter};
+use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Read};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 pub fn run(a: &Query) -> Result<ExitCode> {
@@ -17,7 +19,11 @@ pub fn run(a: &Query) -> Result<ExitCode> {
             text
         }
         (None, Some(f)) => std::fs::read_to_string(f).map_err(|e| Error::io(f, e))?,
-        (None, None) => return Err(Error::Query("there is no query; give it as text or with -f".into())),
+        (None, None) => {
+            return Err(Error::Query(
+                "there is no query; give it as text or with -f".into(),
+            ));
+        }
     };
     let db = Database::open(&a.store)?;
     let mut options = QueryOptions {
@@ -43,7 +49,13 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     } else {
         ResultFormat::Tsv
     });
-    let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, stdout.lock()), format);
+    // A file of its own on the same descriptor: standard output's own lock and line buffering cost a lot.
+    let out = stdout
+        .as_fd()
+        .try_clone_to_owned()
+        .map(File::from)
+        .map_err(|e| Error::io("<stdout>", e))?;
+    let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, out), format);
     let report = db.run(&text, &options, &mut writer)?;
     if a.time {
         eprintln!(

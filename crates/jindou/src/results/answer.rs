@@ -52,7 +52,11 @@ impl Collector {
     /// An empty answer.
     #[must_use]
     pub fn new(budget: MemoryBudget) -> Self {
-        Self { answer: Answer::Boolean(false), budget, charged: 0 }
+        Self {
+            answer: Answer::Boolean(false),
+            budget,
+            charged: 0,
+        }
     }
 
     /// The answer.
@@ -79,12 +83,19 @@ const TERM_BYTES: u64 = 96;
 
 impl AnswerSink for Collector {
     fn solutions(&mut self, variables: &[String]) -> Result<()> {
-        self.answer = Answer::Solutions { variables: variables.to_vec(), rows: Vec::new() };
+        self.answer = Answer::Solutions {
+            variables: variables.to_vec(),
+            rows: Vec::new(),
+        };
         Ok(())
     }
 
     fn rows(&mut self, batch: &Rows) -> Result<()> {
-        self.charge(batch.bytes.len() as u64 + TERM_BYTES * batch.ends.len() as u64 + 24 * batch.rows as u64)?;
+        self.charge(
+            batch.bytes.len() as u64
+                + TERM_BYTES * batch.ends.len() as u64
+                + 24 * batch.rows as u64,
+        )?;
         let Answer::Solutions { rows, .. } = &mut self.answer else {
             return Err(Error::Internal("rows outside a table".into()));
         };
@@ -94,7 +105,9 @@ impl AnswerSink for Collector {
                 .map(|cell| {
                     cell.map(|c| {
                         term::decode(c).ok_or_else(|| {
-                            Error::Store("the store's dictionary is damaged; run `jindou check`".into())
+                            Error::Store(
+                                "the store's dictionary is damaged; run `jindou check`".into(),
+                            )
                         })
                     })
                     .transpose()

@@ -5,8 +5,8 @@ mod table;
 mod text;
 mod writer;
 
-pub use text::{push_csv_row, push_tsv_row};
 pub use answer::{Answer, Collector};
+pub use text::{push_csv_row, push_tsv_row};
 pub use writer::{ResultFormat, ResultWriter};
 
 use jindou_model::Result;

@@ -15,11 +15,17 @@ pub fn read(path: &Path) -> Option<(Answer, bool)> {
     let text = std::fs::read(path).ok()?;
     let extension = path.extension()?.to_str()?;
     if let Some(format) = QueryResultsFormat::from_extension(extension) {
-        return match QueryResultsParser::from_format(format).for_reader(&text[..]).ok()? {
+        return match QueryResultsParser::from_format(format)
+            .for_reader(&text[..])
+            .ok()?
+        {
             ReaderQueryResultsParserOutput::Boolean(b) => Some((Answer::Boolean(b), false)),
             ReaderQueryResultsParserOutput::Solutions(s) => {
-                let variables: Vec<String> =
-                    s.variables().iter().map(|v| v.as_str().to_owned()).collect();
+                let variables: Vec<String> = s
+                    .variables()
+                    .iter()
+                    .map(|v| v.as_str().to_owned())
+                    .collect();
                 let rows = s
                     .map(|r| r.ok().map(|r| r.values().to_vec()))
                     .collect::<Option<Vec<_>>>()?;
@@ -34,7 +40,12 @@ pub fn read(path: &Path) -> Option<(Answer, bool)> {
         .for_reader(&text[..])
         .map(|q| q.ok().map(Triple::from))
         .collect::<Option<_>>()?;
-    result_set(&graph).or_else(|| Some((Answer::Graph(graph.iter().map(Triple::from).collect()), false)))
+    result_set(&graph).or_else(|| {
+        Some((
+            Answer::Graph(graph.iter().map(Triple::from).collect()),
+            false,
+        ))
+    })
 }
 
 fn rs(local: &str) -> NamedNode {
@@ -66,7 +77,9 @@ fn result_set(graph: &Graph) -> Option<(Answer, bool)> {
         };
         let mut row = vec![None; variables.len()];
         for b in graph.objects_for_subject_predicate(node, rs("binding").as_ref()) {
-            let oxrdf::TermRef::BlankNode(b) = b else { return None };
+            let oxrdf::TermRef::BlankNode(b) = b else {
+                return None;
+            };
             let oxrdf::TermRef::Literal(v) =
                 graph.object_for_subject_predicate(b, rs("variable").as_ref())?
             else {
@@ -86,14 +99,22 @@ fn result_set(graph: &Graph) -> Option<(Answer, bool)> {
         rows.push((index, row));
     }
     rows.sort_by_key(|r| r.0);
-    Some((Answer::Solutions { variables, rows: rows.into_iter().map(|r| r.1).collect() }, ordered))
+    Some((
+        Answer::Solutions {
+            variables,
+            rows: rows.into_iter().map(|r| r.1).collect(),
+        },
+        ordered,
+    ))
 }
 
 /// Whether two answers are the same up to blank node names (and row order unless `ordered`).
 pub fn same(got: &Answer, want: &Answer, ordered: bool) -> bool {
     match (got, want) {
         (Answer::Boolean(a), Answer::Boolean(b)) => a == b,
-        (Answer::Graph(a), Answer::Graph(b)) => canonical(a.iter().cloned().collect()) == canonical(b.iter().cloned().collect()),
+        (Answer::Graph(a), Answer::Graph(b)) => {
+            canonical(a.iter().cloned().collect()) == canonical(b.iter().cloned().collect())
+        }
         (Answer::Solutions { .. }, Answer::Solutions { .. }) => {
             canonical(as_graph(got, ordered)) == canonical(as_graph(want, ordered))
         }
@@ -110,20 +131,34 @@ fn canonical(mut g: Graph) -> Graph {
 /// kept apart, since a graph cannot hold a triple twice.
 fn as_graph(answer: &Answer, ordered: bool) -> Graph {
     let mut graph = Graph::new();
-    let Answer::Solutions { variables, rows } = answer else { return graph };
+    let Answer::Solutions { variables, rows } = answer else {
+        return graph;
+    };
     for v in variables {
-        graph.insert(&Triple::new(rs("set"), rs("resultVariable"), Literal::from(v.as_str())));
+        graph.insert(&Triple::new(
+            rs("set"),
+            rs("resultVariable"),
+            Literal::from(v.as_str()),
+        ));
     }
     for (i, row) in rows.iter().enumerate() {
         let node = BlankNode::default();
         graph.insert(&Triple::new(rs("set"), rs("solution"), node.clone()));
         if ordered {
-            graph.insert(&Triple::new(node.clone(), rs("index"), Literal::from(i as i64)));
+            graph.insert(&Triple::new(
+                node.clone(),
+                rs("index"),
+                Literal::from(i as i64),
+            ));
         }
         for (v, cell) in variables.iter().zip(row) {
             if let Some(t) = cell {
                 let p = NamedNode::new_unchecked(format!("{RS}value-{v}"));
-                graph.insert(&Triple::new(node.clone(), NamedNodeRef::from(&p), t.clone()));
+                graph.insert(&Triple::new(
+                    node.clone(),
+                    NamedNodeRef::from(&p),
+                    t.clone(),
+                ));
             }
         }
     }

@@ -35,7 +35,10 @@ pub fn shared() -> Option<PathBuf> {
     if dir.join("w3c").is_dir() {
         dir.canonicalize().ok()
     } else {
-        println!("skipped: {} has no w3c folder; set JINDOU_SHARED", dir.display());
+        println!(
+            "skipped: {} has no w3c folder; set JINDOU_SHARED",
+            dir.display()
+        );
         None
     }
 }
@@ -116,8 +119,13 @@ fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {
 fn objects<'a>(graph: &'a Graph, s: Option<&NamedOrBlankNode>, p: &str) -> Vec<TermRef<'a>> {
     let p = NamedNode::new_unchecked(p);
     match s {
-        Some(s) => graph.objects_for_subject_predicate(s.as_ref(), p.as_ref()).collect(),
-        None => graph.triples_for_predicate(p.as_ref()).map(|t| t.object).collect(),
+        Some(s) => graph
+            .objects_for_subject_predicate(s.as_ref(), p.as_ref())
+            .collect(),
+        None => graph
+            .triples_for_predicate(p.as_ref())
+            .map(|t| t.object)
+            .collect(),
     }
 }
 
@@ -128,7 +136,9 @@ fn list<'a>(graph: &'a Graph, head: TermRef<'a>) -> Vec<TermRef<'a>> {
         graph.objects_for_subject_predicate(s.as_ref(), p).next()
     };
     while let Some(node) = at {
-        let Some(first) = one(&node, rdf::FIRST) else { break };
+        let Some(first) = one(&node, rdf::FIRST) else {
+            break;
+        };
         out.push(first);
         at = one(&node, rdf::REST).and_then(subject_of);
     }

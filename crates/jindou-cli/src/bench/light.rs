@@ -1,0 +1,121 @@
+//! Light queries over random constants: L4, L5, L6 on one thread, hot and with cold processor caches.
+
+use super::measure::{Times, run};
+use jindou::{Database, PlannedQuery, QueryOptions, Result};
+use jindou_workloads::queries::lubm::{Constants, LIGHT};
+use std::time::Instant;
+
+/// One template's times, in microseconds.
+#[derive(Debug)]
+pub struct Light {
+    pub name: &'static str,
+    pub constants: usize,
+    pub rows: u64,
+    /// The second run of each query.
+    pub hot: Times,
+    /// The first run after the plans of all were made.
+    pub first: Times,
+    /// Runs after the processor's caches were swept (fewer constants: a sweep takes long).
+    pub cold: Times,
+}
+
+/// Constants whose cold run is measured.
+const COLD: usize = 200;
+/// Bytes read between cold runs: beyond any last-level cache that this process has to itself.
+const SWEEP: usize = 512 << 20;
+
+/// Runs each template with `n` constants of its type. Plans are made (and so cached) before.
+pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>> {
+    let options = QueryOptions {
+        threads: 1,
+        ..QueryOptions::default()
+    };
+    let mut sweep = vec![1u64; SWEEP / 8];
+    let mut out = Vec::new();
+    for (i, template) in LIGHT.iter().enumerate() {
+        let mut constants = Constants::new(universities, 0, i as u64 + 1);
+        let mut plans: Vec<PlannedQuery> = Vec::with_capacity(n);
+        while plans.len() < n {
+            let Some(iri) = constants.draw(template.class) else {
+                break;
+            };
+            plans.push(db.plan_uncached(&template.with(&iri), &options)?);
+        }
+        let mut rows = 0;
+        let (mut first, mut hot, mut cold) = (Vec::new(), Vec::new(), Vec::new());
+        for p in &plans {
+            let start = Instant::now();
+            let (r, sum) = run(db, p, &options)?;
+            first.push(start.elapsed() * 1000);
+            rows += r;
+            let start = Instant::now();
+            let again = run(db, p, &options)?;
+            hot.push(start.elapsed() * 1000);
+            assert_eq!((r, sum), again, "two runs of one query differ");
+        }
+        for p in plans.iter().step_by((n / COLD).max(1)) {
+            for line in sweep.chunks_mut(8) {
+                line[0] = line[0].wrapping_add(1);
+            }
+            std::hint::black_box(&sweep);
+            let start = Instant::now();
+            run(db, p, &options)?;
+            cold.push(start.elapsed() * 1000);
+        }
+        out.push(Light {
+            name: template.name,
+            constants: plans.len(),
+            rows,
+            hot: Times::of(hot),
+            first: Times::of(first),
+            cold: Times::of(cold),
+        });
+    }
+    Ok(out)
+}
+
+/// Geometric mean of medians.
+fn mean(l: &[Light], f: impl Fn(&Light) -> &Times) -> f64 {
+    (l.iter().map(|x| f(x).median().ln()).sum::<f64>() / l.len().max(1) as f64).exp()
+}
+
+pub fn print(l: &[Light]) {
+    println!(
+        "light queries on one thread, random constants, microseconds (median, 99th of a hundred):"
+    );
+    println!(
+        "{:<5} {:>9} {:>9}  {:>8} {:>8}  {:>8} {:>8}  {:>8} {:>8}",
+        "query", "constants", "rows", "hot", "p99", "first", "p99", "cold", "p99"
+    );
+    for x in l {
+        println!(
+            "{:<5} {:>9} {:>9}  {:>8.2} {:>8.2}  {:>8.2} {:>8.2}  {:>8.2} {:>8.2}",
+            x.name,
+            x.constants,
+            x.rows,
+            x.hot.median(),
+            x.hot.quantile(0.99),
+            x.first.median(),
+            x.first.quantile(0.99),
+            x.cold.median(),
+            x.cold.quantile(0.99)
+        );
+    }
+    println!(
+        "geometric mean of medians: hot {:.2}, first {:.2}, cold {:.2}",
+        mean(l, |x| &x.hot),
+        mean(l, |x| &x.first),
+        mean(l, |x| &x.cold)
+    );
+}
+
+impl Light {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "name": self.name, "constants": self.constants, "rows": self.rows,
+            "hot_us": self.hot.median(), "hot_p99_us": self.hot.quantile(0.99),
+            "first_us": self.first.median(), "cold_us": self.cold.median(),
+            "cold_p99_us": self.cold.quantile(0.99),
+        })
+    }
+}

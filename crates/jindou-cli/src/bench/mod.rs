@@ -1,0 +1,7 @@
+//! `jindou bench`: measurements that check their answers.
+
+mod light;
+mod lookup;
+pub mod lubm;
+mod measure;
+pub mod ugly;

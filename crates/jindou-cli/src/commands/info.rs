@@ -1,0 +1,144 @@
+//! `jindou info`.
+
+use crate::args::Info;
+use jindou::{Database, InfoReport, Result};
+use std::process::ExitCode;
+
+pub fn run(a: &Info) -> Result<ExitCode> {
+    let report = Database::info(&a.store)?;
+    if a.json {
+        println!("{:#}", json(&report, a.top));
+    } else {
+        print(&report, a);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A term's canonical bytes, readable: IRIs and literals as SPARQL writes them.
+fn text(canonical: &[u8]) -> String {
+    let mut out = Vec::new();
+    match jindou_workloads::ntriples::write_term(canonical, Default::default(), &mut out) {
+        Ok(()) => String::from_utf8_lossy(&out).into_owned(),
+        Err(_) => "(damaged term)".into(),
+    }
+}
+
+fn print(r: &InfoReport, a: &Info) {
+    let per_quad = |bytes: u64| bytes as f64 / r.quads.max(1) as f64;
+    println!("store           {}", a.store.display());
+    println!(
+        "quads           {} ({} in {} named graphs)",
+        r.quads, r.named_quads, r.graphs
+    );
+    println!("terms           {} ({} ids left)", r.terms, r.ids_left);
+    println!("predicates      {}", r.predicates.len());
+    println!("classes         {}", r.classes.len());
+    println!(
+        "set runs        {} (characteristic sets kept for the planner: {})",
+        r.set_runs, r.planner_sets
+    );
+    println!(
+        "default graph   {}",
+        if r.union_default {
+            "the union of all graphs"
+        } else {
+            "its own"
+        }
+    );
+    println!("id epoch        {:016x}", r.epoch);
+    println!(
+        "size            {} bytes, {:.2} a quad",
+        r.bytes,
+        per_quad(r.bytes)
+    );
+    println!();
+    println!(
+        "{:<28} {:>15} {:>8} {:>7}",
+        "part", "bytes", "a quad", "share"
+    );
+    for (part, bytes) in &r.parts {
+        let share = 100.0 * *bytes as f64 / r.bytes.max(1) as f64;
+        println!(
+            "{part:<28} {bytes:>15} {:>8.3} {share:>6.1}%",
+            per_quad(*bytes)
+        );
+    }
+    println!();
+    println!(
+        "{:>13} {:>13} {:>12} {:>12}  {:<22} predicate",
+        "edges", "named edges", "subjects", "objects", "keys found by (out/in)"
+    );
+    for p in r.predicates.iter().take(a.top) {
+        println!(
+            "{:>13} {:>13} {:>12} {:>12}  {:<22} {}",
+            p.edges[0],
+            p.edges[1],
+            p.ends[0],
+            p.ends[1],
+            format!("{}/{}", p.finders[0].name(), p.finders[1].name()),
+            text(&p.term)
+        );
+    }
+    more(r.predicates.len(), a.top);
+    println!();
+    let mut kinds = std::collections::BTreeMap::<&str, [usize; 2]>::new();
+    for p in &r.predicates {
+        for (side, f) in p.finders.iter().enumerate() {
+            kinds.entry(f.name()).or_default()[side] += 1;
+        }
+    }
+    println!(
+        "{:<14} {:>13} {:>13}",
+        "keys found by", "out segments", "in segments"
+    );
+    for (kind, [out, into]) in kinds {
+        println!("{kind:<14} {out:>13} {into:>13}");
+    }
+    println!();
+    println!("{:>13}  class", "instances");
+    for (class, count) in r.classes.iter().take(a.top) {
+        println!("{count:>13}  {}", text(class));
+    }
+    more(r.classes.len(), a.top);
+}
+
+fn more(all: usize, shown: usize) {
+    if all > shown {
+        println!("{:>13}  ({} more; --top {all} shows all)", "…", all - shown);
+    }
+}
+
+fn json(r: &InfoReport, top: usize) -> serde_json::Value {
+    let predicates: Vec<_> = r
+        .predicates
+        .iter()
+        .take(top)
+        .map(|p| {
+            serde_json::json!({
+                "predicate": text(&p.term),
+                "edges": p.edges[0], "named_edges": p.edges[1],
+                "subjects": p.ends[0], "objects": p.ends[1],
+                "out_keys": p.finders[0].name(), "in_keys": p.finders[1].name(),
+                "out_bytes": p.bytes[0], "in_bytes": p.bytes[1],
+            })
+        })
+        .collect();
+    let parts: serde_json::Map<_, _> = r
+        .parts
+        .iter()
+        .map(|(k, v)| (k.clone(), serde_json::json!(v)))
+        .collect();
+    let classes: Vec<_> = r
+        .classes
+        .iter()
+        .take(top)
+        .map(|(c, n)| serde_json::json!({"class": text(c), "instances": n}))
+        .collect();
+    serde_json::json!({
+        "quads": r.quads, "named_quads": r.named_quads, "graphs": r.graphs, "terms": r.terms,
+        "ids_left": r.ids_left, "predicate_count": r.predicates.len(), "class_count": r.classes.len(),
+        "set_runs": r.set_runs, "planner_sets": r.planner_sets, "bytes": r.bytes,
+        "union_default_graph": r.union_default, "epoch": format!("{:016x}", r.epoch),
+        "parts": parts, "predicates": predicates, "classes": classes,
+    })
+}

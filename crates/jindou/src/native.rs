@@ -1,0 +1,249 @@
+//! Queries with a native plan: the engine's rows of ids, decoded and handed to the caller's sink.
+//!
+//! Where the sink takes rows as text in any order, each worker decodes and formats its own rows, and only finished
+//! pieces of text pass the lock; else decoded rows do.
+
+use crate::database::QueryOptions;
+use crate::results::{AnswerSink, RowText, Rows, push_csv_row, push_tsv_row};
+use jindou_engine::{
+    ChecksumSink, CountSink, ExecOptions, ParallelSink, Profile, QueryTerms, Sink, Summed,
+    TermDecoder, execute, execute_streaming,
+};
+use jindou_model::{CancelToken, Result};
+use jindou_plan::{Operator, Plan};
+use jindou_store::Snapshot;
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+/// Text passes the lock in pieces of at least this size.
+const PIECE: usize = 1 << 18;
+
+fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
+    ExecOptions {
+        threads: options.threads,
+        cancel: cancel.clone(),
+        memory: options.memory.clone(),
+        profile: options.profile,
+        ..ExecOptions::default()
+    }
+}
+
+/// Runs a plan into a checksum: (rows, checksum).
+pub(crate) fn checksum(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    options: &QueryOptions,
+) -> Result<(u64, u64)> {
+    let terms = QueryTerms::new();
+    let exec = exec_options(options, &options.token());
+    let sum = Summed::<ChecksumSink>::default();
+    execute(plan, snapshot, &exec, &terms, &sum)?;
+    let sum = sum.into_inner();
+    Ok((sum.rows, sum.checksum))
+}
+
+/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, the profile as text.
+pub(crate) fn run(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    options: &QueryOptions,
+    cancel: &CancelToken,
+    sink: &mut dyn AnswerSink,
+) -> Result<(u64, String)> {
+    let terms = QueryTerms::new();
+    let exec = exec_options(options, cancel);
+    if plan.ask {
+        let mut count = CountSink::default();
+        let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut count)?;
+        sink.boolean(count.rows > 0)?;
+        sink.finish()?;
+        return Ok((1, describe(plan, snapshot, options, &profile)));
+    }
+    let names: Vec<String> = plan
+        .output
+        .iter()
+        .map(|&s| plan.slots[usize::from(s)].clone())
+        .collect();
+    sink.solutions(&names)?;
+    let text = sink.row_text().filter(|_| !is_ordered(&plan.root));
+    let profile = match text {
+        Some(kind) => {
+            let pieces = &Pieces {
+                sink: Mutex::new(sink),
+                snapshot,
+                terms: &terms,
+                kind,
+            };
+            let profile = execute(plan, snapshot, &exec, &terms, &pieces)?;
+            pieces.sink.lock().unwrap_or_else(PoisonError::into_inner).finish()?;
+            profile
+        }
+        None => {
+            let mut decoded = Decoded {
+                decoders: decoders(snapshot, &terms, names.len()),
+                rows: Rows::default(),
+                sink,
+            };
+            let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut decoded)?;
+            decoded.sink.finish()?;
+            profile
+        }
+    };
+    Ok((profile.rows, describe(plan, snapshot, options, &profile)))
+}
+
+/// True if the order of rows means something.
+fn is_ordered(op: &Operator) -> bool {
+    match op {
+        Operator::OrderBy(..) => true,
+        Operator::Explore(_) => false,
+        Operator::Filter(i, _) | Operator::Distinct(i, _) => is_ordered(i),
+        Operator::Count { input, .. } | Operator::Slice { input, .. } => is_ordered(input),
+    }
+}
+
+/// One decoder a column: a column's ids are often near each other, those of a row are not.
+fn decoders<'a>(
+    snapshot: &'a Snapshot,
+    terms: &'a QueryTerms,
+    columns: usize,
+) -> Vec<TermDecoder<'a>> {
+    (0..columns)
+        .map(|_| TermDecoder::new(snapshot, terms))
+        .collect()
+}
+
+/// Rows as terms, to one consumer.
+struct Decoded<'a, 's> {
+    decoders: Vec<TermDecoder<'a>>,
+    rows: Rows,
+    sink: &'s mut dyn AnswerSink,
+}
+
+impl Sink for Decoded<'_, '_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        self.rows.clear(columns.len());
+        for r in 0..rows {
+            for (column, decoder) in columns.iter().zip(&mut self.decoders) {
+                if let Some(term) = decoder.canonical(column[r])? {
+                    self.rows.bytes.extend_from_slice(term);
+                }
+                self.rows.end_cell();
+            }
+        }
+        self.rows.rows = rows;
+        self.sink.rows(&self.rows)
+    }
+}
+
+/// Rows as text, from any worker.
+struct Pieces<'a, 's> {
+    sink: Mutex<&'s mut dyn AnswerSink>,
+    snapshot: &'a Snapshot,
+    terms: &'a QueryTerms,
+    kind: RowText,
+}
+
+/// One worker's text.
+struct Piece<'a, 'p, 's> {
+    whole: &'p Pieces<'a, 's>,
+    decoders: Vec<TermDecoder<'a>>,
+    text: Vec<u8>,
+    cells: Rows,
+}
+
+impl Piece<'_, '_, '_> {
+    fn hand_on(&mut self) -> Result<()> {
+        if !self.text.is_empty() {
+            self.whole
+                .sink
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .raw(&self.text)?;
+            self.text.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Piece<'_, '_, '_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        if self.decoders.is_empty() {
+            self.decoders = decoders(self.whole.snapshot, self.whole.terms, columns.len());
+        }
+        for r in 0..rows {
+            self.cells.clear(columns.len());
+            for (column, decoder) in columns.iter().zip(&mut self.decoders) {
+                if let Some(term) = decoder.canonical(column[r])? {
+                    self.cells.bytes.extend_from_slice(term);
+                }
+                self.cells.end_cell();
+            }
+            match self.whole.kind {
+                RowText::Tsv => push_tsv_row(self.cells.row(0), &mut self.text),
+                RowText::Csv => push_csv_row(self.cells.row(0), &mut self.text),
+            }
+        }
+        if self.text.len() >= PIECE {
+            self.hand_on()?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a: 'p, 'p, 's> ParallelSink for &'p Pieces<'a, 's> {
+    type Local = Piece<'a, 'p, 's>;
+
+    fn local(&self) -> Self::Local {
+        Piece {
+            whole: self,
+            decoders: Vec::new(),
+            text: Vec::new(),
+            cells: Rows::default(),
+        }
+    }
+
+    fn merge(&self, mut local: Self::Local) -> Result<()> {
+        local.hand_on()
+    }
+}
+
+/// The profile beside the plan's steps; empty unless asked for.
+fn describe(plan: &Plan, snapshot: &Snapshot, options: &QueryOptions, profile: &Profile) -> String {
+    if !options.profile {
+        return String::new();
+    }
+    let mut out = jindou_plan::explain(plan, snapshot);
+    let _ = writeln!(
+        out,
+        "\n{:>4} {:>12} {:>14} {:>14} {:>14} {:>12} {:>9}",
+        "step", "where", "rows in", "rows out", "estimated", "bytes", "ms"
+    );
+    for (i, (step, p)) in plan
+        .exploration()
+        .steps
+        .iter()
+        .zip(&profile.steps)
+        .enumerate()
+    {
+        let _ = writeln!(
+            out,
+            "{i:>4} {:>12} {:>14} {:>14} {:>14.0} {:>12} {:>9.3}",
+            "cpu",
+            p.rows_in,
+            p.rows_out,
+            step.rows,
+            p.bytes,
+            p.time.as_secs_f64() * 1e3
+        );
+    }
+    let _ = writeln!(
+        out,
+        "{} rows in {:.3} ms on {} thread{} (step times are summed over threads)",
+        profile.rows,
+        profile.elapsed.as_secs_f64() * 1e3,
+        profile.threads,
+        if profile.threads == 1 { "" } else { "s" }
+    );
+    out
+}
