@@ -17,6 +17,7 @@ mod parse;
 mod plan;
 mod planner;
 mod resolve;
+mod sample;
 mod search;
 mod show;
 mod stars;

@@ -4,7 +4,7 @@
 //! when a batch prefetches), a sequential one does not, small segments stay cached.
 
 use crate::resolve::{Edge, Graph, Node, Predicate, Resolved, SlotStar};
-use crate::{Condition, Slot, condition, intervals};
+use crate::{Condition, Slot, condition, intervals, sample};
 use jindou_model::{DEFAULT_GRAPH, Direction};
 use jindou_store::Snapshot;
 use jindou_store::segment::{EdgeView, Scope};
@@ -34,6 +34,10 @@ pub(crate) struct Side {
     pub longest: f64,
     /// Neighbours of this end, when it is a constant.
     pub list: f64,
+    /// Mean neighbours of those of this end's candidates that have any, if that was looked at.
+    pub mean: Option<f64>,
+    /// Share of this end's neighbours that are in `within` of the far slot.
+    pub inside: Option<f64>,
 }
 
 /// What is known of an edge with a known predicate.
@@ -255,7 +259,7 @@ impl<'a> Model<'a> {
         match anchor {
             Node::Const(_) => len = side.list,
             Node::Slot(s) => {
-                len = info.edges / side.keys.max(1.0);
+                len = side.mean.unwrap_or(info.edges / side.keys.max(1.0));
                 let held = self.held(s, bound);
                 let star = self.stars.get(usize::from(s)).and_then(Option::as_ref);
                 let bit = star.and_then(|x| x.edges.iter().position(|&i| i == e));
@@ -410,14 +414,25 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Share of the values at `slot`'s end of the edge that are in the slot's intervals.
+    /// Share of what the edge reaches at `slot`'s end that is in the slot's intervals.
     fn inside(&self, e: usize, slot: Slot) -> f64 {
         if self.within(slot).is_infinite() {
             return 1.0;
         }
         let Some(info) = &self.info[e] else { return 0.5 };
-        let side = &info.sides[usize::from(self.edges[e].object == Node::Slot(slot))];
-        side.overlap.map_or(0.5, |o| (o.0 / side.keys.max(1.0)).min(1.0))
+        let at = usize::from(self.edges[e].object == Node::Slot(slot));
+        let side = &info.sides[at];
+        info.sides[1 - at]
+            .inside
+            .unwrap_or_else(|| side.overlap.map_or(0.5, |o| (o.0 / side.keys.max(1.0)).min(1.0)))
+    }
+
+    /// Distinct values that the edge has at an end, inside that end's intervals.
+    fn candidates(&self, e: usize, end: Direction) -> f64 {
+        self.info[e].as_ref().map_or(1.0, |i| {
+            let side = &i.sides[end as usize];
+            side.overlap.map_or(side.keys, |o| o.0).max(1.0)
+        })
     }
 
     /// Rows for each row, and cost of all, of binding a slot by lists.
@@ -428,8 +443,7 @@ impl<'a> Model<'a> {
             let Some((anchor, direction)) = self.anchor(e, slot, state.bound) else { continue };
             let (share, len) = self.fan_out(e, anchor, direction, state.bound);
             per_row += self.lookup(e, anchor, state, false);
-            let keys = self.info[e].as_ref().map_or(1.0, |i| i.sides[direction.reverse() as usize].keys);
-            each.push((share, len, keys, self.inside(e, slot)));
+            each.push((share, len, self.candidates(e, direction.reverse()), self.inside(e, slot)));
         }
         each.sort_by(|a, b| a.1.total_cmp(&b.1));
         let Some(&(share, len, keys, inside)) = each.first() else { return (0.0, 0.0) };
@@ -441,7 +455,7 @@ impl<'a> Model<'a> {
             let clipped: Vec<f64> = each.iter().map(|x| x.1 * x.3.max(0.01)).collect();
             let shortest = clipped.iter().copied().fold(f64::INFINITY, f64::min);
             for (x, len) in each.iter().zip(&clipped).skip(1) {
-                fan *= x.0 * (x.1 / x.2.max(keys).max(1.0)).min(1.0);
+                fan *= x.0 * (x.1 * x.3 / x.2.max(keys).max(1.0)).min(1.0);
                 let gallop = shortest * SEARCH * (2.0 + len / shortest.max(1.0)).log2();
                 per_row += gallop.min((shortest + len) * COPY);
             }
@@ -469,15 +483,17 @@ impl<'a> Model<'a> {
             let (share, len) = self.fan_out(e, anchor, direction, before.bound);
             let cold = if repeated || len < 64.0 { 1.0 } else { 4.0 };
             let cost = self.lookup(e, anchor, next, repeated) + SEARCH * cold * (1.0 + len).log2();
-            let far = self.info[e].as_ref().map_or(1.0, |i| i.sides[direction.reverse() as usize].keys);
+            let far = self.candidates(e, direction.reverse());
+            let mut inside = 1.0;
             let domain = match other {
                 Node::Slot(s) => {
+                    inside = self.inside(e, s);
                     let d = self.domain(s, before.bound | (fresh & !(1 << s)));
                     if d.is_finite() { far.max(d) } else { far }
                 }
                 Node::Const(_) => far,
             };
-            let selectivity = (share * len / domain.max(1.0)).min(1.0);
+            let selectivity = (share * len * inside / domain.max(1.0)).min(1.0);
             if best.is_none_or(|b| cost < b.0) {
                 best = Some((cost, direction, selectivity));
             }
@@ -560,7 +576,25 @@ impl EdgeInfo {
                 },
                 Node::Const(_) => None,
             };
+            let of = |n: Node| match n {
+                Node::Slot(s) => within.get(usize::from(s)).and_then(Option::as_deref),
+                Node::Const(_) => None,
+            };
+            let far = of(if d == 0 { edge.object } else { edge.subject });
+            let (mean, inside) = match (v.plain(scope), node) {
+                (Some(segment), Node::Const(c)) => {
+                    let list = segment.neighbours_of(c);
+                    (None, far.map(|w| sample::inside(list, w) / (list.len() as f64).max(1.0)))
+                }
+                (Some(segment), Node::Slot(_)) => {
+                    let narrowed = overlap.is_some_and(|o| o.0 < 0.9 * f64::from(segment.key_count));
+                    sample::of(&segment, of(node).filter(|_| narrowed), far)
+                }
+                (None, _) => (None, None),
+            };
             Side {
+                mean,
+                inside,
                 keys: seen(f64::from(v.default.key_count), f64::from(v.named.key_count))
                     .max(v.patch.map_or(0.0, |p| p.keys().len() as f64))
                     .max(1.0),

@@ -11,7 +11,9 @@ use std::cell::RefCell;
 /// Members that fit a mask; further ones are left out of the estimates.
 pub(crate) const MAX_MEMBERS: usize = 24;
 /// Sets (most frequent first) whose own edge counts are read; the rest use the predicate's mean.
-const EXACT_SETS: u32 = 2_000;
+const EXACT_SETS: u32 = 1_000;
+/// Groups (largest first) that estimates add up; the others count only where these have nothing.
+const MAX_GROUPS: usize = 192;
 
 /// One required predicate or class of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +35,10 @@ struct Group {
 /// The star of one variable.
 pub(crate) struct Star {
     members: Vec<Member>,
+    /// Largest first.
     groups: Vec<Group>,
+    /// Subjects of all groups over those of the first [`MAX_GROUPS`].
+    scale: f64,
     /// By mask: subjects, and mean edges of each member.
     memo: RefCell<FxHashMap<u32, (f64, Vec<f64>)>>,
 }
@@ -88,7 +93,11 @@ impl Star {
                 sums.1 += edges;
             }
         }
-        Self { members, groups, memo: RefCell::default() }
+        groups.sort_by(|a, b| b.subjects.total_cmp(&a.subjects).then_with(|| a.mask.cmp(&b.mask)));
+        let sum = |g: &[Group]| g.iter().map(|g| g.subjects).sum::<f64>();
+        let head = sum(&groups[..groups.len().min(MAX_GROUPS)]);
+        let scale = if head > 0.0 { sum(&groups) / head } else { 1.0 };
+        Self { members, groups, scale, memo: RefCell::default() }
     }
 
     /// Bits of all members.
@@ -118,9 +127,15 @@ impl Star {
     }
 
     fn compute(&self, mask: u32) -> (f64, Vec<f64>) {
+        let (head, tail) = self.groups.split_at(self.groups.len().min(MAX_GROUPS));
+        let (n, means) = self.add(mask, head);
+        if n > 0.0 || tail.is_empty() { (n * self.scale, means) } else { self.add(mask, tail) }
+    }
+
+    fn add(&self, mask: u32, groups: &[Group]) -> (f64, Vec<f64>) {
         let mut total = 0.0;
         let mut sums = vec![(0.0, 0.0); self.members.len()];
-        for g in self.groups.iter().filter(|g| g.mask & mask == mask) {
+        for g in groups.iter().filter(|g| g.mask & mask == mask) {
             let mut n = g.subjects;
             for (bit, &(having, edges)) in g.members.iter().enumerate() {
                 if mask >> bit & 1 == 1 {

@@ -13,7 +13,7 @@ fn run(seed: u64, stores: usize, queries: usize) {
         let mut rng = Rng::new(seed + i as u64);
         let case = Case::random(&mut rng);
         for _ in 0..queries {
-            let q = query::random(&mut rng);
+            let q = query::random(&mut rng, &case.quads);
             let text = q.text();
             let Some(want) = query::answer(&q, &case.quads) else {
                 skipped += 1;
@@ -44,7 +44,7 @@ fn run(seed: u64, stores: usize, queries: usize) {
     }
     println!("{native} plans agree, {rows} rows, {empty} empty, {skipped} skipped as too large");
     assert!(native * 10 > stores * queries * 7, "most cases must be tried");
-    assert!(empty * 10 < native * 9, "some queries must have answers");
+    assert!(empty * 10 < native * 6, "some queries must have answers");
 }
 
 #[test]

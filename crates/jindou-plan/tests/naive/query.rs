@@ -164,7 +164,53 @@ pub struct Counting {
     pub by: Option<usize>,
 }
 
-pub fn random(rng: &mut Rng) -> Query {
+/// Patterns that some quads match: each of their terms becomes the same variable everywhere, or stays.
+fn witnessed(rng: &mut Rng, quads: &BTreeSet<Quad>, union_default: bool) -> Vec<([End; 3], Place)> {
+    let all: Vec<&Quad> = quads.iter().collect();
+    let mut chosen: Vec<&Quad> = vec![];
+    let mut names: BTreeMap<&str, Option<usize>> = BTreeMap::new();
+    let mut patterns = vec![];
+    let mut vars = 0;
+    for _ in 0..1 + rng.below(5) {
+        let touching: Vec<&&Quad> = all
+            .iter()
+            .filter(|q| chosen.iter().any(|c| c != *q && q.iter().any(|t| !t.is_empty() && c.contains(t))))
+            .collect();
+        let q = if touching.is_empty() || rng.chance(15) { all[rng.below(all.len())] } else { touching[rng.below(touching.len())] };
+        chosen.push(q);
+        let mut end = |rng: &mut Rng, t: &'_ str, percent: usize| -> Option<usize> {
+            let key = all.iter().flat_map(|q| q.iter()).find(|x| *x == t)?.as_str();
+            *names.entry(key).or_insert_with(|| {
+                rng.chance(percent).then(|| {
+                    vars += 1;
+                    vars - 1
+                })
+            })
+        };
+        let class = q[1] == TYPE;
+        let percents = [85, if class { 4 } else { 15 }, if class { 30 } else { 75 }];
+        let mut ends = vec![];
+        for (t, percent) in q[..3].iter().zip(percents) {
+            ends.push(end(rng, t, percent).map_or_else(|| End::Term(t.clone()), End::Var));
+        }
+        let place = if q[3].is_empty() || union_default && rng.chance(50) {
+            Place::Default
+        } else {
+            end(rng, &q[3], 60).map_or_else(|| Place::Named(q[3].clone()), Place::Var)
+        };
+        let ends: [End; 3] = ends.try_into().unwrap();
+        patterns.push((ends, place));
+    }
+    patterns
+}
+
+pub fn random(rng: &mut Rng, quads: &BTreeSet<Quad>) -> Query {
+    let union_default = rng.chance(25);
+    let patterns = if rng.chance(65) { witnessed(rng, quads, union_default) } else { unrelated(rng) };
+    finish(rng, patterns, union_default)
+}
+
+fn unrelated(rng: &mut Rng) -> Vec<([End; 3], Place)> {
     let vars = 1 + rng.below(4);
     let n = 1 + rng.below(4);
     let graph_style = rng.below(4);
@@ -197,6 +243,10 @@ pub fn random(rng: &mut Rng) -> Query {
         };
         patterns.push(([s, p, o], place));
     }
+    patterns
+}
+
+fn finish(rng: &mut Rng, patterns: Vec<([End; 3], Place)>, union_default: bool) -> Query {
     let mut used = BTreeSet::new();
     for (ends, place) in &patterns {
         used.extend(ends.iter().filter_map(|e| if let End::Var(v) = e { Some(*v) } else { None }));
@@ -211,7 +261,7 @@ pub fn random(rng: &mut Rng) -> Query {
             filters.push(filter(rng, &used, 0));
         }
     }
-    let from = rng.chance(12).then(|| {
+    let from = rng.chance(8).then(|| {
         let some = |rng: &mut Rng| (0..rng.below(3)).map(|_| iri('g', rng.below(4))).collect::<Vec<_>>();
         let (mut default, named) = (some(rng), some(rng));
         if default.is_empty() && named.is_empty() {
@@ -230,7 +280,7 @@ pub fn random(rng: &mut Rng) -> Query {
         patterns,
         filters,
         from,
-        union_default: rng.chance(25),
+        union_default,
         distinct: rng.chance(25),
         select,
         count,
