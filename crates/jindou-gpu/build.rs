@@ -1,0 +1,26 @@
+//! Compiles the kernels for the CPU (`shim/`), so that tests run them without a GPU.
+//!
+//! `JINDOU_SHIM_SANITIZE=address|thread` builds them under a sanitizer; `tests/sanitize.sh` sets it and links
+//! the sanitizer's runtime first.
+
+fn main() {
+    for dir in ["kernels", "shim"] {
+        println!("cargo:rerun-if-changed={dir}");
+    }
+    println!("cargo:rerun-if-env-changed=JINDOU_SHIM_SANITIZE");
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("c++17")
+        .file("shim/shim.cpp")
+        .opt_level(2)
+        .flag("-fno-exceptions")
+        .warnings(true);
+    if let Ok(kind) = std::env::var("JINDOU_SHIM_SANITIZE") {
+        build
+            .flag(format!("-fsanitize={kind}"))
+            .flag("-g")
+            .flag("-fno-omit-frame-pointer");
+    }
+    build.compile("jindou_gpu_shim");
+}

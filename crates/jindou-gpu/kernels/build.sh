@@ -1,0 +1,19 @@
+#!/bin/sh
+# Builds jindou.fatbin (sm_90 code and PTX, compressed) with a pinned CUDA 13.0 compiler from PyPI, and writes
+# the sha256 of its sources beside it. Needs python3 with venv; nothing is installed outside the target folder.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+venv=${CARGO_TARGET_DIR:-$here/../../../target}/cuda-venv
+if [ ! -x "$venv/bin/pip" ]; then python3 -m venv "$venv"; fi
+"$venv/bin/pip" -q --disable-pip-version-check install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 \
+  nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
+nvcc=$(find "$venv" -path '*/bin/nvcc' | head -n 1)
+cd "$here"
+"$nvcc" -std=c++17 -O3 -Xptxas -v -Xfatbin -compress-all ${NVCC_FLAGS:-} \
+  -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 \
+  -fatbin -o jindou.fatbin all.cu 2> ptxas.log || { cat ptxas.log >&2; exit 1; }
+grep -E 'error|warning|spill|registers' ptxas.log | grep -v ' 0 bytes spill' || true
+rm -f ptxas.log
+cat device.cuh params.cuh segment.cuh compact.cuh start.cu filter.cu measure.cu expand.cu fold.cu all.cu | sha256sum | cut -d' ' -f1 > jindou.fatbin.sources.sha256
+sha256sum jindou.fatbin | cut -d' ' -f1 > jindou.fatbin.sha256
+ls -l jindou.fatbin

@@ -1,0 +1,56 @@
+// Appending the rows of a tile that stay to an output, in one atomic addition a tile: order is kept inside a
+// tile, and tiles come in about the order they ran.
+#pragma once
+#include "segment.cuh"
+
+struct AppendShared { SharedArray<u32, WARPS> counts; u32 base; };
+
+// Where each kept item of this thread goes. Ends with all threads past a barrier.
+DEVICE void append_positions(AppendShared &s, const bool (&keep)[ITEMS], u32 (&at)[ITEMS], u32 *counter) {
+  u32 kept = 0;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u32 mask = vote(keep[j]);
+    at[j] = kept + popcount(mask & lanes_below());
+    kept += popcount(mask);
+  }
+  if (lane_index() == 0) s.counts[warp_index()] = kept;
+  if (!PLANTED(APPEND_FIRST_BARRIER)) barrier();
+  if (thread_index() == 0) {
+    u32 all = 0;
+    UNROLL for (u32 w = 0; w < WARPS; w++) all += s.counts[w];
+    if (PLANTED(APPEND_NOT_ATOMIC)) {
+      u32 seen = load_cached(counter);
+      relax();
+      s.base = seen;
+      store(counter, seen + all);
+    } else {
+      s.base = all ? atomic_add(counter, all) : 0;
+    }
+  }
+  if (!PLANTED(APPEND_SECOND_BARRIER)) barrier();
+  u32 before = s.base;
+  UNROLL for (u32 w = 0; w < WARPS; w++) if (w < warp_index()) before += s.counts[w];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) at[j] += before;
+}
+
+// Copies the carried columns of kept rows. 8 bytes a column and kept row.
+DEVICE void carry_columns(const Columns &c, u64 first, const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
+  for (u32 i = 0; i < c.count; i++) {
+    u32 v[ITEMS];
+    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = keep[j] ? load_stream(c.from[i] + first + tile_row(j)) : 0;
+    UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(c.to[i] + at[j], v[j]);
+  }
+}
+
+// Keeps the rows of this block's tile for which `test(row)` is true.
+template <class Test> DEVICE void compact_tile(const Compact &c, AppendShared &s, Test test) {
+  u64 first = (u64)block_index() * TILE;
+  bool keep[ITEMS];
+  u32 at[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 row = first + tile_row(j);
+    keep[j] = row < c.rows ? test(row) : false;
+  }
+  append_positions(s, keep, at, c.counter);
+  carry_columns(c.columns, first, keep, at);
+}

@@ -1,0 +1,99 @@
+// The few device operations that kernels use, under one name each, so that the same kernels compile with
+// nvcc and, through shim/device_shim.h, with g++.
+//
+// Rules for kernels (they keep the shim's model of a GPU exact):
+//   - grids and blocks have one dimension, a block is THREADS threads, whole warps;
+//   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early;
+//   - global memory is read and written only through load_*, store, atomics and acquire/release;
+//   - a block has one shared struct, declared with SHARED.
+#pragma once
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// Threads of a block; rows that a thread handles; rows that a block handles. A warp owns ROWS_A_WARP
+// consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that every access is coalesced.
+enum : u32 { THREADS = 256, WARPS = THREADS / 32, ITEMS = 8, ROWS_A_WARP = 32 * ITEMS, TILE = THREADS * ITEMS };
+
+#ifdef JINDOU_SHIM
+#include "../shim/device_shim.h"
+#else
+
+#define DEVICE __device__ __forceinline__
+#define KERNEL(name, Params) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Params p)
+#define SHARED(Type, name) __shared__ Type name
+#define UNROLL _Pragma("unroll")
+// Planted bugs exist in the shim's build only.
+#define PLANTED(bug) false
+
+DEVICE u32 thread_index() { return threadIdx.x; }
+DEVICE u32 block_index() { return blockIdx.x; }
+DEVICE u32 block_count() { return gridDim.x; }
+DEVICE void barrier() { __syncthreads(); }
+DEVICE u32 vote(bool x) { return __ballot_sync(0xffffffffu, x); }
+template <class T> DEVICE T shuffle(T v, u32 lane) { return __shfl_sync(0xffffffffu, v, lane); }
+template <class T> DEVICE T shuffle_up(T v, u32 by) { return __shfl_up_sync(0xffffffffu, v, by); }
+template <class T> DEVICE T shuffle_xor(T v, u32 by) { return __shfl_xor_sync(0xffffffffu, v, by); }
+DEVICE u32 popcount(u32 x) { return __popc(x); }
+DEVICE u32 popcount64(u64 x) { return __popcll(x); }
+DEVICE u32 first_bit(u32 x) { return __ffs(x) - 1; }
+DEVICE void relax() { __nanosleep(20); }
+
+// Read once, in order: does not displace what others keep in cache.
+template <class T> DEVICE T load_stream(const T *p) { return __ldcs(p); }
+// One of many reads without order.
+template <class T> DEVICE T load_random(const T *p) { return __ldg(p); }
+// Small tables that stay in cache; not counted as traffic.
+template <class T> DEVICE T load_cached(const T *p) { return __ldg(p); }
+// A value that several threads of a block read; counted where `counts` says that this is the first time.
+template <class T> DEVICE T load_once(const T *p, bool counts) { (void)counts; return __ldg(p); }
+template <class T> DEVICE void store(T *p, T v) { *p = v; }
+DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
+DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
+DEVICE u64 load_acquire(const u64 *p) {
+  u64 v;
+  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+DEVICE void store_release(u64 *p, u64 v) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+#endif
+
+// An array in shared memory; the shim checks its bounds.
+template <class T, u32 N> struct SharedArray {
+  T values[N];
+#ifdef JINDOU_SHIM
+  T &operator[](u64 i) {
+    if (i >= N) shim::out_of_bounds();
+    return values[i];
+  }
+#else
+  __device__ __forceinline__ T &operator[](u32 i) { return values[i]; }
+#endif
+};
+
+DEVICE u32 lane_index() { return thread_index() & 31u; }
+DEVICE u32 warp_index() { return thread_index() >> 5; }
+DEVICE u32 lanes_below() { return (1u << lane_index()) - 1u; }
+// The row that this thread handles as its item `j` in a tile.
+DEVICE u32 tile_row(u32 j) { return warp_index() * ROWS_A_WARP + j * 32 + lane_index(); }
+
+DEVICE u32 warp_inclusive_sum(u32 v) {
+  UNROLL for (u32 d = 1; d < 32; d <<= 1) {
+    u32 o = shuffle_up(v, d);
+    if (lane_index() >= d) v += o;
+  }
+  return v;
+}
+DEVICE u32 warp_inclusive_max(u32 v) {
+  UNROLL for (u32 d = 1; d < 32; d <<= 1) {
+    u32 o = shuffle_up(v, d);
+    if (lane_index() >= d && o > v) v = o;
+  }
+  return v;
+}
+DEVICE u64 warp_sum(u64 v) {
+  UNROLL for (u32 d = 16; d; d >>= 1) v += shuffle_xor(v, d);
+  return v;
+}

@@ -1,0 +1,41 @@
+// Folding a result into one number, so that every binding is read and none copied back.
+#include "compact.cuh"
+
+// A multiply-and-carry chain over a row's ids; as in src/checksum.rs and the CPU engine.
+DEVICE u64 checksum_mix(u64 h, u32 v) {
+  u64 t = h ^ (u64)(u32)(v + 0x9e3779b9u);
+  return (t & 0xffffffffull) * 0x85ebca77ull + (t >> 32);
+}
+
+struct FoldShared { SharedArray<u64, WARPS> sums; };
+
+// The order-independent checksum of src/checksum.rs: the sum over rows of a hash of the row's ids.
+// Bytes: 4 a row and column.
+KERNEL(jd_checksum, Checksum) {
+  SHARED(FoldShared, s);
+  u64 sum = 0;
+  u64 hash[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) hash[j] = 0;
+  for (u32 c = 0; c < p.count; c++) {
+    UNROLL for (u32 j = 0; j < ITEMS; j++) {
+      u64 row = (u64)block_index() * TILE + tile_row(j);
+      if (row < p.rows) hash[j] = checksum_mix(hash[j], load_stream(p.columns[c] + row));
+    }
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++)
+    if ((u64)block_index() * TILE + tile_row(j) < p.rows) sum += hash[j] ^ p.count;
+  sum = warp_sum(sum);
+  if (lane_index() == 0) s.sums[warp_index()] = sum;
+  if (!PLANTED(FOLD_BARRIER)) barrier();
+  if (thread_index() == 0) {
+    u64 all = 0;
+    UNROLL for (u32 w = 0; w < WARPS; w++) all += s.sums[w];
+    if (PLANTED(FOLD_NOT_ATOMIC)) {
+      u64 seen = load_cached(p.sum);
+      relax();
+      store(p.sum, seen + all);
+    } else {
+      atomic_add(p.sum, all);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+// How many rows an expansion will make: lengths of neighbour lists and their exclusive prefix sum in one pass
+// (decoupled look-back, Merrill and Garland 2016).
+#include "compact.cuh"
+
+// State word of a tile: what is known in the two high bits, a sum in the others.
+#define STATE_SUM (1ull << 62)
+#define STATE_PREFIX (2ull << 62)
+#define STATE_VALUE ((1ull << 62) - 1)
+
+struct ScanShared { u32 tile; SharedArray<u32, WARPS> warp_sum; SharedArray<u64, WARPS> warp_total; u64 before; };
+
+// Sum of all tiles before `tile`. Run by all lanes of one warp. Tiles are numbered by ticket, in the order
+// they began, so every tile waited for is running or done.
+DEVICE u64 look_back(u64 *state, u32 tile, u64 total) {
+  if (tile == 0) {
+    if (lane_index() == 0) store_release(state, STATE_PREFIX | total);
+    return 0;
+  }
+  if (lane_index() == 0) store_release(state + tile, STATE_SUM | total);
+  u64 before = 0;
+  long long at = (long long)tile - 1 - lane_index();
+  for (;;) {
+    u64 word = at >= 0 ? load_acquire(state + at) : STATE_PREFIX;
+    if (vote((word >> 62) == 0) && !PLANTED(SCAN_NO_WAIT)) {
+      relax();
+      continue;
+    }
+    u32 prefixes = vote((word >> 62) == 2);
+    u64 value = word & STATE_VALUE;
+    if (prefixes != 0 && lane_index() > first_bit(prefixes)) value = 0;
+    before += warp_sum(value);
+    if (prefixes != 0) break;
+    at -= 32;
+  }
+  if (lane_index() == 0) store_release(state + tile, STATE_PREFIX | (before + total));
+  return before;
+}
+
+// Writes the exclusive prefix (modulo 2^32) of the tile's lengths, and the total (not wrapped: the host cuts
+// the table when it does not fit 32 bits).
+DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *prefix, u64 *state, u64 *total) {
+  u32 carry = 0, before[ITEMS];
+  u64 sum = 0;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u32 inclusive = warp_inclusive_sum(length[j]);
+    before[j] = carry + inclusive - length[j];
+    carry += shuffle(inclusive, 31);
+    sum += length[j];
+  }
+  sum = warp_sum(sum);
+  if (lane_index() == 0) {
+    s.warp_sum[warp_index()] = carry;
+    s.warp_total[warp_index()] = sum;
+  }
+  if (!PLANTED(SCAN_FIRST_BARRIER)) barrier();
+  u64 all = 0;
+  UNROLL for (u32 w = 0; w < WARPS; w++) all += s.warp_total[w];
+  if (warp_index() == 0) {
+    u64 b = look_back(state, s.tile, all);
+    if (lane_index() == 0) s.before = b;
+  }
+  if (!PLANTED(SCAN_SECOND_BARRIER)) barrier();
+  u32 base = (u32)s.before;
+  UNROLL for (u32 w = 0; w < WARPS; w++) if (w < warp_index()) base += s.warp_sum[w];
+  u64 first = (u64)s.tile * TILE;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 row = first + tile_row(j);
+    if (row < rows) store(prefix + row, base + before[j]);
+  }
+  if (s.tile == block_count() - 1 && thread_index() == 0) {
+    store(prefix + rows, (u32)(s.before + all));
+    store(total, s.before + all);
+  }
+}
+
+// Bytes a row: 4 for a column anchor, the lookup's, 8 written; 12 for the whole table (last prefix, total).
+KERNEL(jd_measure, Measure) {
+  SHARED(ScanShared, s);
+  if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
+  barrier();
+  u64 first = (u64)s.tile * TILE;
+  u32 v[ITEMS], length[ITEMS], start[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 row = first + tile_row(j);
+    v[j] = row < p.rows ? operand_at(p.anchor, row) : 0;
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    Range r = {0, 0};
+    if (first + tile_row(j) < p.rows) r = vertex_range(p.segments[0], v[j]);
+    start[j] = r.start;
+    length[j] = r.length;
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 row = first + tile_row(j);
+    if (row < p.rows) store(p.starts + row, start[j]);
+  }
+  scan_tile(s, length, p.rows, p.prefix, p.state, p.total);
+}
+
+// As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
+// Bytes a row: for each list with a column anchor 4, the lookup's and 8 written; 4 written for the prefix; 12
+// for the whole table.
+KERNEL(jd_measure_many, MeasureMany) {
+  SHARED(ScanShared, s);
+  if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
+  barrier();
+  u64 first = (u64)s.tile * TILE;
+  u32 shortest[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = first + tile_row(j) < p.rows ? 0xffffffffu : 0;
+  for (u32 l = 0; l < p.lists; l++) {
+    const ListRange &list = p.ranges[l];
+    UNROLL for (u32 j = 0; j < ITEMS; j++) {
+      u64 row = first + tile_row(j);
+      if (row < p.rows) {
+        u32 length = list.length;
+        if (list.starts != nullptr) {
+          Range r = vertex_range(p.segments[l], operand_at(p.anchors[l], row));
+          store(list.starts + row, r.start);
+          store(list.lengths + row, r.length);
+          length = r.length;
+        }
+        if (PLANTED(SHORTEST_IS_LAST) || length < shortest[j]) shortest[j] = length;
+      }
+    }
+  }
+  scan_tile(s, shortest, p.rows, p.prefix, p.state, p.total);
+}

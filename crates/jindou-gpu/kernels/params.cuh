@@ -1,0 +1,82 @@
+// What the host passes to kernels. src/params.rs mirrors every struct, field by field; sizes are checked
+// at launch. Pointers are device addresses.
+#pragma once
+#include "device.cuh"
+
+enum : u32 { MAX_COLUMNS = 16, MAX_LISTS = 6, MAX_RUNS = 16 };
+enum : u32 { FINDER_EMPTY = 0, FINDER_INTERVALS = 1, FINDER_BITMAP = 2, FINDER_DIRECTORY = 3 };
+#define NO_KEY 0xffffffffu
+
+struct alignas(16) RankBlock { u64 bits; u32 rank, pad; };
+struct Run { u32 start, end, base; };
+struct alignas(8) Pair { u32 a, b; };
+
+// A segment's arrays as they are mapped on the host. With a patch, the merged lists of touched keys lie
+// behind the last neighbour: the list of overlay key i is neighbours[edges + overlay_starts[i] ..].
+struct Segment {
+  const void *table;          // Run, RankBlock or u32 bucket starts
+  const u32 *keys;            // directories only
+  const u32 *offsets;         // null: every key has one neighbour
+  const u32 *neighbours;
+  const u64 *dirty;           // folded dirty bits; null: no patch
+  const u32 *overlay_keys;
+  const u32 *overlay_starts;  // overlay_len + 1 entries
+  u32 kind, table_len, first, shift, key_count, edges, dirty_mask, overlay_len;
+  Run runs[MAX_RUNS];         // copy of `table` when it is that short, read from constant memory
+};
+
+// The ids of a column, or one id for all rows.
+struct Operand { const u32 *column; u32 constant, pad; };
+
+// Ids in any of `count` intervals; none: every id. One interval lies in the struct itself.
+struct Within { const Pair *table; u32 count, pad, start, end; };
+
+// Columns that a kernel carries over to its output rows.
+struct Columns { u32 count, pad; const u32 *from[MAX_COLUMNS]; u32 *to[MAX_COLUMNS]; };
+
+// Rows in, a counter of rows out (zeroed by the host), columns kept.
+struct Compact { u32 rows, pad; u32 *counter; Columns columns; };
+
+struct StartIntervals { const Pair *intervals; const u64 *before; u32 *out; u64 begin; u32 count, rows; };
+struct StartKeys { Segment segment; u32 *out; u32 begin, rows, first_block, blocks; };
+struct Restrict { Compact compact; Operand operand; Within within; };
+struct Same { Compact compact; Operand left, right; };
+struct Check { Compact compact; Segment segment; Operand anchor, other; };
+struct ExpandOne { Compact compact; Segment segment; Operand anchor; Within within; u32 *out; };
+struct Measure {
+  u32 rows, lists;
+  Segment segments[1];
+  Operand anchor;
+  u32 *starts;    // rows
+  u32 *prefix;    // rows + 1, modulo 2^32
+  u64 *total;
+  u64 *state;     // one word a tile, zeroed
+  u32 *ticket;    // zeroed
+};
+// One list of an intersection: arrays of a range per row (filled by measure_many), or one range for all.
+struct ListRange { const u32 *neighbours; u32 *starts; u32 *lengths; u32 start, length; };
+struct MeasureMany {
+  u32 rows, lists;
+  u32 *prefix;
+  u64 *total;
+  u64 *state;
+  u32 *ticket;
+  Operand anchors[MAX_LISTS];
+  ListRange ranges[MAX_LISTS];
+  Segment segments[MAX_LISTS];
+};
+struct Partition { const u32 *prefix; u32 *rows_at; u64 begin, end; u32 rows, tiles; };
+struct Expand {
+  Columns columns;
+  const u32 *prefix;
+  const u32 *rows_at;
+  const u32 *starts;
+  const u32 *neighbours;
+  u32 *out;
+  u32 *counter;     // appending variants only
+  u64 begin, end;
+  u32 rows, lists;
+  Within within;
+  ListRange ranges[MAX_LISTS];  // intersections only
+};
+struct Checksum { u64 *sum; u32 rows, count; const u32 *columns[MAX_COLUMNS]; };

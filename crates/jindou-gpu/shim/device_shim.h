@@ -1,0 +1,201 @@
+// Runs kernels on the CPU: one fibre a CUDA thread, some blocks at a time, every barrier, warp operation,
+// spin and (in shuffled orders) some memory accesses a point where another thread may go on.
+//
+// What it models: block barriers and full-mask warp operations (reached by all, or it reports), atomics,
+// acquire and release, shared memory that starts as rubbish, blocks in any order. What it does not: weaker
+// memory orders than this processor's, and the speed of anything. Under ASan, device buffers and shared
+// structs have red zones; under TSan, each thread is a TSan fibre and only barriers, atomics and
+// acquire/release order memory.
+#pragma once
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define JINDOU_ASAN 1
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define JINDOU_TSAN 1
+#include <sanitizer/tsan_interface.h>
+#define UNCHECKED __attribute__((no_sanitize("thread"), noinline))
+#else
+#define UNCHECKED inline
+#endif
+#if !defined(__x86_64__) || defined(JINDOU_ASAN) || defined(JINDOU_TSAN)
+#define JINDOU_UCONTEXT 1
+#include <ucontext.h>
+#endif
+
+// Bugs that tests plant to see that something catches them.
+#define JINDOU_BUGS(X)                                                                                   \
+  X(START_OFF_BY_ONE) X(RUNS_BASE) X(BITS_HALF) X(RESTRICT_OFF_BY_ONE) X(SAME_NEXT_ROW) X(CHECK_SHORT_LIST) \
+  X(RANGE_OFF_BY_ONE) X(DIRTY_IGNORED) X(APPEND_FIRST_BARRIER) X(APPEND_SECOND_BARRIER)                  \
+  X(APPEND_NOT_ATOMIC) X(SCAN_NO_WAIT) X(SCAN_FIRST_BARRIER) X(SCAN_SECOND_BARRIER) X(SHORTEST_IS_LAST)  \
+  X(PARTITION_OFF_BY_ONE) X(EXPAND_MARK_BARRIER) X(EXPAND_MAX_BARRIER) X(WITHIN_ONE_MORE)                \
+  X(INTERSECT_FORGETS_LAST) X(ONE_NEXT_KEY) X(FOLD_BARRIER) X(FOLD_NOT_ATOMIC)
+
+namespace shim {
+
+enum Bug : uint32_t {
+  NONE,
+#define X(name) name,
+  JINDOU_BUGS(X)
+#undef X
+  BUGS
+};
+
+enum class State : uint8_t { Ready, AtBarrier, AtWarp, Done };
+
+struct Block;
+struct Fibre {
+#ifdef JINDOU_UCONTEXT
+  ucontext_t context;
+#else
+  void *sp = nullptr;
+#endif
+  char *stack = nullptr;
+  Block *block = nullptr;
+  uint32_t thread = 0;
+  State state = State::Done;
+  const char *where = nullptr;
+  uint64_t slot = 0;
+  bool started = false;
+#ifdef JINDOU_ASAN
+  void *fake = nullptr;
+#endif
+#ifdef JINDOU_TSAN
+  void *tsan = nullptr;
+  uint8_t generation = 0;
+#endif
+};
+
+// What a launch counts: bytes that kernels must move, by kind of access, and accesses without order.
+struct Counts { uint64_t streamed, random, random_accesses, written; };
+
+// Live device memory: [start, end), ascending.
+struct Live { uint64_t start, end; };
+
+struct Launch {
+  const Live *live = nullptr;
+  size_t live_count = 0;
+  uint32_t grid = 0, threads = 0;
+  uint64_t seed = 0;  // 0: ascending order, no yields at memory accesses
+  uint32_t bug = NONE;
+  const void *params = nullptr;
+  void (*kernel)(const void *) = nullptr;
+  Counts counts = {};
+  std::string error;
+  uint64_t rounds = 0;
+};
+
+struct Block {
+  Launch *launch = nullptr;
+  uint32_t index = 0;
+  std::vector<Fibre> fibres;
+  void *shared = nullptr;
+  size_t shared_size = 0;
+  bool busy = false;
+#ifdef JINDOU_TSAN
+  char barrier_token[2], end_token;
+#endif
+};
+
+extern thread_local Fibre *current;
+extern thread_local Launch *launched;
+
+UNCHECKED uint64_t random_bits() {
+  uint64_t &s = launched->seed;
+  s ^= s << 13, s ^= s >> 7, s ^= s << 17;
+  return s;
+}
+void yield();
+void *shared_memory(size_t size);
+void fail(const char *what);
+void block_barrier();
+uint64_t exchange(uint64_t value, uint32_t lane, const char *where);
+uint32_t vote(bool x);
+
+void out_of_bounds();
+
+// Every access to global memory comes by here: it must lie in one live buffer, and in shuffled orders one in
+// 16 lets another thread go first.
+UNCHECKED void access(const void *p, size_t size) {
+  uint64_t at = (uint64_t)p;
+  size_t low = 0, high = launched->live_count;
+  while (low < high) {
+    size_t mid = (low + high) / 2;
+    if (launched->live[mid].end <= at) low = mid + 1;
+    else high = mid;
+  }
+  if (low == launched->live_count || at < launched->live[low].start || at + size > launched->live[low].end)
+    out_of_bounds();
+  if (at % (size < 16 ? size : 16) != 0) out_of_bounds();
+  if (launched->seed != 0 && (random_bits() & 15) == 0) yield();
+}
+template <class T> UNCHECKED uint64_t to_bits(T v) {
+  static_assert(sizeof(T) <= 8, "warp operations move at most 8 bytes");
+  uint64_t b = 0;
+  memcpy(&b, &v, sizeof v);
+  return b;
+}
+template <class T> UNCHECKED T from_bits(uint64_t b) {
+  T v;
+  memcpy(&v, &b, sizeof v);
+  return v;
+}
+UNCHECKED void count_streamed(size_t n) { launched->counts.streamed += n; }
+UNCHECKED void count_written(size_t n) { launched->counts.written += n; }
+UNCHECKED void count_random(size_t n) {
+  launched->counts.random += n;
+  launched->counts.random_accesses++;
+}
+UNCHECKED bool planted(uint32_t bug) { return launched->bug == bug; }
+UNCHECKED uint32_t thread() { return current->thread; }
+UNCHECKED uint32_t block() { return current->block->index; }
+UNCHECKED uint32_t grid() { return launched->grid; }
+
+}  // namespace shim
+
+#define DEVICE static inline
+#define KERNEL(name, Params)                                        \
+  static void name##_body(const Params &p);                         \
+  void name(const void *params) { name##_body(*(const Params *)params); } \
+  static void name##_body(const Params &p)
+#define SHARED(Type, name) Type &name = *static_cast<Type *>(shim::shared_memory(sizeof(Type)))
+#define UNROLL
+#define PLANTED(bug) shim::planted(shim::bug)
+
+DEVICE u32 thread_index() { return shim::thread(); }
+DEVICE u32 block_index() { return shim::block(); }
+DEVICE u32 block_count() { return shim::grid(); }
+DEVICE void barrier() { shim::block_barrier(); }
+DEVICE u32 vote(bool x) { return shim::vote(x); }
+template <class T> DEVICE T shuffle(T v, u32 lane) { return shim::from_bits<T>(shim::exchange(shim::to_bits(v), lane & 31, "shuffle")); }
+template <class T> DEVICE T shuffle_up(T v, u32 by) {
+  u32 lane = shim::thread() & 31;
+  return shim::from_bits<T>(shim::exchange(shim::to_bits(v), lane >= by ? lane - by : lane, "shuffle_up"));
+}
+template <class T> DEVICE T shuffle_xor(T v, u32 by) {
+  return shim::from_bits<T>(shim::exchange(shim::to_bits(v), (shim::thread() ^ by) & 31, "shuffle_xor"));
+}
+DEVICE u32 popcount(u32 x) { return (u32)__builtin_popcount(x); }
+DEVICE u32 popcount64(u64 x) { return (u32)__builtin_popcountll(x); }
+DEVICE u32 first_bit(u32 x) { return (u32)__builtin_ffs((int)x) - 1; }
+DEVICE void relax() { shim::yield(); }
+
+template <class T> DEVICE T load_stream(const T *p) { shim::access(p, sizeof(*p)); shim::count_streamed(sizeof(T)); return *p; }
+template <class T> DEVICE T load_random(const T *p) { shim::access(p, sizeof(*p)); shim::count_random(sizeof(T)); return *p; }
+template <class T> DEVICE T load_cached(const T *p) { shim::access(p, sizeof(*p)); return *p; }
+template <class T> DEVICE T load_once(const T *p, bool counts) {
+  shim::access(p, sizeof(*p));
+  if (counts) shim::count_streamed(sizeof(T));
+  return *p;
+}
+template <class T> DEVICE void store(T *p, T v) { shim::access(p, sizeof(*p)); shim::count_written(sizeof(T)); *p = v; }
+DEVICE u32 atomic_add(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+DEVICE u64 atomic_add(u64 *p, u64 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+DEVICE u64 load_acquire(const u64 *p) { shim::access(p, sizeof(*p)); return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+DEVICE void store_release(u64 *p, u64 v) { shim::access(p, sizeof(*p)); __atomic_store_n(p, v, __ATOMIC_RELEASE); }

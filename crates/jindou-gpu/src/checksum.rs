@@ -1,0 +1,22 @@
+//! An order-independent checksum of a result: equal results have equal sums in whatever order and by
+//! whatever executor they were made. The definition is the CPU engine's `ChecksumSink`; a test compares them.
+
+/// Odd 32-bit multiplier of the row hash.
+const MULTIPLIER: u64 = 0x85EB_CA77;
+
+/// Takes one id into a row's hash, which starts at 0; columns go in the result's order.
+#[inline]
+#[must_use]
+pub fn mix(hash: u64, id: u32) -> u64 {
+    let t = hash ^ u64::from(id.wrapping_add(0x9E37_79B9));
+    (t & 0xFFFF_FFFF) * MULTIPLIER + (t >> 32)
+}
+
+/// The checksum of some rows: the wrapping sum of their hashes, each with the width mixed in.
+#[must_use]
+pub fn checksum(columns: &[&[u32]], rows: usize) -> u64 {
+    (0..rows).fold(0u64, |sum, i| {
+        let hash = columns.iter().fold(0, |h, c| mix(h, c.get(i).copied().unwrap_or(0)));
+        sum.wrapping_add(hash ^ columns.len() as u64)
+    })
+}

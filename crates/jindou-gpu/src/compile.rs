@@ -1,0 +1,312 @@
+//! From a plan to what the device does: segments brought, constants looked up, columns laid out.
+
+use crate::params::{MAX_COLUMNS, MAX_LISTS};
+use crate::resident::{ResidentSegment, SegmentCache, alone};
+use crate::{Backend, DeviceBuffer};
+use jindou_model::{Error, Result};
+use jindou_plan::{
+    Condition, EdgeList, Exploration, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind,
+};
+use jindou_store::Snapshot;
+use jindou_store::segment::{KeyFinder, RankBlock, Scope};
+use std::sync::Arc;
+
+/// One list of an expansion or check.
+pub(crate) struct DeviceList {
+    pub segment: Arc<ResidentSegment>,
+    pub anchor: Operand,
+    /// Start and length in the device's neighbours, where the anchor is a constant.
+    pub constant: Option<(u32, u32)>,
+}
+
+/// Values that start a table.
+pub(crate) enum DeviceSource<'a> {
+    /// One row without a value.
+    Unit,
+    /// A column as it lies in device memory.
+    Column { at: u64, rows: u64, owner: Owner },
+    /// The ids of intervals.
+    Intervals(DeviceWithin),
+    /// Keys in intervals.
+    Runs { segment: Arc<ResidentSegment> },
+    /// Keys in a bitmap; host's blocks, for cutting.
+    Bits { segment: Arc<ResidentSegment>, blocks: &'a [RankBlock] },
+}
+
+impl DeviceSource<'_> {
+    /// How many rows it starts.
+    pub fn rows(&self) -> u64 {
+        match self {
+            Self::Unit => 1,
+            Self::Column { rows, .. } => *rows,
+            Self::Intervals(w) => w.ids,
+            Self::Runs { segment, .. } | Self::Bits { segment, .. } => u64::from(segment.params.key_count),
+        }
+    }
+}
+
+/// Keeps a column's memory alive.
+#[derive(Clone)]
+pub(crate) enum Owner {
+    Segment(#[allow(dead_code)] Arc<ResidentSegment>),
+    Buffer(#[allow(dead_code)] Arc<DeviceBuffer>),
+}
+
+/// Intervals in device memory.
+#[derive(Clone)]
+pub(crate) struct DeviceWithin {
+    pub params: crate::params::Within,
+    /// Ids before each interval, for starts.
+    pub before: u64,
+    pub ids: u64,
+    _owners: Vec<Arc<DeviceBuffer>>,
+}
+
+impl DeviceWithin {
+    /// An empty list of intervals means "no id"; a missing one "every id".
+    fn new(backend: &Arc<dyn Backend>, intervals: Option<&Intervals>, start: bool) -> Result<Self> {
+        let mut params: crate::params::Within = bytemuck::Zeroable::zeroed();
+        let (mut before, mut ids, mut owners) = (0, 0, Vec::new());
+        if let Some(list) = intervals {
+            // Kernels need at least one interval to refuse everything.
+            let list: &[[u32; 2]] = if list.is_empty() { &[[0, 0]] } else { list };
+            let mut starts: Vec<u64> = Vec::with_capacity(list.len());
+            for &[a, b] in list {
+                starts.push(ids);
+                ids += u64::from(b.saturating_sub(a));
+            }
+            params.count = list.len() as u32;
+            params.start = list[0][0];
+            params.end = list[0][1];
+            // A test of one interval needs nothing but the parameters.
+            if list.len() > 1 || start {
+                let table = DeviceBuffer::with(backend, list)?;
+                let starts = DeviceBuffer::with(backend, &starts)?;
+                params.table = table.at();
+                before = starts.at();
+                owners = vec![Arc::new(table), Arc::new(starts)];
+            }
+        }
+        Ok(Self { params, before, ids, _owners: owners })
+    }
+}
+
+/// What one device step does.
+pub(crate) enum Work<'a> {
+    Start { to: Option<Slot>, source: DeviceSource<'a> },
+    Cross { to: Slot, source: DeviceSource<'a> },
+    Expand { to: Slot, lists: Vec<DeviceList>, within: DeviceWithin },
+    Check { list: DeviceList, other: Operand },
+    Restrict { slot: Slot, within: DeviceWithin },
+    Same(Operand, Operand),
+}
+
+/// A device step and the slots that it keeps.
+pub(crate) struct DeviceStep<'a> {
+    pub work: Work<'a>,
+    pub keep: Vec<Slot>,
+    pub name: String,
+}
+
+/// A compiled exploration.
+pub(crate) struct Program<'a> {
+    pub steps: Vec<DeviceStep<'a>>,
+    pub segment_bytes: u64,
+}
+
+struct Compiler<'a> {
+    backend: &'a Arc<dyn Backend>,
+    cache: &'a SegmentCache,
+    snapshot: &'a Snapshot,
+    segments: Vec<Arc<ResidentSegment>>,
+}
+
+fn scope_of(graph: &GraphRef) -> Result<Scope<'_>> {
+    match graph {
+        GraphRef::Default => Ok(Scope::Default),
+        GraphRef::Union => Ok(Scope::Union),
+        _ => Err(Error::Unsupported("chosen graphs on the GPU".into())),
+    }
+}
+
+impl<'a> Compiler<'a> {
+    fn list(&mut self, list: &EdgeList) -> Result<DeviceList> {
+        let scope = scope_of(&list.graph)?;
+        let segment = self.cache.get(self.backend, self.snapshot, list.predicate, list.direction, scope)?;
+        self.segments.push(Arc::clone(&segment));
+        let constant = match list.anchor {
+            Operand::Slot(_) => None,
+            Operand::Const(v) => {
+                let view = self.snapshot.edges(list.predicate, list.direction);
+                Some(segment.range_of(&alone(&view, scope)?, v))
+            }
+        };
+        Ok(DeviceList { segment, anchor: list.anchor, constant })
+    }
+
+    fn source(&mut self, source: &StartSource, within: Option<&Intervals>) -> Result<DeviceSource<'a>> {
+        Ok(match source {
+            StartSource::Unit => DeviceSource::Unit,
+            StartSource::Within => DeviceSource::Intervals(DeviceWithin::new(
+                self.backend,
+                Some(within.ok_or_else(|| Error::Internal("a start without intervals".into()))?),
+                true,
+            )?),
+            StartSource::List(list) => {
+                let list = self.list(list)?;
+                let Some((start, length)) = list.constant else {
+                    return Err(Error::Internal("a start from a list without a constant".into()));
+                };
+                DeviceSource::Column {
+                    at: list.segment.params.neighbours + u64::from(start) * 4,
+                    rows: u64::from(length),
+                    owner: Owner::Segment(list.segment),
+                }
+            }
+            StartSource::Keys { predicate, direction, graph } => {
+                let scope = scope_of(graph)?;
+                let segment = self.cache.get(self.backend, self.snapshot, *predicate, *direction, scope)?;
+                self.segments.push(Arc::clone(&segment));
+                let view = self.snapshot.edges(*predicate, *direction);
+                if !segment.is_plain() {
+                    let (keys, rows) = segment.patched_keys(self.backend, &view, scope)?;
+                    return Ok(DeviceSource::Column {
+                        at: keys.at(),
+                        rows: u64::from(rows),
+                        owner: Owner::Buffer(keys),
+                    });
+                }
+                match alone(&view, scope)?.finder {
+                    KeyFinder::Empty => DeviceSource::Column { at: 0, rows: 0, owner: Owner::Segment(segment) },
+                    KeyFinder::Intervals(_) => DeviceSource::Runs { segment },
+                    KeyFinder::Bitmap { blocks, .. } => DeviceSource::Bits { segment, blocks },
+                    KeyFinder::Directory { .. } => DeviceSource::Column {
+                        at: segment.params.keys,
+                        rows: u64::from(segment.params.key_count),
+                        owner: Owner::Segment(segment),
+                    },
+                }
+            }
+            StartSource::Graphs(_) => return Err(Error::Unsupported("graph variables on the GPU".into())),
+        })
+    }
+
+    fn step(&mut self, step: &Step, out: &mut Vec<DeviceStep<'a>>) -> Result<()> {
+        let mut extra = None;
+        let (work, name) = match &step.kind {
+            StepKind::Start { to, source, within } => {
+                if !matches!(source, StartSource::Within) {
+                    extra = to.zip(within.as_ref());
+                }
+                let name = format!("start {}", source_name(source));
+                (Work::Start { to: *to, source: self.source(source, within.as_ref())? }, name)
+            }
+            StepKind::Cross { to, source, within } => {
+                if !matches!(source, StartSource::Within) {
+                    extra = within.as_ref().map(|w| (*to, w));
+                }
+                let name = format!("cross {}", source_name(source));
+                (Work::Cross { to: *to, source: self.source(source, within.as_ref())? }, name)
+            }
+            StepKind::Expand { to, lists, within } => {
+                if lists.is_empty() || lists.len() > MAX_LISTS {
+                    return Err(Error::Unsupported(format!("{} lists at once on the GPU", lists.len())));
+                }
+                let lists = lists.iter().map(|l| self.list(l)).collect::<Result<Vec<_>>>()?;
+                let name = format!("expand ?{to} along {} list(s)", lists.len());
+                (Work::Expand { to: *to, lists, within: DeviceWithin::new(self.backend, within.as_ref(), false)? }, name)
+            }
+            StepKind::Check { list, other } => {
+                (Work::Check { list: self.list(list)?, other: *other }, "check".into())
+            }
+            StepKind::Restrict { slot, within } => (
+                Work::Restrict { slot: *slot, within: DeviceWithin::new(self.backend, Some(within), false)? },
+                format!("restrict ?{slot}"),
+            ),
+            StepKind::ExpandAny { .. } | StepKind::ScanAll { .. } => {
+                return Err(Error::Unsupported("predicate variables on the GPU".into()));
+            }
+        };
+        let mut tests = Vec::new();
+        for c in &step.filters {
+            flatten(c, &mut tests)?;
+        }
+        let mut works = vec![(work, name)];
+        if let Some((slot, within)) = extra {
+            let within = DeviceWithin::new(self.backend, Some(within), false)?;
+            works.push((Work::Restrict { slot, within }, format!("restrict ?{slot}")));
+        }
+        works.extend(tests.into_iter().map(|(a, b)| (Work::Same(a, b), "same".to_string())));
+        // Later parts of this step need their slots until they have run.
+        let mut keep: Vec<Slot> = step.live.clone();
+        let first = out.len();
+        for (work, name) in works.into_iter().rev() {
+            let needs = match &work {
+                Work::Restrict { slot, .. } => vec![*slot],
+                Work::Same(a, b) => [a, b]
+                    .into_iter()
+                    .filter_map(|o| match o {
+                        Operand::Slot(s) => Some(*s),
+                        Operand::Const(_) => None,
+                    })
+                    .collect(),
+                _ => Vec::new(),
+            };
+            out.push(DeviceStep { work, keep: keep.clone(), name });
+            for s in needs {
+                if !keep.contains(&s) {
+                    keep.push(s);
+                }
+            }
+        }
+        out[first..].reverse();
+        if out[first..].iter().any(|s| s.keep.len() > MAX_COLUMNS) {
+            return Err(Error::Unsupported(format!("more than {MAX_COLUMNS} variables on the GPU")));
+        }
+        Ok(())
+    }
+}
+
+fn source_name(source: &StartSource) -> &'static str {
+    match source {
+        StartSource::Unit => "from nothing",
+        StartSource::Within => "from intervals",
+        StartSource::List(_) => "from a list",
+        StartSource::Keys { .. } => "from keys",
+        StartSource::Graphs(_) => "from graphs",
+    }
+}
+
+fn flatten(c: &Condition, out: &mut Vec<(Operand, Operand)>) -> Result<()> {
+    match c {
+        Condition::Same(a, b) => out.push((*a, *b)),
+        Condition::And(all) => {
+            for c in all {
+                flatten(c, out)?;
+            }
+        }
+        _ => return Err(Error::Unsupported("this filter on the GPU".into())),
+    }
+    Ok(())
+}
+
+/// Brings what an exploration needs and lays it out. `Unsupported` for what only the CPU does.
+pub(crate) fn compile<'a>(
+    backend: &'a Arc<dyn Backend>,
+    cache: &'a SegmentCache,
+    snapshot: &'a Snapshot,
+    exploration: &Exploration,
+) -> Result<Program<'a>> {
+    let mut c = Compiler { backend, cache, snapshot, segments: Vec::new() };
+    let mut steps = Vec::new();
+    for s in &exploration.steps {
+        c.step(s, &mut steps)?;
+    }
+    if !matches!(steps.first().map(|s| &s.work), Some(Work::Start { .. })) {
+        return Err(Error::Internal("a plan that does not begin with a start".into()));
+    }
+    c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
+    c.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
+    let segment_bytes = c.segments.iter().map(|s| s.bytes()).sum();
+    Ok(Program { steps, segment_bytes })
+}

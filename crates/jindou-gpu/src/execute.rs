@@ -1,0 +1,356 @@
+//! Running a plan on a device, resident: all segments brought first, every step a few kernels over the whole
+//! table, nothing copied back but row counts and, at the end, the result.
+//!
+//! Tables that would not fit are cut. An expansion makes its outputs strip by strip and each strip runs
+//! through the rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
+
+use crate::backend::{Backend, DeviceBuffer, HostBuffer, Kernel, Memory};
+use crate::compile::{DeviceStep, Program, Work, compile};
+use crate::params::{self, TILE};
+use crate::profile::GpuProfile;
+use crate::queue::Queue;
+use crate::resident::SegmentCache;
+use crate::table::{NewTable, Table, compact};
+use jindou_model::{CancelToken, Error, Result};
+use jindou_plan::{Operator, Plan, Slot};
+use jindou_store::Snapshot;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Rows of a table at most; row numbers are 32 bits wide.
+const MOST_ROWS: u64 = 1 << 31;
+/// Rows that are copied back at once.
+const RESULT_ROWS: usize = 1 << 20;
+
+/// Takes result rows: ids by column of `Plan::output`, 0 for unbound. An error ends the query.
+pub type RowSink<'a> = dyn FnMut(&[&[u32]], usize) -> Result<()> + 'a;
+
+/// What happens to the result.
+pub enum Output<'a> {
+    /// Rows are counted.
+    Count,
+    /// Rows are counted and every binding goes into a checksum ([`crate::checksum`]) on the device.
+    Checksum,
+    /// Rows are copied back and given to this.
+    Rows(&'a mut RowSink<'a>),
+}
+
+/// How to run.
+#[derive(Clone, Debug, Default)]
+pub struct GpuOptions {
+    /// Checked between kernels.
+    pub cancel: CancelToken,
+    /// Device memory for tables in bytes; default: nine tenths of what is free.
+    pub table_bytes: Option<u64>,
+    /// Measure each kernel's time.
+    pub profile: bool,
+}
+
+/// A result.
+#[derive(Clone, Debug)]
+pub struct GpuResult {
+    /// Rows.
+    pub rows: u64,
+    /// With [`Output::Checksum`].
+    pub checksum: Option<u64>,
+    /// What it cost.
+    pub profile: GpuProfile,
+}
+
+/// Runs plans on one device; keeps segments there between them.
+pub struct GpuExecutor {
+    backend: Arc<dyn Backend>,
+    cache: SegmentCache,
+}
+
+impl GpuExecutor {
+    /// An executor on this device.
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, cache: SegmentCache::default() }
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// The segments it holds.
+    #[must_use]
+    pub fn cache(&self) -> &SegmentCache {
+        &self.cache
+    }
+
+    /// Runs a plan that is one exploration. `Unsupported` for plans that only the CPU runs, before anything
+    /// reached the sink; `Limit` when the device is too small even in strips.
+    pub fn execute(
+        &self,
+        plan: &Plan,
+        snapshot: &Snapshot,
+        output: Output<'_>,
+        options: &GpuOptions,
+    ) -> Result<GpuResult> {
+        if plan.epoch != snapshot.base().epoch() || plan.snapshot != snapshot.number() {
+            return Err(Error::Internal("the plan was made for another state of the store".into()));
+        }
+        let Operator::Explore(exploration) = &plan.root else {
+            return Err(Error::Unsupported("operators above the patterns on the GPU".into()));
+        };
+        let count_checksum = matches!(output, Output::Checksum);
+        if exploration.empty.is_some() || exploration.steps.is_empty() {
+            let profile = GpuProfile { device: self.backend.name(), ..GpuProfile::default() };
+            return Ok(GpuResult { rows: 0, checksum: count_checksum.then_some(0), profile });
+        }
+        let began = Instant::now();
+        let Program { steps, segment_bytes } = compile(&self.backend, &self.cache, snapshot, exploration)?;
+        self.backend.sync()?;
+        let bring_seconds = began.elapsed().as_secs_f64();
+        let began = Instant::now();
+        let limit = match options.table_bytes {
+            Some(b) => b,
+            None => self.backend.memory()?.0 / 10 * 9,
+        };
+        let names = steps.iter().map(|s| s.name.clone()).chain(["result".into()]).collect();
+        let mut run = Run {
+            steps: &steps,
+            output_slots: &plan.output,
+            queue: Queue::new(Arc::clone(&self.backend), options.profile, names),
+            memory: Memory::new(&self.backend, limit),
+            counters: DeviceBuffer::new(&self.backend, 64)?,
+            counters_host: HostBuffer::new(&self.backend, 64)?,
+            cancel: &options.cancel,
+            output,
+            pinned: None,
+            sum: None,
+            rows: 0,
+            cuts: 0,
+        };
+        if count_checksum {
+            let sum = DeviceBuffer::new(&self.backend, 8)?;
+            sum.clear()?;
+            run.sum = Some(sum);
+        }
+        run.start()?;
+        let checksum = match &run.sum {
+            Some(s) => s.read::<u64>(1)?.first().copied(),
+            None => None,
+        };
+        self.backend.sync()?;
+        let (rows, cuts) = (run.rows, run.cuts);
+        let mut profile = run.queue.finish()?;
+        profile.seconds = began.elapsed().as_secs_f64();
+        profile.bring_seconds = bring_seconds;
+        profile.segment_bytes = segment_bytes;
+        profile.cuts = cuts;
+        Ok(GpuResult { rows, checksum, profile })
+    }
+}
+
+/// One execution. The steps themselves are in `steps.rs`.
+pub(crate) struct Run<'a, 'o, 's> {
+    pub steps: &'a [DeviceStep<'s>],
+    pub output_slots: &'a [Slot],
+    pub queue: Queue,
+    pub memory: Memory,
+    /// Words that kernels count in: 0 rows kept, 2 a 64-bit total, 4 a ticket.
+    pub counters: DeviceBuffer,
+    pub counters_host: HostBuffer,
+    pub cancel: &'a CancelToken,
+    output: Output<'o>,
+    pinned: Option<(HostBuffer, usize)>,
+    sum: Option<DeviceBuffer>,
+    rows: u64,
+    pub cuts: u64,
+}
+
+/// Why a step did not run over a whole table.
+pub(crate) enum Stop {
+    /// The table must be cut.
+    TooLarge,
+    /// The query ends.
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Error(e)
+    }
+}
+
+impl Run<'_, '_, '_> {
+    fn start(&mut self) -> Result<()> {
+        let steps = self.steps;
+        let Some(DeviceStep { work: Work::Start { to, source }, keep, .. }) = steps.first() else {
+            return Err(Error::Internal("a plan that does not begin with a start".into()));
+        };
+        let total = source.rows();
+        let slot = to.filter(|s| keep.contains(s));
+        // Half of the memory for the first column, so that steps after it have room; at least a tile.
+        let most = (self.memory.left() / 8).clamp(TILE, MOST_ROWS);
+        let mut begin = 0;
+        while begin < total {
+            self.cancel.check()?;
+            let rows = (total - begin).min(most);
+            self.queue.at_step(0);
+            let table = self.source_rows(source, slot, begin, rows as u32)?;
+            self.queue.rows(rows, u64::from(table.rows));
+            self.cuts += u64::from(begin > 0);
+            self.run(1, table)?;
+            begin += rows;
+        }
+        Ok(())
+    }
+
+    /// Runs step `k` and all after it over a table.
+    pub(crate) fn run(&mut self, k: usize, table: Table) -> Result<()> {
+        if table.rows == 0 {
+            return Ok(());
+        }
+        self.cancel.check()?;
+        let Some(step) = self.steps.get(k) else {
+            self.queue.at_step(k);
+            self.queue.rows(u64::from(table.rows), u64::from(table.rows));
+            return self.emit(&table);
+        };
+        self.queue.at_step(k);
+        let rows = table.rows;
+        let outcome = match &step.work {
+            Work::Expand { to, lists, within } => match lists.as_slice() {
+                [one] if one.segment.is_degree_one() && one.constant.is_none() => {
+                    self.expand_one(step, &table, *to, one, within)
+                }
+                _ => match self.measure_lists(&table, lists) {
+                    Ok(m) => return self.expand_strips(k, step, table, *to, m, within),
+                    Err(stop) => Err(stop),
+                },
+            },
+            Work::Cross { to, source } => match self.measure_cross(&table, source) {
+                Ok(m) => {
+                    let all: crate::params::Within = bytemuck::Zeroable::zeroed();
+                    return self.expand_strips_of(k, step, table, *to, m, all);
+                }
+                Err(stop) => Err(stop),
+            },
+            Work::Check { list, other } => self.check(step, &table, list, *other),
+            Work::Restrict { slot, within } => self.restrict(step, &table, *slot, within),
+            Work::Same(a, b) => self.same(step, &table, *a, *b),
+            Work::Start { .. } => Err(Stop::Error(Error::Internal("a start in the middle of a plan".into()))),
+        };
+        match outcome {
+            Ok(next) => {
+                self.queue.rows(u64::from(rows), u64::from(next.rows));
+                drop(table);
+                self.run(k + 1, next)
+            }
+            Err(Stop::Error(e)) => Err(e),
+            Err(Stop::TooLarge) => self.halves(k, &table),
+        }
+    }
+
+    /// Runs step `k` over both halves of a table, one after the other.
+    pub(crate) fn halves(&mut self, k: usize, table: &Table) -> Result<()> {
+        if table.rows < 2 {
+            return Err(Error::Limit(format!(
+                "one row of the query needs more than the GPU's memory for tables ({} MiB left)",
+                self.memory.left() >> 20
+            )));
+        }
+        self.cuts += 1;
+        let half = table.rows / 2;
+        self.run(k, table.part(0, half))?;
+        self.run(k, table.part(half, table.rows))
+    }
+
+    /// Room for a table.
+    pub(crate) fn new_table(&self, slots: Vec<Slot>, room: u64) -> Result<NewTable, Stop> {
+        if room > MOST_ROWS {
+            return Err(Stop::TooLarge);
+        }
+        match self.memory.alloc(NewTable::bytes(slots.len(), room))? {
+            Some(buffer) => Ok(NewTable { buffer: Arc::new(buffer), slots, room }),
+            None => Err(Stop::TooLarge),
+        }
+    }
+
+    /// The counters' words, after all work so far.
+    pub(crate) fn read_counters(&mut self) -> Result<[u32; 16]> {
+        let host = self.counters_host.bytes_mut();
+        // SAFETY: both have 64 bytes.
+        unsafe { self.queue.backend.download(&mut host[..64], self.counters.at())? };
+        let mut words = [0u32; 16];
+        bytemuck::cast_slice_mut::<u32, u8>(&mut words).copy_from_slice(&host[..64]);
+        Ok(words)
+    }
+
+    fn emit(&mut self, table: &Table) -> Result<()> {
+        self.rows += u64::from(table.rows);
+        if let Some(sum) = &self.sum {
+            let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
+            p.sum = sum.at();
+            p.rows = table.rows;
+            // Unbound columns hold 0; so does this one.
+            let mut unbound = None;
+            for (i, &slot) in self.output_slots.iter().enumerate() {
+                let at = match (table.column(slot), &unbound) {
+                    (Some(c), _) => c.at,
+                    (None, Some(zeros)) => DeviceBuffer::at(zeros),
+                    (None, None) => {
+                        let zeros = DeviceBuffer::new(&self.queue.backend, table.rows as usize * 4)?;
+                        zeros.clear()?;
+                        unbound.insert(zeros).at()
+                    }
+                };
+                let place = p.columns.get_mut(i).ok_or_else(|| {
+                    Error::Unsupported(format!("more than {} columns on the GPU", params::MAX_COLUMNS))
+                })?;
+                *place = at;
+                p.count += 1;
+            }
+            let bytes = 4.0 * f64::from(table.rows) * f64::from(p.count);
+            // SAFETY: columns hold `rows` ids and live in `table`, the sum in `self`; freeing is ordered
+            // behind the work.
+            return unsafe { self.queue.launch(Kernel::Checksum, u64::from(table.rows), &p, bytes) };
+        }
+        if let Output::Rows(sink) = &mut self.output {
+            let width = self.output_slots.len().max(1);
+            let (buffer, room) = match &mut self.pinned {
+                Some((b, room)) => (b, *room),
+                none => {
+                    let room = RESULT_ROWS.min((table.rows as usize).max(1024));
+                    let b = HostBuffer::new(&self.queue.backend, room * width * 4)?;
+                    let (b, room) = none.insert((b, room));
+                    (b, *room)
+                }
+            };
+            let total = table.rows as usize;
+            let mut from = 0;
+            while from < total {
+                self.cancel.check()?;
+                let n = room.min(total - from);
+                let words: &mut [u32] = bytemuck::cast_slice_mut(buffer.bytes_mut());
+                for (&slot, out) in self.output_slots.iter().zip(words.chunks_mut(room)) {
+                    match table.column(slot) {
+                        // SAFETY: the column holds `total` ids, of which these are a part.
+                        Some(c) => unsafe {
+                            self.queue
+                                .backend
+                                .download(bytemuck::cast_slice_mut(&mut out[..n]), c.at + from as u64 * 4)?;
+                        },
+                        None => out[..n].fill(0),
+                    }
+                }
+                let columns: Vec<&[u32]> =
+                    words.chunks(room).take(self.output_slots.len()).map(|c| &c[..n]).collect();
+                sink(&columns, n)?;
+                from += n;
+            }
+        }
+        Ok(())
+    }
+
+    /// Parameters for a kernel that keeps rows.
+    pub(crate) fn compact_of(&self, table: &Table, new: &NewTable, keep: &[Slot]) -> params::Compact {
+        compact(table, self.counters.at(), new.columns(table.kept(keep)))
+    }
+}

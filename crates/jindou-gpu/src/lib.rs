@@ -1,0 +1,45 @@
+//! Exploration on a GPU (ATC '18): segments in device memory, a plan's steps as kernels over a history table
+//! that stays there.
+//!
+//! ```text
+//! plan ─ compile ─► device steps ─ execute ─► kernels (kernels/*.cu) ─ Backend ─► CUDA driver │ CPU shim
+//!                     segments brought, constants resolved
+//! ```
+//!
+//! The driver is loaded when a GPU is asked for, never linked; without one, [`open`] says so in a sentence and
+//! nothing else changes. The same kernels run on the CPU through `shim/`: that is how tests check them.
+
+pub mod backend;
+pub mod checksum;
+mod compile;
+mod cuda;
+mod execute;
+pub mod params;
+mod profile;
+mod queue;
+pub mod reference;
+mod resident;
+pub mod shim;
+mod steps;
+mod table;
+
+pub use backend::{Backend, DeviceBuffer, HostBuffer, Kernel, Memory};
+pub use cuda::{Cuda, FATBIN};
+pub use execute::{GpuExecutor, GpuOptions, GpuResult, Output, RowSink};
+pub use profile::{GpuProfile, GpuStep, KernelUse};
+pub use resident::{ResidentSegment, SegmentCache};
+
+use std::sync::Arc;
+
+/// The device that this machine offers: a GPU, or with `JINDOU_GPU=shim` in the environment the CPU in its
+/// place. The error is one sentence for the user.
+pub fn open() -> Result<Arc<dyn Backend>, String> {
+    match std::env::var("JINDOU_GPU").as_deref() {
+        Ok("shim") => match shim::Shim::open(shim::ShimOptions::default()) {
+            Ok(s) => Ok(Arc::new(s)),
+            Err(e) => Err(e.to_string()),
+        },
+        Ok("off") => Err("the GPU is switched off (JINDOU_GPU=off)".into()),
+        _ => Cuda::open().map(|c| Arc::new(c) as Arc<dyn Backend>),
+    }
+}

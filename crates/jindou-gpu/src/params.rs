@@ -1,0 +1,226 @@
+//! Mirrors of the structs in `kernels/params.cuh`: what a launch passes. Addresses are device addresses, 0
+//! for none. Field meanings are written there; sizes are checked when kernels are opened.
+#![allow(missing_docs)]
+
+use bytemuck::{Pod, Zeroable};
+
+/// Threads of a block times rows a thread: rows a block handles.
+pub const TILE: u64 = 2048;
+/// Columns a kernel carries at most.
+pub const MAX_COLUMNS: usize = 16;
+/// Lists an intersection has at most.
+pub const MAX_LISTS: usize = 6;
+/// Intervals that travel inside [`Segment`].
+pub const MAX_RUNS: usize = 16;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Run {
+    pub start: u32,
+    pub end: u32,
+    pub base: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Segment {
+    pub table: u64,
+    pub keys: u64,
+    pub offsets: u64,
+    pub neighbours: u64,
+    pub dirty: u64,
+    pub overlay_keys: u64,
+    pub overlay_starts: u64,
+    pub kind: u32,
+    pub table_len: u32,
+    pub first: u32,
+    pub shift: u32,
+    pub key_count: u32,
+    pub edges: u32,
+    pub dirty_mask: u32,
+    pub overlay_len: u32,
+    pub runs: [Run; MAX_RUNS],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Operand {
+    pub column: u64,
+    pub constant: u32,
+    pub pad: u32,
+}
+
+impl Operand {
+    /// The ids of a column.
+    #[must_use]
+    pub fn column(at: u64) -> Self {
+        Self { column: at, constant: 0, pad: 0 }
+    }
+
+    /// One id for all rows.
+    #[must_use]
+    pub fn constant(id: u32) -> Self {
+        Self { column: 0, constant: id, pad: 0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Within {
+    pub table: u64,
+    pub count: u32,
+    pub pad: u32,
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Columns {
+    pub count: u32,
+    pub pad: u32,
+    pub from: [u64; MAX_COLUMNS],
+    pub to: [u64; MAX_COLUMNS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Compact {
+    pub rows: u32,
+    pub pad: u32,
+    pub counter: u64,
+    pub columns: Columns,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct StartIntervals {
+    pub intervals: u64,
+    pub before: u64,
+    pub out: u64,
+    pub begin: u64,
+    pub count: u32,
+    pub rows: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct StartKeys {
+    pub segment: Segment,
+    pub out: u64,
+    pub begin: u32,
+    pub rows: u32,
+    pub first_block: u32,
+    pub blocks: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Restrict {
+    pub compact: Compact,
+    pub operand: Operand,
+    pub within: Within,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Same {
+    pub compact: Compact,
+    pub left: Operand,
+    pub right: Operand,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Check {
+    pub compact: Compact,
+    pub segment: Segment,
+    pub anchor: Operand,
+    pub other: Operand,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct ExpandOne {
+    pub compact: Compact,
+    pub segment: Segment,
+    pub anchor: Operand,
+    pub within: Within,
+    pub out: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Measure {
+    pub rows: u32,
+    pub lists: u32,
+    pub segment: Segment,
+    pub anchor: Operand,
+    pub starts: u64,
+    pub prefix: u64,
+    pub total: u64,
+    pub state: u64,
+    pub ticket: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct ListRange {
+    pub neighbours: u64,
+    pub starts: u64,
+    pub lengths: u64,
+    pub start: u32,
+    pub length: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct MeasureMany {
+    pub rows: u32,
+    pub lists: u32,
+    pub prefix: u64,
+    pub total: u64,
+    pub state: u64,
+    pub ticket: u64,
+    pub anchors: [Operand; MAX_LISTS],
+    pub ranges: [ListRange; MAX_LISTS],
+    pub segments: [Segment; MAX_LISTS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Partition {
+    pub prefix: u64,
+    pub rows_at: u64,
+    pub begin: u64,
+    pub end: u64,
+    pub rows: u32,
+    pub tiles: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Expand {
+    pub columns: Columns,
+    pub prefix: u64,
+    pub rows_at: u64,
+    pub starts: u64,
+    pub neighbours: u64,
+    pub out: u64,
+    pub counter: u64,
+    pub begin: u64,
+    pub end: u64,
+    pub rows: u32,
+    pub lists: u32,
+    pub within: Within,
+    pub ranges: [ListRange; MAX_LISTS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Checksum {
+    pub sum: u64,
+    pub rows: u32,
+    pub count: u32,
+    pub columns: [u64; MAX_COLUMNS],
+}

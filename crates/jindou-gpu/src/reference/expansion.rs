@@ -1,0 +1,283 @@
+//! Measuring, partition, expansion and intersection, whole and in strips.
+
+use super::model::{Model, Shape};
+use super::{Checker, search_bytes, sorted_rows, wrong};
+use crate::backend::{DeviceBuffer, Kernel};
+use crate::params::{self, ListRange, Operand, TILE};
+use crate::resident::ResidentSegment;
+use jindou_model::Result;
+use jindou_store::segment::Scope;
+
+/// A row's candidates in the order of its driving list, before any test.
+type Outputs = Vec<(usize, u32)>;
+
+/// What `Checker::expand` needs besides the prefix sums.
+struct Expansion<'a> {
+    kernel: Kernel,
+    rows: u32,
+    prefix: u64,
+    starts: u64,
+    neighbours: u64,
+    lists: u32,
+    ranges: [ListRange; params::MAX_LISTS],
+    intervals: &'a [[u32; 2]],
+    /// Bytes a row besides carried columns, and of the tests of a candidate.
+    row_bytes: u64,
+    test_bytes: &'a dyn Fn(usize, u32) -> u64,
+    keep: &'a dyn Fn(usize, u32) -> bool,
+}
+
+impl Checker {
+    /// Runs partition and expansion over `strips` strips and compares with `outputs`.
+    fn expand(&mut self, e: &Expansion<'_>, columns: Vec<Vec<u32>>, outputs: &Outputs, strips: u64) -> Result<()> {
+        let width = columns.len();
+        let units = u64::from(e.rows) + outputs.len() as u64;
+        let (within, _table) = self.within(e.intervals)?;
+        let carried = self.carried(columns, outputs.len() as u64 + 1)?;
+        let out = self.room(outputs.len() as u64 + 1)?;
+        // Unit of each row's end and output, in order.
+        let mut order: Vec<Option<(usize, u32)>> = Vec::with_capacity(units as usize);
+        let mut at = 0;
+        for row in 0..e.rows as usize {
+            while at < outputs.len() && outputs[at].0 == row {
+                order.push(Some(outputs[at]));
+                at += 1;
+            }
+            order.push(None);
+        }
+        let ordered = e.kernel == Kernel::Expand;
+        let mut first_unit_of_row = 0usize;
+        for s in 0..strips {
+            let (begin, end) = (units * s / strips, units * (s + 1) / strips);
+            let tiles = (end - begin).div_ceil(TILE);
+            let (rows_at, counter) = (self.room(tiles + 1)?, self.zeros(4)?);
+            let p = params::Partition {
+                prefix: e.prefix,
+                rows_at: rows_at.at(),
+                begin,
+                end,
+                rows: e.rows,
+                tiles: tiles as u32,
+            };
+            self.launch(Kernel::Partition, tiles + 1, &p, 4 * (tiles + 1))?;
+            let part = &order[begin as usize..end as usize];
+            let candidates: Outputs = part.iter().flatten().copied().collect();
+            let want: Outputs = candidates.iter().copied().filter(|&(r, v)| (e.keep)(r, v)).collect();
+            // A row is read in the strip of its first unit, whether that is an output or its end.
+            let mut begun = 0;
+            for i in begin as usize..end as usize {
+                if i == 0 || order[i - 1].is_none() {
+                    begun += 1;
+                }
+                first_unit_of_row = i;
+            }
+            let _ = first_unit_of_row;
+            let bytes = e.row_bytes * begun
+                + candidates.iter().map(|&(r, v)| 4 + (e.test_bytes)(r, v)).sum::<u64>()
+                + 4 * (1 + width as u64) * want.len() as u64;
+            let p = params::Expand {
+                columns: carried.columns(),
+                prefix: e.prefix,
+                rows_at: rows_at.at(),
+                starts: e.starts,
+                neighbours: e.neighbours,
+                out: out.at(),
+                counter: counter.at(),
+                begin,
+                end,
+                rows: e.rows,
+                lists: e.lists,
+                within,
+                ranges: e.ranges,
+            };
+            self.launch(e.kernel, end - begin, &p, bytes)?;
+            let made = if ordered { want.len() } else { counter.read::<u32>(1)?[0] as usize };
+            if made != want.len() {
+                return Err(wrong(format!("{}: {made} rows, not {}", e.kernel.symbol(), want.len())));
+            }
+            let mut got = carried.read(made)?;
+            got.push(out.read(made)?);
+            let mut wanted: Vec<Vec<u32>> =
+                carried.from.iter().map(|c| want.iter().map(|w| c[w.0]).collect()).collect();
+            wanted.push(want.iter().map(|w| w.1).collect());
+            let same = if ordered { got == wanted } else { sorted_rows(&got) == sorted_rows(&wanted) };
+            if !same {
+                return Err(wrong(format!("{}: wrong rows", e.kernel.symbol())));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_prefix(&self, prefix: &DeviceBuffer, total: &DeviceBuffer, lengths: &[u32], kernel: Kernel) -> Result<()> {
+        let mut want = vec![0u32];
+        let mut sum = 0u64;
+        for &l in lengths {
+            sum += u64::from(l);
+            want.push(sum as u32);
+        }
+        let (got, got_sum) = (prefix.read::<u32>(want.len())?, total.read::<u64>(1)?[0]);
+        if let Some(i) = (0..want.len()).find(|&i| got[i] != want[i]) {
+            return Err(wrong(format!("{}: prefix {i} is {}, not {}", kernel.symbol(), got[i], want[i])));
+        }
+        if got_sum != sum {
+            return Err(wrong(format!("{}: total {got_sum}, not {sum}", kernel.symbol())));
+        }
+        Ok(())
+    }
+
+    pub(super) fn expansions(&mut self, rows: u32) -> Result<()> {
+        for (shape, one, patched) in [
+            (Shape::Intervals, false, false),
+            (Shape::Bitmap, false, true),
+            (Shape::Bitmap, true, true),
+            (Shape::Directory, false, false),
+            (Shape::Directory, false, true),
+        ] {
+            let m = Model::new(&mut self.random, shape, rows / 4 + 9, one, patched)?;
+            let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
+            let mut anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
+            // Long stretches without neighbours: tiles that hold row ends only.
+            let empty = anchors.len() / 3..anchors.len() / 3 * 2;
+            anchors[empty].fill(0);
+            let lengths: Vec<u32> = anchors.iter().map(|&a| m.list(a).len() as u32).collect();
+            let column = self.upload(&anchors)?;
+            let (starts, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
+            let total = self.zeros(8)?;
+            let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
+            let p = params::Measure {
+                rows,
+                lists: 1,
+                segment: segment.params,
+                anchor: Operand::column(column.at()),
+                starts: starts.at(),
+                prefix: prefix.at(),
+                total: total.at(),
+                ticket: scan.at(),
+                state: scan.at() + 8,
+            };
+            let bytes = 12 + anchors.iter().map(|&a| 12 + m.lookup_bytes(a)).sum::<u64>();
+            self.launch(Kernel::Measure, u64::from(rows), &p, bytes)?;
+            self.compare_prefix(&prefix, &total, &lengths, Kernel::Measure)?;
+            let outputs: Outputs = anchors
+                .iter()
+                .enumerate()
+                .flat_map(|(i, &a)| m.list(a).iter().map(move |&n| (i, n)))
+                .collect();
+            let mut e = Expansion {
+                kernel: Kernel::Expand,
+                rows,
+                prefix: prefix.at(),
+                starts: starts.at(),
+                neighbours: segment.params.neighbours,
+                lists: 1,
+                ranges: bytemuck::Zeroable::zeroed(),
+                intervals: &[],
+                row_bytes: 8,
+                test_bytes: &|_, _| 0,
+                keep: &|_, _| true,
+            };
+            let extra = self.column(rows, 1 << 30);
+            self.expand(&e, vec![anchors.clone(), extra.clone()], &outputs, 1)?;
+            self.expand(&e, vec![anchors.clone()], &outputs, 3)?;
+            let intervals = self.intervals(3, 4000);
+            let keep = |_: usize, v: u32| intervals.iter().any(|w| v >= w[0] && v < w[1]);
+            (e.kernel, e.intervals, e.keep) = (Kernel::ExpandWithin, &intervals, &keep);
+            self.expand(&e, vec![anchors, extra], &outputs, 2)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn intersections(&mut self, rows: u32) -> Result<()> {
+        for (count, fixed, restricted) in [(2, false, false), (3, true, false), (2, true, true)] {
+            let shapes = [Shape::Bitmap, Shape::Directory, Shape::Intervals];
+            let models = (0..count)
+                .map(|i| Model::new(&mut self.random, shapes[i], rows / 8 + 9, false, i == 1))
+                .collect::<Result<Vec<_>>>()?;
+            let segments = models
+                .iter()
+                .map(|m| ResidentSegment::bring(&self.backend, &m.view(), Scope::Default))
+                .collect::<Result<Vec<_>>>()?;
+            // Keys of the largest lists, so that intersections are not empty; the last anchor may be fixed.
+            let hub = |m: &Model| m.lists.iter().max_by_key(|l| l.1.len()).map_or(1, |l| *l.0);
+            let anchors: Vec<Vec<u32>> = models
+                .iter()
+                .enumerate()
+                .map(|(i, m)| {
+                    let hub = hub(m);
+                    (0..rows)
+                        .map(|_| {
+                            let fix = fixed && i + 1 == count;
+                            if fix || self.random.below(3) == 0 { hub } else { m.probe(&mut self.random) }
+                        })
+                        .collect()
+                })
+                .collect();
+            let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
+            let (prefix, total) = (self.room(u64::from(rows) + 1)?, self.zeros(8)?);
+            let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
+            p.rows = rows;
+            p.lists = count as u32;
+            (p.prefix, p.total, p.ticket, p.state) = (prefix.at(), total.at(), scan.at(), scan.at() + 8);
+            let mut owned = vec![];
+            let mut bytes = 12 + 4 * u64::from(rows);
+            let mut columns = 0;
+            for (i, m) in models.iter().enumerate() {
+                p.segments[i] = segments[i].params;
+                p.ranges[i].neighbours = segments[i].params.neighbours;
+                if fixed && i + 1 == count {
+                    let (start, length) = segments[i].range_of(&m.view().default, anchors[i][0]);
+                    (p.ranges[i].start, p.ranges[i].length) = (start, length);
+                    continue;
+                }
+                columns += 1;
+                let (c, s, l) =
+                    (self.upload(&anchors[i])?, self.room(u64::from(rows))?, self.room(u64::from(rows))?);
+                p.anchors[i] = Operand::column(c.at());
+                (p.ranges[i].starts, p.ranges[i].lengths) = (s.at(), l.at());
+                bytes += anchors[i].iter().map(|&a| 12 + m.lookup_bytes(a)).sum::<u64>();
+                owned.extend([c, s, l]);
+            }
+            self.launch(Kernel::MeasureMany, u64::from(rows), &p, bytes)?;
+            let list = |i: usize, row: usize| models[i].list(anchors[i][row]);
+            // The first of the shortest drives.
+            let driver = |row: usize| (0..count).min_by_key(|&i| list(i, row).len()).unwrap_or(0);
+            let lengths: Vec<u32> = (0..rows as usize).map(|r| list(driver(r), r).len() as u32).collect();
+            self.compare_prefix(&prefix, &total, &lengths, Kernel::MeasureMany)?;
+            let outputs: Outputs = (0..rows as usize)
+                .flat_map(|r| list(driver(r), r).iter().map(move |&n| (r, n)))
+                .collect();
+            let intervals = if restricted { self.intervals(2, 4000) } else { vec![] };
+            let inside = |v: u32| intervals.is_empty() || intervals.iter().any(|w| v >= w[0] && v < w[1]);
+            let keep = |r: usize, v: u32| inside(v) && (0..count).all(|i| list(i, r).binary_search(&v).is_ok());
+            let test_bytes = |r: usize, v: u32| {
+                let mut bytes = 0;
+                if !inside(v) {
+                    return 0;
+                }
+                for i in (0..count).filter(|&i| i != driver(r)) {
+                    bytes += search_bytes(list(i, r).len());
+                    if list(i, r).binary_search(&v).is_err() {
+                        break;
+                    }
+                }
+                bytes
+            };
+            let e = Expansion {
+                kernel: Kernel::Intersect,
+                rows,
+                prefix: prefix.at(),
+                starts: 0,
+                neighbours: 0,
+                lists: count as u32,
+                ranges: p.ranges,
+                intervals: &intervals,
+                row_bytes: 4 + 8 * columns,
+                test_bytes: &test_bytes,
+                keep: &keep,
+            };
+            self.expand(&e, vec![anchors[0].clone()], &outputs, 1)?;
+            self.expand(&e, vec![anchors[0].clone(), anchors[1].clone()], &outputs, 2)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Every kernel against plain Rust on random data: the tests run it over the shim, `bench/gpu.sh` over a GPU.
+//!
+//! Each launch is recorded with the bytes that the kernel's comment says it moves, so that a test can compare
+//! them with what the shim counted.
+
+mod expansion;
+mod model;
+mod rows;
+
+pub use model::{Model, Random};
+
+use crate::backend::{Backend, DeviceBuffer, Kernel};
+use crate::params::TILE;
+use jindou_model::{Error, Result};
+use std::sync::Arc;
+
+/// Runs kernels and keeps what they should have moved.
+pub struct Checker {
+    backend: Arc<dyn Backend>,
+    random: Random,
+    /// Launches so far with their documented bytes.
+    pub launches: Vec<(Kernel, u64)>,
+}
+
+/// One check failed.
+fn wrong(what: impl Into<String>) -> Error {
+    Error::Internal(what.into())
+}
+
+impl Checker {
+    /// A checker on this device.
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>, seed: u64) -> Self {
+        Self { backend, random: Random::new(seed), launches: Vec::new() }
+    }
+
+    /// All checks at tables of about `rows` rows. The error names the kernel and what differs.
+    pub fn all(&mut self, rows: u32) -> Result<()> {
+        self.starts(rows)?;
+        self.filters(rows)?;
+        self.checks(rows)?;
+        self.expand_one(rows)?;
+        self.expansions(rows)?;
+        self.intersections(rows)?;
+        self.checksums(rows)
+    }
+
+    fn upload<T: bytemuck::NoUninit>(&self, content: &[T]) -> Result<DeviceBuffer> {
+        DeviceBuffer::with(&self.backend, content)
+    }
+
+    fn room(&self, words: u64) -> Result<DeviceBuffer> {
+        DeviceBuffer::new(&self.backend, words as usize * 4)
+    }
+
+    fn zeros(&self, bytes: usize) -> Result<DeviceBuffer> {
+        let b = DeviceBuffer::new(&self.backend, bytes)?;
+        b.clear()?;
+        Ok(b)
+    }
+
+    /// Runs a kernel over `units` to its end.
+    fn launch<P: bytemuck::NoUninit>(&mut self, kernel: Kernel, units: u64, p: &P, bytes: u64) -> Result<()> {
+        self.launches.push((kernel, bytes));
+        let grid = units.div_ceil(TILE) as u32;
+        // SAFETY: callers build parameters over buffers that live until this returns, with the lengths that the
+        // kernels document.
+        unsafe { self.backend.launch(kernel, grid, bytemuck::bytes_of(p))? };
+        self.backend.sync()
+    }
+}
+
+/// Rows of several columns, sorted: equal for equal multisets.
+fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let n = columns.first().map_or(0, Vec::len);
+    let mut rows: Vec<Vec<u32>> = (0..n).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Probes of a search in a list of `n`, in bytes.
+fn search_bytes(n: usize) -> u64 {
+    if n == 0 { 0 } else { 4 * (u64::from(n.next_power_of_two().trailing_zeros()) + 1) }
+}

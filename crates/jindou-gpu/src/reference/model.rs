@@ -1,0 +1,193 @@
+//! Random segments and what they hold, kept apart from the segment's own code.
+
+use super::search_bytes;
+use jindou_model::Result;
+use jindou_store::segment::{
+    EdgeView, Edit, KeyFinder, Patch, PatchBuilder, Segment, SegmentArrays, SegmentBuilder,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A small generator (xorshift*): the same numbers on every machine.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// From a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// 32 random bits.
+    pub fn next(&mut self) -> u32 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
+    }
+
+    /// Less than `n`.
+    pub fn below(&mut self, n: u32) -> u32 {
+        (u64::from(self.next()) * u64::from(n.max(1)) >> 32) as u32
+    }
+}
+
+/// How keys lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A few runs.
+    Intervals,
+    /// About every third id.
+    Bitmap,
+    /// Far apart.
+    Directory,
+}
+
+/// A segment, its patch, and its true lists.
+pub struct Model {
+    /// Its shape.
+    pub shape: Shape,
+    arrays: SegmentArrays,
+    patch: Option<Patch>,
+    /// Neighbours by key, after the patch.
+    pub lists: BTreeMap<u32, Vec<u32>>,
+    /// One past the largest key.
+    pub end: u32,
+}
+
+/// The snapshot that patched models are seen at.
+const SNAPSHOT: u32 = 7;
+
+impl Model {
+    /// `keys` keys; `one` neighbour each or several, with one long list; with or without a patch.
+    pub fn new(r: &mut Random, shape: Shape, keys: u32, one: bool, patched: bool) -> Result<Self> {
+        let mut key = 1 + r.below(100);
+        let mut truth: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for i in 0..keys {
+            let degree = match (one, i == keys / 2) {
+                (true, _) => 1,
+                (false, true) => 700,
+                (false, false) => 1 + r.below(4) * r.below(4),
+            };
+            let list = truth.entry(key).or_default();
+            while list.len() < degree as usize {
+                list.insert(1 + r.below(4000));
+            }
+            key += match shape {
+                Shape::Intervals => 1 + if i % (keys / 5 + 1) == 1 { 50 } else { 0 },
+                Shape::Bitmap => 1 + r.below(5),
+                Shape::Directory => 20 + r.below(300),
+            };
+        }
+        let mut b = SegmentBuilder::new(false);
+        for (&k, list) in &truth {
+            for &n in list {
+                b.push(k, n, 0);
+            }
+        }
+        let arrays = b.finish()?;
+        let patch = patched.then(|| Self::edit(r, &mut truth, key));
+        let lists = truth.into_iter().filter(|l| !l.1.is_empty()).map(|(k, l)| (k, l.into_iter().collect())).collect();
+        Ok(Self { shape, arrays, patch, lists, end: key + 50 })
+    }
+
+    /// Random edits, seen and not yet seen, applied to `truth` as they come.
+    fn edit(r: &mut Random, truth: &mut BTreeMap<u32, BTreeSet<u32>>, end: u32) -> Patch {
+        let mut b = PatchBuilder::default();
+        let mut touched = BTreeSet::new();
+        let keys: Vec<u32> = truth.keys().copied().collect();
+        for i in 0..keys.len() / 6 + 3 {
+            let key = if i % 4 == 0 { 1 + r.below(end) } else { keys[r.below(keys.len() as u32) as usize] };
+            let list = truth.entry(key).or_default();
+            let nth = r.below(3) as usize;
+            let (neighbour, added) = match list.iter().nth(nth) {
+                Some(&n) if i % 3 != 0 => (n, false),
+                _ => (1 + r.below(4000), true),
+            };
+            let snapshot = if i % 5 == 4 { SNAPSHOT + 1 } else { SNAPSHOT };
+            // Edits of one edge come at different snapshots: a second one is left out.
+            if added == list.contains(&neighbour) || !touched.insert((key, neighbour)) {
+                continue;
+            }
+            b.push(key, Edit { neighbour, graph: 0, snapshot, added });
+            if snapshot > SNAPSHOT {
+                continue;
+            }
+            if added {
+                list.insert(neighbour);
+            } else {
+                list.remove(&neighbour);
+            }
+        }
+        b.finish()
+    }
+
+    /// The store's view of it.
+    #[must_use]
+    pub fn view(&self) -> EdgeView<'_> {
+        EdgeView {
+            default: self.arrays.view(),
+            named: Segment::EMPTY,
+            patch: self.patch.as_ref(),
+            snapshot: SNAPSHOT,
+        }
+    }
+
+    /// The keys of the segment without its patch, ascending.
+    #[must_use]
+    pub fn base_keys(&self) -> Vec<u32> {
+        let s = self.arrays.view();
+        let mut out = Vec::new();
+        s.keys_into(0, s.key_count, &mut out);
+        out
+    }
+
+    /// The neighbours of a vertex.
+    #[must_use]
+    pub fn list(&self, v: u32) -> &[u32] {
+        self.lists.get(&v).map_or(&[], Vec::as_slice)
+    }
+
+    /// A vertex, most often a key.
+    pub fn probe(&self, r: &mut Random) -> u32 {
+        r.below(self.end)
+    }
+
+    /// Bytes that finding the key of `v` reads, and its number if it is a key of the base.
+    pub fn find_bytes(&self, v: u32) -> (u64, Option<u32>) {
+        let s = self.arrays.view();
+        let k = s.finder.find(v);
+        let bytes = match s.finder {
+            KeyFinder::Empty | KeyFinder::Intervals(_) => 0,
+            KeyFinder::Bitmap { first, blocks } => {
+                16 * u64::from(v >= first && ((v - first) / 64) < blocks.len() as u32)
+            }
+            KeyFinder::Directory { first, shift, buckets, .. } => {
+                let bucket = (v.wrapping_sub(first) >> shift) as usize;
+                if v < first || bucket + 1 >= buckets.len() {
+                    0
+                } else {
+                    8 + search_bytes((buckets[bucket + 1] - buckets[bucket]) as usize)
+                }
+            }
+        };
+        (bytes, (k < s.key_count).then_some(k))
+    }
+
+    /// Bytes that looking up the list of `v` reads.
+    pub fn lookup_bytes(&self, v: u32) -> u64 {
+        let mut bytes = 0;
+        if let Some(p) = &self.patch {
+            bytes += 8;
+            if p.is_dirty(v) {
+                bytes += search_bytes(p.keys().len());
+                if p.keys().binary_search(&v).is_ok() {
+                    return bytes + 8;
+                }
+            }
+        }
+        let (find, key) = self.find_bytes(v);
+        let offsets = self.arrays.view().offsets.is_some() && key.is_some();
+        bytes + find + 8 * u64::from(offsets)
+    }
+}

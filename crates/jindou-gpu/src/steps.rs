@@ -1,0 +1,486 @@
+//! The steps of a plan as kernels over one table.
+
+use crate::backend::{DeviceBuffer, Kernel};
+use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
+use crate::execute::{Run, Stop};
+use crate::params::{self, TILE};
+use crate::table::{Column, Table};
+use jindou_model::{Error, Result};
+use jindou_plan::{Operand as PlanOperand, Slot};
+use std::sync::Arc;
+
+/// What an expansion will make: the prefix sums of its rows' lengths and where the lists begin.
+pub(crate) struct Measured {
+    /// Outputs before any test.
+    total: u64,
+    /// `rows + 1` words.
+    prefix: Arc<DeviceBuffer>,
+    /// `rows` words; one list only.
+    starts: Option<Arc<DeviceBuffer>>,
+    /// One list: its neighbours. Several: 0.
+    neighbours: u64,
+    ranges: [params::ListRange; params::MAX_LISTS],
+    lists: u32,
+    /// Keeps the ranges' memory.
+    _owners: Vec<Arc<DeviceBuffer>>,
+}
+
+impl Run<'_, '_, '_> {
+    /// Rows `begin .. begin + rows` of a source, as a table with one column or none.
+    pub(crate) fn source_rows(
+        &mut self,
+        source: &DeviceSource<'_>,
+        slot: Option<Slot>,
+        begin: u64,
+        rows: u32,
+    ) -> Result<Table> {
+        let Some(slot) = slot else {
+            return Ok(Table { rows, columns: Vec::new() });
+        };
+        let (kernel, units) = match source {
+            DeviceSource::Unit => return Ok(Table { rows, columns: Vec::new() }),
+            DeviceSource::Column { at, owner, .. } => {
+                let column = Column { slot, at: at + begin * 4, owner: owner.clone() };
+                return Ok(Table { rows, columns: vec![column] });
+            }
+            DeviceSource::Intervals(_) => (Kernel::StartIntervals, u64::from(rows)),
+            DeviceSource::Runs { .. } => (Kernel::StartRuns, u64::from(rows)),
+            DeviceSource::Bits { .. } => (Kernel::StartBits, 0),
+        };
+        let new = self.new_table(vec![slot], u64::from(rows)).map_err(|s| match s {
+            Stop::Error(e) => e,
+            Stop::TooLarge => Error::Limit("the GPU's memory for tables is too small to begin".into()),
+        })?;
+        let written = 4.0 * f64::from(rows);
+        match source {
+            DeviceSource::Intervals(within) => {
+                let p = params::StartIntervals {
+                    intervals: within.params.table,
+                    before: within.before,
+                    out: new.at(0),
+                    begin,
+                    count: within.params.count,
+                    rows,
+                };
+                // SAFETY: `out` has room for `rows`; the intervals' tables have `count` entries.
+                unsafe { self.queue.launch(kernel, units, &p, written)? };
+            }
+            DeviceSource::Runs { segment } => {
+                let p = params::StartKeys {
+                    segment: segment.params,
+                    out: new.at(0),
+                    begin: begin as u32,
+                    rows,
+                    first_block: 0,
+                    blocks: 0,
+                };
+                // SAFETY: `out` has room for `rows`; the segment is resident.
+                unsafe { self.queue.launch(kernel, units, &p, written)? };
+            }
+            DeviceSource::Bits { segment, blocks } => {
+                let begin = begin as u32;
+                let first = blocks.partition_point(|b| b.rank <= begin).saturating_sub(1);
+                let last = blocks.partition_point(|b| u64::from(b.rank) < u64::from(begin) + u64::from(rows));
+                let count = last.saturating_sub(first) as u32;
+                let p = params::StartKeys {
+                    segment: segment.params,
+                    out: new.at(0),
+                    begin,
+                    rows,
+                    first_block: first as u32,
+                    blocks: count,
+                };
+                // A block of threads handles one rank block a thread, TILE / 8 in all.
+                let bytes = 16.0 * f64::from(count) + written;
+                // SAFETY: rows outside `out` are not written; blocks lie in the segment's table.
+                unsafe { self.queue.launch(kernel, u64::from(count) * 8, &p, bytes)? };
+            }
+            DeviceSource::Unit | DeviceSource::Column { .. } => {}
+        }
+        Ok(new.finish(rows))
+    }
+
+    /// The rows that a compacting kernel kept, each of which moved `a_row` bytes more.
+    fn finish_compact(&mut self, new: crate::table::NewTable, a_row: f64) -> Result<Table> {
+        let kept = self.read_counters()?[0];
+        self.queue.add_bytes(f64::from(kept) * a_row);
+        Ok(new.finish(kept))
+    }
+
+    fn kept_slots(table: &Table, keep: &[Slot]) -> Vec<Slot> {
+        table.kept(keep).map(|c| c.slot).collect()
+    }
+
+    pub(crate) fn restrict(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        slot: Slot,
+        within: &DeviceWithin,
+    ) -> Result<Table, Stop> {
+        let slots = Self::kept_slots(table, &step.keep);
+        let carried = slots.len();
+        let new = self.new_table(slots, u64::from(table.rows))?;
+        self.counters.clear()?;
+        let p = params::Restrict {
+            compact: self.compact_of(table, &new, &step.keep),
+            operand: table.operand(PlanOperand::Slot(slot))?,
+            within: within.params,
+        };
+        let bytes = 4.0 * f64::from(table.rows);
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; owners outlive the queued work.
+        unsafe { self.queue.launch(Kernel::Restrict, u64::from(table.rows), &p, bytes)? };
+        Ok(self.finish_compact(new, 8.0 * carried as f64)?)
+    }
+
+    pub(crate) fn same(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        a: PlanOperand,
+        b: PlanOperand,
+    ) -> Result<Table, Stop> {
+        let slots = Self::kept_slots(table, &step.keep);
+        let carried = slots.len();
+        let new = self.new_table(slots, u64::from(table.rows))?;
+        self.counters.clear()?;
+        let p = params::Same {
+            compact: self.compact_of(table, &new, &step.keep),
+            left: table.operand(a)?,
+            right: table.operand(b)?,
+        };
+        let read = [p.left, p.right].iter().filter(|o| o.column != 0).count();
+        let bytes = 4.0 * read as f64 * f64::from(table.rows);
+        // SAFETY: as in `restrict`.
+        unsafe { self.queue.launch(Kernel::Same, u64::from(table.rows), &p, bytes)? };
+        Ok(self.finish_compact(new, 8.0 * carried as f64)?)
+    }
+
+    pub(crate) fn check(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        list: &DeviceList,
+        other: PlanOperand,
+    ) -> Result<Table, Stop> {
+        let slots = Self::kept_slots(table, &step.keep);
+        let carried = slots.len();
+        let new = self.new_table(slots, u64::from(table.rows))?;
+        self.counters.clear()?;
+        let p = params::Check {
+            compact: self.compact_of(table, &new, &step.keep),
+            segment: list.segment.params,
+            anchor: table.operand(list.anchor)?,
+            other: table.operand(other)?,
+        };
+        let read = [p.anchor, p.other].iter().filter(|o| o.column != 0).count();
+        let degree = f64::from(p.segment.edges) / f64::from(p.segment.key_count.max(1));
+        let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
+        let search = 4.0 * (degree.max(1.0).log2().ceil() + 1.0);
+        let a_row = 4.0 * read as f64 + list.segment.lookup_bytes() + offsets + search;
+        // SAFETY: as in `restrict`; the segment is resident.
+        unsafe { self.queue.launch(Kernel::Check, u64::from(table.rows), &p, a_row * f64::from(table.rows))? };
+        Ok(self.finish_compact(new, 8.0 * carried as f64)?)
+    }
+
+    pub(crate) fn expand_one(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        to: Slot,
+        list: &DeviceList,
+        within: &DeviceWithin,
+    ) -> Result<Table, Stop> {
+        let mut slots = Self::kept_slots(table, &step.keep);
+        let carried = slots.len();
+        slots.push(to);
+        let new = self.new_table(slots, u64::from(table.rows))?;
+        self.counters.clear()?;
+        let p = params::ExpandOne {
+            compact: self.compact_of(table, &new, &step.keep),
+            segment: list.segment.params,
+            anchor: table.operand(list.anchor)?,
+            within: within.params,
+            out: new.at(carried),
+        };
+        let a_row = 4.0 + list.segment.lookup_bytes();
+        // SAFETY: as in `restrict`; the segment is resident.
+        unsafe { self.queue.launch(Kernel::ExpandOne, u64::from(table.rows), &p, a_row * f64::from(table.rows))? };
+        Ok(self.finish_compact(new, 8.0 + 8.0 * carried as f64)?)
+    }
+
+    /// Words for a scan of `rows`: total, ticket and tile states, zeroed.
+    fn scan_words(&mut self, rows: u32) -> Result<Arc<DeviceBuffer>, Stop> {
+        let tiles = u64::from(rows).div_ceil(TILE);
+        let b = self.memory.alloc(16 + tiles * 8)?.ok_or(Stop::TooLarge)?;
+        b.clear()?;
+        Ok(Arc::new(b))
+    }
+
+    fn words(&self, n: u64) -> Result<Arc<DeviceBuffer>, Stop> {
+        Ok(Arc::new(self.memory.alloc(n * 4)?.ok_or(Stop::TooLarge)?))
+    }
+
+    fn read_total(&mut self, scan: &DeviceBuffer) -> Result<u64> {
+        let host = self.counters_host.bytes_mut();
+        // SAFETY: the scan's first 8 bytes are the total; the host buffer has 64.
+        unsafe { self.queue.backend.download(&mut host[..8], scan.at())? };
+        let mut total = [0u64];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut total).copy_from_slice(&host[..8]);
+        Ok(total[0])
+    }
+
+    pub(crate) fn measure_lists(&mut self, table: &Table, lists: &[DeviceList]) -> Result<Measured, Stop> {
+        let rows = table.rows;
+        if let [one] = lists {
+            let (prefix, starts) = (self.words(u64::from(rows) + 1)?, self.words(u64::from(rows))?);
+            let scan = self.scan_words(rows)?;
+            let p = params::Measure {
+                rows,
+                lists: 1,
+                segment: one.segment.params,
+                anchor: table.operand(one.anchor)?,
+                starts: starts.at(),
+                prefix: prefix.at(),
+                total: scan.at(),
+                ticket: scan.at() + 8,
+                state: scan.at() + 16,
+            };
+            let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
+            let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
+            let a_row = anchor + one.segment.lookup_bytes() + offsets + 8.0;
+            // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
+            unsafe { self.queue.launch(Kernel::Measure, u64::from(rows), &p, a_row * f64::from(rows) + 12.0)? };
+            let total = self.read_total(&scan)?;
+            return Ok(Measured {
+                total,
+                prefix,
+                starts: Some(starts),
+                neighbours: one.segment.params.neighbours,
+                ranges: bytemuck::Zeroable::zeroed(),
+                lists: 1,
+                _owners: Vec::new(),
+            });
+        }
+        let prefix = self.words(u64::from(rows) + 1)?;
+        let scan = self.scan_words(rows)?;
+        let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
+        p.rows = rows;
+        p.lists = lists.len() as u32;
+        p.prefix = prefix.at();
+        p.total = scan.at();
+        p.ticket = scan.at() + 8;
+        p.state = scan.at() + 16;
+        let mut owners = Vec::new();
+        let mut a_row = 4.0;
+        for (i, list) in lists.iter().enumerate() {
+            p.segments[i] = list.segment.params;
+            p.anchors[i] = table.operand(list.anchor)?;
+            let range = &mut p.ranges[i];
+            range.neighbours = list.segment.params.neighbours;
+            match list.constant {
+                Some((start, length)) => (range.start, range.length) = (start, length),
+                None => {
+                    let (starts, lengths) = (self.words(u64::from(rows))?, self.words(u64::from(rows))?);
+                    (range.starts, range.lengths) = (starts.at(), lengths.at());
+                    owners.extend([starts, lengths]);
+                    let offsets = if list.segment.params.offsets == 0 { 0.0 } else { 8.0 };
+                    a_row += 4.0 + list.segment.lookup_bytes() + offsets + 8.0;
+                }
+            }
+        }
+        // SAFETY: all arrays have `rows` entries or one more; the segments are resident.
+        unsafe { self.queue.launch(Kernel::MeasureMany, u64::from(rows), &p, a_row * f64::from(rows) + 12.0)? };
+        let total = self.read_total(&scan)?;
+        Ok(Measured {
+            total,
+            prefix,
+            starts: None,
+            neighbours: 0,
+            ranges: p.ranges,
+            lists: p.lists,
+            _owners: owners,
+        })
+    }
+
+    /// A product with a source: every row has the whole source as its list.
+    pub(crate) fn measure_cross(&mut self, table: &Table, source: &DeviceSource<'_>) -> Result<Measured, Stop> {
+        let length = u32::try_from(source.rows()).map_err(|_| Stop::TooLarge)?;
+        let column = self.source_rows(source, Some(0), 0, length)?;
+        let Some(Column { at, owner, .. }) = column.columns.into_iter().next() else {
+            return Err(Error::Internal("a product with nothing".into()).into());
+        };
+        let prefix = self.words(u64::from(table.rows) + 1)?;
+        let scan = self.scan_words(table.rows)?;
+        let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
+        p.rows = table.rows;
+        p.lists = 1;
+        p.prefix = prefix.at();
+        p.total = scan.at();
+        p.ticket = scan.at() + 8;
+        p.state = scan.at() + 16;
+        p.ranges[0] = params::ListRange { neighbours: at, starts: 0, lengths: 0, start: 0, length };
+        let rows = f64::from(table.rows);
+        // SAFETY: the prefix has `rows + 1` entries; no segment is read.
+        unsafe { self.queue.launch(Kernel::MeasureMany, u64::from(table.rows), &p, 4.0 * rows + 12.0)? };
+        let total = self.read_total(&scan)?;
+        let mut owners = Vec::new();
+        if let Owner::Buffer(b) = owner {
+            owners.push(b);
+        }
+        Ok(Measured { total, prefix, starts: None, neighbours: 0, ranges: p.ranges, lists: 1, _owners: owners })
+    }
+
+    pub(crate) fn expand_strips(
+        &mut self,
+        k: usize,
+        step: &DeviceStep<'_>,
+        table: Table,
+        to: Slot,
+        m: Measured,
+        within: &DeviceWithin,
+    ) -> Result<()> {
+        self.expand_strips_of(k, step, table, to, m, within.params)
+    }
+
+    /// Makes the outputs of an expansion strip by strip and runs the rest of the plan over each.
+    pub(crate) fn expand_strips_of(
+        &mut self,
+        k: usize,
+        step: &DeviceStep<'_>,
+        table: Table,
+        to: Slot,
+        m: Measured,
+        within: params::Within,
+    ) -> Result<()> {
+        if m.total == 0 {
+            self.queue.rows(u64::from(table.rows), 0);
+            return Ok(());
+        }
+        if m.total > u64::from(u32::MAX) {
+            // Prefix sums wrapped.
+            return self.halves(k, &table);
+        }
+        let mut slots = Self::kept_slots(&table, &step.keep);
+        slots.push(to);
+        // Units of merge path: a strip of so many makes at most as many rows.
+        let units = u64::from(table.rows) + m.total;
+        let row_bytes = 4 * slots.len() as u64;
+        // The last step may fill what is left; one before others leaves room for their tables.
+        let share = self.memory.left() / if k + 1 == self.steps.len() { 1 } else { 3 };
+        let slack = 64 * 1024;
+        let most = (share.saturating_sub(slack) / row_bytes / TILE * TILE).max(TILE);
+        let strip = units.min(most);
+        self.queue.rows(u64::from(table.rows), 0);
+        let mut begin = 0;
+        let mut table = Some((table, m));
+        while begin < units {
+            self.cancel.check()?;
+            let end = (begin + strip).min(units);
+            let Some((t, measured)) = &table else { break };
+            self.queue.at_step(k);
+            let room = measured.total.min(end - begin);
+            let next = self.expand_strip(step, t, slots.clone(), measured, begin, end, room, &within);
+            let next = match next {
+                Ok(n) => n,
+                Err(Stop::Error(e)) => return Err(e),
+                Err(Stop::TooLarge) => {
+                    return Err(Error::Limit(format!(
+                        "the GPU's memory for tables is too small for this query ({} KiB left)",
+                        self.memory.left() >> 10
+                    )));
+                }
+            };
+            self.queue.rows(0, u64::from(next.rows));
+            self.cuts += u64::from(begin > 0);
+            begin = end;
+            if begin >= units {
+                // The table and its sums are not needed any more: their memory goes to the steps after.
+                table = None;
+            }
+            self.run(k + 1, next)?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn expand_strip(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        slots: Vec<Slot>,
+        m: &Measured,
+        begin: u64,
+        end: u64,
+        room: u64,
+        within: &params::Within,
+    ) -> Result<Table, Stop> {
+        let carried = slots.len() - 1;
+        let tiles = (end - begin).div_ceil(TILE);
+        let rows_at = self.words(tiles + 1)?;
+        let new = self.new_table(slots, room)?;
+        let partition = params::Partition {
+            prefix: m.prefix.at(),
+            rows_at: rows_at.at(),
+            begin,
+            end,
+            rows: table.rows,
+            tiles: tiles as u32,
+        };
+        // SAFETY: `rows_at` has `tiles + 1` entries, the prefix `rows + 1`.
+        unsafe { self.queue.launch(Kernel::Partition, tiles + 1, &partition, 4.0 * (tiles + 1) as f64)? };
+        self.counters.clear()?;
+        let p = params::Expand {
+            columns: new.columns(table.kept(&step.keep)),
+            prefix: m.prefix.at(),
+            rows_at: rows_at.at(),
+            starts: m.starts.as_ref().map_or(0, |s| s.at()),
+            neighbours: m.neighbours,
+            out: new.at(carried),
+            counter: self.counters.at(),
+            begin,
+            end,
+            rows: table.rows,
+            lists: m.lists,
+            within: *within,
+            ranges: m.ranges,
+        };
+        let kernel = match (&m.starts, within.count) {
+            (Some(_), 0) => Kernel::Expand,
+            (Some(_), _) => Kernel::ExpandWithin,
+            (None, _) => Kernel::Intersect,
+        };
+        let whole = begin == 0 && end == u64::from(table.rows) + m.total;
+        // Rows of this strip: all, or about their share.
+        let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
+        let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
+        let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
+        let a_row = if m.starts.is_some() { 8.0 } else { 4.0 + 8.0 * ranges };
+        let bytes = a_row * in_rows + 4.0 * outputs + 4.0 * carried as f64 * in_rows;
+        // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have `rows`
+        // entries or one more; segments are resident and outlive the queued work.
+        unsafe { self.queue.launch(kernel, end - begin, &p, bytes)? };
+        let made = if kernel == Kernel::Expand && whole {
+            m.total as u32
+        } else if kernel == Kernel::Expand {
+            self.outputs_of(&rows_at, tiles, begin, end)?
+        } else {
+            self.read_counters()?[0]
+        };
+        self.queue.add_bytes(f64::from(made) * (4.0 + 4.0 * carried as f64));
+        Ok(new.finish(made))
+    }
+
+    /// Outputs of a strip that keeps all: its units less the rows that end in it.
+    fn outputs_of(&mut self, rows_at: &DeviceBuffer, tiles: u64, begin: u64, end: u64) -> Result<u32> {
+        let host = self.counters_host.bytes_mut();
+        // SAFETY: `rows_at` has `tiles + 1` entries; the host buffer has 64 bytes.
+        unsafe {
+            self.queue.backend.download(&mut host[..4], rows_at.at())?;
+            self.queue.backend.download(&mut host[4..8], rows_at.at() + tiles * 4)?;
+        }
+        let mut rows = [0u32; 2];
+        bytemuck::cast_slice_mut::<u32, u8>(&mut rows).copy_from_slice(&host[..8]);
+        Ok((end - begin - u64::from(rows[1] - rows[0])) as u32)
+    }
+}

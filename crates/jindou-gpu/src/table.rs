@@ -1,0 +1,108 @@
+//! The history table in device memory: one column of ids a live slot.
+
+use crate::backend::DeviceBuffer;
+use crate::compile::Owner;
+use crate::params::{Columns, Compact, Operand};
+use jindou_model::{Error, Result};
+use jindou_plan::{Operand as PlanOperand, Slot};
+use std::sync::Arc;
+
+/// A column: where it lies, and what keeps it there.
+#[derive(Clone)]
+pub(crate) struct Column {
+    pub slot: Slot,
+    pub at: u64,
+    pub owner: Owner,
+}
+
+/// Rows of ids. Parts of a table are views: they share its memory.
+#[derive(Clone, Default)]
+pub(crate) struct Table {
+    pub rows: u32,
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// Rows `from .. to`.
+    pub fn part(&self, from: u32, to: u32) -> Self {
+        let columns = self
+            .columns
+            .iter()
+            .map(|c| Column { slot: c.slot, at: c.at + u64::from(from) * 4, owner: c.owner.clone() })
+            .collect();
+        Self { rows: to - from, columns }
+    }
+
+    /// The column of a slot.
+    pub fn column(&self, slot: Slot) -> Option<&Column> {
+        self.columns.iter().find(|c| c.slot == slot)
+    }
+
+    /// What kernels read for a plan's operand. A slot that nothing bound is a plan's mistake.
+    pub fn operand(&self, o: PlanOperand) -> Result<Operand> {
+        match o {
+            PlanOperand::Const(id) => Ok(Operand::constant(id)),
+            PlanOperand::Slot(s) => self
+                .column(s)
+                .map(|c| Operand::column(c.at))
+                .ok_or_else(|| Error::Internal(format!("step reads slot {s}, which is not bound"))),
+        }
+    }
+
+    /// The columns that a step keeps.
+    pub fn kept(&self, keep: &[Slot]) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |c| keep.contains(&c.slot))
+    }
+}
+
+/// A table under construction: one buffer, its columns one behind the other.
+pub(crate) struct NewTable {
+    pub buffer: Arc<DeviceBuffer>,
+    pub slots: Vec<Slot>,
+    /// Rows there is room for.
+    pub room: u64,
+}
+
+impl NewTable {
+    /// Bytes that so many rows and columns need. Columns are padded, so that each starts on a line.
+    pub fn bytes(columns: usize, room: u64) -> u64 {
+        columns as u64 * Self::stride(room)
+    }
+
+    fn stride(room: u64) -> u64 {
+        (room * 4).next_multiple_of(256)
+    }
+
+    /// Where a column starts.
+    pub fn at(&self, column: usize) -> u64 {
+        self.buffer.at() + column as u64 * Self::stride(self.room)
+    }
+
+    /// The parameters that carry `from`'s columns over into the first columns here.
+    pub fn columns<'a>(&self, from: impl Iterator<Item = &'a Column>) -> Columns {
+        let mut c: Columns = bytemuck::Zeroable::zeroed();
+        for (i, column) in from.enumerate() {
+            c.from[i] = column.at;
+            c.to[i] = self.at(i);
+            c.count += 1;
+        }
+        c
+    }
+
+    /// The table, once its rows are known.
+    pub fn finish(self, rows: u32) -> Table {
+        let columns = (0..self.slots.len())
+            .map(|i| Column {
+                slot: self.slots[i],
+                at: self.at(i),
+                owner: Owner::Buffer(Arc::clone(&self.buffer)),
+            })
+            .collect();
+        Table { rows, columns }
+    }
+}
+
+/// Parameters of a kernel that keeps rows of `table`.
+pub(crate) fn compact(table: &Table, counter: u64, columns: Columns) -> Compact {
+    Compact { rows: table.rows, pad: 0, counter, columns }
+}
