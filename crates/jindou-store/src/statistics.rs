@@ -95,30 +95,38 @@ pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64]) -> Vec<PlannerS
     let freq = |p: u32| frequency.get(p as usize).copied().unwrap_or(0);
     let mut groups: FxHashMap<u64, PlannerSet> = FxHashMap::default();
     for set in rest {
-        // Near sets: the same most frequent class, and the same two rarest predicates folded into the room.
+        // Near sets: the same most frequent class, and the same rarest predicate, folded into the room.
         let class = set.classes.first().map_or(0, |c| u64::from(c.0));
-        let mut by_rarity: Vec<u32> = set.predicates.iter().map(|p| p.0).collect();
-        by_rarity.sort_unstable_by_key(|&p| (freq(p), p));
-        let rare = by_rarity.first().map_or(0, |&p| u64::from(p));
+        let rare = set
+            .predicates
+            .iter()
+            .map(|p| p.0)
+            .min_by_key(|&p| (freq(p), p))
+            .map_or(0, u64::from);
         let key = (class.wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ rare.wrapping_mul(0xC2B2_AE3D_27D4_EB4F))
             >> 32;
         let into = groups.entry(key % room as u64).or_default();
         into.subjects += set.subjects;
-        into.classes = add_sorted(
-            &into.classes,
-            &set.classes,
-            |a, b| (a.0, a.1 + b.1),
-            |x| x.0,
-        );
-        into.predicates = add_sorted(
-            &into.predicates,
-            &set.predicates,
-            |a, b| (a.0, a.1 + b.1, a.2 + b.2),
-            |x| x.0,
-        );
+        into.classes.extend(set.classes);
+        into.predicates.extend(set.predicates);
     }
     let mut merged: Vec<PlannerSet> = groups.into_values().collect();
+    for set in &mut merged {
+        set.classes.sort_unstable();
+        set.classes.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            kept.1 += if same { later.1 } else { 0 };
+            same
+        });
+        set.predicates.sort_unstable();
+        set.predicates.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            kept.1 += if same { later.1 } else { 0 };
+            kept.2 += if same { later.2 } else { 0 };
+            same
+        });
+    }
     merged.sort_by(|a, b| {
         b.subjects
             .cmp(&a.subjects)
@@ -126,37 +134,4 @@ pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64]) -> Vec<PlannerS
     });
     exact.extend(merged);
     exact
-}
-
-fn add_sorted<T: Copy>(
-    a: &[T],
-    b: &[T],
-    add: impl Fn(T, T) -> T,
-    key: impl Fn(&T) -> u32,
-) -> Vec<T> {
-    let mut out = Vec::with_capacity(a.len() + b.len());
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() || j < b.len() {
-        match (a.get(i), b.get(j)) {
-            (Some(x), Some(y)) if key(x) == key(y) => {
-                out.push(add(*x, *y));
-                i += 1;
-                j += 1;
-            }
-            (Some(x), Some(y)) if key(x) < key(y) => {
-                out.push(*x);
-                i += 1;
-            }
-            (Some(x), None) => {
-                out.push(*x);
-                i += 1;
-            }
-            (_, Some(y)) => {
-                out.push(*y);
-                j += 1;
-            }
-            (None, None) => break,
-        }
-    }
-    out
 }

@@ -18,19 +18,27 @@ const GRAPH_IDS: u32 = 7;
 const GRAPH_OFFSETS: u32 = 8;
 const GRAPH_PARTS: u32 = 9;
 const GRAPH_SUBJECTS: u32 = 10;
+const GRAPH_BASES: u32 = 11;
 
 /// A class keeps intervals while they are fewer than this, or than one for 64 instances; else membership is
 /// a lookup in the `rdf:type` segment.
 pub const MAX_CLASS_INTERVALS: usize = 16;
 
+/// One (graph, predicate) group. In graphs of a few quads, and there may be 100,000 of them, nearly every
+/// group has one subject: that lies here, and costs no other line.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 struct PartRecord {
-    /// First entry in the subjects' section; ends where the next record's starts.
-    start: u64,
+    /// The predicate, and [`LISTED`] if the subjects are a list.
     predicate: u32,
-    zero: u32,
+    /// The subject; or, relative to the graph's base, where in the subjects' section a list begins: its
+    /// length, then the subjects.
+    place: u32,
 }
+
+/// Predicates are fewer than 2^31 (each is a term, and terms end below the tail range at 0xE000_0000; a
+/// dense number that large would need as many predicates).
+const LISTED: u32 = 1 << 31;
 
 /// The opened index.
 #[derive(Debug)]
@@ -82,22 +90,31 @@ impl IndexParts {
         let offsets: &[u32] = self.file.array(GRAPH_OFFSETS);
         let records: &[PartRecord] = self.file.array(GRAPH_PARTS);
         let subjects: &[u32] = self.file.array(GRAPH_SUBJECTS);
-        let range = self
-            .graph_ids()
-            .binary_search(&graph)
-            .ok()
+        let at = self.graph_ids().binary_search(&graph).ok();
+        let range = at
             .and_then(|i| offsets.get(i..)?.first_chunk::<2>())
             .map_or(0..0, |&[a, b]| a as usize..b as usize);
-        range.filter_map(move |i| {
-            let r = records.get(i)?;
-            let end = records
-                .get(i + 1)
-                .map_or(subjects.len() as u64, |n| n.start);
-            Some(GraphPart {
-                predicate: r.predicate,
-                subjects: subjects.get(r.start as usize..end as usize)?,
+        let base = at
+            .and_then(|i| self.file.array::<u64>(GRAPH_BASES).get(i).copied())
+            .unwrap_or(0);
+        records
+            .get(range)
+            .unwrap_or(&[])
+            .iter()
+            .filter_map(move |r| {
+                if r.predicate & LISTED == 0 {
+                    return Some(GraphPart {
+                        predicate: r.predicate,
+                        subjects: std::slice::from_ref(&r.place),
+                    });
+                }
+                let start = usize::try_from(base.checked_add(u64::from(r.place))?).ok()?;
+                let (&len, rest) = subjects.get(start..)?.split_first()?;
+                Some(GraphPart {
+                    predicate: r.predicate & !LISTED,
+                    subjects: rest.get(..len as usize)?,
+                })
             })
-        })
     }
 
     /// Bytes of the parts, for `info`: (characteristic sets, classes, graphs).
@@ -111,7 +128,7 @@ impl IndexParts {
         (
             sum(SET_RUNS..=SET_PREDICATES),
             sum(CLASS_IDS..=CLASS_INTERVALS),
-            sum(GRAPH_IDS..=GRAPH_SUBJECTS),
+            sum(GRAPH_IDS..=GRAPH_BASES),
         )
     }
 }
@@ -130,6 +147,7 @@ pub struct IndexBuilder {
     graph_offsets: Vec<u32>,
     graph_parts: Vec<PartRecord>,
     graph_subjects: Vec<u32>,
+    graph_bases: Vec<u64>,
 }
 
 impl IndexBuilder {
@@ -166,13 +184,23 @@ impl IndexBuilder {
         if self.graph_ids.last() != Some(&graph) {
             self.graph_ids.push(graph);
             self.graph_offsets.push(self.graph_parts.len() as u32);
+            self.graph_bases.push(self.graph_subjects.len() as u64);
         }
-        self.graph_parts.push(PartRecord {
-            start: self.graph_subjects.len() as u64,
-            predicate,
-            zero: 0,
+        let base = self.graph_bases.last().copied().unwrap_or(0);
+        self.graph_parts.push(match *subjects {
+            [subject] => PartRecord {
+                predicate,
+                place: subject,
+            },
+            _ => PartRecord {
+                predicate: predicate | LISTED,
+                place: (self.graph_subjects.len() as u64 - base) as u32,
+            },
         });
-        self.graph_subjects.extend_from_slice(subjects);
+        if subjects.len() != 1 {
+            self.graph_subjects.push(subjects.len() as u32);
+            self.graph_subjects.extend_from_slice(subjects);
+        }
     }
 
     /// Writes the file.
@@ -180,7 +208,7 @@ impl IndexBuilder {
         self.set_offsets.push(self.set_predicates.len() as u32);
         self.class_offsets.push(self.class_intervals.len() as u32);
         self.graph_offsets.push(self.graph_parts.len() as u32);
-        let mut w = SectionWriter::new(out, MAGIC, 10)?;
+        let mut w = SectionWriter::new(out, MAGIC, 11)?;
         w.section(SET_RUNS, &self.runs)?;
         w.section(SET_OFFSETS, &self.set_offsets)?;
         w.section(SET_PREDICATES, &self.set_predicates)?;
@@ -191,6 +219,7 @@ impl IndexBuilder {
         w.section(GRAPH_OFFSETS, &self.graph_offsets)?;
         w.section(GRAPH_PARTS, &self.graph_parts)?;
         w.section(GRAPH_SUBJECTS, &self.graph_subjects)?;
+        w.section(GRAPH_BASES, &self.graph_bases)?;
         w.finish()
     }
 }

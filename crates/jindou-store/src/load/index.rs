@@ -2,11 +2,14 @@
 //! the segments just written.
 
 use super::clusters::Clusters;
+use super::read::lock;
 use crate::directory::{IndexBuilder, SegmentFile};
 use crate::segment::{EdgeView, Scope, Segment};
 use crate::sets::SetRun;
 use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use rustc_hash::FxHashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Keys enumerated at once.
 const PART: u32 = 1 << 16;
@@ -146,6 +149,7 @@ pub(super) fn statistics(
     written: &Written,
     terms: &[u32],
     rdf_type: Option<u32>,
+    threads: usize,
 ) -> Statistics {
     let mut s = Statistics {
         vertices: clusters.id_of_lex.len() as u32,
@@ -179,7 +183,7 @@ pub(super) fn statistics(
         .iter()
         .map(|&lex| clusters.id_of_lex[lex as usize])
         .collect();
-    let sets = exact_sets(clusters, written, terms.len(), &class_ids);
+    let sets = exact_sets(clusters, written, terms.len(), &class_ids, threads);
     let mut frequency = vec![0u64; terms.len()];
     for set in &sets {
         for &(class, n) in &set.classes {
@@ -194,66 +198,154 @@ pub(super) fn statistics(
     s
 }
 
+/// Clusters whose subjects share a list of out-predicates, as planner's sets without edges yet.
+struct Grouped {
+    sets: Vec<PlannerSet>,
+    /// Set of each cluster; `NO_SET` where nothing leaves.
+    set_of: Vec<u32>,
+    /// Bounds of each predicate in `by_predicate`, and one more.
+    offsets: Vec<usize>,
+    /// Clusters that have a predicate, ascending.
+    by_predicate: Vec<u32>,
+}
+
+const NO_SET: u32 = u32::MAX;
+
+impl Grouped {
+    fn of(clusters: &Clusters, predicates: usize, class_ids: &[u32]) -> Self {
+        let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut sets: Vec<PlannerSet> = Vec::new();
+        let mut list = Vec::new();
+        let mut offsets = vec![0usize; predicates + 1];
+        let set_of: Vec<u32> = clusters
+            .clusters
+            .iter()
+            .map(|c| {
+                if c.out_set == 0 {
+                    return NO_SET;
+                }
+                let number = *numbers.entry(c.out_set).or_insert_with(|| {
+                    clusters.out_sets.list(c.out_set, &mut list);
+                    sets.push(PlannerSet {
+                        predicates: list.iter().map(|&p| (p, 0, 0)).collect(),
+                        ..PlannerSet::default()
+                    });
+                    sets.len() as u32 - 1
+                });
+                let set = &mut sets[number as usize];
+                set.subjects += u64::from(c.len);
+                for p in &mut set.predicates {
+                    p.1 += u64::from(c.len);
+                    offsets[p.0 as usize + 1] += 1;
+                }
+                clusters.class_sets.list(c.class_set, &mut list);
+                let members = |&class: &u32| (class_ids[class as usize], u64::from(c.len));
+                set.classes.extend(list.iter().map(members));
+                number
+            })
+            .collect();
+        for set in &mut sets {
+            set.classes.sort_unstable();
+            set.classes.dedup_by(|later, kept| {
+                let same = later.0 == kept.0;
+                kept.1 += if same { later.1 } else { 0 };
+                same
+            });
+        }
+        for p in 0..predicates {
+            offsets[p + 1] += offsets[p];
+        }
+        let mut at = offsets.clone();
+        let mut by_predicate = vec![0; offsets[predicates]];
+        for (i, &set) in (0u32..).zip(&set_of) {
+            if let Some(set) = sets.get(set as usize) {
+                for &(p, _, _) in &set.predicates {
+                    by_predicate[at[p as usize]] = i;
+                    at[p as usize] += 1;
+                }
+            }
+        }
+        Self {
+            sets,
+            set_of,
+            offsets,
+            by_predicate,
+        }
+    }
+}
+
 /// One set for each distinct non-empty list of out-predicates.
 fn exact_sets(
     clusters: &Clusters,
     written: &Written,
     predicates: usize,
     class_ids: &[u32],
+    threads: usize,
 ) -> Vec<PlannerSet> {
-    let mut numbers: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut sets: Vec<PlannerSet> = Vec::new();
-    let mut classes: Vec<FxHashMap<u32, u64>> = Vec::new();
-    let mut list = Vec::new();
-    // Ids ascend with clusters, and key numbers ascend with ids: one cursor a segment finds every list.
-    let mut cursors = vec![[0u32; 2]; predicates];
-    let segments: Vec<[Segment<'_>; 2]> = (0..predicates as u32)
-        .map(|p| [0, 1].map(|named| written.segments[named][0].segment(p)))
-        .collect();
-    for c in &clusters.clusters {
-        if c.out_set == 0 {
-            continue;
-        }
-        let number = *numbers.entry(c.out_set).or_insert_with(|| {
-            clusters.out_sets.list(c.out_set, &mut list);
-            sets.push(PlannerSet {
-                predicates: list.iter().map(|&p| (p, 0, 0)).collect(),
-                ..PlannerSet::default()
-            });
-            classes.push(FxHashMap::default());
-            sets.len() - 1
-        });
-        let set = &mut sets[number];
-        set.subjects += u64::from(c.len);
-        for (p, subjects, edges) in &mut set.predicates {
-            *subjects += u64::from(c.len);
-            let cursor = &mut cursors[*p as usize];
-            let pair = &segments[*p as usize];
-            for (segment, k) in pair.iter().zip(cursor) {
-                if segment.is_empty() {
-                    continue;
+    let Grouped {
+        mut sets,
+        set_of,
+        offsets,
+        by_predicate,
+    } = Grouped::of(clusters, predicates, class_ids);
+    // Edges by (set, predicate): each predicate sums over its clusters.
+    let sums: Vec<Mutex<Vec<(u32, u64)>>> = (0..predicates).map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(predicates) {
+            scope.spawn(|| {
+                let mut edges = vec![0u64; sets.len()];
+                let mut keys = Vec::new();
+                loop {
+                    let p = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(out) = sums.get(p) else { return };
+                    let own = &by_predicate[offsets[p]..offsets[p + 1]];
+                    let pair = [0, 1].map(|named| written.segments[named][0].segment(p as u32));
+                    let alone = pair.iter().any(Segment::is_empty);
+                    for segment in pair.iter().filter(|s| !s.is_empty()) {
+                        keys.clear();
+                        if !alone {
+                            segment.keys_into(0, segment.key_count, &mut keys);
+                        }
+                        // Ids ascend with clusters, and key numbers with ids.
+                        let mut from = 0;
+                        for &i in own {
+                            let c = &clusters.clusters[i as usize];
+                            let to = if alone {
+                                // Every vertex of the cluster is a key.
+                                from + c.len
+                            } else {
+                                from = gallop(&keys, from, c.start);
+                                gallop(&keys, from, c.start + c.len)
+                            };
+                            edges[set_of[i as usize] as usize] += edges_between(segment, from, to);
+                            from = to;
+                        }
+                    }
+                    let mut found = Vec::new();
+                    for &i in own {
+                        let set = set_of[i as usize];
+                        match std::mem::take(&mut edges[set as usize]) {
+                            0 => {}
+                            n => found.push((set, n)),
+                        }
+                    }
+                    *lock(out) = found;
                 }
-                let alone = pair.iter().filter(|s| !s.is_empty()).count() == 1;
-                let end = if alone {
-                    // Every vertex of the cluster is a key.
-                    *k + c.len
-                } else {
-                    keys_before(segment, *k, c.start + c.len)
-                };
-                *edges += edges_between(segment, *k, end);
-                *k = end;
-            }
+            });
         }
-        clusters.class_sets.list(c.class_set, &mut list);
-        for &class in &list {
-            *classes[number]
-                .entry(class_ids[class as usize])
-                .or_default() += u64::from(c.len);
+    });
+    // Predicates ascend here and in every set.
+    let mut filled = vec![0u32; sets.len()];
+    for sum in sums {
+        let sum = sum
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        for (set, n) in sum {
+            let at = &mut filled[set as usize];
+            sets[set as usize].predicates[*at as usize].2 = n;
+            *at += 1;
         }
-    }
-    for (set, classes) in sets.iter_mut().zip(classes) {
-        set.classes = classes.into_iter().collect();
-        set.classes.sort_unstable();
     }
     sets
 }
@@ -268,19 +360,35 @@ fn edges_between(segment: &Segment<'_>, from: u32, to: u32) -> u64 {
         .saturating_sub(segment.range(from).0)) as u64
 }
 
-/// The number of keys below `id`, knowing that it is at least `from`. O(log keys).
-fn keys_before(segment: &Segment<'_>, from: u32, id: u32) -> u32 {
-    let mut one = Vec::new();
-    let (mut low, mut high) = (from, segment.key_count);
-    while low < high {
-        let mid = low + (high - low) / 2;
-        one.clear();
-        segment.keys_into(mid, mid + 1, &mut one);
-        if one.first().is_some_and(|&key| key < id) {
-            low = mid + 1;
-        } else {
-            high = mid;
+/// The number of `keys` below `id`, knowing that it is at least `from`: O(log of the distance).
+fn gallop(keys: &[u32], from: u32, id: u32) -> u32 {
+    let rest = keys.get(from as usize..).unwrap_or(&[]);
+    let mut step = 1;
+    while rest.get(step - 1).is_some_and(|&k| k < id) {
+        step *= 2;
+    }
+    let low = step / 2;
+    let high = (step - 1).min(rest.len());
+    let within = rest.get(low..high).unwrap_or(&[]);
+    from + (low + within.partition_point(|&k| k < id)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn galloping_counts_keys() {
+        let keys: Vec<u32> = (0..50).map(|i| i * 3).collect();
+        for from in 0..=50u32 {
+            for id in 0..160 {
+                let want = keys.iter().filter(|&&k| k < id).count() as u32;
+                if want >= from {
+                    assert_eq!(gallop(&keys, from, id), want, "{from} {id}");
+                } else {
+                    assert_eq!(gallop(&keys, from, id), from);
+                }
+            }
         }
     }
-    low
 }

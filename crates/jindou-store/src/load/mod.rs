@@ -243,7 +243,7 @@ impl Load<'_> {
         let vertices: Vec<u32> = predicates.iter().map(|&lex| ids[lex as usize]).collect();
         let index = index::index(&clusters, &written, n as u32, rdf_type);
         self.create(INDEX, |f| index.write(f))?;
-        let statistics = index::statistics(&clusters, &written, &vertices, rdf_type);
+        let statistics = index::statistics(&clusters, &written, &vertices, rdf_type, self.threads);
         self.create(STATISTICS, |f| write_statistics(&statistics, f))?;
         self.report.quads_stored = statistics.quads;
         drop((clusters, written));

@@ -1,10 +1,12 @@
-//! Loads LUBM(N) into a folder and prints the seconds of each phase and the bytes of each part.
+//! Loads generated data into a folder and prints the seconds of each phase and the bytes of each part.
 //!
-//! `cargo run --release -p jindou-store --example load_lubm -- UNIVERSITIES DIR [THREADS [MEMORY_MIB]]`
+//! `cargo run --release -p jindou-store --example load_generated -- SOURCE DIR [THREADS [MEMORY_MIB]]`
+//! with `lubm:UNIVERSITIES` or `ugly:QUADS` as source.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_store::{LoadOptions, info, load, open};
 use jindou_workloads::lubm::Lubm;
+use jindou_workloads::ugly::Ugly;
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,11 +19,24 @@ impl QuadSink for Nowhere {
     }
 }
 
+/// Makes a source; one delivers only once.
+type Make = Box<dyn Fn() -> Box<dyn QuadSource>>;
+
+fn source(name: &str) -> Option<Make> {
+    let (kind, size) = name.split_once(':')?;
+    let size: u64 = size.parse().ok()?;
+    match kind {
+        "lubm" => Some(Box::new(move || Box::new(Lubm::new(size as u32, 0)))),
+        "ugly" => Some(Box::new(move || Box::new(Ugly::new(size, 0)))),
+        _ => None,
+    }
+}
+
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize| args.get(i).and_then(|a| a.parse::<u64>().ok());
-    let (Some(universities), Some(dir)) = (number(0), args.get(1)) else {
-        eprintln!("usage: load_lubm UNIVERSITIES DIR [THREADS [MEMORY_MIB]]");
+    let (Some(make), Some(dir)) = (args.first().and_then(|a| source(a)), args.get(1)) else {
+        eprintln!("usage: load_generated lubm:UNIVERSITIES|ugly:QUADS DIR [THREADS [MEMORY_MIB]]");
         std::process::exit(2);
     };
     let dir = Path::new(dir);
@@ -35,7 +50,7 @@ fn main() -> Result<()> {
     if let Some(mib) = number(3) {
         options.memory = mib << 20;
     }
-    let alone = Lubm::new(universities as u32, 0);
+    let alone = make();
     let clock = Instant::now();
     std::thread::scope(|scope| {
         for t in 0..options.threads {
@@ -49,12 +64,7 @@ fn main() -> Result<()> {
     );
 
     let clock = Instant::now();
-    let report = load(
-        dir,
-        &Lubm::new(universities as u32, 0),
-        &options,
-        &Progress::default(),
-    )?;
+    let report = load(dir, &*make(), &options, &Progress::default())?;
     let seconds = clock.elapsed().as_secs_f64();
     for (phase, s) in &report.seconds {
         println!("{phase:22} {s:8.2} s");
