@@ -1,0 +1,504 @@
+//! Random small graphs with edits laid over them, random queries, and two oracles: a nested loop over the quads
+//! for patterns, and `spareval` on an `oxrdf` dataset for everything.
+
+use jindou_dictionary::DictionaryOverlay;
+use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use jindou_model::{Error, VertexId, term};
+use jindou_plan::{Plan, PlanOptions, Planned, Weight, parse, plan};
+use jindou_store::testing::store_of_terms;
+use jindou_store::{Base, QuadEdit, Snapshot};
+use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
+use spareval::{QueryEvaluator, QueryResults};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// splitmix64.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len())]
+    }
+}
+
+pub const TYPE: &str = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>";
+
+/// Literals that are hard: equal values of different forms, NaN, ill-typed, zones, language tags.
+pub const LITERALS: [&str; 26] = [
+    "1",
+    "\"01\"^^xsd:integer",
+    "1.0",
+    "1e0",
+    "\"1\"^^xsd:float",
+    "2",
+    "-3",
+    "0.1",
+    "1e-1",
+    "\"NaN\"^^xsd:double",
+    "\"INF\"^^xsd:double",
+    "\"x\"^^xsd:integer",
+    "\"abc\"",
+    "\"abc\"@en",
+    "\"abc\"@EN-us",
+    "\"abd\"@en",
+    "\"\"",
+    "true",
+    "\"0\"^^xsd:boolean",
+    "\"2020-01-01T00:00:00Z\"^^xsd:dateTime",
+    "\"2020-01-01T01:00:00+01:00\"^^xsd:dateTime",
+    "\"2020-01-01T00:00:00\"^^xsd:dateTime",
+    "\"2020-01-03T00:00:00\"^^xsd:dateTime",
+    "\"2020-01-01\"^^xsd:date",
+    "\"P1D\"^^xsd:dayTimeDuration",
+    "\"q\"^^<http://e/dt>",
+];
+
+const PREFIX: &str = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ";
+
+fn literal(text: &str) -> Vec<u8> {
+    // Through the SPARQL parser, so that the forms are the same as in queries.
+    let q = parse(&format!("{PREFIX} SELECT * {{ ?s :p {text} }}")).unwrap();
+    let spargebra::Query::Select { pattern, .. } = q else { panic!() };
+    fn find(p: &spargebra::algebra::GraphPattern) -> Option<Term> {
+        use spargebra::algebra::GraphPattern as G;
+        match p {
+            G::Bgp { patterns } => match &patterns[0].object {
+                spargebra::term::TermPattern::Literal(l) => Some(l.clone().into()),
+                _ => None,
+            },
+            G::Project { inner, .. } => find(inner),
+            _ => None,
+        }
+    }
+    term::encode(&find(&pattern).unwrap())
+}
+
+fn iri(local: &str) -> Vec<u8> {
+    let mut out = vec![];
+    match local.strip_prefix('<') {
+        Some(i) => term::push_iri(i.trim_end_matches('>'), &mut out),
+        None => term::push_iri(&format!("http://e/{local}"), &mut out),
+    }
+    out
+}
+
+pub type Row = Vec<Option<Term>>;
+
+pub struct World {
+    _folder: tempfile::TempDir,
+    pub snapshot: Snapshot,
+    /// Subject, predicate, object, graph in canonical bytes; graph empty for the default graph.
+    pub quads: BTreeSet<[Vec<u8>; 4]>,
+    pub dataset: Dataset,
+    pub large: bool,
+}
+
+fn random_quad(rng: &mut Rng, nodes: usize, predicates: usize) -> [Vec<u8>; 4] {
+    let node = |rng: &mut Rng| match rng.below(12) {
+        0 => {
+            let mut b = vec![];
+            term::push_blank(&format!("b{}", rng.below(2)), &mut b);
+            b
+        }
+        1 => iri(&format!("p{}", rng.below(predicates))),
+        2 => iri(&format!("g{}", rng.below(3))),
+        _ => iri(&format!("n{}", rng.below(nodes))),
+    };
+    let s = node(rng);
+    let (p, o) = match rng.below(10) {
+        0..=2 => (iri(TYPE), iri(&format!("C{}", rng.below(3)))),
+        3..=4 => (iri(&format!("p{}", rng.below(predicates))), literal(rng.pick::<&str>(&LITERALS))),
+        _ => (iri(&format!("p{}", rng.below(predicates))), node(rng)),
+    };
+    let g = match rng.below(10) {
+        0 => iri("g0"),
+        1 => iri("g1"),
+        2 => iri("n1"),
+        _ => vec![],
+    };
+    [s, p, o, g]
+}
+
+fn decode(b: &[u8]) -> Term {
+    term::decode(b).unwrap()
+}
+
+impl World {
+    pub fn random(rng: &mut Rng) -> Self {
+        let large = rng.chance(15);
+        let (count, nodes, predicates) = if large {
+            (400 + rng.below(1200), 60, 3)
+        } else {
+            (rng.below(70), 3 + rng.below(8), 1 + rng.below(4))
+        };
+        let graphs = !rng.chance(25);
+        let mut quad = |rng: &mut Rng| {
+            let mut q = random_quad(rng, nodes, predicates);
+            if !graphs {
+                q[3].clear();
+            }
+            q
+        };
+        let mut quads: Vec<[Vec<u8>; 4]> = (0..count).map(|_| quad(rng)).collect();
+        // The same edge in several graphs.
+        for i in 0..quads.len() {
+            if graphs && rng.chance(15) {
+                let mut q = quads[i].clone();
+                q[3] = if rng.chance(50) { iri("g1") } else { vec![] };
+                quads.push(q);
+            }
+        }
+        let (folder, base) = store_of_terms(&quads);
+        let mut truth: BTreeSet<[Vec<u8>; 4]> = quads.iter().cloned().collect();
+        let snapshot = if rng.chance(50) && !quads.is_empty() {
+            patched(rng, &base, &quads, &mut truth, &mut quad)
+        } else {
+            Snapshot::of_base(base)
+        };
+        let mut dataset = Dataset::new();
+        for q in &truth {
+            dataset.insert(&oxrdf_quad(q));
+        }
+        Self { _folder: folder, snapshot, quads: truth, dataset, large }
+    }
+}
+
+fn oxrdf_quad(q: &[Vec<u8>; 4]) -> Quad {
+    let subject: NamedOrBlankNode = match decode(&q[0]) {
+        Term::NamedNode(n) => n.into(),
+        Term::BlankNode(b) => b.into(),
+        _ => panic!(),
+    };
+    let Term::NamedNode(p) = decode(&q[1]) else { panic!() };
+    let g = if q[3].is_empty() {
+        GraphName::DefaultGraph
+    } else {
+        match decode(&q[3]) {
+            Term::NamedNode(n) => n.into(),
+            _ => panic!(),
+        }
+    };
+    Quad::new(subject, p, decode(&q[2]), g)
+}
+
+/// Edits with predicates of the base, some seen, some too new to be seen; new terms go to the tail.
+fn patched(
+    rng: &mut Rng,
+    base: &Arc<Base>,
+    quads: &[[Vec<u8>; 4]],
+    truth: &mut BTreeSet<[Vec<u8>; 4]>,
+    quad: &mut impl FnMut(&mut Rng) -> [Vec<u8>; 4],
+) -> Snapshot {
+    let plain = Snapshot::of_base(base.clone());
+    let mut overlay = DictionaryOverlay::tail();
+    let mut edits = vec![];
+    let number = 3;
+    for i in 0..rng.below(20) as u32 {
+        let (q, added) = if rng.chance(40) {
+            (rng.pick(quads).clone(), rng.chance(20))
+        } else {
+            (quad(rng), rng.chance(80))
+        };
+        let Some(p) = base.dictionary().lookup(&q[1]).and_then(|v| plain.predicate_of(v)) else {
+            continue;
+        };
+        let mut id = |t: &Vec<u8>| {
+            if t.is_empty() {
+                return 0;
+            }
+            match base.dictionary().lookup(t) {
+                Some(v) => v.0,
+                None => overlay.insert(t).unwrap().0,
+            }
+        };
+        let snapshot = 1 + i / 6;
+        edits.push(QuadEdit {
+            subject: id(&q[0]),
+            predicate: p.0,
+            object: id(&q[2]),
+            graph: id(&q[3]),
+            snapshot,
+            added,
+        });
+        if snapshot <= number {
+            if added {
+                truth.insert(q);
+            } else {
+                truth.remove(&q);
+            }
+        }
+    }
+    Snapshot::with_edits(base.clone(), number, &edits, Arc::new(overlay))
+}
+
+/// A random query's text, and whether the order of its rows can be compared key by key.
+pub struct Question {
+    pub text: String,
+    pub limit: Option<usize>,
+    pub offset: usize,
+    /// The text without ORDER BY, LIMIT and OFFSET.
+    pub unordered: String,
+    pub order: Option<(String, bool)>,
+    pub ask: bool,
+}
+
+const VARS: [&str; 5] = ["?a", "?b", "?c", "?d", "?e"];
+
+fn pattern(rng: &mut Rng) -> String {
+    let var = |rng: &mut Rng| (*rng.pick(&VARS[..4])).to_string();
+    let node = |rng: &mut Rng| format!(":n{}", rng.below(8));
+    let s = match rng.below(10) {
+        0..=1 => node(rng),
+        2 => format!("_:x{}", rng.below(2)),
+        _ => var(rng),
+    };
+    let (p, o) = match rng.below(12) {
+        0..=2 => ("a".to_string(), if rng.chance(80) { format!(":C{}", rng.below(4)) } else { var(rng) }),
+        3..=4 => (
+            if rng.chance(50) { "?e".to_string() } else { var(rng) },
+            if rng.chance(30) { node(rng) } else { var(rng) },
+        ),
+        n => (
+            format!(":p{}", rng.below(4)),
+            match n {
+                5 => node(rng),
+                6 => (*rng.pick(&LITERALS)).to_string(),
+                7 => format!("_:x{}", rng.below(2)),
+                _ => var(rng),
+            },
+        ),
+    };
+    format!("{s} {p} {o} . ")
+}
+
+fn atom(rng: &mut Rng) -> String {
+    let v = *rng.pick(&VARS);
+    let w = *rng.pick(&VARS);
+    let op = *rng.pick(&["=", "!=", "<", "<=", ">", ">="]);
+    match rng.below(12) {
+        0..=4 => format!("{v} {op} {}", rng.pick(&LITERALS)),
+        5 => format!("{} {op} {v}", rng.pick(&LITERALS)),
+        6 => format!("{v} {op} {w}"),
+        7 => format!("{v} {} :n{}", rng.pick(&["=", "!="]), rng.below(5)),
+        8 => format!("{}({v})", rng.pick(&["isIRI", "isBlank", "isLiteral", "isNumeric", "BOUND"])),
+        9 => format!("sameTerm({v}, {w})"),
+        10 => format!("REGEX(STR({v}), \"n[0-3]\")"),
+        _ => format!("{v} + 1 {op} {w}"),
+    }
+}
+
+fn condition(rng: &mut Rng, depth: usize) -> String {
+    if depth == 0 || rng.chance(60) {
+        return if rng.chance(20) { format!("!({})", atom(rng)) } else { atom(rng) };
+    }
+    let (a, b) = (condition(rng, depth - 1), condition(rng, depth - 1));
+    format!("({a}) {} ({b})", rng.pick(&["&&", "||"]))
+}
+
+impl Question {
+    pub fn random(rng: &mut Rng, large: bool) -> Self {
+        let mut body = String::new();
+        let most = if large { 3 } else { 4 };
+        for _ in 0..1 + rng.below(most) {
+            let mut p = pattern(rng);
+            if rng.chance(20) {
+                let blank = p.contains("_:");
+                if blank {
+                    p = p.replace("_:x0", "?c").replace("_:x1", "?d");
+                }
+                let g = *rng.pick(&["?g", ":g0", ":g1", ":n1", "?a", "?g"]);
+                p = format!("GRAPH {g} {{ {p} }} ");
+            }
+            body.push_str(&p);
+        }
+        // A blank node label may not be used in two groups: patterns in GRAPH have none.
+        if body.contains("GRAPH") {
+            body = body.replace("_:x0", "?c").replace("_:x1", "?d");
+        }
+        if rng.chance(45) {
+            body.push_str(&format!("FILTER({}) ", condition(rng, 2)));
+        }
+        let from = match rng.below(14) {
+            0 => "FROM :g0 ",
+            1 => "FROM :g0 FROM :n1 FROM NAMED :g1 ",
+            2 => "FROM NAMED :g1 FROM NAMED :n1 ",
+            _ => "",
+        };
+        let ask = rng.chance(4);
+        if ask {
+            let text = format!("{PREFIX}ASK {from}{{ {body} }}");
+            return Self { unordered: text.clone(), text, limit: None, offset: 0, order: None, ask };
+        }
+        let mut vars: Vec<&str> = VARS.iter().copied().filter(|v| body.contains(v)).collect();
+        if body.contains("?g") {
+            vars.push("?g");
+        }
+        let (head, tail) = match rng.below(12) {
+            0 => ("SELECT (COUNT(*) AS ?n) ".to_string(), String::new()),
+            1 if !vars.is_empty() => {
+                let (v, w) = (*rng.pick(&vars), *rng.pick(&vars));
+                let d = if rng.chance(50) { "DISTINCT " } else { "" };
+                (
+                    format!("SELECT {v} (COUNT({d}{w}) AS ?n) (COUNT(*) AS ?m) "),
+                    format!("GROUP BY {v} "),
+                )
+            }
+            2 if !vars.is_empty() => {
+                let v = *rng.pick(&vars);
+                (format!("SELECT (COUNT(DISTINCT {v}) AS ?n) (COUNT({v}) AS ?m) "), String::new())
+            }
+            3 => ("SELECT (COUNT(DISTINCT *) AS ?n) ".to_string(), String::new()),
+            _ => {
+                let d = if rng.chance(25) { "DISTINCT " } else { "" };
+                let mut kept: Vec<&str> =
+                    vars.iter().copied().filter(|_| rng.chance(65)).collect();
+                if kept.is_empty() {
+                    kept.extend(vars.first());
+                }
+                let list = if kept.is_empty() { "*".into() } else { kept.join(" ") };
+                vars = kept;
+                (format!("SELECT {d}{list} "), String::new())
+            }
+        };
+        let unordered = format!("{PREFIX}{head}{from}WHERE {{ {body} }} {tail}");
+        let mut text = unordered.clone();
+        let mut order = None;
+        if head.contains("COUNT") {
+            if rng.chance(30) {
+                let down = rng.chance(50);
+                order = Some(("?n".to_string(), down));
+            }
+        } else if rng.chance(25) && !vars.is_empty() {
+            order = Some(((*rng.pick(&vars)).to_string(), rng.chance(50)));
+        }
+        if let Some((v, down)) = &order {
+            text.push_str(&if *down { format!("ORDER BY DESC({v}) ") } else { format!("ORDER BY {v} ") });
+        }
+        let (mut limit, mut offset) = (None, 0);
+        if rng.chance(20) {
+            limit = Some(rng.below(8));
+            text.push_str(&format!("LIMIT {} ", limit.unwrap_or(0)));
+        }
+        if rng.chance(10) {
+            offset = rng.below(5);
+            text.push_str(&format!("OFFSET {offset} "));
+        }
+        Self { text, limit, offset, unordered, order, ask }
+    }
+}
+
+/// The answer by `spareval`: variables and rows; ASK gives one row for true.
+pub fn oracle(world: &World, text: &str) -> (Vec<String>, Vec<Row>) {
+    let query = parse(text).unwrap();
+    match QueryEvaluator::new().prepare(&query).execute(&world.dataset).unwrap() {
+        QueryResults::Boolean(b) => (vec![], vec![vec![]; usize::from(b)]),
+        QueryResults::Solutions(s) => {
+            let vars: Vec<String> = s.variables().iter().map(|v| v.as_str().to_string()).collect();
+            let rows = s
+                .map(|r| {
+                    let r = r.unwrap();
+                    (0..vars.len()).map(|i| r.get(i).cloned()).collect()
+                })
+                .collect();
+            (vars, rows)
+        }
+        QueryResults::Graph(_) => panic!(),
+    }
+}
+
+/// The plan, or `None` when it is not native.
+pub fn planned(world: &World, text: &str) -> Option<Plan> {
+    let query = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    match plan(&query, &world.snapshot, &PlanOptions::default()).unwrap() {
+        Planned::Native(p) => Some(p),
+        Planned::Other(_) => None,
+    }
+}
+
+/// The answer by the engine.
+pub fn answer(world: &World, plan: &Plan, options: &ExecOptions) -> Result<Vec<Row>, Error> {
+    let terms = QueryTerms::new();
+    let mut sink = CollectSink::default();
+    let profile = execute_streaming(plan, &world.snapshot, options, &terms, &mut sink)?;
+    assert_eq!(profile.rows as usize, sink.rows);
+    let mut decoder = TermDecoder::new(&world.snapshot, &terms);
+    Ok(sink
+        .rows()
+        .map(|r| r.iter().map(|&id| decoder.term(id).unwrap()).collect())
+        .collect())
+}
+
+/// How each plan is run: one thread with tiny batches, and three threads told that the plan is heavy.
+pub fn ways(plan: &Plan) -> Vec<(Plan, ExecOptions)> {
+    let mut heavy = plan.clone();
+    heavy.weight = Weight::Heavy;
+    vec![
+        (plan.clone(), ExecOptions { batch_rows: 16, profile: true, ..ExecOptions::default() }),
+        (heavy, ExecOptions { threads: 3, batch_rows: 64, ..ExecOptions::default() }),
+    ]
+}
+
+pub fn counted(rows: &[Row]) -> BTreeMap<String, usize> {
+    let mut out = BTreeMap::new();
+    for r in rows {
+        *out.entry(format!("{r:?}")).or_default() += 1;
+    }
+    out
+}
+
+/// Numbers by value where both are; kinds apart; else not compared.
+pub fn in_order(a: &Option<Term>, b: &Option<Term>) -> bool {
+    fn class(t: &Option<Term>) -> u8 {
+        match t {
+            None => 0,
+            Some(Term::BlankNode(_)) => 1,
+            Some(Term::NamedNode(_)) => 2,
+            Some(Term::Literal(_)) => 3,
+            Some(_) => 4,
+        }
+    }
+    fn number(t: &Option<Term>) -> Option<f64> {
+        match t {
+            Some(Term::Literal(l)) if l.datatype().as_str().contains("XMLSchema#") => {
+                let n = ["integer", "decimal", "double", "float"];
+                if !n.iter().any(|n| l.datatype().as_str().ends_with(n)) {
+                    return None;
+                }
+                l.value().parse::<f64>().ok().filter(|v| !v.is_nan())
+            }
+            _ => None,
+        }
+    }
+    let (x, y) = (class(a), class(b));
+    if x != y {
+        return x < y;
+    }
+    match (a, b) {
+        (Some(Term::NamedNode(a)), Some(Term::NamedNode(b))) => a.as_str() <= b.as_str(),
+        _ => match (number(a), number(b)) {
+            (Some(a), Some(b)) => a <= b,
+            _ => true,
+        },
+    }
+}
+
+#[allow(dead_code)]
+pub fn id(world: &World, t: &[u8]) -> VertexId {
+    world.snapshot.lookup(t).unwrap()
+}
