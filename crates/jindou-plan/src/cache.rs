@@ -48,7 +48,11 @@ impl PlanCache {
     /// A cache of at most `entries` plans whose texts have at most `bytes` bytes together.
     #[must_use]
     pub fn new(entries: usize, bytes: usize) -> Self {
-        Self { inner: Mutex::default(), entries, bytes }
+        Self {
+            inner: Mutex::default(),
+            entries,
+            bytes,
+        }
     }
 
     /// The plan, if it is there. No allocation; O(log entries).
@@ -97,7 +101,9 @@ impl PlanCache {
             inner.bytes -= old.text.len();
         }
         while inner.by_hash.len() > self.entries || inner.bytes > self.bytes {
-            let Some((_, oldest)) = inner.by_stamp.pop_first() else { break };
+            let Some((_, oldest)) = inner.by_stamp.pop_first() else {
+                break;
+            };
             if let Some(old) = inner.by_hash.remove(&oldest) {
                 inner.bytes -= old.text.len();
             }
@@ -107,7 +113,11 @@ impl PlanCache {
     /// Plans held.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).by_hash.len()
+        self.inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .by_hash
+            .len()
     }
 
     /// True without plans.
@@ -128,7 +138,12 @@ mod tests {
     use super::*;
 
     fn key(text: &str, snapshot: u32) -> CacheKey<'_> {
-        CacheKey { text, options: PlanOptions::default(), epoch: 7, snapshot }
+        CacheKey {
+            text,
+            options: PlanOptions::default(),
+            epoch: 7,
+            snapshot,
+        }
     }
 
     #[test]
@@ -140,11 +155,20 @@ mod tests {
         assert!(cache.get(&key("a", 0)).is_some());
         cache.insert(&key("c", 0), plan("c"));
         assert!(cache.get(&key("b", 0)).is_none());
-        assert_eq!(cache.get(&key("a", 0)).as_deref(), Some(&Planned::Other("a".into())));
-        assert!(cache.get(&key("a", 1)).is_none(), "another snapshot needs another plan");
+        assert_eq!(
+            cache.get(&key("a", 0)).as_deref(),
+            Some(&Planned::Other("a".into()))
+        );
+        assert!(
+            cache.get(&key("a", 1)).is_none(),
+            "another snapshot needs another plan"
+        );
         cache.insert(&key("a", 0), plan("a2"));
         assert_eq!(cache.len(), 2);
-        assert_eq!(cache.get(&key("a", 0)).as_deref(), Some(&Planned::Other("a2".into())));
+        assert_eq!(
+            cache.get(&key("a", 0)).as_deref(),
+            Some(&Planned::Other("a2".into()))
+        );
     }
 
     #[test]

@@ -35,7 +35,9 @@ impl Compiler<'_> {
         }
         match self.condition(&filter.expression, scope, 0) {
             Condition::And(list) if list.is_empty() => Compiled::True,
-            Condition::Or(list) if list.is_empty() => Compiled::False("a FILTER is never true".into()),
+            Condition::Or(list) if list.is_empty() => {
+                Compiled::False("a FILTER is never true".into())
+            }
             c => Compiled::Test(c),
         }
     }
@@ -62,9 +64,13 @@ impl Compiler<'_> {
                 *scope.get(v)?
             }
             Expression::In(v, list) => {
-                let Expression::Variable(v) = &**v else { return None };
+                let Expression::Variable(v) = &**v else {
+                    return None;
+                };
                 for e in list {
-                    let Expression::NamedNode(n) = e else { return None };
+                    let Expression::NamedNode(n) = e else {
+                        return None;
+                    };
                     ids.extend(self.iri(n.as_str()));
                 }
                 *scope.get(v)?
@@ -85,7 +91,12 @@ impl Compiler<'_> {
     }
 
     /// `And([])` is true, `Or([])` is false. Recursion ends at `MAX_INLINE` levels in a general expression.
-    fn condition(&self, e: &Expression, scope: &FxHashMap<Variable, Slot>, depth: usize) -> Condition {
+    fn condition(
+        &self,
+        e: &Expression,
+        scope: &FxHashMap<Variable, Slot>,
+        depth: usize,
+    ) -> Condition {
         const MAX_INLINE: usize = 64;
         let general = || self.general(e, scope);
         if depth > MAX_INLINE {
@@ -106,31 +117,45 @@ impl Compiler<'_> {
                 None => Condition::Or(vec![]),
             },
             Expression::SameTerm(a, b) => match (&**a, &**b) {
-                (Expression::Variable(a), Expression::Variable(b)) => match (scope.get(a), scope.get(b)) {
-                    (Some(&a), Some(&b)) => Condition::Same(Operand::Slot(a), Operand::Slot(b)),
-                    _ => general(),
-                },
+                (Expression::Variable(a), Expression::Variable(b)) => {
+                    match (scope.get(a), scope.get(b)) {
+                        (Some(&a), Some(&b)) => Condition::Same(Operand::Slot(a), Operand::Slot(b)),
+                        _ => general(),
+                    }
+                }
                 _ => self.one_of(e, scope).map_or_else(general, known),
             },
             Expression::Equal(a, b) => match (&**a, &**b) {
                 // An IRI or blank node equals only itself, and that comparison never errs.
-                (Expression::Variable(a), Expression::Variable(b)) => match (scope.get(a), scope.get(b)) {
-                    (Some(&a), Some(&b)) if (self.resources >> a | self.resources >> b) & 1 == 1 => {
-                        Condition::Same(Operand::Slot(a), Operand::Slot(b))
+                (Expression::Variable(a), Expression::Variable(b)) => {
+                    match (scope.get(a), scope.get(b)) {
+                        (Some(&a), Some(&b))
+                            if (self.resources >> a | self.resources >> b) & 1 == 1 =>
+                        {
+                            Condition::Same(Operand::Slot(a), Operand::Slot(b))
+                        }
+                        _ => general(),
                     }
-                    _ => general(),
-                },
+                }
                 _ => match self.one_of(e, scope) {
                     Some(c) => known(c),
-                    None => self.compare(a, Relation::Equal, b, scope).unwrap_or_else(general),
+                    None => self
+                        .compare(a, Relation::Equal, b, scope)
+                        .unwrap_or_else(general),
                 },
             },
-            Expression::Less(a, b) => self.compare(a, Relation::Less, b, scope).unwrap_or_else(general),
-            Expression::LessOrEqual(a, b) => self.compare(a, Relation::LessOrEqual, b, scope).unwrap_or_else(general),
-            Expression::Greater(a, b) => self.compare(a, Relation::Greater, b, scope).unwrap_or_else(general),
-            Expression::GreaterOrEqual(a, b) => {
-                self.compare(a, Relation::GreaterOrEqual, b, scope).unwrap_or_else(general)
-            }
+            Expression::Less(a, b) => self
+                .compare(a, Relation::Less, b, scope)
+                .unwrap_or_else(general),
+            Expression::LessOrEqual(a, b) => self
+                .compare(a, Relation::LessOrEqual, b, scope)
+                .unwrap_or_else(general),
+            Expression::Greater(a, b) => self
+                .compare(a, Relation::Greater, b, scope)
+                .unwrap_or_else(general),
+            Expression::GreaterOrEqual(a, b) => self
+                .compare(a, Relation::GreaterOrEqual, b, scope)
+                .unwrap_or_else(general),
             Expression::In(v, list) => {
                 if let Some(c) = self.one_of(e, scope) {
                     return known(c);
@@ -142,7 +167,9 @@ impl Compiler<'_> {
                         (Expression::Variable(x), Expression::NamedNode(n)) => {
                             let &slot = scope.get(x)?;
                             Some(match self.iri(n.as_str()) {
-                                Some(id) => Condition::Same(Operand::Slot(slot), Operand::Const(id)),
+                                Some(id) => {
+                                    Condition::Same(Operand::Slot(slot), Operand::Const(id))
+                                }
                                 None => Condition::Or(vec![]),
                             })
                         }
@@ -199,7 +226,10 @@ impl Compiler<'_> {
                 variables.push((v.clone(), slot));
             }
         });
-        Condition::General(Box::new(GeneralExpression { expression: e.clone(), variables }))
+        Condition::General(Box::new(GeneralExpression {
+            expression: e.clone(),
+            variables,
+        }))
     }
 }
 
@@ -209,9 +239,15 @@ fn known(c: Compiled) -> Condition {
         Compiled::True => Condition::And(vec![]),
         Compiled::False(_) => Condition::Or(vec![]),
         Compiled::OneOf(slot, ids) => {
-            let mut each: Vec<Condition> =
-                ids.into_iter().map(|id| Condition::Same(Operand::Slot(slot), Operand::Const(id))).collect();
-            if each.len() == 1 { each.remove(0) } else { Condition::Or(each) }
+            let mut each: Vec<Condition> = ids
+                .into_iter()
+                .map(|id| Condition::Same(Operand::Slot(slot), Operand::Const(id)))
+                .collect();
+            if each.len() == 1 {
+                each.remove(0)
+            } else {
+                Condition::Or(each)
+            }
         }
         Compiled::Test(c) => c,
     }
@@ -233,7 +269,10 @@ fn well_formed(bytes: &[u8]) -> bool {
     let Some(term::Parts::Coded(lexical, code)) = term::parts(bytes) else {
         return bytes.first() == Some(&term::STRING);
     };
-    let local = term::DATATYPES.get((code - term::FIRST_DATATYPE) as usize).copied().unwrap_or("");
+    let local = term::DATATYPES
+        .get((code - term::FIRST_DATATYPE) as usize)
+        .copied()
+        .unwrap_or("");
     match local {
         "integer" => lexical.parse::<Integer>().is_ok(),
         "decimal" => lexical.parse::<Decimal>().is_ok(),
@@ -265,7 +304,9 @@ fn for_each_variable<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Variable)) {
             | Expression::Subtract(a, b)
             | Expression::Multiply(a, b)
             | Expression::Divide(a, b) => stack.extend([&**a, &**b]),
-            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => stack.push(a),
+            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
+                stack.push(a)
+            }
             Expression::In(a, list) => {
                 stack.push(a);
                 stack.extend(list);

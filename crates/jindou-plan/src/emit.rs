@@ -3,8 +3,10 @@
 use crate::condition::for_each_slot;
 use crate::model::{Model, Move, Source, State, Sub, What, bits, edges_of};
 use crate::resolve::{Edge, Graph, Node, Predicate};
+use crate::slots::{binds, reads};
 use crate::{
-    Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, PredicateRef, Slot, StartSource, Step, StepKind, show,
+    Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, PredicateRef, Slot, StartSource,
+    Step, StepKind, show,
 };
 use jindou_model::Direction;
 use jindou_store::Snapshot;
@@ -19,9 +21,24 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    pub(crate) fn new(model: &'a Model<'a>, snapshot: &'a Snapshot, slots: &'a mut Vec<String>) -> Self {
-        let state = State { bound: 0, rows: 1.0, cost: 0.0, ascending: None };
-        Self { model, snapshot, slots, steps: vec![], state }
+    pub(crate) fn new(
+        model: &'a Model<'a>,
+        snapshot: &'a Snapshot,
+        slots: &'a mut Vec<String>,
+    ) -> Self {
+        let state = State {
+            bound: 0,
+            rows: 1.0,
+            cost: 0.0,
+            ascending: None,
+        };
+        Self {
+            model,
+            snapshot,
+            slots,
+            steps: vec![],
+            state,
+        }
     }
 
     /// Writes all moves; returns the estimated rows and cost.
@@ -63,12 +80,23 @@ impl<'a> Emitter<'a> {
     }
 
     fn push(&mut self, kind: StepKind, filters: Vec<Condition>, sub: &Sub, why: String) {
-        self.steps.push(Step { kind, filters, live: vec![], rows: sub.rows, cost: sub.cost, why });
+        self.steps.push(Step {
+            kind,
+            filters,
+            live: vec![],
+            rows: sub.rows,
+            cost: sub.cost,
+            why,
+        });
     }
 
     fn unit(&mut self) {
         self.steps.push(Step {
-            kind: StepKind::Start { to: None, source: StartSource::Unit, within: None },
+            kind: StepKind::Start {
+                to: None,
+                source: StartSource::Unit,
+                within: None,
+            },
             filters: vec![],
             live: vec![],
             rows: 1.0,
@@ -92,27 +120,53 @@ impl<'a> Emitter<'a> {
         let (source, why) = match source {
             Source::Within => {
                 let why = self.model.resolved.within_why[usize::from(slot)].join(" and ");
-                (StartSource::Within, format!("fewest to begin with: ?{} {why}", self.name(slot)))
+                (
+                    StartSource::Within,
+                    format!("fewest to begin with: ?{} {why}", self.name(slot)),
+                )
             }
             Source::Graphs => {
                 within = None;
-                (StartSource::Graphs(self.model.resolved.named.clone()), "the pattern asks for the graphs".into())
+                (
+                    StartSource::Graphs(self.model.resolved.named.clone()),
+                    "the pattern asks for the graphs".into(),
+                )
             }
             Source::Keys(e, direction) => {
                 let edge = &self.model.edges[e];
                 if self.is_redundant(e, slot) {
                     within = None;
                 }
-                let Predicate::Known(predicate) = edge.predicate else { return };
+                let Predicate::Known(predicate) = edge.predicate else {
+                    return;
+                };
                 let graph = edge.graph_ref(self.model.resolved.named.as_deref());
-                let why = format!("fewest to begin with: ends of {}", show::predicate(self.snapshot, predicate));
-                (StartSource::Keys { predicate, direction, graph }, why)
+                let why = format!(
+                    "fewest to begin with: ends of {}",
+                    show::predicate(self.snapshot, predicate)
+                );
+                (
+                    StartSource::Keys {
+                        predicate,
+                        direction,
+                        graph,
+                    },
+                    why,
+                )
             }
         };
         let kind = if self.steps.is_empty() {
-            StepKind::Start { to: Some(slot), source, within }
+            StepKind::Start {
+                to: Some(slot),
+                source,
+                within,
+            }
         } else {
-            StepKind::Cross { to: slot, source, within }
+            StepKind::Cross {
+                to: slot,
+                source,
+                within,
+            }
         };
         self.push(kind, vec![], sub, why);
     }
@@ -121,20 +175,33 @@ impl<'a> Emitter<'a> {
         let mut within = self.model.resolved.within[usize::from(slot)].clone();
         let mut out = vec![];
         for e in edges_of(lists) {
-            let Some((anchor, direction)) = self.model.anchor(e, slot, self.state.bound) else { continue };
+            let Some((anchor, direction)) = self.model.anchor(e, slot, self.state.bound) else {
+                continue;
+            };
             let edge = &self.model.edges[e];
-            let Predicate::Known(predicate) = edge.predicate else { continue };
+            let Predicate::Known(predicate) = edge.predicate else {
+                continue;
+            };
             if self.is_redundant(e, slot) {
                 within = None;
             }
             let graph = self.graph(edge, self.state.bound);
-            out.push(EdgeList { anchor: operand(anchor), predicate, direction, graph });
+            out.push(EdgeList {
+                anchor: operand(anchor),
+                predicate,
+                direction,
+                graph,
+            });
         }
         let first = self.steps.is_empty();
         if first && out.len() == 1 {
             let list = out.remove(0);
             let why = format!("a constant's list of about {:.0}", sub.rows);
-            let kind = StepKind::Start { to: Some(slot), source: StartSource::List(list), within };
+            let kind = StepKind::Start {
+                to: Some(slot),
+                source: StartSource::List(list),
+                within,
+            };
             self.push(kind, vec![], sub, why);
             return;
         }
@@ -143,28 +210,52 @@ impl<'a> Emitter<'a> {
         }
         let each = sub.rows / self.state.rows.max(1e-9);
         let why = if out.len() > 1 {
-            format!("{} lists meet in ?{}: about {each:.2} a row", out.len(), self.name(slot))
+            format!(
+                "{} lists meet in ?{}: about {each:.2} a row",
+                out.len(),
+                self.name(slot)
+            )
         } else {
-            format!("cheapest next: about {each:.2} of ?{} a row", self.name(slot))
+            format!(
+                "cheapest next: about {each:.2} of ?{} a row",
+                self.name(slot)
+            )
         };
-        self.push(StepKind::Expand { to: slot, lists: out, within }, vec![], sub, why);
+        self.push(
+            StepKind::Expand {
+                to: slot,
+                lists: out,
+                within,
+            },
+            vec![],
+            sub,
+            why,
+        );
     }
 
     /// True if all that the edge reaches at the slot's end is in the slot's intervals.
     fn is_redundant(&self, e: usize, slot: Slot) -> bool {
-        let Some(info) = &self.model.info[e] else { return false };
+        let Some(info) = &self.model.info[e] else {
+            return false;
+        };
         let side = &info.sides[usize::from(self.model.edges[e].object == Node::Slot(slot))];
         matches!(side.overlap, Some((n, true)) if n >= side.keys)
     }
 
     fn bind_graph(&mut self, e: usize, sub: &Sub) {
         let edge = &self.model.edges[e];
-        let (Predicate::Known(predicate), Graph::Slot(g)) = (edge.predicate, &edge.graph) else { return };
+        let (Predicate::Known(predicate), Graph::Slot(g)) = (edge.predicate, &edge.graph) else {
+            return;
+        };
         if self.steps.is_empty() {
             self.unit();
         }
         let from_subject = Model::is_known(edge.subject, self.state.bound);
-        let direction = if from_subject { Direction::Out } else { Direction::In };
+        let direction = if from_subject {
+            Direction::Out
+        } else {
+            Direction::In
+        };
         let (anchor, other) = ends(edge, direction);
         let mut filters = vec![];
         let mut taken = 0u128;
@@ -174,15 +265,30 @@ impl<'a> Emitter<'a> {
         }
         let graph_slot = self.fresh(*g, &mut taken, &mut filters);
         let graph = GraphRef::Bind(graph_slot, self.model.resolved.named.clone());
-        let list = EdgeList { anchor: operand(anchor), predicate, direction, graph };
+        let list = EdgeList {
+            anchor: operand(anchor),
+            predicate,
+            direction,
+            graph,
+        };
         let kind = match other {
             Node::Slot(to) if !other_known => {
                 let within = self.model.resolved.within[usize::from(to)].clone();
-                StepKind::Expand { to, lists: vec![list], within }
+                StepKind::Expand {
+                    to,
+                    lists: vec![list],
+                    within,
+                }
             }
-            _ => StepKind::Check { list, other: operand(other) },
+            _ => StepKind::Check {
+                list,
+                other: operand(other),
+            },
         };
-        let why = format!("one row for each graph ?{} that has the edge", self.name(*g));
+        let why = format!(
+            "one row for each graph ?{} that has the edge",
+            self.name(*g)
+        );
         self.push(kind, filters, sub, why);
     }
 
@@ -214,14 +320,25 @@ impl<'a> Emitter<'a> {
         };
         let predicate = self.predicate(edge, &mut taken, &mut filters);
         let graph = self.bind_or_read_graph(edge, &mut taken, &mut filters);
-        let why = format!("only the predicates that {} has are looked at", self.end(anchor));
-        let kind = StepKind::ExpandAny { anchor: operand(anchor), direction, predicate, far, graph };
+        let why = format!(
+            "only the predicates that {} has are looked at",
+            self.end(anchor)
+        );
+        let kind = StepKind::ExpandAny {
+            anchor: operand(anchor),
+            direction,
+            predicate,
+            far,
+            graph,
+        };
         self.push(kind, filters, sub, why);
     }
 
     fn scan(&mut self, e: usize, sub: &Sub) {
         let edge = &self.model.edges[e];
-        let (Node::Slot(s), Node::Slot(o)) = (edge.subject, edge.object) else { return };
+        let (Node::Slot(s), Node::Slot(o)) = (edge.subject, edge.object) else {
+            return;
+        };
         if self.steps.is_empty() {
             self.unit();
         }
@@ -230,11 +347,26 @@ impl<'a> Emitter<'a> {
         let object = self.fresh(o, &mut taken, &mut filters);
         let predicate = self.predicate(edge, &mut taken, &mut filters);
         let graph = self.bind_or_read_graph(edge, &mut taken, &mut filters);
-        let kind = StepKind::ScanAll { subject, predicate, object, graph };
-        self.push(kind, filters, sub, "neither end of the pattern is known".into());
+        let kind = StepKind::ScanAll {
+            subject,
+            predicate,
+            object,
+            graph,
+        };
+        self.push(
+            kind,
+            filters,
+            sub,
+            "neither end of the pattern is known".into(),
+        );
     }
 
-    fn predicate(&mut self, edge: &Edge, taken: &mut u128, filters: &mut Vec<Condition>) -> PredicateRef {
+    fn predicate(
+        &mut self,
+        edge: &Edge,
+        taken: &mut u128,
+        filters: &mut Vec<Condition>,
+    ) -> PredicateRef {
         match edge.predicate {
             Predicate::Slot(p) if self.state.bound >> p & 1 == 1 => PredicateRef::Slot(p),
             Predicate::Slot(p) => PredicateRef::Bind(self.fresh(p, taken, filters)),
@@ -243,11 +375,17 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn bind_or_read_graph(&mut self, edge: &Edge, taken: &mut u128, filters: &mut Vec<Condition>) -> GraphRef {
+    fn bind_or_read_graph(
+        &mut self,
+        edge: &Edge,
+        taken: &mut u128,
+        filters: &mut Vec<Condition>,
+    ) -> GraphRef {
         match edge.graph {
-            Graph::Slot(g) if self.state.bound >> g & 1 == 0 => {
-                GraphRef::Bind(self.fresh(g, taken, filters), self.model.resolved.named.clone())
-            }
+            Graph::Slot(g) if self.state.bound >> g & 1 == 0 => GraphRef::Bind(
+                self.fresh(g, taken, filters),
+                self.model.resolved.named.clone(),
+            ),
             _ => self.graph(edge, self.state.bound),
         }
     }
@@ -264,21 +402,31 @@ impl<'a> Emitter<'a> {
     }
 
     fn restrict(&mut self, slot: Slot, sub: &Sub) {
-        let Some(within) = self.model.resolved.within[usize::from(slot)].clone() else { return };
+        let Some(within) = self.model.resolved.within[usize::from(slot)].clone() else {
+            return;
+        };
         if self.is_graph_list(slot, &within) {
             return;
         }
-        let why = format!("?{} {}", self.name(slot), self.model.resolved.within_why[usize::from(slot)].join(" and "));
+        let why = format!(
+            "?{} {}",
+            self.name(slot),
+            self.model.resolved.within_why[usize::from(slot)].join(" and ")
+        );
         self.push(StepKind::Restrict { slot, within }, vec![], sub, why);
     }
 
     /// True if the step before bound the slot as a graph of `FROM NAMED`, and that is all that is asked.
     fn is_graph_list(&self, slot: Slot, within: &Intervals) -> bool {
-        let Some(named) = &self.model.resolved.named else { return false };
+        let Some(named) = &self.model.resolved.named else {
+            return false;
+        };
         let graph = match self.steps.last().map(|s| &s.kind) {
             Some(StepKind::Expand { lists, .. }) => lists.first().map(|l| &l.graph),
             Some(StepKind::Check { list, .. }) => Some(&list.graph),
-            Some(StepKind::ExpandAny { graph, .. } | StepKind::ScanAll { graph, .. }) => Some(graph),
+            Some(StepKind::ExpandAny { graph, .. } | StepKind::ScanAll { graph, .. }) => {
+                Some(graph)
+            }
             _ => None,
         };
         matches!(graph, Some(GraphRef::Bind(g, Some(_))) if *g == slot)
@@ -287,15 +435,34 @@ impl<'a> Emitter<'a> {
 
     fn check(&mut self, e: usize, direction: Direction, sub: &Sub) {
         let edge = &self.model.edges[e];
-        let Predicate::Known(predicate) = edge.predicate else { return };
+        let Predicate::Known(predicate) = edge.predicate else {
+            return;
+        };
         let (anchor, other) = ends(edge, direction);
         let graph = match &edge.graph {
             Graph::Fixed(g) => g.clone(),
             Graph::Slot(g) => GraphRef::Slot(*g),
         };
-        let list = EdgeList { anchor: operand(anchor), predicate, direction, graph };
-        let why = format!("{} and {} are both known", self.end(anchor), self.end(other));
-        self.push(StepKind::Check { list, other: operand(other) }, vec![], sub, why);
+        let list = EdgeList {
+            anchor: operand(anchor),
+            predicate,
+            direction,
+            graph,
+        };
+        let why = format!(
+            "{} and {} are both known",
+            self.end(anchor),
+            self.end(other)
+        );
+        self.push(
+            StepKind::Check {
+                list,
+                other: operand(other),
+            },
+            vec![],
+            sub,
+            why,
+        );
     }
 
     fn name(&self, slot: Slot) -> &str {
@@ -360,58 +527,3 @@ fn ends(edge: &Edge, direction: Direction) -> (Node, Node) {
         Direction::In => (edge.object, edge.subject),
     }
 }
-
-fn graph_binds(g: &GraphRef) -> u128 {
-    if let GraphRef::Bind(s, _) = g { 1 << s } else { 0 }
-}
-
-fn graph_reads(g: &GraphRef) -> u128 {
-    if let GraphRef::Slot(s) = g { 1 << s } else { 0 }
-}
-
-fn operand_reads(o: &Operand) -> u128 {
-    if let Operand::Slot(s) = o { 1 << s } else { 0 }
-}
-
-/// Slots that a step binds.
-pub(crate) fn binds(kind: &StepKind) -> u128 {
-    match kind {
-        StepKind::Start { to, .. } => to.map_or(0, |s| 1 << s),
-        StepKind::Cross { to, .. } => 1 << to,
-        StepKind::Expand { to, lists, .. } => {
-            lists.iter().map(|l| graph_binds(&l.graph)).fold(1 << to, |a, b| a | b)
-        }
-        StepKind::Check { list, .. } => graph_binds(&list.graph),
-        StepKind::Restrict { .. } => 0,
-        StepKind::ExpandAny { predicate, far, graph, .. } => {
-            let p = if let PredicateRef::Bind(s) = predicate { 1 << s } else { 0 };
-            let f = if let FarEnd::Bind(s) = far { 1 << s } else { 0 };
-            p | f | graph_binds(graph)
-        }
-        StepKind::ScanAll { subject, predicate, object, graph } => {
-            let p = if let PredicateRef::Bind(s) = predicate { 1 << s } else { 0 };
-            1 << subject | 1 << object | p | graph_binds(graph)
-        }
-    }
-}
-
-/// Slots that a step reads from earlier ones.
-fn reads(kind: &StepKind) -> u128 {
-    let list = |l: &EdgeList| operand_reads(&l.anchor) | graph_reads(&l.graph);
-    match kind {
-        StepKind::Start { .. } | StepKind::Cross { .. } => 0,
-        StepKind::Expand { lists, .. } => lists.iter().map(list).fold(0, |a, b| a | b),
-        StepKind::Check { list: l, other } => list(l) | operand_reads(other),
-        StepKind::Restrict { slot, .. } => 1 << slot,
-        StepKind::ExpandAny { anchor, predicate, far, graph, .. } => {
-            let p = if let PredicateRef::Slot(s) = predicate { 1 << s } else { 0 };
-            let f = if let FarEnd::Known(o) = far { operand_reads(o) } else { 0 };
-            operand_reads(anchor) | p | f | graph_reads(graph)
-        }
-        StepKind::ScanAll { predicate, graph, .. } => {
-            let p = if let PredicateRef::Slot(s) = predicate { 1 << s } else { 0 };
-            p | graph_reads(graph)
-        }
-    }
-}
-

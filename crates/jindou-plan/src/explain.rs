@@ -1,8 +1,8 @@
 //! A plan in words.
 
 use crate::{
-    Condition, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, PredicateRef, Relation, Slot, StartSource, Step,
-    StepKind, TermTest, Weight, intervals, show,
+    Condition, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, PredicateRef, Relation, Slot,
+    StartSource, Step, StepKind, TermTest, Weight, intervals, show,
 };
 use jindou_model::Direction;
 use jindou_store::Snapshot;
@@ -18,7 +18,11 @@ pub fn explain(plan: &Plan, snapshot: &Snapshot) -> String {
         Weight::Heavy => "heavy",
     };
     let kind = if plan.ask { "ASK" } else { "SELECT" };
-    let _ = writeln!(out, "{kind}, native, {weight}: about {} on one core", time(plan.cost));
+    let _ = writeln!(
+        out,
+        "{kind}, native, {weight}: about {} on one core",
+        time(plan.cost)
+    );
     let exploration = plan.exploration();
     if let Some(why) = &exploration.empty {
         let _ = writeln!(out, "  nothing matches: {why}");
@@ -35,7 +39,11 @@ pub fn explain(plan: &Plan, snapshot: &Snapshot) -> String {
             count(step.rows),
             time(step.cost),
             step.why,
-            if live.is_empty() { "no column".into() } else { live.join(" ") }
+            if live.is_empty() {
+                "no column".into()
+            } else {
+                live.join(" ")
+            }
         );
     }
     e.operators(&plan.root, &mut out);
@@ -57,7 +65,10 @@ impl Explainer<'_> {
     }
 
     fn slots(&self, list: &[Slot]) -> String {
-        list.iter().map(|s| self.slot(*s)).collect::<Vec<_>>().join(" ")
+        list.iter()
+            .map(|s| self.slot(*s))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn operand(&self, o: Operand) -> String {
@@ -72,7 +83,9 @@ impl Explainer<'_> {
             GraphRef::Default => String::new(),
             GraphRef::Slot(s) => format!(" in graph {}", self.slot(*s)),
             GraphRef::Bind(s, list) => {
-                let of = list.as_ref().map_or(String::new(), |l| format!(" (one of {})", l.len()));
+                let of = list
+                    .as_ref()
+                    .map_or(String::new(), |l| format!(" (one of {})", l.len()));
                 format!(" in each graph {}{of}", self.slot(*s))
             }
             other => format!(" in {}", show::graph(self.snapshot, other)),
@@ -95,9 +108,17 @@ impl Explainer<'_> {
             StartSource::Unit => "one empty row".into(),
             StartSource::Within => format!("{name} by intervals"),
             StartSource::List(l) => self.edge(l, &name),
-            StartSource::Keys { predicate, direction, graph } => {
+            StartSource::Keys {
+                predicate,
+                direction,
+                graph,
+            } => {
                 let p = show::predicate(self.snapshot, *predicate);
-                let end = if *direction == Direction::Out { "subjects" } else { "objects" };
+                let end = if *direction == Direction::Out {
+                    "subjects"
+                } else {
+                    "objects"
+                };
                 format!("{name} from the {end} of {p}{}", self.graph(graph))
             }
             StartSource::Graphs(None) => format!("{name} from the named graphs"),
@@ -114,7 +135,11 @@ impl Explainer<'_> {
     fn step(&self, step: &Step) -> String {
         let inside = |w: &Option<crate::Intervals>| {
             w.as_ref().map_or(String::new(), |w| {
-                format!(", within {} ids in {} intervals", count(intervals::count(w)), w.len())
+                format!(
+                    ", within {} ids in {} intervals",
+                    count(intervals::count(w)),
+                    w.len()
+                )
             })
         };
         match &step.kind {
@@ -122,19 +147,39 @@ impl Explainer<'_> {
                 format!("start: {}{}", self.source(*to, source), inside(within))
             }
             StepKind::Cross { to, source, within } => {
-                format!("product: {}{}", self.source(Some(*to), source), inside(within))
+                format!(
+                    "product: {}{}",
+                    self.source(Some(*to), source),
+                    inside(within)
+                )
             }
             StepKind::Expand { to, lists, within } => {
                 let to = self.slot(*to);
                 let each: Vec<String> = lists.iter().map(|l| self.edge(l, &to)).collect();
-                let verb = if each.len() > 1 { "intersect" } else { "expand" };
+                let verb = if each.len() > 1 {
+                    "intersect"
+                } else {
+                    "expand"
+                };
                 format!("{verb}: {}{}", each.join(" ∩ "), inside(within))
             }
-            StepKind::Check { list, other } => format!("check: {}", self.edge(list, &self.operand(*other))),
-            StepKind::Restrict { slot, within } => {
-                format!("restrict: {}{}", self.slot(*slot), inside(&Some(within.clone())))
+            StepKind::Check { list, other } => {
+                format!("check: {}", self.edge(list, &self.operand(*other)))
             }
-            StepKind::ExpandAny { anchor, direction, predicate, far, graph } => {
+            StepKind::Restrict { slot, within } => {
+                format!(
+                    "restrict: {}{}",
+                    self.slot(*slot),
+                    inside(&Some(within.clone()))
+                )
+            }
+            StepKind::ExpandAny {
+                anchor,
+                direction,
+                predicate,
+                far,
+                graph,
+            } => {
                 let (a, p) = (self.operand(*anchor), self.predicate(*predicate));
                 let f = match far {
                     FarEnd::Bind(s) => self.slot(*s),
@@ -146,7 +191,12 @@ impl Explainer<'_> {
                     Direction::In => format!("expand any: {f} {p} {a}{graph}, from the object"),
                 }
             }
-            StepKind::ScanAll { subject, predicate, object, graph } => format!(
+            StepKind::ScanAll {
+                subject,
+                predicate,
+                object,
+                graph,
+            } => format!(
                 "scan: {} {} {}{}",
                 self.slot(*subject),
                 self.predicate(*predicate),
@@ -199,7 +249,11 @@ impl Explainer<'_> {
             Operator::Explore(_) => return,
             Operator::Filter(i, c) => (i, format!("keep if {}", self.condition(c))),
             Operator::Distinct(i, by) => (i, format!("distinct {}", self.slots(by))),
-            Operator::Count { input, group, counts } => {
+            Operator::Count {
+                input,
+                group,
+                counts,
+            } => {
                 let each: Vec<String> = counts
                     .iter()
                     .map(|c| {
@@ -211,17 +265,31 @@ impl Explainer<'_> {
                         format!("{} = count of {distinct}{of}", self.slot(c.to))
                     })
                     .collect();
-                let by = if group.is_empty() { String::new() } else { format!(" by {}", self.slots(group)) };
+                let by = if group.is_empty() {
+                    String::new()
+                } else {
+                    format!(" by {}", self.slots(group))
+                };
                 (input, format!("{}{by}", each.join(", ")))
             }
             Operator::OrderBy(i, keys) => {
                 let each: Vec<String> = keys
                     .iter()
-                    .map(|(s, descending)| format!("{}{}", self.slot(*s), if *descending { " descending" } else { "" }))
+                    .map(|(s, descending)| {
+                        format!(
+                            "{}{}",
+                            self.slot(*s),
+                            if *descending { " descending" } else { "" }
+                        )
+                    })
                     .collect();
                 (i, format!("order by {}", each.join(", ")))
             }
-            Operator::Slice { input, offset, limit } => {
+            Operator::Slice {
+                input,
+                offset,
+                limit,
+            } => {
                 let limit = limit.map_or("all".into(), |l| l.to_string());
                 (input, format!("skip {offset}, take {limit}"))
             }
@@ -232,7 +300,13 @@ impl Explainer<'_> {
 }
 
 fn count(n: f64) -> String {
-    if n < 10.0 { format!("{n:.1}") } else if n < 1e6 { format!("{n:.0}") } else { format!("{:.1}M", n / 1e6) }
+    if n < 10.0 {
+        format!("{n:.1}")
+    } else if n < 1e6 {
+        format!("{n:.0}")
+    } else {
+        format!("{:.1}M", n / 1e6)
+    }
 }
 
 fn time(ns: f64) -> String {

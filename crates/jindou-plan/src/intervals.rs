@@ -48,7 +48,10 @@ pub(crate) fn of_keys(segment: &Segment<'_>) -> Option<Intervals> {
     match segment.finder {
         KeyFinder::Empty => Some(Intervals::new()),
         KeyFinder::Intervals(runs) => Some(
-            runs.iter().filter(|r| r.start < r.end).map(|r| [r.start, r.end]).collect(),
+            runs.iter()
+                .filter(|r| r.start < r.end)
+                .map(|r| [r.start, r.end])
+                .collect(),
         ),
         KeyFinder::Bitmap { .. } | KeyFinder::Directory { .. } => None,
     }
@@ -64,7 +67,9 @@ pub(crate) fn overlap(segment: &Segment<'_>, within: &[[u32; 2]]) -> (f64, bool)
             .sum();
         return (n, true);
     }
-    let (Some(a), Some(b)) = (within.first(), within.last()) else { return (0.0, true) };
+    let (Some(a), Some(b)) = (within.first(), within.last()) else {
+        return (0.0, true);
+    };
     let inside = f64::from(rank(segment, b[1]).saturating_sub(rank(segment, a[0])));
     let share = count(within) / f64::from(b[1].saturating_sub(a[0]).max(1));
     (inside * share, false)
@@ -82,9 +87,13 @@ fn rank(segment: &Segment<'_>, v: u32) -> u32 {
             }
         }
         KeyFinder::Bitmap { first, blocks } => {
-            let Some(d) = v.checked_sub(first) else { return 0 };
+            let Some(d) = v.checked_sub(first) else {
+                return 0;
+            };
             match blocks.get((d / 64) as usize) {
-                Some(b) => b.rank.saturating_add((b.bits & ((1u64 << (d % 64)) - 1)).count_ones()),
+                Some(b) => b
+                    .rank
+                    .saturating_add((b.bits & ((1u64 << (d % 64)) - 1)).count_ones()),
                 None => segment.key_count,
             }
         }

@@ -8,6 +8,7 @@
 
 mod cache;
 mod condition;
+mod edge;
 mod emit;
 mod explain;
 mod intervals;
@@ -20,6 +21,7 @@ mod resolve;
 mod sample;
 mod search;
 mod show;
+mod slots;
 mod stars;
 
 pub use cache::{CacheKey, PlanCache};

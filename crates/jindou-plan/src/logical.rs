@@ -72,13 +72,21 @@ const MAX_SLOTS: usize = 120;
 
 pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
     let (ask, dataset, pattern) = match query {
-        Query::Select { dataset, pattern, .. } => (false, dataset, pattern),
-        Query::Ask { dataset, pattern, .. } => (true, dataset, pattern),
+        Query::Select {
+            dataset, pattern, ..
+        } => (false, dataset, pattern),
+        Query::Ask {
+            dataset, pattern, ..
+        } => (true, dataset, pattern),
         Query::Construct { .. } => return Err("CONSTRUCT".into()),
         Query::Describe { .. } => return Err("DESCRIBE".into()),
     };
     let mut t = Translator {
-        out: Logical { ask, dataset: dataset.clone(), ..Logical::default() },
+        out: Logical {
+            ask,
+            dataset: dataset.clone(),
+            ..Logical::default()
+        },
         ..Translator::default()
     };
     t.modifiers(pattern)?;
@@ -100,7 +108,12 @@ type Bound = FxHashMap<Variable, Slot>;
 
 impl Translator {
     fn modifiers(&mut self, mut at: &GraphPattern) -> Result<(), Reason> {
-        if let GraphPattern::Slice { inner, start, length } = at {
+        if let GraphPattern::Slice {
+            inner,
+            start,
+            length,
+        } = at
+        {
             self.out.slice = Some((*start as u64, length.map(|l| l as u64)));
             at = inner;
         }
@@ -125,18 +138,32 @@ impl Translator {
         }
         // `(?x AS ?y)`, `(COUNT(?x) AS ?n)`: other names of a slot. The innermost comes first in the query.
         let mut aliases = vec![];
-        while let GraphPattern::Extend { inner, variable, expression } = at {
-            let Expression::Variable(of) = expression else { return Err("an expression in SELECT or BIND".into()) };
+        while let GraphPattern::Extend {
+            inner,
+            variable,
+            expression,
+        } = at
+        {
+            let Expression::Variable(of) = expression else {
+                return Err("an expression in SELECT or BIND".into());
+            };
             aliases.push((variable, of));
             at = inner;
         }
         let mut bound;
-        if let GraphPattern::Group { inner, variables, aggregates } = at {
+        if let GraphPattern::Group {
+            inner,
+            variables,
+            aggregates,
+        } = at
+        {
             let inside = self.group(inner, &Place::Default, 0)?;
             bound = Bound::default();
             let mut by = vec![];
             for v in variables {
-                let Some(&slot) = inside.get(v) else { return Err("GROUP BY a variable that is never bound".into()) };
+                let Some(&slot) = inside.get(v) else {
+                    return Err("GROUP BY a variable that is never bound".into());
+                };
                 by.push(slot);
                 bound.insert(v.clone(), slot);
             }
@@ -154,12 +181,23 @@ impl Translator {
                         Some(&slot) => (Some(slot), *distinct),
                         None => return Err("COUNT of a variable that is never bound".into()),
                     },
-                    AggregateExpression::FunctionCall { .. } => return Err("an aggregate other than COUNT".into()),
+                    AggregateExpression::FunctionCall { .. } => {
+                        return Err("an aggregate other than COUNT".into());
+                    }
                 };
                 let to = self.new_slot(format!("count {}", counts.len()));
                 bound.insert(name.clone(), to);
-                let row = if of.is_none() && distinct { row.clone() } else { vec![] };
-                counts.push(Count { to, of, distinct, row });
+                let row = if of.is_none() && distinct {
+                    row.clone()
+                } else {
+                    vec![]
+                };
+                counts.push(Count {
+                    to,
+                    of,
+                    distinct,
+                    row,
+                });
             }
             self.out.group = Some((by, counts));
         } else {
@@ -179,7 +217,9 @@ impl Translator {
         if self.out.ask {
             return Ok(());
         }
-        let Some(projected) = projected else { return Err("no projection".into()) };
+        let Some(projected) = projected else {
+            return Err("no projection".into());
+        };
         for v in projected {
             let slot = match bound.get(v) {
                 Some(&slot) => slot,
@@ -201,7 +241,13 @@ impl Translator {
                 self.out.order.push((slot, descending));
             }
         }
-        if self.out.distinct && self.out.order.iter().any(|o| !self.out.output.contains(&o.0)) {
+        if self.out.distinct
+            && self
+                .out
+                .order
+                .iter()
+                .any(|o| !self.out.output.contains(&o.0))
+        {
             return Err("DISTINCT ordered by a variable that is not selected".into());
         }
         Ok(())
@@ -213,7 +259,12 @@ impl Translator {
     }
 
     /// Adds a group's patterns and filters; returns the variables it binds.
-    fn group(&mut self, pattern: &GraphPattern, place: &Place, depth: usize) -> Result<Bound, Reason> {
+    fn group(
+        &mut self,
+        pattern: &GraphPattern,
+        place: &Place,
+        depth: usize,
+    ) -> Result<Bound, Reason> {
         if depth > MAX_DEPTH || self.out.slots.len() > MAX_SLOTS {
             return Err("the query is too large".into());
         }
@@ -237,7 +288,11 @@ impl Translator {
                     return Err("GRAPH around nothing".into());
                 }
             }
-            GraphPattern::Path { subject, path, object } => {
+            GraphPattern::Path {
+                subject,
+                path,
+                object,
+            } => {
                 let subject = self.end(subject, &mut bound)?;
                 let object = self.end(object, &mut bound)?;
                 self.path(subject, path, object, place)?;
@@ -254,14 +309,21 @@ impl Translator {
                     let mut used = FxHashSet::default();
                     supported(e, &mut used)?;
                     if let Place::Slot(g) = place
-                        && used.iter().any(|v| self.variables.get(*v) == Some(g) && !bound.contains_key(*v))
+                        && used
+                            .iter()
+                            .any(|v| self.variables.get(*v) == Some(g) && !bound.contains_key(*v))
                     {
                         return Err("a FILTER on the graph variable inside its own GRAPH".into());
                     }
-                    self.out.filters.push(Filter { expression: e.clone(), scope: bound.clone() });
+                    self.out.filters.push(Filter {
+                        expression: e.clone(),
+                        scope: bound.clone(),
+                    });
                 }
             }
-            GraphPattern::Graph { .. } if *place != Place::Default => return Err("GRAPH inside GRAPH".into()),
+            GraphPattern::Graph { .. } if *place != Place::Default => {
+                return Err("GRAPH inside GRAPH".into());
+            }
             GraphPattern::Graph { name, inner } => match name {
                 NamedNodePattern::NamedNode(n) => {
                     let mut bytes = vec![];
@@ -292,14 +354,25 @@ impl Translator {
     }
 
     fn push(&mut self, subject: End, predicate: End, object: End, place: &Place) {
-        let pattern = Pattern { subject, predicate, object, place: place.clone() };
+        let pattern = Pattern {
+            subject,
+            predicate,
+            object,
+            place: place.clone(),
+        };
         // The same pattern twice constrains nothing more: a group is a conjunction and each match is unique.
         if !self.out.patterns.contains(&pattern) {
             self.out.patterns.push(pattern);
         }
     }
 
-    fn path(&mut self, s: End, path: &PropertyPathExpression, o: End, place: &Place) -> Result<(), Reason> {
+    fn path(
+        &mut self,
+        s: End,
+        path: &PropertyPathExpression,
+        o: End,
+        place: &Place,
+    ) -> Result<(), Reason> {
         match path {
             PropertyPathExpression::NamedNode(n) => self.push(s, iri(n.as_str()), o, place),
             PropertyPathExpression::Reverse(inner) => self.path(o, inner, s, place)?,
@@ -393,7 +466,9 @@ fn supported<'a>(e: &'a Expression, used: &mut FxHashSet<&'a Variable>) -> Resul
             | Expression::Subtract(a, b)
             | Expression::Multiply(a, b)
             | Expression::Divide(a, b) => stack.extend([&**a, &**b]),
-            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => stack.push(a),
+            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
+                stack.push(a)
+            }
             Expression::In(a, list) => {
                 stack.push(a);
                 stack.extend(list);
@@ -403,7 +478,11 @@ fn supported<'a>(e: &'a Expression, used: &mut FxHashSet<&'a Variable>) -> Resul
             Expression::Exists(_) => return Err("EXISTS".into()),
             Expression::FunctionCall(f, list) => {
                 match f {
-                    Function::Rand | Function::Uuid | Function::StrUuid | Function::BNode | Function::Now => {
+                    Function::Rand
+                    | Function::Uuid
+                    | Function::StrUuid
+                    | Function::BNode
+                    | Function::Now => {
                         return Err(format!("the function {f}"));
                     }
                     Function::Iri => return Err("the function IRI".into()),

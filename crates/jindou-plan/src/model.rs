@@ -3,14 +3,12 @@
 //! Costs are nanoseconds of one core, from the machine's figures: a random read misses the cache (some 15–20 ns
 //! when a batch prefetches), a sequential one does not, small segments stay cached.
 
+use crate::edge::{EdgeInfo, any_list};
 use crate::resolve::{Edge, Graph, Node, Predicate, Resolved, SlotStar};
-use crate::{Condition, Slot, condition, intervals, sample};
-use jindou_model::{DEFAULT_GRAPH, Direction};
+use crate::{Condition, Slot, condition, intervals};
+use jindou_model::Direction;
 use jindou_store::Snapshot;
-use jindou_store::segment::{EdgeView, Scope};
 
-/// Segments up to this many bytes stay in a core's cache.
-const CACHED_BYTES: f64 = 2e6;
 /// One lookup: key and list, when ids ascend, when the segment is small, when neither.
 const SEQUENTIAL: f64 = 4.0;
 const CACHED: f64 = 5.0;
@@ -23,30 +21,6 @@ const TEST: f64 = 1.0;
 const SEARCH: f64 = 2.0;
 /// A list of predicates looked up.
 const PREDICATES_OF: f64 = 40.0;
-
-/// One direction of one edge.
-pub(crate) struct Side {
-    /// Keys: distinct vertices at this end, in the edge's graphs.
-    pub keys: f64,
-    /// Keys that are in `within` of this end's slot, and whether that is exact; `None` if unknown.
-    pub overlap: Option<(f64, bool)>,
-    /// Longest neighbour list.
-    pub longest: f64,
-    /// Neighbours of this end, when it is a constant.
-    pub list: f64,
-    /// Mean neighbours of those of this end's candidates that have any, if that was looked at.
-    pub mean: Option<f64>,
-    /// Share of this end's neighbours that are in `within` of the far slot.
-    pub inside: Option<f64>,
-}
-
-/// What is known of an edge with a known predicate.
-pub(crate) struct EdgeInfo {
-    pub edges: f64,
-    /// `[Out]`: the subject's side.
-    pub sides: [Side; 2],
-    cached: bool,
-}
 
 /// One sub-step that a move makes.
 #[derive(Clone, Debug)]
@@ -121,11 +95,18 @@ pub(crate) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    pub(crate) fn new(resolved: &'a Resolved, snapshot: &Snapshot, stars: Vec<Option<SlotStar>>) -> Self {
+    pub(crate) fn new(
+        resolved: &'a Resolved,
+        snapshot: &Snapshot,
+        stars: Vec<Option<SlotStar>>,
+    ) -> Self {
         let edges = &resolved.edges;
         let named = resolved.named.as_deref();
         let statistics = snapshot.statistics();
-        let graphs = if edges.iter().any(|e| e.graph != Graph::Fixed(crate::GraphRef::Default)) {
+        let graphs = if edges
+            .iter()
+            .any(|e| e.graph != Graph::Fixed(crate::GraphRef::Default))
+        {
             snapshot.named_graphs().len().max(1) as f64
         } else {
             1.0
@@ -136,9 +117,22 @@ impl<'a> Model<'a> {
                 Predicate::Known(p) => {
                     let read = e.graph_ref(named);
                     let scope = read.scope()?;
-                    let views = [snapshot.edges(p, Direction::Out), snapshot.edges(p, Direction::In)];
-                    let longest = statistics.predicates.get(p.0 as usize).map_or([0, 0], |s| [s.max_out, s.max_in]);
-                    Some(EdgeInfo::new(e, views, scope, longest, graphs, &resolved.within))
+                    let views = [
+                        snapshot.edges(p, Direction::Out),
+                        snapshot.edges(p, Direction::In),
+                    ];
+                    let longest = statistics
+                        .predicates
+                        .get(p.0 as usize)
+                        .map_or([0, 0], |s| [s.max_out, s.max_in]);
+                    Some(EdgeInfo::new(
+                        e,
+                        views,
+                        scope,
+                        longest,
+                        graphs,
+                        &resolved.within,
+                    ))
                 }
                 Predicate::Slot(_) => None,
             })
@@ -146,10 +140,12 @@ impl<'a> Model<'a> {
         let any_lists = edges
             .iter()
             .map(|e| match e.predicate {
-                Predicate::Slot(_) => [(e.subject, Direction::Out), (e.object, Direction::In)].map(|(n, d)| match n {
-                    Node::Const(c) => any_list(snapshot, c, d),
-                    Node::Slot(_) => 0.0,
-                }),
+                Predicate::Slot(_) => {
+                    [(e.subject, Direction::Out), (e.object, Direction::In)].map(|(n, d)| match n {
+                        Node::Const(c) => any_list(snapshot, c, d),
+                        Node::Slot(_) => 0.0,
+                    })
+                }
                 Predicate::Known(_) => [0.0; 2],
             })
             .collect();
@@ -159,7 +155,11 @@ impl<'a> Model<'a> {
             .map(|c| {
                 let mut mask = 0u128;
                 condition::for_each_slot(c, &mut |s| mask |= 1 << s);
-                let cost = if matches!(c, Condition::General(_)) { 100.0 } else { 5.0 };
+                let cost = if matches!(c, Condition::General(_)) {
+                    100.0
+                } else {
+                    5.0
+                };
                 (mask, condition::selectivity(c), cost)
             })
             .collect();
@@ -185,7 +185,10 @@ impl<'a> Model<'a> {
 
     /// Ids in a slot's intervals; infinite without any.
     pub(crate) fn within(&self, slot: Slot) -> f64 {
-        self.within.get(usize::from(slot)).copied().unwrap_or(f64::INFINITY)
+        self.within
+            .get(usize::from(slot))
+            .copied()
+            .unwrap_or(f64::INFINITY)
     }
 
     pub(crate) fn is_known(node: Node, bound: u128) -> bool {
@@ -221,7 +224,9 @@ impl<'a> Model<'a> {
 
     /// The star members of a slot that hold in a state.
     fn held(&self, slot: Slot, bound: u128) -> u32 {
-        let Some(s) = self.stars.get(usize::from(slot)).and_then(Option::as_ref) else { return 0 };
+        let Some(s) = self.stars.get(usize::from(slot)).and_then(Option::as_ref) else {
+            return 0;
+        };
         let mut mask = s.always;
         for (bit, &e) in s.edges.iter().enumerate() {
             if self.masks[e] & !bound == 0 {
@@ -242,8 +247,15 @@ impl<'a> Model<'a> {
             for (node, side) in [(edge.subject, 0), (edge.object, 1)] {
                 if node == Node::Slot(slot) {
                     let other = &info.sides[1 - side];
-                    let other_const = matches!(if side == 0 { edge.object } else { edge.subject }, Node::Const(_));
-                    domain = domain.min(if other_const { other.list } else { info.sides[side].keys });
+                    let other_const = matches!(
+                        if side == 0 { edge.object } else { edge.subject },
+                        Node::Const(_)
+                    );
+                    domain = domain.min(if other_const {
+                        other.list
+                    } else {
+                        info.sides[side].keys
+                    });
                 }
             }
         }
@@ -252,7 +264,9 @@ impl<'a> Model<'a> {
 
     /// Share of a bound anchor's values that are keys of the edge, and the mean list length of those.
     fn fan_out(&self, e: usize, anchor: Node, direction: Direction, bound: u128) -> (f64, f64) {
-        let Some(info) = &self.info[e] else { return (1.0, 1.0) };
+        let Some(info) = &self.info[e] else {
+            return (1.0, 1.0);
+        };
         let side = &info.sides[direction as usize];
         let mut share = 1.0;
         let mut len;
@@ -334,14 +348,24 @@ impl<'a> Model<'a> {
                 next.bound |= self.masks[*e];
                 used = 1 << e;
                 let from_subject = Self::is_known(edge.subject, state.bound);
-                let (anchor, direction) =
-                    if from_subject { (edge.subject, Direction::Out) } else { (edge.object, Direction::In) };
+                let (anchor, direction) = if from_subject {
+                    (edge.subject, Direction::Out)
+                } else {
+                    (edge.object, Direction::In)
+                };
                 let (share, len) = self.fan_out(*e, anchor, direction, state.bound);
                 let both = from_subject && Self::is_known(edge.object, state.bound);
                 fan = if both { share * 0.5 } else { share * len };
-                next.cost += state.rows * (self.lookup(*e, anchor, state, false) + share * len * 2.0 * COPY);
+                next.cost +=
+                    state.rows * (self.lookup(*e, anchor, state, false) + share * len * 2.0 * COPY);
                 next.rows *= fan;
-                if !both && let Node::Slot(to) = if from_subject { edge.object } else { edge.subject } {
+                if !both
+                    && let Node::Slot(to) = if from_subject {
+                        edge.object
+                    } else {
+                        edge.subject
+                    }
+                {
                     tested |= 1 << to;
                     fan *= self.inside(*e, to);
                     next.rows *= self.inside(*e, to);
@@ -356,9 +380,12 @@ impl<'a> Model<'a> {
                 used = 1 << e;
             }
             Move::Scan(e) => {
-                let bound_predicate =
-                    matches!(self.edges[*e].predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
-                fan = if bound_predicate { self.quads / self.predicates } else { self.quads };
+                let bound_predicate = matches!(self.edges[*e].predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
+                fan = if bound_predicate {
+                    self.quads / self.predicates
+                } else {
+                    self.quads
+                };
                 next.cost += state.rows * fan * 2.0 * COPY;
                 next.rows *= fan;
                 next.bound |= self.masks[*e];
@@ -368,7 +395,11 @@ impl<'a> Model<'a> {
         let (mut rows, mut cost) = (state.rows, state.cost);
         let mut record = |what: What, next: &State| {
             if let Some(subs) = subs.as_deref_mut() {
-                subs.push(Sub { what, rows: next.rows, cost: next.cost - cost });
+                subs.push(Sub {
+                    what,
+                    rows: next.rows,
+                    cost: next.cost - cost,
+                });
             }
             rows = next.rows;
             cost = next.cost;
@@ -406,10 +437,15 @@ impl<'a> Model<'a> {
             Source::Within => (self.within(slot), 0.5 * self.within(slot)),
             Source::Graphs => (self.graphs, self.graphs),
             Source::Keys(e, d) => {
-                let Some(info) = &self.info[e] else { return (self.vertices, self.vertices) };
+                let Some(info) = &self.info[e] else {
+                    return (self.vertices, self.vertices);
+                };
                 let side = &info.sides[d as usize];
                 let values = side.overlap.map_or(side.keys, |o| o.0);
-                (values.min(self.within(slot)), side.keys.min(4.0 * values) * 1.0)
+                (
+                    values.min(self.within(slot)),
+                    side.keys.min(4.0 * values) * 1.0,
+                )
             }
         }
     }
@@ -419,12 +455,15 @@ impl<'a> Model<'a> {
         if self.within(slot).is_infinite() {
             return 1.0;
         }
-        let Some(info) = &self.info[e] else { return 0.5 };
+        let Some(info) = &self.info[e] else {
+            return 0.5;
+        };
         let at = usize::from(self.edges[e].object == Node::Slot(slot));
         let side = &info.sides[at];
-        info.sides[1 - at]
-            .inside
-            .unwrap_or_else(|| side.overlap.map_or(0.5, |o| (o.0 / side.keys.max(1.0)).min(1.0)))
+        info.sides[1 - at].inside.unwrap_or_else(|| {
+            side.overlap
+                .map_or(0.5, |o| (o.0 / side.keys.max(1.0)).min(1.0))
+        })
     }
 
     /// Distinct values that the edge has at an end, inside that end's intervals.
@@ -440,13 +479,22 @@ impl<'a> Model<'a> {
         let mut per_row = 0.0;
         let mut each: Vec<(f64, f64, f64, f64)> = vec![];
         for e in edges_of(lists) {
-            let Some((anchor, direction)) = self.anchor(e, slot, state.bound) else { continue };
+            let Some((anchor, direction)) = self.anchor(e, slot, state.bound) else {
+                continue;
+            };
             let (share, len) = self.fan_out(e, anchor, direction, state.bound);
             per_row += self.lookup(e, anchor, state, false);
-            each.push((share, len, self.candidates(e, direction.reverse()), self.inside(e, slot)));
+            each.push((
+                share,
+                len,
+                self.candidates(e, direction.reverse()),
+                self.inside(e, slot),
+            ));
         }
         each.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let Some(&(share, len, keys, inside)) = each.first() else { return (0.0, 0.0) };
+        let Some(&(share, len, keys, inside)) = each.first() else {
+            return (0.0, 0.0);
+        };
         let mut fan = share * len * inside;
         if each.len() == 1 {
             per_row += share * len * (COPY + if inside < 1.0 { TEST } else { 0.0 });
@@ -468,7 +516,10 @@ impl<'a> Model<'a> {
     fn check(&self, e: usize, before: &State, next: &mut State, fresh: u128, fan: f64) -> What {
         let edge = &self.edges[e];
         let Predicate::Known(_) = edge.predicate else {
-            let state = State { bound: before.bound | fresh, ..next.clone() };
+            let state = State {
+                bound: before.bound | fresh,
+                ..next.clone()
+            };
             let (share, cost, direction) = self.any(e, &state);
             next.cost += next.rows * cost;
             next.rows *= share.min(1.0);
@@ -476,9 +527,10 @@ impl<'a> Model<'a> {
         };
         // What is bound without this edge.
         let mut best: Option<(f64, Direction, f64)> = None;
-        for (anchor, other, direction) in
-            [(edge.subject, edge.object, Direction::Out), (edge.object, edge.subject, Direction::In)]
-        {
+        for (anchor, other, direction) in [
+            (edge.subject, edge.object, Direction::Out),
+            (edge.object, edge.subject, Direction::In),
+        ] {
             let repeated = fan > 2.0 && matches!(anchor, Node::Slot(s) if fresh >> s & 1 == 0);
             let (share, len) = self.fan_out(e, anchor, direction, before.bound);
             let cold = if repeated || len < 64.0 { 1.0 } else { 4.0 };
@@ -512,7 +564,8 @@ impl<'a> Model<'a> {
     /// Rows for each row, cost for each row and anchor of a pattern with a predicate variable.
     fn any(&self, e: usize, state: &State) -> (f64, f64, Direction) {
         let edge = &self.edges[e];
-        let predicate_known = matches!(edge.predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
+        let predicate_known =
+            matches!(edge.predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
         let mut best: Option<(f64, Direction)> = None;
         for (node, d) in [(edge.subject, Direction::Out), (edge.object, Direction::In)] {
             let len = match node {
@@ -520,7 +573,11 @@ impl<'a> Model<'a> {
                 Node::Slot(_) if Self::is_known(node, state.bound) => {
                     // Objects' lists are more lopsided than subjects'.
                     let mean = (self.quads / self.vertices).max(1.0);
-                    if d == Direction::Out { 2.0 * mean } else { 4.0 * mean }
+                    if d == Direction::Out {
+                        2.0 * mean
+                    } else {
+                        4.0 * mean
+                    }
                 }
                 Node::Slot(_) => continue,
             };
@@ -529,101 +586,25 @@ impl<'a> Model<'a> {
             }
         }
         let (len, d) = best.unwrap_or((self.quads, Direction::Out));
-        let len = if predicate_known { len / self.predicates.sqrt() } else { len };
-        let both = Self::is_known(edge.subject, state.bound) && Self::is_known(edge.object, state.bound);
-        let rows = if both { (len / self.vertices.sqrt()).min(1.0) } else { len };
-        let work = if both { len.min(64.0) * RANDOM } else { len.min(32.0) * RANDOM + len * COPY };
+        let len = if predicate_known {
+            len / self.predicates.sqrt()
+        } else {
+            len
+        };
+        let both =
+            Self::is_known(edge.subject, state.bound) && Self::is_known(edge.object, state.bound);
+        let rows = if both {
+            (len / self.vertices.sqrt()).min(1.0)
+        } else {
+            len
+        };
+        let work = if both {
+            len.min(64.0) * RANDOM
+        } else {
+            len.min(32.0) * RANDOM + len * COPY
+        };
         (rows, PREDICATES_OF + work, d)
     }
-}
-
-impl EdgeInfo {
-    fn new(
-        edge: &Edge,
-        views: [EdgeView<'_>; 2],
-        scope: Scope<'_>,
-        longest: [u32; 2],
-        graphs: f64,
-        within: &[Option<crate::Intervals>],
-    ) -> Self {
-        // Part of the named edges that the scope sees, all graphs taken as equally large.
-        let part = match scope {
-            Scope::Default => 0.0,
-            Scope::Named(_) => 1.0 / graphs,
-            Scope::AnyNamed | Scope::Union => 1.0,
-            Scope::Set(gs) => gs.iter().filter(|g| **g != DEFAULT_GRAPH).count() as f64 / graphs,
-        };
-        let seen = |default: f64, named: f64| {
-            (if scope.sees(DEFAULT_GRAPH) { default } else { 0.0 }) + named * part
-        };
-        let edges = seen(views[0].default.edge_count() as f64, views[0].named.edge_count() as f64)
-            + views[0].patch.map_or(0.0, |p| p.len() as f64);
-        let side = |d: usize| {
-            let v = &views[d];
-            let node = if d == 0 { edge.subject } else { edge.object };
-            let list = match node {
-                Node::Const(c) => {
-                    let edits = v.patch.map_or(0, |p| p.edits_of(c).len());
-                    seen(v.default.neighbours_of(c).len() as f64, v.named.neighbours_of(c).len() as f64)
-                        + edits as f64
-                }
-                Node::Slot(_) => 0.0,
-            };
-            let overlap = match node {
-                Node::Slot(s) => match (v.plain(scope), within.get(usize::from(s)).and_then(Option::as_ref)) {
-                    (Some(segment), Some(w)) => Some(intervals::overlap(&segment, w)),
-                    _ => None,
-                },
-                Node::Const(_) => None,
-            };
-            let of = |n: Node| match n {
-                Node::Slot(s) => within.get(usize::from(s)).and_then(Option::as_deref),
-                Node::Const(_) => None,
-            };
-            let far = of(if d == 0 { edge.object } else { edge.subject });
-            let (mean, inside) = match (v.plain(scope), node) {
-                (Some(segment), Node::Const(c)) => {
-                    let list = segment.neighbours_of(c);
-                    (None, far.map(|w| sample::inside(list, w) / (list.len() as f64).max(1.0)))
-                }
-                (Some(segment), Node::Slot(_)) => {
-                    let narrowed = overlap.is_some_and(|o| o.0 < 0.9 * f64::from(segment.key_count));
-                    sample::of(&segment, of(node).filter(|_| narrowed), far)
-                }
-                (None, _) => (None, None),
-            };
-            Side {
-                mean,
-                inside,
-                keys: seen(f64::from(v.default.key_count), f64::from(v.named.key_count))
-                    .max(v.patch.map_or(0.0, |p| p.keys().len() as f64))
-                    .max(1.0),
-                overlap,
-                longest: f64::from(longest[d]),
-                list,
-            }
-        };
-        let sides = [side(0), side(1)];
-        let bytes = 4.0 * (edges + sides[0].keys.max(sides[1].keys));
-        Self { edges, sides, cached: bytes < CACHED_BYTES }
-    }
-}
-
-/// Edges at a constant over all its predicates; only the first of a long list of predicates are counted.
-fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
-    const COUNTED: usize = 64;
-    let predicates = snapshot.predicates_of(c, d);
-    let sum: usize = predicates
-        .iter()
-        .take(COUNTED)
-        .map(|&p| {
-            let v = snapshot.edges(jindou_model::PredicateId(p), d);
-            v.default.neighbours_of(c).len()
-                + v.named.neighbours_of(c).len()
-                + v.patch.map_or(0, |x| x.edits_of(c).len())
-        })
-        .sum();
-    sum as f64 * (predicates.len() as f64 / COUNTED as f64).max(1.0)
 }
 
 /// The numbers of the set bits.

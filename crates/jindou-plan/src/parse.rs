@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> Result<Query> {
 
 fn shorten(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
-        let at = message.floor_char_boundary(MAX_MESSAGE);
+        let at = crate::show::floor(&message, MAX_MESSAGE);
         message.truncate(at);
         message.push('…');
     }
@@ -82,7 +82,10 @@ impl Scan {
             let mut step = 1;
             match b {
                 b'#' => {
-                    step = bytes[at..].iter().position(|&c| c == b'\n' || c == b'\r').unwrap_or(bytes.len() - at);
+                    step = bytes[at..]
+                        .iter()
+                        .position(|&c| c == b'\n' || c == b'\r')
+                        .unwrap_or(bytes.len() - at);
                     next_prefix = prefix;
                 }
                 b' ' | b'\t' | b'\r' | b'\n' => next_prefix = prefix,
@@ -113,7 +116,10 @@ impl Scan {
                     }
                 }
                 b'+' | b'*' | b'/' | b'^' => scan.chained += 1,
-                b'-' if !bytes.get(at.wrapping_sub(1)).is_some_and(u8::is_ascii_alphanumeric) => {
+                b'-' if !bytes
+                    .get(at.wrapping_sub(1))
+                    .is_some_and(u8::is_ascii_alphanumeric) =>
+                {
                     scan.chained += 1;
                 }
                 _ if b.is_ascii_alphabetic() || b == b'?' || b == b'$' || b == b':' => {
@@ -122,7 +128,10 @@ impl Scan {
                         .position(|c| !(c.is_ascii_alphanumeric() || *c == b'_'))
                         .unwrap_or(bytes.len() - at - 1);
                     let word = &bytes[at..at + step];
-                    if [&b"filter"[..], b"bind", b"as"].iter().any(|k| word.eq_ignore_ascii_case(k)) {
+                    if [&b"filter"[..], b"bind", b"as"]
+                        .iter()
+                        .any(|k| word.eq_ignore_ascii_case(k))
+                    {
                         scan.chained += 1;
                     }
                 }
@@ -131,10 +140,15 @@ impl Scan {
             prefix = next_prefix;
             let place = |what: &str, limit: usize| {
                 let (line, column) = position(text, at);
-                Error::Limit(format!("line {line}, column {column}: the query {what}; at most {limit} are allowed"))
+                Error::Limit(format!(
+                    "line {line}, column {column}: the query {what}; at most {limit} are allowed"
+                ))
             };
             if scan.deepest > MAX_NESTING {
-                return Err(place("has too many nested brackets or operators", MAX_NESTING));
+                return Err(place(
+                    "has too many nested brackets or operators",
+                    MAX_NESTING,
+                ));
             }
             if scan.chained > MAX_CHAINED {
                 return Err(place("has too many operators and groups", MAX_CHAINED));
@@ -154,10 +168,17 @@ impl Scan {
 
     /// The length of what may be an IRI. Brackets inside count as hidden: were it `1<((((2>1`, they would nest.
     fn iri(&mut self, rest: &[u8]) -> usize {
-        let end = rest[1..].iter().position(|&c| c <= b' ' || b"<>\"{}|^`\\".contains(&c));
-        let Some(end) = end.filter(|&e| rest[e + 1] == b'>') else { return 1 };
+        let end = rest[1..]
+            .iter()
+            .position(|&c| c <= b' ' || b"<>\"{}|^`\\".contains(&c));
+        let Some(end) = end.filter(|&e| rest[e + 1] == b'>') else {
+            return 1;
+        };
         let inside = &rest[1..=end];
-        let opens = inside.iter().filter(|c| matches!(c, b'(' | b'[' | b'!')).count();
+        let opens = inside
+            .iter()
+            .filter(|c| matches!(c, b'(' | b'[' | b'!'))
+            .count();
         let closes = inside.iter().filter(|c| matches!(c, b')' | b']')).count();
         self.hidden += opens.saturating_sub(closes);
         self.deepest = self.deepest.max(self.depth + opens.min(self.hidden));
@@ -185,7 +206,7 @@ fn string_len(rest: &[u8]) -> usize {
 }
 
 fn position(text: &str, at: usize) -> (usize, usize) {
-    let before = &text[..text.floor_char_boundary(at)];
+    let before = &text[..crate::show::floor(text, at)];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
     (line, column)
@@ -197,13 +218,30 @@ mod tests {
 
     #[test]
     fn deep_text_is_an_error_message() {
-        for open in ["{", "(", "[", "!", "! ", "<<", "<<(", "[ <p> ", "{ ?s ?p ?o . {", "1<(("] {
+        for open in [
+            "{",
+            "(",
+            "[",
+            "!",
+            "! ",
+            "<<",
+            "<<(",
+            "[ <p> ",
+            "{ ?s ?p ?o . {",
+            "1<((",
+        ] {
             let text = format!("SELECT * {{ FILTER( {} ) }}", open.repeat(100_000));
             assert!(matches!(parse(&text), Err(Error::Limit(_))), "{open}");
             let text = format!("ASK {}", open.repeat(100_000));
             assert!(matches!(parse(&text), Err(Error::Limit(_))), "{open}");
         }
-        for (link, end) in [("1 || ", "1"), ("1 && ", "1"), ("1 + ", "1"), ("1 - ", "1"), ("1 / ", "1")] {
+        for (link, end) in [
+            ("1 || ", "1"),
+            ("1 && ", "1"),
+            ("1 + ", "1"),
+            ("1 - ", "1"),
+            ("1 / ", "1"),
+        ] {
             let text = format!("ASK {{ FILTER({}{end}) }}", link.repeat(100_000));
             assert!(matches!(parse(&text), Err(Error::Limit(_))), "{link}");
         }
@@ -227,7 +265,10 @@ mod tests {
             let text = format!("ASK {{ {} {inner} {} }}", open.repeat(n), close.repeat(n));
             let start = std::time::Instant::now();
             let _ = parse(&text);
-            assert!(start.elapsed() < std::time::Duration::from_secs(2), "{open}");
+            assert!(
+                start.elapsed() < std::time::Duration::from_secs(2),
+                "{open}"
+            );
         }
         let n = MAX_NESTING - 4;
         let text = format!("ASK {{ FILTER({}1{}) }}", "(".repeat(n), ")".repeat(n));

@@ -34,7 +34,11 @@ pub enum Planned {
 ///
 /// # Errors
 /// None today; the signature leaves room for limits.
-pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Planned> {
+pub fn plan(
+    query: &spargebra::Query,
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+) -> Result<Planned> {
     let logical = match logical::of(query) {
         Ok(l) => l,
         Err(reason) => return Ok(Planned::Other(reason)),
@@ -53,7 +57,11 @@ pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions
     };
     let model = Model::new(&resolved, snapshot, stars);
     let mut need = model.masks.iter().fold(0u128, |a, m| a | m);
-    for slot in resolved.any_graph.iter().chain(resolved.classes.iter().map(|c| &c.0)) {
+    for slot in resolved
+        .any_graph
+        .iter()
+        .chain(resolved.classes.iter().map(|c| &c.0))
+    {
         need |= 1 << slot;
     }
     let moves = search::order(&model, need);
@@ -66,7 +74,13 @@ pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions
     if slots.len() > 128 {
         return Ok(Planned::Other("too many variables".into()));
     }
-    let found = Found { exploration: Exploration { steps, empty: None }, slots, bound: need, rows, cost };
+    let found = Found {
+        exploration: Exploration { steps, empty: None },
+        slots,
+        bound: need,
+        rows,
+        cost,
+    };
     Ok(Planned::Native(finish(&logical, snapshot, found)))
 }
 
@@ -80,8 +94,17 @@ struct Found {
 }
 
 fn nothing(why: String) -> Found {
-    let exploration = Exploration { steps: vec![], empty: Some(why) };
-    Found { exploration, slots: vec![], bound: 0, rows: 0.0, cost: 0.0 }
+    let exploration = Exploration {
+        steps: vec![],
+        empty: Some(why),
+    };
+    Found {
+        exploration,
+        slots: vec![],
+        bound: 0,
+        rows: 0.0,
+        cost: 0.0,
+    }
 }
 
 /// Slots that are read above the exploration.
@@ -109,7 +132,13 @@ fn finish(logical: &Logical, snapshot: &Snapshot, found: Found) -> Plan {
     const HASH: f64 = 10.0;
     const SORT: f64 = 4.0;
     const OUT: f64 = 1.0;
-    let Found { exploration, mut slots, bound, mut rows, mut cost } = found;
+    let Found {
+        exploration,
+        mut slots,
+        bound,
+        mut rows,
+        mut cost,
+    } = found;
     if slots.is_empty() {
         slots.clone_from(&logical.slots);
     }
@@ -117,13 +146,22 @@ fn finish(logical: &Logical, snapshot: &Snapshot, found: Found) -> Plan {
     let mut root = Operator::Explore(exploration);
     let mut visible = bound;
     if let Some((group, counts)) = &logical.group {
-        cost += rows * if group.is_empty() && counts.iter().all(|c| !c.distinct) { OUT } else { HASH };
+        cost += rows
+            * if group.is_empty() && counts.iter().all(|c| !c.distinct) {
+                OUT
+            } else {
+                HASH
+            };
         rows = if group.is_empty() { 1.0 } else { rows.sqrt() };
         visible = 0;
         for s in group.iter().chain(counts.iter().map(|c| &c.to)) {
             visible |= 1 << s;
         }
-        root = Operator::Count { input: Box::new(root), group: group.clone(), counts: counts.clone() };
+        root = Operator::Count {
+            input: Box::new(root),
+            group: group.clone(),
+            counts: counts.clone(),
+        };
     }
     let mut blocking = logical.group.is_some();
     if logical.distinct {
@@ -154,7 +192,11 @@ fn finish(logical: &Logical, snapshot: &Snapshot, found: Found) -> Plan {
             cost *= share;
             rows *= share;
         }
-        root = Operator::Slice { input: Box::new(root), offset, limit };
+        root = Operator::Slice {
+            input: Box::new(root),
+            offset,
+            limit,
+        };
     }
     cost += rows * OUT;
     Plan {
@@ -163,7 +205,11 @@ fn finish(logical: &Logical, snapshot: &Snapshot, found: Found) -> Plan {
         output: logical.output.clone(),
         root,
         cost,
-        weight: if cost < LIGHT_COST { Weight::Light } else { Weight::Heavy },
+        weight: if cost < LIGHT_COST {
+            Weight::Light
+        } else {
+            Weight::Heavy
+        },
         epoch: snapshot.base().epoch(),
         snapshot: snapshot.number(),
     }

@@ -96,7 +96,13 @@ pub(crate) fn resolve(
     if logical.patterns.len() > MAX_EDGES {
         return Err(format!("more than {MAX_EDGES} patterns"));
     }
-    let named_slot = |p: &Pattern| if let Place::Slot(g) = p.place { Some(g) } else { None };
+    let named_slot = |p: &Pattern| {
+        if let Place::Slot(g) = p.place {
+            Some(g)
+        } else {
+            None
+        }
+    };
     let mut r = Resolver {
         snapshot,
         out: Resolved {
@@ -111,11 +117,16 @@ pub(crate) fn resolve(
         },
     };
     for &g in &logical.any_graph {
-        if logical.patterns.iter().any(|p| named_slot(p) == Some(g)) || r.out.any_graph.contains(&g) {
+        if logical.patterns.iter().any(|p| named_slot(p) == Some(g)) || r.out.any_graph.contains(&g)
+        {
             continue;
         }
         let is_end = |e: &End| *e == End::Slot(g);
-        if logical.patterns.iter().any(|p| is_end(&p.subject) || is_end(&p.predicate) || is_end(&p.object)) {
+        if logical
+            .patterns
+            .iter()
+            .any(|p| is_end(&p.subject) || is_end(&p.predicate) || is_end(&p.object))
+        {
             return Err("GRAPH around nothing, joined with a pattern".into());
         }
         r.out.any_graph.push(g);
@@ -133,7 +144,11 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn run(&mut self, logical: &Logical, options: &PlanOptions) -> Result<(), Empty> {
-        let mut default = if options.union_default { GraphRef::Union } else { GraphRef::Default };
+        let mut default = if options.union_default {
+            GraphRef::Union
+        } else {
+            GraphRef::Default
+        };
         if let Some(dataset) = &logical.dataset {
             let mut ids = |list: &[spargebra::term::NamedNode]| {
                 let mut ids: Vec<u32> = list
@@ -171,7 +186,12 @@ impl Resolver<'_> {
         for (slot, within) in self.out.within.iter().enumerate() {
             if within.as_ref().is_some_and(Vec::is_empty) {
                 let name = logical.slots.get(slot).map_or("", String::as_str);
-                let why = self.out.within_why.get(slot).map(|w| w.join(" and ")).unwrap_or_default();
+                let why = self
+                    .out
+                    .within_why
+                    .get(slot)
+                    .map(|w| w.join(" and "))
+                    .unwrap_or_default();
                 return Err(format!("no vertex can be ?{name}: {why}"));
             }
         }
@@ -190,8 +210,16 @@ impl Resolver<'_> {
             Place::Slot(g) => Graph::Slot(*g),
             Place::Named(bytes) => {
                 let g = self.vertex(bytes)?.0;
-                if self.out.named.as_ref().is_some_and(|n| n.binary_search(&g).is_err()) {
-                    return Err(format!("{} is not a named graph of the query's dataset", show::term(bytes)));
+                if self
+                    .out
+                    .named
+                    .as_ref()
+                    .is_some_and(|n| n.binary_search(&g).is_err())
+                {
+                    return Err(format!(
+                        "{} is not a named graph of the query's dataset",
+                        show::term(bytes)
+                    ));
                 }
                 Graph::Fixed(GraphRef::Named(g))
             }
@@ -207,14 +235,24 @@ impl Resolver<'_> {
         let predicate = match &p.predicate {
             End::Slot(s) => Predicate::Slot(*s),
             End::Term(bytes) => {
-                let known = self.snapshot.lookup(bytes).and_then(|v| self.snapshot.predicate_of(v));
+                let known = self
+                    .snapshot
+                    .lookup(bytes)
+                    .and_then(|v| self.snapshot.predicate_of(v));
                 match known {
                     Some(id) => Predicate::Known(id),
-                    None => return Err(format!("the store has no predicate {}", show::term(bytes))),
+                    None => {
+                        return Err(format!("the store has no predicate {}", show::term(bytes)));
+                    }
                 }
             }
         };
-        let edge = Edge { subject, predicate, object, graph };
+        let edge = Edge {
+            subject,
+            predicate,
+            object,
+            graph,
+        };
         if let Predicate::Known(id) = predicate {
             let read = edge.graph_ref(self.out.named.as_deref());
             if let Some(scope) = read.scope() {
@@ -226,7 +264,9 @@ impl Resolver<'_> {
                         show::graph(self.snapshot, &read)
                     ));
                 }
-                if let (Node::Const(s), Node::Const(o), Graph::Fixed(_)) = (subject, object, &edge.graph) {
+                if let (Node::Const(s), Node::Const(o), Graph::Fixed(_)) =
+                    (subject, object, &edge.graph)
+                {
                     // The plan belongs to this snapshot, so this is settled here.
                     return if view.contains(s, o, scope) {
                         Ok(())
@@ -247,12 +287,20 @@ impl Resolver<'_> {
 
     /// With `FROM NAMED` a graph variable that something else binds must still be one of the graphs.
     fn restrict_graphs(&mut self) {
-        let Some(named) = self.out.named.clone() else { return };
+        let Some(named) = self.out.named.clone() else {
+            return;
+        };
         let graphs: Vec<Slot> = self
             .out
             .edges
             .iter()
-            .filter_map(|e| if let Graph::Slot(g) = e.graph { Some(g) } else { None })
+            .filter_map(|e| {
+                if let Graph::Slot(g) = e.graph {
+                    Some(g)
+                } else {
+                    None
+                }
+            })
             .collect();
         for g in graphs {
             if self.out.within[g as usize].is_none() {
@@ -262,7 +310,9 @@ impl Resolver<'_> {
     }
 
     fn narrow(&mut self, slot: Slot, to: &[[u32; 2]], why: impl FnOnce() -> String) {
-        let Some(within) = self.out.within.get_mut(slot as usize) else { return };
+        let Some(within) = self.out.within.get_mut(slot as usize) else {
+            return;
+        };
         *within = Some(match within.as_ref() {
             Some(w) => intervals::intersect(w, to),
             None => to.to_vec(),
@@ -273,14 +323,29 @@ impl Resolver<'_> {
     fn filters(&mut self, logical: &Logical) -> Result<(), Empty> {
         let mut resources = 0u128;
         for e in &self.out.edges {
-            let graph = if let Graph::Slot(g) = e.graph { Some(g) } else { None };
-            let predicate = if let Predicate::Slot(p) = e.predicate { Some(p) } else { None };
-            let subject = if let Node::Slot(s) = e.subject { Some(s) } else { None };
+            let graph = if let Graph::Slot(g) = e.graph {
+                Some(g)
+            } else {
+                None
+            };
+            let predicate = if let Predicate::Slot(p) = e.predicate {
+                Some(p)
+            } else {
+                None
+            };
+            let subject = if let Node::Slot(s) = e.subject {
+                Some(s)
+            } else {
+                None
+            };
             for s in [graph, predicate, subject].into_iter().flatten() {
                 resources |= 1 << s;
             }
         }
-        let compiler = Compiler { snapshot: self.snapshot, resources };
+        let compiler = Compiler {
+            snapshot: self.snapshot,
+            resources,
+        };
         for f in &logical.filters {
             match compiler.compile(f) {
                 Compiled::True => {}
@@ -296,14 +361,18 @@ impl Resolver<'_> {
 
     /// Class patterns whose instances are known as intervals need no lookup.
     fn classes(&mut self) {
-        let Some(rdf_type) = self.snapshot.statistics().rdf_type.map(PredicateId) else { return };
+        let Some(rdf_type) = self.snapshot.statistics().rdf_type.map(PredicateId) else {
+            return;
+        };
         let view = self.snapshot.edges(rdf_type, Direction::In);
         if self.snapshot.is_predicate_patched(rdf_type) {
             return;
         }
         let mut edges = std::mem::take(&mut self.out.edges);
         edges.retain(|e| {
-            let (Node::Slot(slot), Node::Const(class), Graph::Fixed(graph)) = (e.subject, e.object, &e.graph) else {
+            let (Node::Slot(slot), Node::Const(class), Graph::Fixed(graph)) =
+                (e.subject, e.object, &e.graph)
+            else {
                 return true;
             };
             // The intervals are of all graphs together.
@@ -318,7 +387,9 @@ impl Resolver<'_> {
             match self.snapshot.class_intervals(VertexId(class)) {
                 Some(i) if i.len() <= MAX_TEST_INTERVALS => {
                     let i = i.to_vec();
-                    self.narrow(slot, &i, || format!("is a {}", show::vertex(self.snapshot, class)));
+                    self.narrow(slot, &i, || {
+                        format!("is a {}", show::vertex(self.snapshot, class))
+                    });
                     self.out.classes.push((slot, class));
                     false
                 }
@@ -332,16 +403,29 @@ impl Resolver<'_> {
     fn keys(&mut self) {
         for i in 0..self.out.edges.len() {
             let e = self.out.edges[i].clone();
-            let (Predicate::Known(p), Graph::Fixed(graph)) = (e.predicate, &e.graph) else { continue };
+            let (Predicate::Known(p), Graph::Fixed(graph)) = (e.predicate, &e.graph) else {
+                continue;
+            };
             let Some(scope) = graph.scope() else { continue };
-            for (end, other, direction) in
-                [(e.subject, e.object, Direction::Out), (e.object, e.subject, Direction::In)]
-            {
-                let (Node::Slot(slot), Node::Slot(_)) = (end, other) else { continue };
-                let Some(segment) = self.snapshot.edges(p, direction).plain(scope) else { continue };
-                let Some(keys) = intervals::of_keys(&segment) else { continue };
+            for (end, other, direction) in [
+                (e.subject, e.object, Direction::Out),
+                (e.object, e.subject, Direction::In),
+            ] {
+                let (Node::Slot(slot), Node::Slot(_)) = (end, other) else {
+                    continue;
+                };
+                let Some(segment) = self.snapshot.edges(p, direction).plain(scope) else {
+                    continue;
+                };
+                let Some(keys) = intervals::of_keys(&segment) else {
+                    continue;
+                };
                 self.narrow(slot, &keys, || {
-                    let what = if direction == Direction::Out { "has" } else { "is reached by" };
+                    let what = if direction == Direction::Out {
+                        "has"
+                    } else {
+                        "is reached by"
+                    };
                     format!("{what} {}", show::predicate(self.snapshot, p))
                 });
                 if direction == Direction::Out {
@@ -362,7 +446,11 @@ pub(crate) struct SlotStar {
 }
 
 /// The stars of all slots, or the reason why one of them cannot match.
-pub(crate) fn stars(r: &Resolved, snapshot: &Snapshot, slots: &[String]) -> Result<Vec<Option<SlotStar>>, Empty> {
+pub(crate) fn stars(
+    r: &Resolved,
+    snapshot: &Snapshot,
+    slots: &[String],
+) -> Result<Vec<Option<SlotStar>>, Empty> {
     let statistics = snapshot.statistics();
     let rdf_type = statistics.rdf_type;
     let types_patched = rdf_type.is_some_and(|p| snapshot.is_predicate_patched(PredicateId(p)));
@@ -373,14 +461,18 @@ pub(crate) fn stars(r: &Resolved, snapshot: &Snapshot, slots: &[String]) -> Resu
         let mut required = vec![];
         let mut always = 0u32;
         for (i, e) in r.edges.iter().enumerate() {
-            let (Node::Slot(s), Predicate::Known(p)) = (e.subject, e.predicate) else { continue };
+            let (Node::Slot(s), Predicate::Known(p)) = (e.subject, e.predicate) else {
+                continue;
+            };
             if usize::from(s) != slot || members.len() == crate::stars::MAX_MEMBERS {
                 continue;
             }
             required.push(p.0);
             // A class says more than "has a type".
             members.push(match e.object {
-                Node::Const(class) if rdf_type == Some(p.0) && !types_patched => Member::Class(class),
+                Node::Const(class) if rdf_type == Some(p.0) && !types_patched => {
+                    Member::Class(class)
+                }
                 _ => Member::Predicate(p.0),
             });
             if r.absorbed_keys >> i & 1 == 1 {
@@ -395,7 +487,8 @@ pub(crate) fn stars(r: &Resolved, snapshot: &Snapshot, slots: &[String]) -> Resu
             }
         }
         // One member alone: the predicate's own counts say as much.
-        let alone = members.len() < 2 && matches!(members.first(), None | Some(Member::Predicate(_)));
+        let alone =
+            members.len() < 2 && matches!(members.first(), None | Some(Member::Predicate(_)));
         if alone {
             out.push(None);
             continue;
@@ -406,10 +499,16 @@ pub(crate) fn stars(r: &Resolved, snapshot: &Snapshot, slots: &[String]) -> Resu
                 .widened_sets()
                 .any(|list| required.iter().all(|p| list.binary_search(p).is_ok()));
             if !widened {
-                return Err(format!("no characteristic set has all that ?{name} must have"));
+                return Err(format!(
+                    "no characteristic set has all that ?{name} must have"
+                ));
             }
         }
-        out.push(Some(SlotStar { star, edges, always }));
+        out.push(Some(SlotStar {
+            star,
+            edges,
+            always,
+        }));
     }
     Ok(out)
 }

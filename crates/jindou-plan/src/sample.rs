@@ -52,7 +52,10 @@ pub(crate) fn inside(list: &[u32], within: &[[u32; 2]]) -> f64 {
     if within.len() <= MAX_COUNTED {
         let n: usize = within
             .iter()
-            .map(|r| list.partition_point(|&v| v < r[1]).saturating_sub(list.partition_point(|&v| v < r[0])))
+            .map(|r| {
+                list.partition_point(|&v| v < r[1])
+                    .saturating_sub(list.partition_point(|&v| v < r[0]))
+            })
             .sum();
         return n as f64;
     }
@@ -91,7 +94,15 @@ mod tests {
         let mut b = SegmentBuilder::new(false);
         for k in 1..=900u32 {
             for i in 0..if k <= 100 { 20 } else { 1 } {
-                b.push(k, if k <= 100 { 1_000 + k * 20 + i } else { 5_000 + k }, 0);
+                b.push(
+                    k,
+                    if k <= 100 {
+                        1_000 + k * 20 + i
+                    } else {
+                        5_000 + k
+                    },
+                    0,
+                );
             }
         }
         let arrays = b.finish().unwrap();
@@ -101,7 +112,10 @@ mod tests {
         assert_eq!(mean, Some(1.0));
         assert!(share.unwrap() < 0.05);
         assert_eq!(of(&arrays.view(), None, None), (None, None));
-        assert_eq!(of(&arrays.view(), Some(&[[2_000, 2_100]]), None), (None, None));
+        assert_eq!(
+            of(&arrays.view(), Some(&[[2_000, 2_100]]), None),
+            (None, None)
+        );
     }
 
     #[test]

@@ -25,9 +25,22 @@ struct Node_ {
 /// The cheapest order found: moves from the empty state.
 pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
     let size = need.count_ones() as usize * model.edges.len().max(1);
-    let width = if size <= FULL_WIDTH { WIDTH } else { (WIDTH * FULL_WIDTH / size).max(1) };
-    let start = State { bound: 0, rows: 1.0, cost: 0.0, ascending: None };
-    let mut arena = vec![Node_ { state: start, parent: 0, by: None }];
+    let width = if size <= FULL_WIDTH {
+        WIDTH
+    } else {
+        (WIDTH * FULL_WIDTH / size).max(1)
+    };
+    let start = State {
+        bound: 0,
+        rows: 1.0,
+        cost: 0.0,
+        ascending: None,
+    };
+    let mut arena = vec![Node_ {
+        state: start,
+        parent: 0,
+        by: None,
+    }];
     let target = need.count_ones() as usize;
     let mut levels: Vec<FxHashMap<u128, usize>> = vec![FxHashMap::default(); target + 1];
     levels[0].insert(0, 0);
@@ -39,7 +52,9 @@ pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
             s.cost + s.rows * ROW_AHEAD
         };
         here.sort_by(|a, b| {
-            score(a).total_cmp(&score(b)).then_with(|| arena[*a].state.bound.cmp(&arena[*b].state.bound))
+            score(a)
+                .total_cmp(&score(b))
+                .then_with(|| arena[*a].state.bound.cmp(&arena[*b].state.bound))
         });
         here.truncate(width);
         for at in here {
@@ -48,7 +63,9 @@ pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
             for m in moves.drain(..) {
                 let next = model.apply(&arena[at].state, &m, None);
                 let size = next.bound.count_ones() as usize;
-                let Some(level) = levels.get_mut(size) else { continue };
+                let Some(level) = levels.get_mut(size) else {
+                    continue;
+                };
                 let better = |old: &State| {
                     next.cost + next.rows * ROW_AHEAD < old.cost + old.rows * ROW_AHEAD
                 };
@@ -56,7 +73,11 @@ pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
                     Some(&old) if !better(&arena[old].state) => {}
                     _ => {
                         level.insert(next.bound, arena.len());
-                        arena.push(Node_ { state: next, parent: at, by: Some(m) });
+                        arena.push(Node_ {
+                            state: next,
+                            parent: at,
+                            by: Some(m),
+                        });
                     }
                 }
             }
@@ -82,11 +103,17 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
             if !model.is_plain(e, bound) {
                 continue;
             }
-            let Some((anchor, direction)) = model.anchor(e, slot, bound) else { continue };
+            let Some((anchor, direction)) = model.anchor(e, slot, bound) else {
+                continue;
+            };
             let info = model.info[e].as_ref();
             let len = info.map_or(0.0, |i| {
                 let side = &i.sides[direction as usize];
-                if matches!(anchor, Node::Const(_)) { side.list } else { i.edges / side.keys }
+                if matches!(anchor, Node::Const(_)) {
+                    side.list
+                } else {
+                    i.edges / side.keys
+                }
             });
             all |= 1 << e;
             if shortest.is_none_or(|s| len < s.0) {
@@ -146,11 +173,14 @@ fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
     let mut smallest: Option<(f64, Source)> = None;
     for (e, edge) in model.edges.iter().enumerate() {
         let Some(info) = &model.info[e] else { continue };
-        for (end, other, d) in
-            [(edge.subject, edge.object, Direction::Out), (edge.object, edge.subject, Direction::In)]
-        {
+        for (end, other, d) in [
+            (edge.subject, edge.object, Direction::Out),
+            (edge.object, edge.subject, Direction::In),
+        ] {
             // A constant's list is a list, not a start.
-            if end != Node::Slot(slot) || matches!(other, Node::Const(_)) && matches!(edge.graph, Graph::Fixed(_)) {
+            if end != Node::Slot(slot)
+                || matches!(other, Node::Const(_)) && matches!(edge.graph, Graph::Fixed(_))
+            {
                 continue;
             }
             let side = &info.sides[d as usize];

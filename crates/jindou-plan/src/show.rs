@@ -12,7 +12,10 @@ const MAX_TEXT: usize = 60;
 pub(crate) fn term(bytes: &[u8]) -> String {
     let text = match term::parts(bytes) {
         Some(Parts::Iri(iri)) => {
-            let cut = iri.trim_end_matches(['/', '#']).rfind(['#', '/']).map_or(0, |i| i + 1);
+            let cut = iri
+                .trim_end_matches(['/', '#'])
+                .rfind(['#', '/'])
+                .map_or(0, |i| i + 1);
             match iri.get(cut..) {
                 // `http://host` alone stays whole, and so does what would say nothing.
                 Some(local) if !local.is_empty() && cut > "http://".len() => format!("<…{local}>"),
@@ -23,7 +26,10 @@ pub(crate) fn term(bytes: &[u8]) -> String {
         Some(Parts::String(s)) => format!("{s:?}"),
         Some(Parts::Lang(s, tag)) => format!("{s:?}@{tag}"),
         Some(Parts::Coded(s, code)) => {
-            let name = term::DATATYPES.get((code - term::FIRST_DATATYPE) as usize).copied().unwrap_or("?");
+            let name = term::DATATYPES
+                .get((code - term::FIRST_DATATYPE) as usize)
+                .copied()
+                .unwrap_or("?");
             format!("{s:?}^^xsd:{name}")
         }
         Some(Parts::Typed(s, datatype)) => format!("{s:?}^^<{datatype}>"),
@@ -33,14 +39,18 @@ pub(crate) fn term(bytes: &[u8]) -> String {
     if text.len() <= MAX_TEXT {
         return text;
     }
-    let head = text.floor_char_boundary(MAX_TEXT / 2);
-    let tail = text.floor_char_boundary(text.len() - MAX_TEXT / 3);
+    let head = floor(&text, MAX_TEXT / 2);
+    let tail = floor(&text, text.len() - MAX_TEXT / 3);
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
 pub(crate) fn vertex(snapshot: &Snapshot, id: u32) -> String {
     let mut bytes = vec![];
-    if snapshot.term(VertexId(id), &mut bytes) { term(&bytes) } else { format!("#{id}") }
+    if snapshot.term(VertexId(id), &mut bytes) {
+        term(&bytes)
+    } else {
+        format!("#{id}")
+    }
 }
 
 pub(crate) fn predicate(snapshot: &Snapshot, id: PredicateId) -> String {
@@ -58,4 +68,13 @@ pub(crate) fn graph(snapshot: &Snapshot, graph: &GraphRef) -> String {
         GraphRef::Bind(_, None) => "each named graph".into(),
         GraphRef::Bind(_, Some(gs)) => format!("each of {} named graphs", gs.len()),
     }
+}
+
+/// The last character boundary at or before `at`.
+pub(crate) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }

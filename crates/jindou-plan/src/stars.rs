@@ -28,13 +28,17 @@ pub(crate) enum Member {
 struct Group {
     mask: u32,
     subjects: f64,
-    /// Per member: subjects that have it, and edges.
+    /// Subjects of those of the sets whose counts were not read.
+    rest: f64,
+    /// Per member: subjects that have it, and edges, of the sets whose counts were read; empty without any.
     members: Vec<(f64, f64)>,
 }
 
 /// The star of one variable.
 pub(crate) struct Star {
     members: Vec<Member>,
+    /// Mean edges of each member over all subjects that have it.
+    means: Vec<f64>,
     /// Largest first.
     groups: Vec<Group>,
     /// Subjects of all groups over those of the first [`MAX_GROUPS`].
@@ -69,35 +73,56 @@ impl Star {
             })
             .collect();
         let mut groups: Vec<Group> = vec![];
-        let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut group_of: FxHashMap<u32, u32> = FxHashMap::default();
+        // Sets are most frequent first: consecutive ones that matter come with their own counts.
+        let mut exact = vec![];
         for set in touched {
             let mask = masks[set as usize];
             let s = &statistics.sets[set as usize];
             let at = *group_of.entry(mask).or_insert_with(|| {
-                groups.push(Group { mask, subjects: 0.0, members: vec![(0.0, 0.0); members.len()] });
-                groups.len() - 1
+                groups.push(Group {
+                    mask,
+                    subjects: 0.0,
+                    rest: 0.0,
+                    members: vec![],
+                });
+                groups.len() as u32 - 1
             });
-            let group = &mut groups[at];
+            let group = &mut groups[at as usize];
             let subjects = s.subjects as f64;
             group.subjects += subjects;
-            for (bit, sums) in group.members.iter_mut().enumerate() {
-                if mask >> bit & 1 == 0 {
-                    continue;
-                }
-                let (having, edges) = if set < EXACT_SETS {
-                    counts(s, members[bit])
-                } else {
-                    (subjects, subjects * means[bit])
-                };
-                sums.0 += having;
-                sums.1 += edges;
+            if set < EXACT_SETS {
+                exact.push((at, set));
+            } else {
+                group.rest += subjects;
             }
         }
-        groups.sort_by(|a, b| b.subjects.total_cmp(&a.subjects).then_with(|| a.mask.cmp(&b.mask)));
+        for (at, set) in exact {
+            let group = &mut groups[at as usize];
+            group.members.resize(members.len(), (0.0, 0.0));
+            for (bit, sums) in group.members.iter_mut().enumerate() {
+                if group.mask >> bit & 1 == 1 {
+                    let (having, edges) = counts(&statistics.sets[set as usize], members[bit]);
+                    sums.0 += having;
+                    sums.1 += edges;
+                }
+            }
+        }
+        groups.sort_by(|a, b| {
+            b.subjects
+                .total_cmp(&a.subjects)
+                .then_with(|| a.mask.cmp(&b.mask))
+        });
         let sum = |g: &[Group]| g.iter().map(|g| g.subjects).sum::<f64>();
         let head = sum(&groups[..groups.len().min(MAX_GROUPS)]);
         let scale = if head > 0.0 { sum(&groups) / head } else { 1.0 };
-        Self { members, groups, scale, memo: RefCell::default() }
+        Self {
+            members,
+            means,
+            groups,
+            scale,
+            memo: RefCell::default(),
+        }
     }
 
     /// Bits of all members.
@@ -117,7 +142,9 @@ impl Star {
 
     /// Mean edges of member `bit` over the subjects that have all of `mask` and it.
     pub(crate) fn edges(&self, bit: u32, mask: u32) -> f64 {
-        self.with(mask | 1 << bit, |_, m| m.get(bit as usize).copied().unwrap_or(1.0))
+        self.with(mask | 1 << bit, |_, m| {
+            m.get(bit as usize).copied().unwrap_or(1.0)
+        })
     }
 
     fn with<T>(&self, mask: u32, f: impl FnOnce(f64, &[f64]) -> T) -> T {
@@ -129,7 +156,11 @@ impl Star {
     fn compute(&self, mask: u32) -> (f64, Vec<f64>) {
         let (head, tail) = self.groups.split_at(self.groups.len().min(MAX_GROUPS));
         let (n, means) = self.add(mask, head);
-        if n > 0.0 || tail.is_empty() { (n * self.scale, means) } else { self.add(mask, tail) }
+        if n > 0.0 || tail.is_empty() {
+            (n * self.scale, means)
+        } else {
+            self.add(mask, tail)
+        }
     }
 
     fn add(&self, mask: u32, groups: &[Group]) -> (f64, Vec<f64>) {
@@ -137,8 +168,10 @@ impl Star {
         let mut sums = vec![(0.0, 0.0); self.members.len()];
         for g in groups.iter().filter(|g| g.mask & mask == mask) {
             let mut n = g.subjects;
-            for (bit, &(having, edges)) in g.members.iter().enumerate() {
+            for (bit, mean) in self.means.iter().enumerate() {
                 if mask >> bit & 1 == 1 {
+                    let (having, edges) = g.members.get(bit).copied().unwrap_or_default();
+                    let (having, edges) = (having + g.rest, edges + g.rest * mean);
                     // Inside a merged group members are taken as independent.
                     n *= (having / g.subjects.max(1.0)).min(1.0);
                     sums[bit].0 += having;
@@ -147,13 +180,21 @@ impl Star {
             }
             total += n;
         }
-        (total, sums.iter().map(|s| if s.0 > 0.0 { s.1 / s.0 } else { 1.0 }).collect())
+        (
+            total,
+            sums.iter()
+                .map(|s| if s.0 > 0.0 { s.1 / s.0 } else { 1.0 })
+                .collect(),
+        )
     }
 }
 
 fn sets_of(statistics: &Statistics, member: Member) -> &[u32] {
     match member {
-        Member::Predicate(p) => statistics.sets_of_predicate.get(p as usize).map_or(&[], Vec::as_slice),
+        Member::Predicate(p) => statistics
+            .sets_of_predicate
+            .get(p as usize)
+            .map_or(&[], Vec::as_slice),
         Member::Class(c) => statistics.sets_of_class.get(&c).map_or(&[], Vec::as_slice),
     }
 }
@@ -184,7 +225,14 @@ mod tests {
             predicates: predicates.to_vec(),
         };
         let mut s = Statistics {
-            predicates: vec![PredicateStatistics { edges: 100, subjects: 50, ..Default::default() }; 3],
+            predicates: vec![
+                PredicateStatistics {
+                    edges: 100,
+                    subjects: 50,
+                    ..Default::default()
+                };
+                3
+            ],
             sets: vec![
                 set(100, &[(7, 100)], &[(0, 100, 300), (1, 100, 100)]),
                 set(40, &[(8, 40)], &[(0, 40, 40)]),
@@ -199,7 +247,10 @@ mod tests {
     #[test]
     fn stars_are_counted_by_sets() {
         let s = statistics();
-        let star = Star::new(&s, vec![Member::Predicate(0), Member::Predicate(1), Member::Class(8)]);
+        let star = Star::new(
+            &s,
+            vec![Member::Predicate(0), Member::Predicate(1), Member::Class(8)],
+        );
         assert_eq!(star.subjects(0b001), 140.0);
         assert_eq!(star.subjects(0b011), 100.0);
         assert_eq!(star.edges(0, 0b011), 3.0);

@@ -20,7 +20,9 @@ fn run(seed: u64, stores: usize, queries: usize) {
                 continue;
             };
             let parsed = jindou_plan::parse(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-            let options = jindou_plan::PlanOptions { union_default: q.union_default };
+            let options = jindou_plan::PlanOptions {
+                union_default: q.union_default,
+            };
             let planned = jindou_plan::plan(&parsed, &case.snapshot, &options).unwrap();
             let jindou_plan::Planned::Native(plan) = planned else {
                 panic!("seed {seed}+{i}: not native: {planned:?}\n{text}");
@@ -43,7 +45,10 @@ fn run(seed: u64, stores: usize, queries: usize) {
         }
     }
     println!("{native} plans agree, {rows} rows, {empty} empty, {skipped} skipped as too large");
-    assert!(native * 10 > stores * queries * 7, "most cases must be tried");
+    assert!(
+        native * 10 > stores * queries * 7,
+        "most cases must be tried"
+    );
     assert!(empty * 10 < native * 6, "some queries must have answers");
 }
 

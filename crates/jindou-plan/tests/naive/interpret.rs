@@ -3,8 +3,8 @@
 use super::query::{Case, MAX_ROWS, Term};
 use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
 use jindou_plan::{
-    Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, Operator, Plan, PredicateRef, Relation, Slot,
-    StartSource, Step, StepKind, TermTest,
+    Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, Operator, Plan, PredicateRef,
+    Relation, Slot, StartSource, Step, StepKind, TermTest,
 };
 use spargebra::algebra::Expression;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,14 @@ struct Data<'a> {
 /// The result's rows as terms; `None` when there are too many on the way.
 pub fn run(plan: &Plan, case: &Case) -> Option<Vec<Vec<Term>>> {
     let id = |t: &Term| {
-        if t.is_empty() { 0 } else { case.snapshot.lookup(&super::query::bytes(t)).expect("a stored term").0 }
+        if t.is_empty() {
+            0
+        } else {
+            case.snapshot
+                .lookup(&super::query::bytes(t))
+                .expect("a stored term")
+                .0
+        }
     };
     let quads = case.quads.iter().map(|q| q.each_ref().map(id)).collect();
     let data = Data { case, quads };
@@ -51,7 +58,10 @@ pub fn run(plan: &Plan, case: &Case) -> Option<Vec<Vec<Term>>> {
 impl Data<'_> {
     fn term(&self, v: u32) -> Vec<u8> {
         let mut bytes = vec![];
-        assert!(self.case.snapshot.term(VertexId(v), &mut bytes), "no term {v}");
+        assert!(
+            self.case.snapshot.term(VertexId(v), &mut bytes),
+            "no term {v}"
+        );
         bytes
     }
 
@@ -72,7 +82,11 @@ impl Data<'_> {
                 }
                 let mut rows = vec![];
                 for (i, step) in e.steps.iter().enumerate() {
-                    assert_eq!(i == 0, matches!(step.kind, StepKind::Start { .. }), "start first and only first");
+                    assert_eq!(
+                        i == 0,
+                        matches!(step.kind, StepKind::Start { .. }),
+                        "start first and only first"
+                    );
                     rows = self.step(rows, step)?;
                 }
                 rows
@@ -85,17 +99,26 @@ impl Data<'_> {
             Operator::Distinct(i, by) => {
                 let mut seen = BTreeSet::new();
                 let mut rows = self.operator(i)?;
-                rows.retain(|r| seen.insert(by.iter().map(|s| r.get(s).cloned()).collect::<Vec<_>>()));
+                rows.retain(|r| {
+                    seen.insert(by.iter().map(|s| r.get(s).cloned()).collect::<Vec<_>>())
+                });
                 rows
             }
-            Operator::Count { input, group, counts } => {
+            Operator::Count {
+                input,
+                group,
+                counts,
+            } => {
                 let rows = self.operator(input)?;
                 let mut groups: BTreeMap<Vec<Value>, Vec<&Row>> = BTreeMap::new();
                 if group.is_empty() {
                     groups.insert(vec![], vec![]);
                 }
                 for r in &rows {
-                    groups.entry(group.iter().map(|s| r[s].clone()).collect()).or_default().push(r);
+                    groups
+                        .entry(group.iter().map(|s| r[s].clone()).collect())
+                        .or_default()
+                        .push(r);
                 }
                 groups
                     .iter()
@@ -122,10 +145,18 @@ impl Data<'_> {
             }
             Operator::OrderBy(i, keys) => {
                 let rows = self.operator(i)?;
-                assert!(rows.iter().all(|r| keys.iter().all(|k| r.contains_key(&k.0))), "order keys are live");
+                assert!(
+                    rows.iter()
+                        .all(|r| keys.iter().all(|k| r.contains_key(&k.0))),
+                    "order keys are live"
+                );
                 rows
             }
-            Operator::Slice { input, offset, limit } => {
+            Operator::Slice {
+                input,
+                offset,
+                limit,
+            } => {
                 let rows = self.operator(input)?;
                 let take = limit.map_or(usize::MAX, |l| l as usize);
                 rows.into_iter().skip(*offset as usize).take(take).collect()
@@ -160,7 +191,11 @@ impl Data<'_> {
         let anchor = self.operand(row, l.anchor);
         let p = self.case.snapshot.vertex_of(l.predicate).0;
         let bind = matches!(l.graph, GraphRef::Bind(..));
-        let (key, far) = if l.direction == Direction::Out { (0, 2) } else { (2, 0) };
+        let (key, far) = if l.direction == Direction::Out {
+            (0, 2)
+        } else {
+            (2, 0)
+        };
         self.quads
             .iter()
             .filter(|q| q[1] == p && q[key] == anchor && self.sees(&l.graph, row, q[3]))
@@ -172,19 +207,38 @@ impl Data<'_> {
         let row = Row::new();
         let mut out: BTreeSet<u32> = match source {
             StartSource::Unit => panic!("unit has no values"),
-            StartSource::Within => within.expect("within").iter().flat_map(|r| r[0]..r[1]).collect(),
+            StartSource::Within => within
+                .expect("within")
+                .iter()
+                .flat_map(|r| r[0]..r[1])
+                .collect(),
             StartSource::List(l) => {
-                assert!(matches!(l.anchor, Operand::Const(_)) && !matches!(l.graph, GraphRef::Bind(..)));
+                assert!(
+                    matches!(l.anchor, Operand::Const(_)) && !matches!(l.graph, GraphRef::Bind(..))
+                );
                 self.list(&row, l).into_iter().map(|x| x.0).collect()
             }
-            StartSource::Keys { predicate, direction, graph } => {
+            StartSource::Keys {
+                predicate,
+                direction,
+                graph,
+            } => {
                 assert!(!matches!(graph, GraphRef::Bind(..) | GraphRef::Slot(_)));
                 let p = self.case.snapshot.vertex_of(*predicate).0;
                 let end = if *direction == Direction::Out { 0 } else { 2 };
-                self.quads.iter().filter(|q| q[1] == p && self.sees(graph, &row, q[3])).map(|q| q[end]).collect()
+                self.quads
+                    .iter()
+                    .filter(|q| q[1] == p && self.sees(graph, &row, q[3]))
+                    .map(|q| q[end])
+                    .collect()
             }
             StartSource::Graphs(list) => {
-                let mut gs: BTreeSet<u32> = self.quads.iter().map(|q| q[3]).filter(|g| *g != 0).collect();
+                let mut gs: BTreeSet<u32> = self
+                    .quads
+                    .iter()
+                    .map(|q| q[3])
+                    .filter(|g| *g != 0)
+                    .collect();
                 if let Some(list) = list {
                     gs.retain(|g| list.contains(g));
                 }
@@ -214,7 +268,10 @@ impl Data<'_> {
             let mut emit = |set: &[(Slot, u32)]| {
                 let mut r = row.clone();
                 for (s, v) in set {
-                    assert!(r.insert(*s, Value::Id(*v)).is_none(), "slot {s} is bound twice");
+                    assert!(
+                        r.insert(*s, Value::Id(*v)).is_none(),
+                        "slot {s} is bound twice"
+                    );
                 }
                 out.push(r);
             };
@@ -259,11 +316,25 @@ impl Data<'_> {
                         emit(&[]);
                     }
                 }
-                StepKind::ExpandAny { anchor, direction, predicate, far, graph } => {
+                StepKind::ExpandAny {
+                    anchor,
+                    direction,
+                    predicate,
+                    far,
+                    graph,
+                } => {
                     let anchor = self.operand(&row, *anchor);
-                    let (key, end) = if *direction == Direction::Out { (0, 2) } else { (2, 0) };
+                    let (key, end) = if *direction == Direction::Out {
+                        (0, 2)
+                    } else {
+                        (2, 0)
+                    };
                     let mut found = BTreeSet::new();
-                    for q in self.quads.iter().filter(|q| q[key] == anchor && self.sees(graph, &row, q[3])) {
+                    for q in self
+                        .quads
+                        .iter()
+                        .filter(|q| q[key] == anchor && self.sees(graph, &row, q[3]))
+                    {
                         let mut set = vec![];
                         match predicate {
                             PredicateRef::Bind(s) => set.push((*s, q[1])),
@@ -288,7 +359,12 @@ impl Data<'_> {
                     }
                     found.iter().for_each(|set| emit(set));
                 }
-                StepKind::ScanAll { subject, predicate, object, graph } => {
+                StepKind::ScanAll {
+                    subject,
+                    predicate,
+                    object,
+                    graph,
+                } => {
                     let mut found = BTreeSet::new();
                     for q in self.quads.iter().filter(|q| self.sees(graph, &row, q[3])) {
                         let mut set = vec![(*subject, q[0]), (*object, q[2])];
@@ -319,7 +395,10 @@ impl Data<'_> {
         }
         out.retain(|r| step.filters.iter().all(|c| self.test(r, c) == Some(true)));
         for r in &mut out {
-            assert!(step.live.iter().all(|s| r.contains_key(s)), "live slots are bound");
+            assert!(
+                step.live.iter().all(|s| r.contains_key(s)),
+                "live slots are bound"
+            );
             r.retain(|s, _| step.live.contains(s));
         }
         Some(out)

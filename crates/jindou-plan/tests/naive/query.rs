@@ -69,11 +69,19 @@ fn predicate(rng: &mut Rng) -> Term {
 
 fn quad(rng: &mut Rng, graphs: usize) -> Quad {
     let s = resource(rng);
-    let g = if rng.chance(graphs) { iri('g', rng.below(3)) } else { String::new() };
+    let g = if rng.chance(graphs) {
+        iri('g', rng.below(3))
+    } else {
+        String::new()
+    };
     if rng.chance(25) {
         return [s, TYPE.into(), iri('c', rng.below(3)), g];
     }
-    let o = if rng.chance(25) { rng.below(4).to_string() } else { resource(rng) };
+    let o = if rng.chance(25) {
+        rng.below(4).to_string()
+    } else {
+        resource(rng)
+    };
     [s, predicate(rng), o, g]
 }
 
@@ -86,7 +94,10 @@ impl Case {
         for i in 0..9 {
             quads.insert([iri('v', i), iri('p', 3), iri('v', i), String::new()]);
         }
-        let terms: Vec<TermQuad> = quads.iter().map(|q| q.each_ref().map(|t| bytes(t))).collect();
+        let terms: Vec<TermQuad> = quads
+            .iter()
+            .map(|q| q.each_ref().map(|t| bytes(t)))
+            .collect();
         let (folder, base) = store_of_terms(&terms);
         let mut snapshot = Snapshot::of_base(Arc::clone(&base));
         if rng.chance(40) {
@@ -97,22 +108,48 @@ impl Case {
                 if !added && let Some(old) = quads.iter().nth(rng.below(quads.len().max(1))) {
                     q = old.clone();
                 }
-                let id = |t: &str| if t.is_empty() { Some(0) } else { snapshot.lookup(&bytes(t)).map(|v| v.0) };
-                let (Some(s), Some(p), Some(o), Some(g)) = (id(&q[0]), id(&q[1]), id(&q[2]), id(&q[3])) else {
+                let id = |t: &str| {
+                    if t.is_empty() {
+                        Some(0)
+                    } else {
+                        snapshot.lookup(&bytes(t)).map(|v| v.0)
+                    }
+                };
+                let (Some(s), Some(p), Some(o), Some(g)) =
+                    (id(&q[0]), id(&q[1]), id(&q[2]), id(&q[3]))
+                else {
                     continue;
                 };
-                let Some(p) = snapshot.predicate_of(jindou_model::VertexId(p)) else { continue };
+                let Some(p) = snapshot.predicate_of(jindou_model::VertexId(p)) else {
+                    continue;
+                };
                 let number = edits.len() as u32 + 1;
-                edits.push(QuadEdit { subject: s, predicate: p.0, object: o, graph: g, snapshot: number, added });
+                edits.push(QuadEdit {
+                    subject: s,
+                    predicate: p.0,
+                    object: o,
+                    graph: g,
+                    snapshot: number,
+                    added,
+                });
                 if added {
                     quads.insert(q);
                 } else {
                     quads.remove(&q);
                 }
             }
-            snapshot = Snapshot::with_edits(base, 100, &edits, Arc::new(jindou_dictionary::DictionaryOverlay::tail()));
+            snapshot = Snapshot::with_edits(
+                base,
+                100,
+                &edits,
+                Arc::new(jindou_dictionary::DictionaryOverlay::tail()),
+            );
         }
-        Self { snapshot, quads, _folder: Box::new(folder) }
+        Self {
+            snapshot,
+            quads,
+            _folder: Box::new(folder),
+        }
     }
 }
 
@@ -174,12 +211,24 @@ fn witnessed(rng: &mut Rng, quads: &BTreeSet<Quad>, union_default: bool) -> Vec<
     for _ in 0..1 + rng.below(5) {
         let touching: Vec<&&Quad> = all
             .iter()
-            .filter(|q| chosen.iter().any(|c| c != *q && q.iter().any(|t| !t.is_empty() && c.contains(t))))
+            .filter(|q| {
+                chosen
+                    .iter()
+                    .any(|c| c != *q && q.iter().any(|t| !t.is_empty() && c.contains(t)))
+            })
             .collect();
-        let q = if touching.is_empty() || rng.chance(15) { all[rng.below(all.len())] } else { touching[rng.below(touching.len())] };
+        let q = if touching.is_empty() || rng.chance(15) {
+            all[rng.below(all.len())]
+        } else {
+            touching[rng.below(touching.len())]
+        };
         chosen.push(q);
         let mut end = |rng: &mut Rng, t: &'_ str, percent: usize| -> Option<usize> {
-            let key = all.iter().flat_map(|q| q.iter()).find(|x| *x == t)?.as_str();
+            let key = all
+                .iter()
+                .flat_map(|q| q.iter())
+                .find(|x| *x == t)?
+                .as_str();
             *names.entry(key).or_insert_with(|| {
                 rng.chance(percent).then(|| {
                     vars += 1;
@@ -206,7 +255,11 @@ fn witnessed(rng: &mut Rng, quads: &BTreeSet<Quad>, union_default: bool) -> Vec<
 
 pub fn random(rng: &mut Rng, quads: &BTreeSet<Quad>) -> Query {
     let union_default = rng.chance(25);
-    let patterns = if rng.chance(65) { witnessed(rng, quads, union_default) } else { unrelated(rng) };
+    let patterns = if rng.chance(65) {
+        witnessed(rng, quads, union_default)
+    } else {
+        unrelated(rng)
+    };
     finish(rng, patterns, union_default)
 }
 
@@ -249,7 +302,10 @@ fn unrelated(rng: &mut Rng) -> Vec<([End; 3], Place)> {
 fn finish(rng: &mut Rng, patterns: Vec<([End; 3], Place)>, union_default: bool) -> Query {
     let mut used = BTreeSet::new();
     for (ends, place) in &patterns {
-        used.extend(ends.iter().filter_map(|e| if let End::Var(v) = e { Some(*v) } else { None }));
+        used.extend(
+            ends.iter()
+                .filter_map(|e| if let End::Var(v) = e { Some(*v) } else { None }),
+        );
         if let Place::Var(v) = place {
             used.insert(*v);
         }
@@ -262,7 +318,11 @@ fn finish(rng: &mut Rng, patterns: Vec<([End; 3], Place)>, union_default: bool) 
         }
     }
     let from = rng.chance(8).then(|| {
-        let some = |rng: &mut Rng| (0..rng.below(3)).map(|_| iri('g', rng.below(4))).collect::<Vec<_>>();
+        let some = |rng: &mut Rng| {
+            (0..rng.below(3))
+                .map(|_| iri('g', rng.below(4)))
+                .collect::<Vec<_>>()
+        };
         let (mut default, named) = (some(rng), some(rng));
         if default.is_empty() && named.is_empty() {
             default.push(iri('g', 0));
@@ -292,14 +352,24 @@ fn finish(rng: &mut Rng, patterns: Vec<([End; 3], Place)>, union_default: bool) 
 fn filter(rng: &mut Rng, used: &[usize], depth: usize) -> Filter {
     let v = used[rng.below(used.len())];
     match rng.below(if depth < 2 { 9 } else { 6 }) {
-        0 => Filter::Compare(v, ["=", "<", "<=", ">", ">=", "!="][rng.below(6)], rng.below(4) as i64),
+        0 => Filter::Compare(
+            v,
+            ["=", "<", "<=", ">", ">=", "!="][rng.below(6)],
+            rng.below(4) as i64,
+        ),
         1 => Filter::Is(v, resource(rng)),
         2 => Filter::IsNot(v, resource(rng)),
         3 => Filter::In(v, (0..rng.below(3)).map(|_| resource(rng)).collect()),
         4 => Filter::SameVar(v, used[rng.below(used.len())]),
-        5 => Filter::Kind(v, ["isIRI", "isLiteral", "isBlank", "isNumeric", "bound"][rng.below(5)]),
+        5 => Filter::Kind(
+            v,
+            ["isIRI", "isLiteral", "isBlank", "isNumeric", "bound"][rng.below(5)],
+        ),
         6 => Filter::Not(Box::new(filter(rng, used, depth + 1))),
-        _ => Filter::Or(Box::new(filter(rng, used, depth + 1)), Box::new(filter(rng, used, depth + 1))),
+        _ => Filter::Or(
+            Box::new(filter(rng, used, depth + 1)),
+            Box::new(filter(rng, used, depth + 1)),
+        ),
     }
 }
 
@@ -323,7 +393,9 @@ impl Query {
         }
         if let Some((default, named)) = &self.from {
             default.iter().for_each(|g| out += &format!("FROM {g} "));
-            named.iter().for_each(|g| out += &format!("FROM NAMED {g} "));
+            named
+                .iter()
+                .for_each(|g| out += &format!("FROM NAMED {g} "));
         }
         out += "{\n";
         for ([s, p, o], place) in &self.patterns {
@@ -439,7 +511,10 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
                         None => q.union_default || quad[3].is_empty(),
                     },
                     _ => {
-                        !quad[3].is_empty() && q.from.as_ref().is_none_or(|(_, named)| named.contains(&quad[3]))
+                        !quad[3].is_empty()
+                            && q.from
+                                .as_ref()
+                                .is_none_or(|(_, named)| named.contains(&quad[3]))
                     }
                 };
                 if !visible {
@@ -452,7 +527,10 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
                     Place::Var(v) => Some(End::Var(*v)),
                 };
                 let inside = matches!(place, Place::Default);
-                let all = ends.iter().zip(&quad[..3]).chain(graph.iter().map(|g| (g, &quad[3])));
+                let all = ends
+                    .iter()
+                    .zip(&quad[..3])
+                    .chain(graph.iter().map(|g| (g, &quad[3])));
                 let mut ok = true;
                 for (i, (end, t)) in all.enumerate() {
                     let name = match end {
@@ -483,7 +561,8 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
         rows = next;
     }
     rows.retain(|r| q.filters.iter().all(|f| f.eval(r) == Some(true)));
-    let get = |r: &BTreeMap<String, Term>, v: usize| r.get(&format!("x{v}")).cloned().unwrap_or_default();
+    let get =
+        |r: &BTreeMap<String, Term>, v: usize| r.get(&format!("x{v}")).cloned().unwrap_or_default();
     let mut out: Vec<Vec<Term>> = match &q.count {
         Some(c) => {
             let mut groups: BTreeMap<Vec<Term>, Vec<&BTreeMap<String, Term>>> = BTreeMap::new();
@@ -491,7 +570,10 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
                 groups.insert(vec![], vec![]);
             }
             for r in &rows {
-                groups.entry(c.by.iter().map(|&v| get(r, v)).collect()).or_default().push(r);
+                groups
+                    .entry(c.by.iter().map(|&v| get(r, v)).collect())
+                    .or_default()
+                    .push(r);
             }
             groups
                 .into_iter()
@@ -501,20 +583,35 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
                         .map(|r| match c.of {
                             Some(v) => vec![get(r, v)],
                             // Blank nodes' hidden variables are not part of a solution; the text's ?blankN are.
-                            None => r.iter().filter(|x| !x.0.starts_with("own")).map(|x| x.1.clone()).collect(),
+                            None => r
+                                .iter()
+                                .filter(|x| !x.0.starts_with("own"))
+                                .map(|x| x.1.clone())
+                                .collect(),
                         })
                         .collect();
-                    let n = if c.distinct { values.iter().collect::<BTreeSet<_>>().len() } else { values.len() };
+                    let n = if c.distinct {
+                        values.iter().collect::<BTreeSet<_>>().len()
+                    } else {
+                        values.len()
+                    };
                     key.push(n.to_string());
                     key
                 })
                 .collect()
         }
         None if q.select.is_empty() => rows.iter().map(|_| vec![String::new()]).collect(),
-        None => rows.iter().map(|r| q.select.iter().map(|&v| get(r, v)).collect()).collect(),
+        None => rows
+            .iter()
+            .map(|r| q.select.iter().map(|&v| get(r, v)).collect())
+            .collect(),
     };
     if q.distinct {
-        out = out.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        out = out
+            .into_iter()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
     }
     Some(out)
 }
@@ -526,6 +623,8 @@ pub fn agree(q: &Query, want: &[Vec<Term>], got: &[Vec<Term>]) -> bool {
     g.sort();
     match q.limit {
         None => w == g,
-        Some(limit) => g.len() == want.len().saturating_sub(1).min(limit) && g.iter().all(|r| w.contains(r)),
+        Some(limit) => {
+            g.len() == want.len().saturating_sub(1).min(limit) && g.iter().all(|r| w.contains(r))
+        }
     }
 }

@@ -1,0 +1,143 @@
+//! What is known of one edge of a query before any order is tried: counts of its segments, exact lists of
+//! constants, and a few sampled lists.
+
+use crate::resolve::{Edge, Node};
+use crate::{intervals, sample};
+use jindou_model::{DEFAULT_GRAPH, Direction};
+use jindou_store::Snapshot;
+use jindou_store::segment::{EdgeView, Scope};
+
+/// Segments up to this many bytes stay in a core's cache.
+const CACHED_BYTES: f64 = 2e6;
+/// One direction of one edge.
+pub(crate) struct Side {
+    /// Keys: distinct vertices at this end, in the edge's graphs.
+    pub keys: f64,
+    /// Keys that are in `within` of this end's slot, and whether that is exact; `None` if unknown.
+    pub overlap: Option<(f64, bool)>,
+    /// Longest neighbour list.
+    pub longest: f64,
+    /// Neighbours of this end, when it is a constant.
+    pub list: f64,
+    /// Mean neighbours of those of this end's candidates that have any, if that was looked at.
+    pub mean: Option<f64>,
+    /// Share of this end's neighbours that are in `within` of the far slot.
+    pub inside: Option<f64>,
+}
+
+/// What is known of an edge with a known predicate.
+pub(crate) struct EdgeInfo {
+    pub edges: f64,
+    /// `[Out]`: the subject's side.
+    pub sides: [Side; 2],
+    /// Small enough to stay in a core's cache.
+    pub cached: bool,
+}
+
+impl EdgeInfo {
+    pub(crate) fn new(
+        edge: &Edge,
+        views: [EdgeView<'_>; 2],
+        scope: Scope<'_>,
+        longest: [u32; 2],
+        graphs: f64,
+        within: &[Option<crate::Intervals>],
+    ) -> Self {
+        // Part of the named edges that the scope sees, all graphs taken as equally large.
+        let part = match scope {
+            Scope::Default => 0.0,
+            Scope::Named(_) => 1.0 / graphs,
+            Scope::AnyNamed | Scope::Union => 1.0,
+            Scope::Set(gs) => gs.iter().filter(|g| **g != DEFAULT_GRAPH).count() as f64 / graphs,
+        };
+        let seen = |default: f64, named: f64| {
+            (if scope.sees(DEFAULT_GRAPH) {
+                default
+            } else {
+                0.0
+            }) + named * part
+        };
+        let edges = seen(
+            views[0].default.edge_count() as f64,
+            views[0].named.edge_count() as f64,
+        ) + views[0].patch.map_or(0.0, |p| p.len() as f64);
+        let side = |d: usize| {
+            let v = &views[d];
+            let node = if d == 0 { edge.subject } else { edge.object };
+            let list = match node {
+                Node::Const(c) => {
+                    let edits = v.patch.map_or(0, |p| p.edits_of(c).len());
+                    seen(
+                        v.default.neighbours_of(c).len() as f64,
+                        v.named.neighbours_of(c).len() as f64,
+                    ) + edits as f64
+                }
+                Node::Slot(_) => 0.0,
+            };
+            let overlap = match node {
+                Node::Slot(s) => match (
+                    v.plain(scope),
+                    within.get(usize::from(s)).and_then(Option::as_ref),
+                ) {
+                    (Some(segment), Some(w)) => Some(intervals::overlap(&segment, w)),
+                    _ => None,
+                },
+                Node::Const(_) => None,
+            };
+            let of = |n: Node| match n {
+                Node::Slot(s) => within.get(usize::from(s)).and_then(Option::as_deref),
+                Node::Const(_) => None,
+            };
+            let far = of(if d == 0 { edge.object } else { edge.subject });
+            let (mean, inside) = match (v.plain(scope), node) {
+                (Some(segment), Node::Const(c)) => {
+                    let list = segment.neighbours_of(c);
+                    (
+                        None,
+                        far.map(|w| sample::inside(list, w) / (list.len() as f64).max(1.0)),
+                    )
+                }
+                (Some(segment), Node::Slot(_)) => {
+                    let narrowed =
+                        overlap.is_some_and(|o| o.0 < 0.9 * f64::from(segment.key_count));
+                    sample::of(&segment, of(node).filter(|_| narrowed), far)
+                }
+                (None, _) => (None, None),
+            };
+            Side {
+                mean,
+                inside,
+                keys: seen(f64::from(v.default.key_count), f64::from(v.named.key_count))
+                    .max(v.patch.map_or(0.0, |p| p.keys().len() as f64))
+                    .max(1.0),
+                overlap,
+                longest: f64::from(longest[d]),
+                list,
+            }
+        };
+        let sides = [side(0), side(1)];
+        let bytes = 4.0 * (edges + sides[0].keys.max(sides[1].keys));
+        Self {
+            edges,
+            sides,
+            cached: bytes < CACHED_BYTES,
+        }
+    }
+}
+
+/// Edges at a constant over all its predicates; only the first of a long list of predicates are counted.
+pub(crate) fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
+    const COUNTED: usize = 64;
+    let predicates = snapshot.predicates_of(c, d);
+    let sum: usize = predicates
+        .iter()
+        .take(COUNTED)
+        .map(|&p| {
+            let v = snapshot.edges(jindou_model::PredicateId(p), d);
+            v.default.neighbours_of(c).len()
+                + v.named.neighbours_of(c).len()
+                + v.patch.map_or(0, |x| x.edits_of(c).len())
+        })
+        .sum();
+    sum as f64 * (predicates.len() as f64 / COUNTED as f64).max(1.0)
+}
