@@ -4,7 +4,7 @@
 //! with `lubm:UNIVERSITIES` or `ugly:QUADS` as source.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
-use jindou_store::{LoadOptions, info, load, open};
+use jindou_store::{LoadOptions, check, info, load, open};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::ugly::Ugly;
 use std::path::Path;
@@ -94,5 +94,12 @@ fn main() -> Result<()> {
     let clock = Instant::now();
     drop(open(dir)?);
     println!("open {:.1} ms", clock.elapsed().as_secs_f64() * 1e3);
+    let clock = Instant::now();
+    let checked = check(dir)?;
+    let seconds = clock.elapsed().as_secs_f64();
+    println!("check {seconds:.2} s, sound: {}", checked.is_sound());
+    for damage in checked.damages {
+        println!("  {damage}");
+    }
     Ok(())
 }

@@ -297,10 +297,12 @@ impl Snapshot {
     /// where a patch removed edges.
     pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
         out.clear();
-        for part in self.base.index.graph_parts(graph) {
-            if part.predicate == predicate.0 {
-                out.extend_from_slice(part.subjects);
-            }
+        if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
+            out.extend_from_slice(part.subjects);
+        } else {
+            let named = self.base.segments[1][0].segment(predicate.0);
+            let small = self.base.index.small_graph_subjects(graph).iter();
+            out.extend(small.filter(|&&s| named.graphs_of(s).contains(&graph)));
         }
         if let Some(parts) = self.touched.graphs.get(&graph)
             && let Some(p) = parts.iter().find(|p| p.0 == predicate.0)
@@ -314,12 +316,19 @@ impl Snapshot {
     /// The predicates that occur in one graph: ascending, each once.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
-        let mut out: Vec<u32> = self
-            .base
-            .index
-            .graph_parts(graph)
-            .map(|p| p.predicate)
-            .collect();
+        let parts = self.base.index.graph_parts(graph);
+        let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
+        for &s in self.base.index.small_graph_subjects(graph) {
+            for &p in self.base.index.sets().out_predicates(s) {
+                if !out.contains(&p) {
+                    let named = self.base.segments[1][0].segment(p);
+                    if named.graphs_of(s).contains(&graph) {
+                        out.push(p);
+                    }
+                }
+            }
+        }
+        out.sort_unstable();
         if let Some(parts) = self.touched.graphs.get(&graph) {
             out.extend(parts.iter().map(|p| p.0));
             out.sort_unstable();

@@ -33,7 +33,7 @@ fn every_changed_byte_is_found_and_none_makes_a_reader_panic() {
         let good = std::fs::read(&path).unwrap();
         let mut bad = good.clone();
         for at in 0..good.len() {
-            if at > 320 && at % 97 != 0 {
+            if at > 160 && at % 97 != 0 {
                 continue;
             }
             bad[at] ^= 1 << (at * 5 % 8);
@@ -157,5 +157,5 @@ fn rounds() -> usize {
     std::env::var("JINDOU_ROUNDS")
         .ok()
         .and_then(|r| r.parse().ok())
-        .unwrap_or(300)
+        .unwrap_or(100)
 }

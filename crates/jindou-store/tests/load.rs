@@ -33,7 +33,7 @@ fn quads(seed: u64, n: usize, graphs: u64) -> Vec<TermQuad> {
         .map(|_| {
             let s = match d.below(10) {
                 0 => b"_:b1".to_vec(),
-                _ => iri(&format!("http://e/s{}", d.below(60))),
+                _ => iri(&format!("http://e/s{}", d.below(60 + n as u64 / 50))),
             };
             let kind = d.below(12);
             let (p, o) = match kind {
@@ -230,6 +230,7 @@ fn a_store_answers_with_what_was_loaded() {
         (4, 700, 0),
         (5, 900, 4),
         (6, 2000, 40),
+        (7, 9000, 2),
     ] {
         let data = quads(seed, n, graphs);
         let (folder, base) = store_of_terms(&data);

@@ -362,7 +362,10 @@ fn index(base: &Base, report: &mut CheckReport) {
             sound &= part.subjects.last().is_some_and(|&s| s <= vertices);
             predicate = Some(part.predicate);
         }
-        if !sound || predicate.is_none() {
+        let small = base.index.small_graph_subjects(graph);
+        sound &= small.windows(2).all(|w| w[0] < w[1]);
+        sound &= small.last().is_none_or(|&s| s <= vertices);
+        if !sound || predicate.is_none() == small.is_empty() {
             report.add(
                 INDEX,
                 None,

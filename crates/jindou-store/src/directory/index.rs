@@ -19,6 +19,12 @@ const GRAPH_OFFSETS: u32 = 8;
 const GRAPH_PARTS: u32 = 9;
 const GRAPH_SUBJECTS: u32 = 10;
 const GRAPH_BASES: u32 = 11;
+const SMALL_OFFSETS: u32 = 12;
+const SMALL_SUBJECTS: u32 = 13;
+
+/// A graph with at most this many subjects keeps only those: which predicates each has in it is a few
+/// lookups, and a record for each (graph, predicate) of 100,000 small graphs costs 4 bytes a quad.
+pub const SMALL_GRAPH_SUBJECTS: usize = 64;
 
 /// A class keeps intervals while they are fewer than this, or than one for 64 instances; else membership is
 /// a lookup in the `rdf:type` segment.
@@ -85,11 +91,20 @@ impl IndexParts {
         self.file.array(GRAPH_IDS)
     }
 
-    /// The parts of one graph, ascending by predicate.
-    pub fn graph_parts(&self, graph: u32) -> impl Iterator<Item = GraphPart<'_>> {
+    /// The subjects of a small graph, ascending; empty for a large one, which has [`Self::graph_parts`].
+    #[must_use]
+    pub fn small_graph_subjects(&self, graph: u32) -> &[u32] {
+        let offsets: &[u32] = self.file.array(SMALL_OFFSETS);
+        self.graph_ids()
+            .binary_search(&graph)
+            .ok()
+            .and_then(|i| offsets.get(i..)?.first_chunk::<2>())
+            .and_then(|&[a, b]| self.file.array(SMALL_SUBJECTS).get(a as usize..b as usize))
+            .unwrap_or(&[])
+    }
+
+    fn records(&self, graph: u32) -> (&[PartRecord], u64) {
         let offsets: &[u32] = self.file.array(GRAPH_OFFSETS);
-        let records: &[PartRecord] = self.file.array(GRAPH_PARTS);
-        let subjects: &[u32] = self.file.array(GRAPH_SUBJECTS);
         let at = self.graph_ids().binary_search(&graph).ok();
         let range = at
             .and_then(|i| offsets.get(i..)?.first_chunk::<2>())
@@ -97,24 +112,41 @@ impl IndexParts {
         let base = at
             .and_then(|i| self.file.array::<u64>(GRAPH_BASES).get(i).copied())
             .unwrap_or(0);
-        records
-            .get(range)
-            .unwrap_or(&[])
-            .iter()
-            .filter_map(move |r| {
-                if r.predicate & LISTED == 0 {
-                    return Some(GraphPart {
-                        predicate: r.predicate,
-                        subjects: std::slice::from_ref(&r.place),
-                    });
-                }
-                let start = usize::try_from(base.checked_add(u64::from(r.place))?).ok()?;
-                let (&len, rest) = subjects.get(start..)?.split_first()?;
-                Some(GraphPart {
-                    predicate: r.predicate & !LISTED,
-                    subjects: rest.get(..len as usize)?,
-                })
-            })
+        let records: &[PartRecord] = self.file.array(GRAPH_PARTS);
+        (records.get(range).unwrap_or(&[]), base)
+    }
+
+    fn part<'a>(&'a self, r: &'a PartRecord, base: u64) -> Option<GraphPart<'a>> {
+        let predicate = r.predicate & !LISTED;
+        if r.predicate == predicate {
+            return Some(GraphPart {
+                predicate,
+                subjects: std::slice::from_ref(&r.place),
+            });
+        }
+        let subjects: &[u32] = self.file.array(GRAPH_SUBJECTS);
+        let start = usize::try_from(base.checked_add(u64::from(r.place))?).ok()?;
+        let (&len, rest) = subjects.get(start..)?.split_first()?;
+        Some(GraphPart {
+            predicate,
+            subjects: rest.get(..len as usize)?,
+        })
+    }
+
+    /// The parts of one large graph, ascending by predicate; none for a small one.
+    pub fn graph_parts(&self, graph: u32) -> impl Iterator<Item = GraphPart<'_>> {
+        let (records, base) = self.records(graph);
+        records.iter().filter_map(move |r| self.part(r, base))
+    }
+
+    /// One part of a large graph. O(log graphs + log parts).
+    #[must_use]
+    pub fn graph_part(&self, graph: u32, predicate: u32) -> Option<GraphPart<'_>> {
+        let (records, base) = self.records(graph);
+        let at = records
+            .binary_search_by_key(&predicate, |r| r.predicate & !LISTED)
+            .ok()?;
+        self.part(records.get(at)?, base)
     }
 
     /// Bytes of the parts, for `info`: (characteristic sets, classes, graphs).
@@ -128,7 +160,7 @@ impl IndexParts {
         (
             sum(SET_RUNS..=SET_PREDICATES),
             sum(CLASS_IDS..=CLASS_INTERVALS),
-            sum(GRAPH_IDS..=GRAPH_BASES),
+            sum(GRAPH_IDS..=SMALL_SUBJECTS),
         )
     }
 }
@@ -148,6 +180,8 @@ pub struct IndexBuilder {
     graph_parts: Vec<PartRecord>,
     graph_subjects: Vec<u32>,
     graph_bases: Vec<u64>,
+    small_offsets: Vec<u32>,
+    small_subjects: Vec<u32>,
 }
 
 impl IndexBuilder {
@@ -179,27 +213,36 @@ impl IndexBuilder {
         self.class_offsets.push(start as u32);
     }
 
-    /// Adds one (graph, predicate) group; ascending by graph, then predicate. Subjects ascending, distinct.
-    pub fn push_graph_part(&mut self, graph: u32, predicate: u32, subjects: &[u32]) {
-        if self.graph_ids.last() != Some(&graph) {
-            self.graph_ids.push(graph);
-            self.graph_offsets.push(self.graph_parts.len() as u32);
-            self.graph_bases.push(self.graph_subjects.len() as u64);
+    /// Adds a graph (ascending calls): its (predicate, subject) pairs, ascending, each once.
+    pub fn push_graph(&mut self, graph: u32, pairs: &[[u32; 2]]) {
+        self.graph_ids.push(graph);
+        self.graph_offsets.push(self.graph_parts.len() as u32);
+        self.graph_bases.push(self.graph_subjects.len() as u64);
+        self.small_offsets.push(self.small_subjects.len() as u32);
+        let mut subjects: Vec<u32> = pairs.iter().map(|p| p[1]).collect();
+        subjects.sort_unstable();
+        subjects.dedup();
+        if subjects.len() <= SMALL_GRAPH_SUBJECTS {
+            self.small_subjects.append(&mut subjects);
+            return;
         }
-        let base = self.graph_bases.last().copied().unwrap_or(0);
-        self.graph_parts.push(match *subjects {
-            [subject] => PartRecord {
-                predicate,
-                place: subject,
-            },
-            _ => PartRecord {
-                predicate: predicate | LISTED,
-                place: (self.graph_subjects.len() as u64 - base) as u32,
-            },
-        });
-        if subjects.len() != 1 {
-            self.graph_subjects.push(subjects.len() as u32);
-            self.graph_subjects.extend_from_slice(subjects);
+        let base = self.graph_subjects.len();
+        for part in pairs.chunk_by(|a, b| a[0] == b[0]) {
+            let predicate = part[0][0];
+            self.graph_parts.push(match *part {
+                [[_, subject]] => PartRecord {
+                    predicate,
+                    place: subject,
+                },
+                _ => PartRecord {
+                    predicate: predicate | LISTED,
+                    place: (self.graph_subjects.len() - base) as u32,
+                },
+            });
+            if part.len() != 1 {
+                self.graph_subjects.push(part.len() as u32);
+                self.graph_subjects.extend(part.iter().map(|p| p[1]));
+            }
         }
     }
 
@@ -208,7 +251,8 @@ impl IndexBuilder {
         self.set_offsets.push(self.set_predicates.len() as u32);
         self.class_offsets.push(self.class_intervals.len() as u32);
         self.graph_offsets.push(self.graph_parts.len() as u32);
-        let mut w = SectionWriter::new(out, MAGIC, 11)?;
+        self.small_offsets.push(self.small_subjects.len() as u32);
+        let mut w = SectionWriter::new(out, MAGIC, 13)?;
         w.section(SET_RUNS, &self.runs)?;
         w.section(SET_OFFSETS, &self.set_offsets)?;
         w.section(SET_PREDICATES, &self.set_predicates)?;
@@ -220,6 +264,8 @@ impl IndexBuilder {
         w.section(GRAPH_PARTS, &self.graph_parts)?;
         w.section(GRAPH_SUBJECTS, &self.graph_subjects)?;
         w.section(GRAPH_BASES, &self.graph_bases)?;
+        w.section(SMALL_OFFSETS, &self.small_offsets)?;
+        w.section(SMALL_SUBJECTS, &self.small_subjects)?;
         w.finish()
     }
 }

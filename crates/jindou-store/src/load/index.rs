@@ -131,15 +131,9 @@ fn graphs(written: &Written, predicates: u32, index: &mut IndexBuilder) {
             *next += 1;
         }
     });
-    let mut subjects = Vec::new();
     for g in ids {
         let end = at[&g] as usize;
-        let own = &entries[end - counts[&g] as usize..end];
-        for part in own.chunk_by(|a, b| a[0] == b[0]) {
-            subjects.clear();
-            subjects.extend(part.iter().map(|e| e[1]));
-            index.push_graph_part(g, part[0][0], &subjects);
-        }
+        index.push_graph(g, &entries[end - counts[&g] as usize..end]);
     }
 }
 
