@@ -1,0 +1,344 @@
+//! Whole plans on the shim: random patterns against brute force, plain, patched and cut into strips; LUBM against
+//! the published counts and the CPU engine's checksums.
+
+use jindou_dictionary::DictionaryOverlay;
+use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
+use jindou_gpu::reference::Random;
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
+use jindou_model::{Error, PredicateId, Progress, VertexId};
+use jindou_plan::{
+    Condition, EdgeList, Exploration, GraphRef, Operand, Operator, Plan, PlanOptions, Planned, StartSource, Step,
+    StepKind, Weight, parse, plan,
+};
+use jindou_store::testing::store_of;
+use jindou_store::{LoadOptions, QuadEdit, Snapshot, load, open};
+use oxrdf::{GraphName, NamedNode, Quad};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn shim(seed: u64) -> Arc<dyn Backend> {
+    Arc::new(Shim::open(ShimOptions { seed, ..ShimOptions::default() }).unwrap())
+}
+
+/// Edges by (subject, predicate, object) in small numbers.
+type Edges = BTreeSet<(u32, u32, u32)>;
+
+fn node(n: u32) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/n{n}"))
+}
+
+fn predicate(p: u32) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/p{p}"))
+}
+
+/// A variable or a fixed node.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Variable(usize),
+    Node(u32),
+}
+
+struct Pattern {
+    subject: End,
+    predicate: u32,
+    object: End,
+}
+
+const VARIABLES: usize = 4;
+
+/// All bindings of a group of patterns, by trying every edge for every pattern.
+fn brute_force(edges: &Edges, patterns: &[Pattern]) -> Vec<Vec<u32>> {
+    let mut rows = vec![[0u32; VARIABLES]];
+    for p in patterns {
+        let mut next = vec![];
+        for row in &rows {
+            for &(s, _, o) in edges.iter().filter(|e| e.1 == p.predicate) {
+                let mut row = *row;
+                let mut fits = true;
+                for (end, value) in [(p.subject, s), (p.object, o)] {
+                    match end {
+                        End::Node(n) => fits &= n == value,
+                        End::Variable(v) if row[v] == 0 => row[v] = value,
+                        End::Variable(v) => fits &= row[v] == value,
+                    }
+                }
+                if fits {
+                    next.push(row);
+                }
+            }
+        }
+        rows = next;
+    }
+    let mut rows: Vec<Vec<u32>> = rows.iter().map(|r| r.to_vec()).collect();
+    rows.sort_unstable();
+    rows
+}
+
+fn number(snapshot: &Snapshot, id: u32) -> u32 {
+    if id == 0 {
+        return 0;
+    }
+    let mut bytes = vec![];
+    assert!(snapshot.term(VertexId(id), &mut bytes), "unknown id {id}");
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    text.rsplit('n').next().and_then(|n| n.trim_end_matches('>').parse().ok()).unwrap_or(u32::MAX)
+}
+
+/// The plan's rows in small numbers, and the number of cuts; `None` where the GPU leaves it to the CPU.
+fn run(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot, table_bytes: Option<u64>) -> Option<(Vec<Vec<u32>>, u64)> {
+    let options = GpuOptions { table_bytes, ..GpuOptions::default() };
+    let mut rows = vec![];
+    let mut sink = |columns: &[&[u32]], n: usize| {
+        for i in 0..n {
+            rows.push(columns.iter().map(|c| number(snapshot, c[i])).collect());
+        }
+        Ok(())
+    };
+    let r = match gpu.execute(plan, snapshot, Output::Rows(&mut sink), &options) {
+        Err(Error::Unsupported(_)) => return None,
+        r => r.unwrap(),
+    };
+    assert_eq!(r.rows, rows.len() as u64);
+    rows.sort_unstable();
+    let sum = gpu.execute(plan, snapshot, Output::Checksum, &options).unwrap();
+    assert_eq!(sum.rows, r.rows);
+    let cpu = Summed::<ChecksumSink>::default();
+    jindou_engine::execute(plan, snapshot, &ExecOptions::default(), &QueryTerms::default(), &cpu).unwrap();
+    let cpu = cpu.into_inner();
+    assert_eq!((Some(cpu.checksum), cpu.rows), (sum.checksum, sum.rows), "CPU and GPU checksums");
+    Some((rows, r.profile.cuts))
+}
+
+fn random_graph(r: &mut Random) -> Edges {
+    let nodes = 3 + r.below(12);
+    (0..5 + r.below(60)).map(|_| (1 + r.below(nodes), r.below(3), 1 + r.below(nodes))).collect()
+}
+
+fn random_patterns(r: &mut Random, edges: &Edges) -> Vec<Pattern> {
+    let end = |r: &mut Random| {
+        if r.below(5) == 0 {
+            let i = r.below(edges.len() as u32) as usize;
+            End::Node(edges.iter().nth(i).map_or(1, |e| e.0))
+        } else {
+            End::Variable(r.below(VARIABLES as u32) as usize)
+        }
+    };
+    (0..1 + r.below(4)).map(|_| Pattern { subject: end(r), predicate: r.below(3), object: end(r) }).collect()
+}
+
+fn text(patterns: &[Pattern]) -> String {
+    let show = |e: End| match e {
+        End::Variable(v) => format!("?v{v}"),
+        End::Node(n) => node(n).to_string(),
+    };
+    let body: String = patterns
+        .iter()
+        .map(|p| format!("{} {} {} . ", show(p.subject), predicate(p.predicate), show(p.object)))
+        .collect();
+    format!("SELECT ?v0 ?v1 ?v2 ?v3 WHERE {{ {body} }}")
+}
+
+fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
+    let quads: Vec<Quad> = edges
+        .iter()
+        .map(|&(s, p, o)| Quad::new(node(s), predicate(p), node(o), GraphName::DefaultGraph))
+        .collect();
+    let (folder, base) = store_of(&quads);
+    (folder, Snapshot::of_base(base))
+}
+
+/// Adds and removes random edges among what the base knows; `edges` becomes what the new snapshot shows.
+fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
+    let id = |n: u32| snapshot.lookup(format!("<{}", node(n).as_str()).as_bytes());
+    let nodes: Vec<u32> = edges.iter().flat_map(|e| [e.0, e.2]).collect::<BTreeSet<_>>().into_iter().collect();
+    let mut edits = vec![];
+    let known: Vec<(u32, u32)> = nodes
+        .iter()
+        .filter_map(|&n| {
+            let canonical = jindou_model::term::encode(&node(n).into());
+            snapshot.lookup(&canonical).or_else(|| id(n)).map(|v| (n, v.0))
+        })
+        .collect();
+    let mut touched = BTreeSet::new();
+    for _ in 0..1 + r.below(10) {
+        let pick = |r: &mut Random| known[r.below(known.len() as u32) as usize];
+        let (s, p, o) = (pick(r), r.below(3), pick(r));
+        let edge = (s.0, p, o.0);
+        let canonical = jindou_model::term::encode(&predicate(p).into());
+        let Some(dense) = snapshot.lookup(&canonical).and_then(|v| snapshot.predicate_of(v)) else { continue };
+        if !touched.insert(edge) {
+            continue;
+        }
+        let added = !edges.contains(&edge);
+        edits.push(QuadEdit { subject: s.1, predicate: dense.0, object: o.1, graph: 0, snapshot: 1, added });
+        if added {
+            edges.insert(edge);
+        } else {
+            edges.remove(&edge);
+        }
+    }
+    Snapshot::with_edits(Arc::clone(snapshot.base()), 1, &edits, Arc::new(DictionaryOverlay::tail()))
+}
+
+fn compare(cases: u32, first: u32) {
+    let (mut ran, mut cuts) = (0, 0);
+    for case in first..first + cases {
+        let r = &mut Random::new(u64::from(case) + 1);
+        let mut edges = random_graph(r);
+        let (_folder, mut snapshot) = load_edges(&edges);
+        if case % 2 == 1 {
+            snapshot = patched(r, &snapshot, &mut edges);
+        }
+        let gpu = GpuExecutor::new(shim(u64::from(case % 3)));
+        for _ in 0..4 {
+            let patterns = random_patterns(r, &edges);
+            if edges.is_empty() || patterns.is_empty() {
+                continue;
+            }
+            let text = text(&patterns);
+            let Planned::Native(plan) =
+                plan(&parse(&text).unwrap(), &snapshot, &PlanOptions::default()).unwrap()
+            else {
+                continue;
+            };
+            let want = brute_force(&edges, &patterns);
+            if let Some((rows, _)) = run(&gpu, &plan, &snapshot, None) {
+                assert_eq!(rows, want, "case {case}: {text}\n{:#?}", plan.exploration());
+                ran += 1;
+            }
+            // So little memory that tables are cut.
+            if want.len() > 200
+                && let Some((rows, n)) = run(&gpu, &plan, &snapshot, Some(200_000))
+            {
+                assert_eq!(rows, want, "case {case}, cut: {text}");
+                cuts += n;
+            }
+        }
+    }
+    assert!(ran > cases, "{ran} plans ran");
+    println!("{ran} plans, {cuts} cuts");
+}
+
+#[test]
+fn random_patterns_agree_with_brute_force() {
+    compare(60, 0);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn ten_thousand_random_patterns_agree_with_brute_force() {
+    compare(2_600, 1_000);
+}
+
+/// A plan of these steps over slots 0 .. `width`.
+fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
+    let steps = steps
+        .into_iter()
+        .map(|kind| Step {
+            kind,
+            filters: vec![],
+            live: (0..width).collect(),
+            rows: 1.0,
+            cost: 1.0,
+            why: String::new(),
+        })
+        .collect();
+    Plan {
+        ask: false,
+        slots: (0..width).map(|s| format!("v{s}")).collect(),
+        output: (0..width).collect(),
+        root: Operator::Explore(Exploration { steps, empty: None }),
+        cost: 1.0,
+        weight: Weight::Heavy,
+        epoch: snapshot.base().epoch(),
+        snapshot: snapshot.number(),
+    }
+}
+
+fn list(anchor: Operand, p: u32, direction: jindou_model::Direction) -> EdgeList {
+    EdgeList { anchor, predicate: PredicateId(p), direction, graph: GraphRef::Default }
+}
+
+#[test]
+fn products_triangles_and_cuts() {
+    use jindou_model::Direction::{In, Out};
+    // A complete graph of 30 with one predicate: many rows, so that small memory cuts.
+    let n = 30u32;
+    let edges: Edges = (1..=n).flat_map(|a| (1..=n).filter(move |&b| a != b).map(move |b| (a, 0, b))).collect();
+    let (_folder, snapshot) = load_edges(&edges);
+    let keys = StartSource::Keys { predicate: PredicateId(0), direction: Out, graph: GraphRef::Default };
+    let start = StepKind::Start { to: Some(0), source: keys.clone(), within: None };
+    let (a, b) = (Operand::Slot(0), Operand::Slot(1));
+    let product = plan_of(
+        &snapshot,
+        2,
+        vec![start.clone(), StepKind::Cross { to: 1, source: keys, within: None }],
+    );
+    let triangle = plan_of(
+        &snapshot,
+        3,
+        vec![
+            start,
+            StepKind::Expand { to: 1, lists: vec![list(a, 0, Out)], within: None },
+            StepKind::Expand { to: 2, lists: vec![list(b, 0, Out), list(a, 0, In)], within: None },
+        ],
+    );
+    let mut filtered = product.clone();
+    if let Operator::Explore(e) = &mut filtered.root {
+        e.steps[1].filters = vec![Condition::Same(a, b)];
+        e.steps[1].live = vec![1];
+        filtered.output = vec![1];
+    }
+    let gpu = GpuExecutor::new(shim(5));
+    let count = |plan: &Plan, table_bytes| run(&gpu, plan, &snapshot, table_bytes).unwrap();
+    assert_eq!(count(&product, None).0.len() as u32, n * n);
+    assert_eq!(count(&filtered, None).0, (1..=n).map(|i| vec![i]).collect::<Vec<_>>());
+    let want: Vec<Vec<u32>> = (1..=n)
+        .flat_map(|x| (1..=n).flat_map(move |y| (1..=n).map(move |z| vec![x, y, z])))
+        .filter(|t| t[0] != t[1] && t[1] != t[2] && t[2] != t[0])
+        .collect();
+    let (rows, cuts) = count(&triangle, None);
+    assert_eq!((rows.len(), cuts), (want.len(), 0));
+    assert_eq!(rows, want);
+    let (rows, cuts) = count(&triangle, Some(250_000));
+    assert_eq!(rows, want);
+    assert!(cuts > 0, "nothing was cut");
+    // Too little for one tile: a clear error, nothing else.
+    let options = GpuOptions { table_bytes: Some(1000), ..GpuOptions::default() };
+    assert!(matches!(gpu.execute(&triangle, &snapshot, Output::Count, &options), Err(Error::Limit(_))));
+}
+
+#[test]
+fn lubm_agrees_with_published_counts_and_the_cpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    let options = LoadOptions { memory: 256 << 20, threads: 2, ..LoadOptions::default() };
+    let source = jindou_workloads::lubm::Lubm::new(1, 0);
+    load(&dir, &source, &options, &Progress::default()).unwrap();
+    let snapshot = Snapshot::of_base(open(&dir).unwrap());
+    let gpu = GpuExecutor::new(shim(0));
+    let mut ran = 0;
+    for q in jindou_workloads::queries::lubm::QUERIES {
+        let Planned::Native(plan) =
+            plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap()
+        else {
+            continue;
+        };
+        let cpu = Summed::<ChecksumSink>::default();
+        jindou_engine::execute(&plan, &snapshot, &ExecOptions::default(), &QueryTerms::default(), &cpu).unwrap();
+        let cpu = cpu.into_inner();
+        match gpu.execute(&plan, &snapshot, Output::Checksum, &GpuOptions::default()) {
+            Ok(r) => {
+                assert_eq!((r.rows, r.checksum), (cpu.rows, Some(cpu.checksum)), "{}", q.name);
+                if let Some(known) = q.rows(1) {
+                    assert_eq!(r.rows, known, "{}", q.name);
+                }
+                ran += 1;
+            }
+            Err(Error::Unsupported(why)) => println!("{}: left to the CPU: {why}", q.name),
+            Err(e) => panic!("{}: {e}", q.name),
+        }
+    }
+    assert!(ran >= 8, "{ran} queries ran on the device");
+}
