@@ -26,12 +26,7 @@ impl<'a> Emitter<'a> {
         snapshot: &'a Snapshot,
         slots: &'a mut Vec<String>,
     ) -> Self {
-        let state = State {
-            bound: 0,
-            rows: 1.0,
-            cost: 0.0,
-            ascending: None,
-        };
+        let state = State::empty();
         Self {
             model,
             snapshot,

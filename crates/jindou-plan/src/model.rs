@@ -19,6 +19,8 @@ const REPEATED: f64 = 2.0;
 const COPY: f64 = 1.0;
 const TEST: f64 = 1.0;
 const SEARCH: f64 = 2.0;
+/// Neighbours from which on a search in a list misses the cache.
+const LONG_LIST: f64 = 1e5;
 /// A list of predicates looked up.
 const PREDICATES_OF: f64 = 40.0;
 
@@ -73,6 +75,35 @@ pub(crate) struct State {
     pub cost: f64,
     /// The slot whose values ascend from row to row.
     pub ascending: Option<Slot>,
+    /// The slot that began as the keys of an edge's segment, which are known to have that edge.
+    pub keys: Option<(Slot, usize)>,
+}
+
+/// What estimates depend on: bound slots, and [`State::keys`].
+#[derive(Clone, Copy)]
+struct Facts {
+    bound: u128,
+    keys: Option<(Slot, usize)>,
+}
+
+impl State {
+    /// Before any move.
+    pub(crate) fn empty() -> Self {
+        Self {
+            bound: 0,
+            rows: 1.0,
+            cost: 0.0,
+            ascending: None,
+            keys: None,
+        }
+    }
+
+    fn facts(&self, bound: u128) -> Facts {
+        Facts {
+            bound,
+            keys: self.keys,
+        }
+    }
 }
 
 /// The estimator of one query.
@@ -223,13 +254,13 @@ impl<'a> Model<'a> {
     }
 
     /// The star members of a slot that hold in a state.
-    fn held(&self, slot: Slot, bound: u128) -> u32 {
+    fn held(&self, slot: Slot, facts: Facts) -> u32 {
         let Some(s) = self.stars.get(usize::from(slot)).and_then(Option::as_ref) else {
             return 0;
         };
         let mut mask = s.always;
         for (bit, &e) in s.edges.iter().enumerate() {
-            if self.masks[e] & !bound == 0 {
+            if self.masks[e] & !facts.bound == 0 || facts.keys == Some((slot, e)) {
                 mask |= 1 << bit;
             }
         }
@@ -237,10 +268,10 @@ impl<'a> Model<'a> {
     }
 
     /// Upper estimate of the distinct values of a bound slot.
-    fn domain(&self, slot: Slot, bound: u128) -> f64 {
+    fn domain(&self, slot: Slot, facts: Facts) -> f64 {
         let mut domain = self.within(slot);
         for (e, edge) in self.edges.iter().enumerate() {
-            if self.masks[e] & !bound != 0 {
+            if self.masks[e] & !facts.bound != 0 && facts.keys != Some((slot, e)) {
                 continue;
             }
             let Some(info) = &self.info[e] else { continue };
@@ -263,7 +294,7 @@ impl<'a> Model<'a> {
     }
 
     /// Share of a bound anchor's values that are keys of the edge, and the mean list length of those.
-    fn fan_out(&self, e: usize, anchor: Node, direction: Direction, bound: u128) -> (f64, f64) {
+    fn fan_out(&self, e: usize, anchor: Node, direction: Direction, facts: Facts) -> (f64, f64) {
         let Some(info) = &self.info[e] else {
             return (1.0, 1.0);
         };
@@ -274,7 +305,7 @@ impl<'a> Model<'a> {
             Node::Const(_) => len = side.list,
             Node::Slot(s) => {
                 len = side.mean.unwrap_or(info.edges / side.keys.max(1.0));
-                let held = self.held(s, bound);
+                let held = self.held(s, facts);
                 let star = self.stars.get(usize::from(s)).and_then(Option::as_ref);
                 let bit = star.and_then(|x| x.edges.iter().position(|&i| i == e));
                 if let (Some(x), Some(bit), Direction::Out) = (star, bit, direction)
@@ -284,18 +315,23 @@ impl<'a> Model<'a> {
                     share = (x.star.subjects(held | 1 << bit) / before).min(1.0);
                     len = x.star.edges(bit as u32, held);
                 } else if let Some((overlap, _)) = side.overlap
-                    && self.domain(s, bound) >= self.within(s)
+                    && self.within(s).is_finite()
+                    && self.domain(s, facts) >= self.within(s)
                 {
                     share = (overlap / self.within(s).max(1.0)).min(1.0);
                 } else {
-                    let keys = side.overlap.map_or(side.keys, |o| o.0);
-                    share = (keys / self.domain(s, bound).max(1.0)).min(1.0);
+                    // Without anything known of it, it came from a start, and those take the smallest.
+                    let domain = self.domain(s, facts);
+                    if domain.is_finite() {
+                        let keys = side.overlap.map_or(side.keys, |o| o.0);
+                        share = (keys / domain.max(1.0)).min(1.0);
+                    }
                 }
                 len = len.min(side.longest.max(1.0));
             }
         }
         if let Graph::Slot(g) = self.edges[e].graph
-            && bound >> g & 1 == 1
+            && facts.bound >> g & 1 == 1
         {
             // One graph out of those that the list spreads over; the anchor often comes from the same one.
             len = (len / self.graphs).max(len.min(1.0) * 0.5);
@@ -331,6 +367,9 @@ impl<'a> Model<'a> {
                 if state.bound == 0 {
                     next.ascending = Some(*slot);
                 }
+                if let Source::Keys(e, _) = source {
+                    next.keys = Some((*slot, *e));
+                }
             }
             Move::Bind(slot, lists) => {
                 (fan, next.cost) = self.bind(state, *slot, *lists);
@@ -353,7 +392,7 @@ impl<'a> Model<'a> {
                 } else {
                     (edge.object, Direction::In)
                 };
-                let (share, len) = self.fan_out(*e, anchor, direction, state.bound);
+                let (share, len) = self.fan_out(*e, anchor, direction, state.facts(state.bound));
                 let both = from_subject && Self::is_known(edge.object, state.bound);
                 fan = if both { share * 0.5 } else { share * len };
                 next.cost +=
@@ -482,7 +521,7 @@ impl<'a> Model<'a> {
             let Some((anchor, direction)) = self.anchor(e, slot, state.bound) else {
                 continue;
             };
-            let (share, len) = self.fan_out(e, anchor, direction, state.bound);
+            let (share, len) = self.fan_out(e, anchor, direction, state.facts(state.bound));
             per_row += self.lookup(e, anchor, state, false);
             each.push((
                 share,
@@ -504,7 +543,8 @@ impl<'a> Model<'a> {
             let shortest = clipped.iter().copied().fold(f64::INFINITY, f64::min);
             for (x, len) in each.iter().zip(&clipped).skip(1) {
                 fan *= x.0 * (x.1 * x.3 / x.2.max(keys).max(1.0)).min(1.0);
-                let gallop = shortest * SEARCH * (2.0 + len / shortest.max(1.0)).log2();
+                let cold = if *len > LONG_LIST { 2.0 * RANDOM } else { 0.0 };
+                let gallop = shortest * (cold + SEARCH * (2.0 + len / shortest.max(1.0)).log2());
                 per_row += gallop.min((shortest + len) * COPY);
             }
             per_row += 3.0;
@@ -532,7 +572,7 @@ impl<'a> Model<'a> {
             (edge.object, edge.subject, Direction::In),
         ] {
             let repeated = fan > 2.0 && matches!(anchor, Node::Slot(s) if fresh >> s & 1 == 0);
-            let (share, len) = self.fan_out(e, anchor, direction, before.bound);
+            let (share, len) = self.fan_out(e, anchor, direction, next.facts(before.bound));
             let cold = if repeated || len < 64.0 { 1.0 } else { 4.0 };
             let cost = self.lookup(e, anchor, next, repeated) + SEARCH * cold * (1.0 + len).log2();
             let far = self.candidates(e, direction.reverse());
@@ -540,7 +580,7 @@ impl<'a> Model<'a> {
             let domain = match other {
                 Node::Slot(s) => {
                     inside = self.inside(e, s);
-                    let d = self.domain(s, before.bound | (fresh & !(1 << s)));
+                    let d = self.domain(s, next.facts(before.bound | (fresh & !(1 << s))));
                     if d.is_finite() { far.max(d) } else { far }
                 }
                 Node::Const(_) => far,

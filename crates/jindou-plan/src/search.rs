@@ -30,12 +30,7 @@ pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
     } else {
         (WIDTH * FULL_WIDTH / size).max(1)
     };
-    let start = State {
-        bound: 0,
-        rows: 1.0,
-        cost: 0.0,
-        ascending: None,
-    };
+    let start = State::empty();
     let mut arena = vec![Node_ {
         state: start,
         parent: 0,

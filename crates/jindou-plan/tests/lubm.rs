@@ -1,0 +1,82 @@
+//! Plans of the LUBM queries on LUBM(1): the shapes that the published figures need.
+
+use jindou_model::Progress;
+use jindou_plan::{PlanOptions, Planned, StartSource, StepKind, explain, parse, plan};
+use jindou_store::{LoadOptions, Snapshot, load, open};
+use jindou_workloads::lubm::Lubm;
+use jindou_workloads::queries::lubm::QUERIES;
+
+#[test]
+fn lubm_plans_have_the_shapes_that_are_fast() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("lubm");
+    let options = LoadOptions {
+        threads: 2,
+        ..LoadOptions::default()
+    };
+    load(&store, &Lubm::new(1, 0), &options, &Progress::default()).unwrap();
+    let snapshot = Snapshot::of_base(open(&store).unwrap());
+    for (i, query) in QUERIES.iter().enumerate() {
+        let (i, text) = (i + 1, query.text);
+        let planned = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
+        let Planned::Native(p) = planned else {
+            panic!("q{i}: {planned:?}")
+        };
+        let words = explain(&p, &snapshot);
+        let e = p.exploration();
+        if i == 3 {
+            assert!(e.empty.is_some(), "no undergraduate has a degree: {words}");
+            continue;
+        }
+        if i == 1 && e.empty.is_some() {
+            // Nobody in LUBM(1) has a degree from its only university.
+            continue;
+        }
+        assert!(e.empty.is_none(), "q{i}: {words}");
+        assert!(e.steps.len() <= 4, "q{i}: {words}");
+        for step in &e.steps {
+            if let StepKind::Check { list, .. } = &step.kind {
+                assert_ne!(
+                    Some(list.predicate.0),
+                    snapshot.statistics().rdf_type,
+                    "q{i}: classes are intervals: {words}"
+                );
+            }
+        }
+        let first = e.steps.first().map(|s| &s.kind);
+        match i {
+            // One degree-one gather over the courses.
+            2 => {
+                assert_eq!(e.steps.len(), 2, "{words}");
+                assert!(
+                    matches!(
+                        first,
+                        Some(StepKind::Start {
+                            source: StartSource::Within,
+                            ..
+                        })
+                    ),
+                    "{words}"
+                );
+                let rows = e.steps[0].rows as u64;
+                assert_eq!(
+                    Some(rows),
+                    query.rows(1),
+                    "the estimate is the published count: {words}"
+                );
+            }
+            // From the constant: a handful of rows all the way.
+            4..=6 => assert!(e.steps.iter().all(|s| s.rows <= 50.0), "q{i}: {words}"),
+            // A triangle: its third side is an intersection or a check, never a product.
+            1 | 7 => {
+                assert!(
+                    !e.steps
+                        .iter()
+                        .any(|s| matches!(s.kind, StepKind::Cross { .. })),
+                    "{words}"
+                );
+            }
+            _ => {}
+        }
+    }
+}
