@@ -16,7 +16,10 @@ const QUERIES: [(&str, &str); 14] = [
         "SELECT ?X ?Y ?Z WHERE { ?Y a ub:University . ?X ub:undergraduateDegreeFrom ?Y . \
          ?X a ub:GraduateStudent . ?X ub:memberOf ?Z . ?Z ub:subOrganizationOf ?Y . ?Z a ub:Department }",
     ),
-    ("L2", "SELECT ?X ?Y WHERE { ?X a ub:Course . ?X ub:name ?Y }"),
+    (
+        "L2",
+        "SELECT ?X ?Y WHERE { ?X a ub:Course . ?X ub:name ?Y }",
+    ),
     (
         "L3",
         "SELECT ?X ?Y ?Z WHERE { ?X ub:undergraduateDegreeFrom ?Y . ?X a ub:UndergraduateStudent . \
@@ -61,9 +64,15 @@ const QUERIES: [(&str, &str); 14] = [
         "q11",
         "SELECT ?X ?P ?D WHERE { ?D ub:subOrganizationOf <http://www.University0.edu> . ?X ?P ?D }",
     ),
-    ("q12", "SELECT ?X ?P WHERE { ?X ?P <http://www.Department0.University0.edu> }"),
+    (
+        "q12",
+        "SELECT ?X ?P WHERE { ?X ?P <http://www.Department0.University0.edu> }",
+    ),
     ("all", "SELECT * WHERE { ?s ?p ?o }"),
-    ("count", "SELECT (COUNT(*) AS ?n) WHERE { ?x ub:memberOf ?d . ?x ub:takesCourse ?c }"),
+    (
+        "count",
+        "SELECT (COUNT(*) AS ?n) WHERE { ?x ub:memberOf ?d . ?x ub:takesCourse ?c }",
+    ),
 ];
 
 fn main() {
@@ -96,7 +105,8 @@ fn run() -> jindou_model::Result<()> {
         "query", "rows", "plan µs", "min µs", "median µs", "ns/row"
     );
     for (name, text) in QUERIES {
-        if !names.is_empty() && !names.iter().any(|n| n == name) || names.is_empty() && name == "all"
+        if !names.is_empty() && !names.iter().any(|n| n == name)
+            || names.is_empty() && name == "all"
         {
             continue;
         }
@@ -110,7 +120,11 @@ fn run() -> jindou_model::Result<()> {
             }
         };
         let plan_time = clock.elapsed();
-        let options = ExecOptions { threads, profile, ..ExecOptions::default() };
+        let options = ExecOptions {
+            threads,
+            profile,
+            ..ExecOptions::default()
+        };
         let mut times: Vec<Duration> = Vec::new();
         let mut last = ChecksumSink::default();
         let mut steps = vec![];

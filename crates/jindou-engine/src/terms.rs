@@ -105,6 +105,11 @@ impl<'a> TermDecoder<'a> {
         }
     }
 
+    /// Fetches what [`Self::canonical`] of these ids will read: some tens of ids, before decoding the first.
+    pub fn prefetch(&self, ids: &[u32]) {
+        self.decoder.prefetch(ids);
+    }
+
     /// The term of an id; `None` for 0 (unbound).
     ///
     /// # Errors

@@ -3,11 +3,14 @@
 use super::lists::Lists;
 use super::{Emit, Plumb, Run};
 use crate::batch::View;
-use crate::intersect::{intersect, retain_in};
+#[cfg(target_arch = "x86_64")]
+use crate::intersect::intersect_in_registers;
+use crate::intersect::{Placed, intersect, intersect_inside, retain_in};
 use crate::within::Within;
 use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef};
 use jindou_store::segment::prefetch;
+use std::ops::Range;
 
 /// Ids that loops touch between two looks at the clock and the cancel flag.
 pub(crate) const WORK_PER_CHECK: usize = 1 << 18;
@@ -17,6 +20,81 @@ const SHORT: usize = 12;
 
 /// Rows ahead whose lists are fetched.
 const AHEAD: usize = 8;
+
+/// Rows of pairs between two looks at the work done.
+const PAIRS: usize = 256;
+
+/// Two lists a row: bounds and what they are bounds in.
+struct Pairs<'p> {
+    a: &'p [[u32; 2]],
+    in_a: &'p [u32],
+    b: &'p [[u32; 2]],
+    in_b: &'p [u32],
+    start: u32,
+    width: u32,
+}
+
+impl Pairs<'_> {
+    /// Intersects the rows as far as `to` has room; returns the row to go on with and the rows written.
+    fn run(
+        &self,
+        rows: Range<usize>,
+        to: &mut [u32],
+        index: &mut [u32],
+        w: usize,
+    ) -> (usize, usize) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as tested just before.
+            return unsafe { self.run_avx2(rows, to, index, w) };
+        }
+        self.run_with(rows, to, index, w, |_, _, _| None)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn run_avx2(
+        &self,
+        rows: Range<usize>,
+        to: &mut [u32],
+        index: &mut [u32],
+        w: usize,
+    ) -> (usize, usize) {
+        self.run_with(rows, to, index, w, |x, y, out| {
+            intersect_in_registers(x, y, self.start, self.width, out)
+        })
+    }
+
+    /// `fast` may decline.
+    #[inline(always)]
+    fn run_with(
+        &self,
+        rows: Range<usize>,
+        to: &mut [u32],
+        index: &mut [u32],
+        mut w: usize,
+        fast: impl Fn(Placed<'_>, Placed<'_>, &mut [u32]) -> Option<usize>,
+    ) -> (usize, usize) {
+        let bounds = self.a.get(rows.clone()).unwrap_or(&[]).iter();
+        let bounds = bounds.zip(self.b.get(rows.clone()).unwrap_or(&[]));
+        for (row, (&ra, &rb)) in rows.clone().zip(bounds) {
+            let (x, y) = (Placed::new(self.in_a, ra), Placed::new(self.in_b, rb));
+            let most = x.len.min(y.len);
+            let Some(target) = to.get_mut(w..w + most) else {
+                return (row, w);
+            };
+            let n = match fast(x, y, target) {
+                Some(n) => n,
+                None => intersect_inside(x.list(), y.list(), self.start, self.width, target),
+            };
+            for o in &mut index[w..w + n] {
+                *o = row as u32;
+            }
+            w += n;
+        }
+        (rows.end, w)
+    }
+}
 
 pub(crate) struct Expand<'a> {
     lists: Vec<Lists<'a>>,
@@ -220,6 +298,9 @@ impl<'a> Expand<'a> {
     }
 
     fn fill_shared(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        if !self.made && self.fill_pair(run, out)? {
+            return Ok(self.row < input.rows);
+        }
         let (to, index, rows) = out.columns(self.to);
         let mut w = *rows;
         let many = matches!(self.within, Within::Many(_));
@@ -320,6 +401,52 @@ impl<'a> Expand<'a> {
         self.work = 0;
         *rows = w;
         Ok(false)
+    }
+
+    /// Two lists a row, both in plain segments, and at most one interval: the shape of most triangles, without
+    /// the general loop's choices. Goes as far as the output surely has room; false if nothing was done.
+    fn fill_pair(&mut self, run: &Run<'_>, out: &mut Emit<'_>) -> Result<bool> {
+        let [first, second] = &self.lists[..] else {
+            return Ok(false);
+        };
+        let (Some((a, in_a)), Some((b, in_b))) = (first.bounds(), second.bounds()) else {
+            return Ok(false);
+        };
+        let (start, width) = match self.within {
+            Within::All => (0, u32::MAX),
+            Within::One(start, width) => (start, width),
+            Within::Many(_) => return Ok(false),
+        };
+        let (to, index, rows) = out.columns(self.to);
+        let end = a.len().min(b.len());
+        let pairs = Pairs {
+            a,
+            in_a,
+            b,
+            in_b,
+            start,
+            width,
+        };
+        let (mut w, mut row) = (*rows, self.row);
+        while row < end {
+            let from = row;
+            (row, w) = pairs.run(row..end.min(row + PAIRS), to, index, w);
+            self.work += 32 * (row - from);
+            if self.work >= WORK_PER_CHECK {
+                self.touched += 4 * self.work as u64;
+                self.work = 0;
+                run.check()?;
+            }
+            if row < end && row < from + PAIRS {
+                break;
+            }
+        }
+        self.touched += 4 * self.work as u64;
+        self.work = 0;
+        let done = row > self.row;
+        self.row = row;
+        *rows = w;
+        Ok(done || row >= end)
     }
 
     /// What all lists share in this row, made in `list`: for rows that named graphs or a patch touch.

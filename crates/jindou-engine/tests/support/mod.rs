@@ -74,7 +74,9 @@ const PREFIX: &str = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/X
 fn literal(text: &str) -> Vec<u8> {
     // Through the SPARQL parser, so that the forms are the same as in queries.
     let q = parse(&format!("{PREFIX} SELECT * {{ ?s :p {text} }}")).unwrap();
-    let spargebra::Query::Select { pattern, .. } = q else { panic!() };
+    let spargebra::Query::Select { pattern, .. } = q else {
+        panic!()
+    };
     fn find(p: &spargebra::algebra::GraphPattern) -> Option<Term> {
         use spargebra::algebra::GraphPattern as G;
         match p {
@@ -123,7 +125,10 @@ fn random_quad(rng: &mut Rng, nodes: usize, predicates: usize) -> [Vec<u8>; 4] {
     let s = node(rng);
     let (p, o) = match rng.below(10) {
         0..=2 => (iri(TYPE), iri(&format!("C{}", rng.below(3)))),
-        3..=4 => (iri(&format!("p{}", rng.below(predicates))), literal(rng.pick::<&str>(&LITERALS))),
+        3..=4 => (
+            iri(&format!("p{}", rng.below(predicates))),
+            literal(rng.pick::<&str>(&LITERALS)),
+        ),
         _ => (iri(&format!("p{}", rng.below(predicates))), node(rng)),
     };
     let g = match rng.below(10) {
@@ -175,7 +180,13 @@ impl World {
         for q in &truth {
             dataset.insert(&oxrdf_quad(q));
         }
-        Self { _folder: folder, snapshot, quads: truth, dataset, large }
+        Self {
+            _folder: folder,
+            snapshot,
+            quads: truth,
+            dataset,
+            large,
+        }
     }
 }
 
@@ -185,7 +196,9 @@ fn oxrdf_quad(q: &[Vec<u8>; 4]) -> Quad {
         Term::BlankNode(b) => b.into(),
         _ => panic!(),
     };
-    let Term::NamedNode(p) = decode(&q[1]) else { panic!() };
+    let Term::NamedNode(p) = decode(&q[1]) else {
+        panic!()
+    };
     let g = if q[3].is_empty() {
         GraphName::DefaultGraph
     } else {
@@ -215,7 +228,11 @@ fn patched(
         } else {
             (quad(rng), rng.chance(80))
         };
-        let Some(p) = base.dictionary().lookup(&q[1]).and_then(|v| plain.predicate_of(v)) else {
+        let Some(p) = base
+            .dictionary()
+            .lookup(&q[1])
+            .and_then(|v| plain.predicate_of(v))
+        else {
             continue;
         };
         let mut id = |t: &Vec<u8>| {
@@ -269,9 +286,20 @@ fn pattern(rng: &mut Rng) -> String {
         _ => var(rng),
     };
     let (p, o) = match rng.below(12) {
-        0..=2 => ("a".to_string(), if rng.chance(80) { format!(":C{}", rng.below(4)) } else { var(rng) }),
+        0..=2 => (
+            "a".to_string(),
+            if rng.chance(80) {
+                format!(":C{}", rng.below(4))
+            } else {
+                var(rng)
+            },
+        ),
         3..=4 => (
-            if rng.chance(50) { "?e".to_string() } else { var(rng) },
+            if rng.chance(50) {
+                "?e".to_string()
+            } else {
+                var(rng)
+            },
             if rng.chance(30) { node(rng) } else { var(rng) },
         ),
         n => (
@@ -296,7 +324,10 @@ fn atom(rng: &mut Rng) -> String {
         5 => format!("{} {op} {v}", rng.pick(&LITERALS)),
         6 => format!("{v} {op} {w}"),
         7 => format!("{v} {} :n{}", rng.pick(&["=", "!="]), rng.below(5)),
-        8 => format!("{}({v})", rng.pick(&["isIRI", "isBlank", "isLiteral", "isNumeric", "BOUND"])),
+        8 => format!(
+            "{}({v})",
+            rng.pick(&["isIRI", "isBlank", "isLiteral", "isNumeric", "BOUND"])
+        ),
         9 => format!("sameTerm({v}, {w})"),
         10 => format!("REGEX(STR({v}), \"n[0-3]\")"),
         _ => format!("{v} + 1 {op} {w}"),
@@ -305,7 +336,11 @@ fn atom(rng: &mut Rng) -> String {
 
 fn condition(rng: &mut Rng, depth: usize) -> String {
     if depth == 0 || rng.chance(60) {
-        return if rng.chance(20) { format!("!({})", atom(rng)) } else { atom(rng) };
+        return if rng.chance(20) {
+            format!("!({})", atom(rng))
+        } else {
+            atom(rng)
+        };
     }
     let (a, b) = (condition(rng, depth - 1), condition(rng, depth - 1));
     format!("({a}) {} ({b})", rng.pick(&["&&", "||"]))
@@ -343,7 +378,14 @@ impl Question {
         let ask = rng.chance(4);
         if ask {
             let text = format!("{PREFIX}ASK {from}{{ {body} }}");
-            return Self { unordered: text.clone(), text, limit: None, offset: 0, order: None, ask };
+            return Self {
+                unordered: text.clone(),
+                text,
+                limit: None,
+                offset: 0,
+                order: None,
+                ask,
+            };
         }
         let mut vars: Vec<&str> = VARS.iter().copied().filter(|v| body.contains(v)).collect();
         if body.contains("?g") {
@@ -361,17 +403,26 @@ impl Question {
             }
             2 if !vars.is_empty() => {
                 let v = *rng.pick(&vars);
-                (format!("SELECT (COUNT(DISTINCT {v}) AS ?n) (COUNT({v}) AS ?m) "), String::new())
+                (
+                    format!("SELECT (COUNT(DISTINCT {v}) AS ?n) (COUNT({v}) AS ?m) "),
+                    String::new(),
+                )
             }
-            3 => ("SELECT (COUNT(DISTINCT *) AS ?n) ".to_string(), String::new()),
+            3 => (
+                "SELECT (COUNT(DISTINCT *) AS ?n) ".to_string(),
+                String::new(),
+            ),
             _ => {
                 let d = if rng.chance(25) { "DISTINCT " } else { "" };
-                let mut kept: Vec<&str> =
-                    vars.iter().copied().filter(|_| rng.chance(65)).collect();
+                let mut kept: Vec<&str> = vars.iter().copied().filter(|_| rng.chance(65)).collect();
                 if kept.is_empty() {
                     kept.extend(vars.first());
                 }
-                let list = if kept.is_empty() { "*".into() } else { kept.join(" ") };
+                let list = if kept.is_empty() {
+                    "*".into()
+                } else {
+                    kept.join(" ")
+                };
                 vars = kept;
                 (format!("SELECT {d}{list} "), String::new())
             }
@@ -388,7 +439,11 @@ impl Question {
             order = Some(((*rng.pick(&vars)).to_string(), rng.chance(50)));
         }
         if let Some((v, down)) = &order {
-            text.push_str(&if *down { format!("ORDER BY DESC({v}) ") } else { format!("ORDER BY {v} ") });
+            text.push_str(&if *down {
+                format!("ORDER BY DESC({v}) ")
+            } else {
+                format!("ORDER BY {v} ")
+            });
         }
         let (mut limit, mut offset) = (None, 0);
         if rng.chance(20) {
@@ -399,17 +454,32 @@ impl Question {
             offset = rng.below(5);
             text.push_str(&format!("OFFSET {offset} "));
         }
-        Self { text, limit, offset, unordered, order, ask }
+        Self {
+            text,
+            limit,
+            offset,
+            unordered,
+            order,
+            ask,
+        }
     }
 }
 
 /// The answer by `spareval`: variables and rows; ASK gives one row for true.
 pub fn oracle(world: &World, text: &str) -> (Vec<String>, Vec<Row>) {
     let query = parse(text).unwrap();
-    match QueryEvaluator::new().prepare(&query).execute(&world.dataset).unwrap() {
+    match QueryEvaluator::new()
+        .prepare(&query)
+        .execute(&world.dataset)
+        .unwrap()
+    {
         QueryResults::Boolean(b) => (vec![], vec![vec![]; usize::from(b)]),
         QueryResults::Solutions(s) => {
-            let vars: Vec<String> = s.variables().iter().map(|v| v.as_str().to_string()).collect();
+            let vars: Vec<String> = s
+                .variables()
+                .iter()
+                .map(|v| v.as_str().to_string())
+                .collect();
             let rows = s
                 .map(|r| {
                     let r = r.unwrap();
@@ -449,8 +519,22 @@ pub fn ways(plan: &Plan) -> Vec<(Plan, ExecOptions)> {
     let mut heavy = plan.clone();
     heavy.weight = Weight::Heavy;
     vec![
-        (plan.clone(), ExecOptions { batch_rows: 16, profile: true, ..ExecOptions::default() }),
-        (heavy, ExecOptions { threads: 3, batch_rows: 64, ..ExecOptions::default() }),
+        (
+            plan.clone(),
+            ExecOptions {
+                batch_rows: 16,
+                profile: true,
+                ..ExecOptions::default()
+            },
+        ),
+        (
+            heavy,
+            ExecOptions {
+                threads: 3,
+                batch_rows: 64,
+                ..ExecOptions::default()
+            },
+        ),
     ]
 }
 
