@@ -61,7 +61,10 @@ struct Fibre {
   uint32_t thread = 0;
   State state = State::Done;
   const char *where = nullptr;
-  uint64_t slot = 0;
+  // What a warp operation hands over. Two, used in turn: nobody overwrites one before all have read it, since
+  // between two uses of one lies a stop at the other.
+  uint64_t slot[2] = {0, 0};
+  uint8_t turn = 0;
   bool started = false;
 #ifdef JINDOU_ASAN
   void *fake = nullptr;

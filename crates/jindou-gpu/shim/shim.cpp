@@ -150,6 +150,7 @@ UNCHECKED void begin(Block &b, uint32_t index, uint32_t slot) {
     f.thread = t;
     f.state = State::Ready;
     f.where = nullptr;
+    f.turn = 0;
     f.stack = machine->stacks[slot * launched->threads + t];
     prepare(f);
   }
@@ -299,24 +300,22 @@ UNCHECKED void block_barrier() {
 }
 UNCHECKED uint64_t exchange(uint64_t value, uint32_t lane, const char *where) {
   Fibre &f = *current;
-  f.slot = value;
+  uint8_t turn = f.turn;
+  f.turn ^= 1;
+  f.slot[turn] = value;
   f.state = State::AtWarp, f.where = where;
   to_scheduler(false);
-  uint64_t got = f.block->fibres[(f.thread & ~31u) + lane].slot;
-  // A second stop: nobody overwrites its slot before all have read.
-  f.state = State::AtWarp;
-  to_scheduler(false);
-  return got;
+  return f.block->fibres[(f.thread & ~31u) + lane].slot[turn];
 }
 UNCHECKED uint32_t vote(bool x) {
   Fibre &f = *current;
-  f.slot = x;
-  f.state = State::AtWarp, f.where = "ballot";
+  uint8_t turn = f.turn;
+  f.turn ^= 1;
+  f.slot[turn] = x;
+  f.state = State::AtWarp, f.where = "vote";
   to_scheduler(false);
   uint32_t mask = 0;
-  for (uint32_t i = 0; i < 32; i++) mask |= uint32_t(f.block->fibres[(f.thread & ~31u) + i].slot & 1) << i;
-  f.state = State::AtWarp;
-  to_scheduler(false);
+  for (uint32_t i = 0; i < 32; i++) mask |= uint32_t(f.block->fibres[(f.thread & ~31u) + i].slot[turn] & 1) << i;
   return mask;
 }
 
@@ -365,8 +364,9 @@ int jindou_shim_launch(uint32_t kernel, uint32_t grid, const void *params, uint6
   l.live = live, l.live_count = live_count;
   l.grid = grid, l.threads = THREADS, l.seed = seed, l.bug = bug, l.params = params;
   l.kernel = ENTRIES[kernel].kernel;
-  Machine m;
-  for (uint32_t i = 0; i < RESIDENT * THREADS; i++) m.stacks.push_back((char *)malloc(STACK));
+  // Stacks are kept between the launches of an OS thread.
+  static thread_local Machine m;
+  while (m.stacks.size() < RESIDENT * THREADS) m.stacks.push_back((char *)malloc(STACK));
   machine = &m, launched = &l;
 #ifdef JINDOU_TSAN
   m.tsan = __tsan_get_current_fiber();

@@ -122,7 +122,12 @@ impl DeviceBuffer {
     /// Uncounted memory.
     pub fn new(backend: &Arc<dyn Backend>, bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1);
-        Ok(Self { backend: Arc::clone(backend), at: backend.alloc(bytes)?, bytes, used: None })
+        Ok(Self {
+            backend: Arc::clone(backend),
+            at: backend.alloc(bytes)?,
+            bytes,
+            used: None,
+        })
     }
 
     /// Memory with this content.
@@ -155,14 +160,22 @@ impl DeviceBuffer {
     pub fn read<T: bytemuck::Pod>(&self, entries: usize) -> Result<Vec<T>> {
         let mut out = vec![T::zeroed(); entries.min(self.bytes / size_of::<T>())];
         // SAFETY: at most the buffer's length is read.
-        unsafe { self.backend.download(bytemuck::cast_slice_mut(&mut out), self.at)? };
+        unsafe {
+            self.backend
+                .download(bytemuck::cast_slice_mut(&mut out), self.at)?
+        };
         Ok(out)
     }
 
     /// Overwrites it from `offset` on; what does not fit is an error.
     pub fn write(&self, offset: usize, content: &[u8]) -> Result<()> {
-        if offset.checked_add(content.len()).is_none_or(|end| end > self.bytes) {
-            return Err(jindou_model::Error::Internal("a device copy out of bounds".into()));
+        if offset
+            .checked_add(content.len())
+            .is_none_or(|end| end > self.bytes)
+        {
+            return Err(jindou_model::Error::Internal(
+                "a device copy out of bounds".into(),
+            ));
         }
         // SAFETY: checked above.
         unsafe { self.backend.upload(self.at + offset as u64, content) }
@@ -198,7 +211,11 @@ impl Memory {
     /// A share of `limit` bytes.
     #[must_use]
     pub fn new(backend: &Arc<dyn Backend>, limit: u64) -> Self {
-        Self { backend: Arc::clone(backend), limit, used: Arc::default() }
+        Self {
+            backend: Arc::clone(backend),
+            limit,
+            used: Arc::default(),
+        }
     }
 
     /// Bytes left.
@@ -246,7 +263,11 @@ impl HostBuffer {
         let at = backend.alloc_host(bytes)?;
         // SAFETY: `at` has `bytes` bytes.
         unsafe { at.write_bytes(0, bytes) };
-        Ok(Self { backend: Arc::clone(backend), at, bytes })
+        Ok(Self {
+            backend: Arc::clone(backend),
+            at,
+            bytes,
+        })
     }
 
     /// The content.

@@ -16,7 +16,9 @@ pub fn mix(hash: u64, id: u32) -> u64 {
 #[must_use]
 pub fn checksum(columns: &[&[u32]], rows: usize) -> u64 {
     (0..rows).fold(0u64, |sum, i| {
-        let hash = columns.iter().fold(0, |h, c| mix(h, c.get(i).copied().unwrap_or(0)));
+        let hash = columns
+            .iter()
+            .fold(0, |h, c| mix(h, c.get(i).copied().unwrap_or(0)));
         sum.wrapping_add(hash ^ columns.len() as u64)
     })
 }

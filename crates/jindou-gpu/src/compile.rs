@@ -5,7 +5,8 @@ use crate::resident::{ResidentSegment, SegmentCache, alone};
 use crate::{Backend, DeviceBuffer};
 use jindou_model::{Error, Result};
 use jindou_plan::{
-    Condition, EdgeList, Exploration, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind,
+    Condition, EdgeList, Exploration, GraphRef, Intervals, Operand, Slot, StartSource, Step,
+    StepKind,
 };
 use jindou_store::Snapshot;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
@@ -30,7 +31,10 @@ pub(crate) enum DeviceSource<'a> {
     /// Keys in intervals.
     Runs { segment: Arc<ResidentSegment> },
     /// Keys in a bitmap; host's blocks, for cutting.
-    Bits { segment: Arc<ResidentSegment>, blocks: &'a [RankBlock] },
+    Bits {
+        segment: Arc<ResidentSegment>,
+        blocks: &'a [RankBlock],
+    },
 }
 
 impl DeviceSource<'_> {
@@ -40,7 +44,9 @@ impl DeviceSource<'_> {
             Self::Unit => 1,
             Self::Column { rows, .. } => *rows,
             Self::Intervals(w) => w.ids,
-            Self::Runs { segment, .. } | Self::Bits { segment, .. } => u64::from(segment.params.key_count),
+            Self::Runs { segment, .. } | Self::Bits { segment, .. } => {
+                u64::from(segment.params.key_count)
+            }
         }
     }
 }
@@ -87,17 +93,38 @@ impl DeviceWithin {
                 owners = vec![Arc::new(table), Arc::new(starts)];
             }
         }
-        Ok(Self { params, before, ids, _owners: owners })
+        Ok(Self {
+            params,
+            before,
+            ids,
+            _owners: owners,
+        })
     }
 }
 
 /// What one device step does.
 pub(crate) enum Work<'a> {
-    Start { to: Option<Slot>, source: DeviceSource<'a> },
-    Cross { to: Slot, source: DeviceSource<'a> },
-    Expand { to: Slot, lists: Vec<DeviceList>, within: DeviceWithin },
-    Check { list: DeviceList, other: Operand },
-    Restrict { slot: Slot, within: DeviceWithin },
+    Start {
+        to: Option<Slot>,
+        source: DeviceSource<'a>,
+    },
+    Cross {
+        to: Slot,
+        source: DeviceSource<'a>,
+    },
+    Expand {
+        to: Slot,
+        lists: Vec<DeviceList>,
+        within: DeviceWithin,
+    },
+    Check {
+        list: DeviceList,
+        other: Operand,
+    },
+    Restrict {
+        slot: Slot,
+        within: DeviceWithin,
+    },
     Same(Operand, Operand),
 }
 
@@ -132,7 +159,13 @@ fn scope_of(graph: &GraphRef) -> Result<Scope<'_>> {
 impl<'a> Compiler<'a> {
     fn list(&mut self, list: &EdgeList) -> Result<DeviceList> {
         let scope = scope_of(&list.graph)?;
-        let segment = self.cache.get(self.backend, self.snapshot, list.predicate, list.direction, scope)?;
+        let segment = self.cache.get(
+            self.backend,
+            self.snapshot,
+            list.predicate,
+            list.direction,
+            scope,
+        )?;
         self.segments.push(Arc::clone(&segment));
         let constant = match list.anchor {
             Operand::Slot(_) => None,
@@ -141,10 +174,18 @@ impl<'a> Compiler<'a> {
                 Some(segment.range_of(&alone(&view, scope)?, v))
             }
         };
-        Ok(DeviceList { segment, anchor: list.anchor, constant })
+        Ok(DeviceList {
+            segment,
+            anchor: list.anchor,
+            constant,
+        })
     }
 
-    fn source(&mut self, source: &StartSource, within: Option<&Intervals>) -> Result<DeviceSource<'a>> {
+    fn source(
+        &mut self,
+        source: &StartSource,
+        within: Option<&Intervals>,
+    ) -> Result<DeviceSource<'a>> {
         Ok(match source {
             StartSource::Unit => DeviceSource::Unit,
             StartSource::Within => DeviceSource::Intervals(DeviceWithin::new(
@@ -155,7 +196,9 @@ impl<'a> Compiler<'a> {
             StartSource::List(list) => {
                 let list = self.list(list)?;
                 let Some((start, length)) = list.constant else {
-                    return Err(Error::Internal("a start from a list without a constant".into()));
+                    return Err(Error::Internal(
+                        "a start from a list without a constant".into(),
+                    ));
                 };
                 DeviceSource::Column {
                     at: list.segment.params.neighbours + u64::from(start) * 4,
@@ -163,9 +206,15 @@ impl<'a> Compiler<'a> {
                     owner: Owner::Segment(list.segment),
                 }
             }
-            StartSource::Keys { predicate, direction, graph } => {
+            StartSource::Keys {
+                predicate,
+                direction,
+                graph,
+            } => {
                 let scope = scope_of(graph)?;
-                let segment = self.cache.get(self.backend, self.snapshot, *predicate, *direction, scope)?;
+                let segment =
+                    self.cache
+                        .get(self.backend, self.snapshot, *predicate, *direction, scope)?;
                 self.segments.push(Arc::clone(&segment));
                 let view = self.snapshot.edges(*predicate, *direction);
                 if !segment.is_plain() {
@@ -177,7 +226,11 @@ impl<'a> Compiler<'a> {
                     });
                 }
                 match alone(&view, scope)?.finder {
-                    KeyFinder::Empty => DeviceSource::Column { at: 0, rows: 0, owner: Owner::Segment(segment) },
+                    KeyFinder::Empty => DeviceSource::Column {
+                        at: 0,
+                        rows: 0,
+                        owner: Owner::Segment(segment),
+                    },
                     KeyFinder::Intervals(_) => DeviceSource::Runs { segment },
                     KeyFinder::Bitmap { blocks, .. } => DeviceSource::Bits { segment, blocks },
                     KeyFinder::Directory { .. } => DeviceSource::Column {
@@ -187,7 +240,9 @@ impl<'a> Compiler<'a> {
                     },
                 }
             }
-            StartSource::Graphs(_) => return Err(Error::Unsupported("graph variables on the GPU".into())),
+            StartSource::Graphs(_) => {
+                return Err(Error::Unsupported("graph variables on the GPU".into()));
+            }
         })
     }
 
@@ -199,28 +254,60 @@ impl<'a> Compiler<'a> {
                     extra = to.zip(within.as_ref());
                 }
                 let name = format!("start {}", source_name(source));
-                (Work::Start { to: *to, source: self.source(source, within.as_ref())? }, name)
+                (
+                    Work::Start {
+                        to: *to,
+                        source: self.source(source, within.as_ref())?,
+                    },
+                    name,
+                )
             }
             StepKind::Cross { to, source, within } => {
                 if !matches!(source, StartSource::Within) {
                     extra = within.as_ref().map(|w| (*to, w));
                 }
                 let name = format!("cross {}", source_name(source));
-                (Work::Cross { to: *to, source: self.source(source, within.as_ref())? }, name)
+                (
+                    Work::Cross {
+                        to: *to,
+                        source: self.source(source, within.as_ref())?,
+                    },
+                    name,
+                )
             }
             StepKind::Expand { to, lists, within } => {
                 if lists.is_empty() || lists.len() > MAX_LISTS {
-                    return Err(Error::Unsupported(format!("{} lists at once on the GPU", lists.len())));
+                    return Err(Error::Unsupported(format!(
+                        "{} lists at once on the GPU",
+                        lists.len()
+                    )));
                 }
-                let lists = lists.iter().map(|l| self.list(l)).collect::<Result<Vec<_>>>()?;
+                let lists = lists
+                    .iter()
+                    .map(|l| self.list(l))
+                    .collect::<Result<Vec<_>>>()?;
                 let name = format!("expand ?{to} along {} list(s)", lists.len());
-                (Work::Expand { to: *to, lists, within: DeviceWithin::new(self.backend, within.as_ref(), false)? }, name)
+                (
+                    Work::Expand {
+                        to: *to,
+                        lists,
+                        within: DeviceWithin::new(self.backend, within.as_ref(), false)?,
+                    },
+                    name,
+                )
             }
-            StepKind::Check { list, other } => {
-                (Work::Check { list: self.list(list)?, other: *other }, "check".into())
-            }
+            StepKind::Check { list, other } => (
+                Work::Check {
+                    list: self.list(list)?,
+                    other: *other,
+                },
+                "check".into(),
+            ),
             StepKind::Restrict { slot, within } => (
-                Work::Restrict { slot: *slot, within: DeviceWithin::new(self.backend, Some(within), false)? },
+                Work::Restrict {
+                    slot: *slot,
+                    within: DeviceWithin::new(self.backend, Some(within), false)?,
+                },
                 format!("restrict ?{slot}"),
             ),
             StepKind::ExpandAny { .. } | StepKind::ScanAll { .. } => {
@@ -236,7 +323,11 @@ impl<'a> Compiler<'a> {
             let within = DeviceWithin::new(self.backend, Some(within), false)?;
             works.push((Work::Restrict { slot, within }, format!("restrict ?{slot}")));
         }
-        works.extend(tests.into_iter().map(|(a, b)| (Work::Same(a, b), "same".to_string())));
+        works.extend(
+            tests
+                .into_iter()
+                .map(|(a, b)| (Work::Same(a, b), "same".to_string())),
+        );
         // Later parts of this step need their slots until they have run.
         let mut keep: Vec<Slot> = step.live.clone();
         let first = out.len();
@@ -252,7 +343,11 @@ impl<'a> Compiler<'a> {
                     .collect(),
                 _ => Vec::new(),
             };
-            out.push(DeviceStep { work, keep: keep.clone(), name });
+            out.push(DeviceStep {
+                work,
+                keep: keep.clone(),
+                name,
+            });
             for s in needs {
                 if !keep.contains(&s) {
                     keep.push(s);
@@ -261,7 +356,9 @@ impl<'a> Compiler<'a> {
         }
         out[first..].reverse();
         if out[first..].iter().any(|s| s.keep.len() > MAX_COLUMNS) {
-            return Err(Error::Unsupported(format!("more than {MAX_COLUMNS} variables on the GPU")));
+            return Err(Error::Unsupported(format!(
+                "more than {MAX_COLUMNS} variables on the GPU"
+            )));
         }
         Ok(())
     }
@@ -297,16 +394,26 @@ pub(crate) fn compile<'a>(
     snapshot: &'a Snapshot,
     exploration: &Exploration,
 ) -> Result<Program<'a>> {
-    let mut c = Compiler { backend, cache, snapshot, segments: Vec::new() };
+    let mut c = Compiler {
+        backend,
+        cache,
+        snapshot,
+        segments: Vec::new(),
+    };
     let mut steps = Vec::new();
     for s in &exploration.steps {
         c.step(s, &mut steps)?;
     }
     if !matches!(steps.first().map(|s| &s.work), Some(Work::Start { .. })) {
-        return Err(Error::Internal("a plan that does not begin with a start".into()));
+        return Err(Error::Internal(
+            "a plan that does not begin with a start".into(),
+        ));
     }
     c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
     c.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
     let segment_bytes = c.segments.iter().map(|s| s.bytes()).sum();
-    Ok(Program { steps, segment_bytes })
+    Ok(Program {
+        steps,
+        segment_bytes,
+    })
 }

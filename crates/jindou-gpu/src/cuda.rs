@@ -115,7 +115,12 @@ impl Drop for Cuda {
         if self.bind().is_err() {
             return;
         }
-        for &e in self.events.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
+        for &e in self
+            .events
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
             // SAFETY: made by this driver, not in use. Errors at the end change nothing.
             let _ = unsafe { result::event::destroy(e as sys::CUevent) };
         }
@@ -136,7 +141,9 @@ impl Backend for Cuda {
     }
 
     fn memory(&self) -> Result<(u64, u64)> {
-        use sys::CUmemPool_attribute_enum::{CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT};
+        use sys::CUmemPool_attribute_enum::{
+            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+        };
         self.bind()?;
         let (free, total) = result::mem_get_info().map_err(|e| failed("tell its memory", e))?;
         // What the pool holds and nobody uses is free as well.
@@ -148,7 +155,8 @@ impl Backend for Cuda {
     fn alloc(&self, bytes: usize) -> Result<u64> {
         self.bind()?;
         // SAFETY: freed through `free`, ordered by the same stream.
-        unsafe { result::malloc_async(self.stream, bytes.max(1)) }.map_err(|e| failed("give memory", e))
+        unsafe { result::malloc_async(self.stream, bytes.max(1)) }
+            .map_err(|e| failed("give memory", e))
     }
 
     unsafe fn free(&self, at: u64, _bytes: usize) {
@@ -162,7 +170,8 @@ impl Backend for Cuda {
         self.bind()?;
         // Flags 0: not write-combined, since the host reads it.
         // SAFETY: freed through `free_host`.
-        let at = unsafe { result::malloc_host(bytes, 0) }.map_err(|e| failed("pin host memory", e))?;
+        let at =
+            unsafe { result::malloc_host(bytes, 0) }.map_err(|e| failed("pin host memory", e))?;
         Ok(at.cast())
     }
 
@@ -194,18 +203,23 @@ impl Backend for Cuda {
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller vouches for the range.
-        unsafe { result::memset_d8_async(at, 0, bytes, self.stream) }.map_err(|e| failed("fill memory", e))
+        unsafe { result::memset_d8_async(at, 0, bytes, self.stream) }
+            .map_err(|e| failed("fill memory", e))
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller vouches for the ranges.
-        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }.map_err(|e| failed("copy", e))
+        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
+            .map_err(|e| failed("copy", e))
     }
 
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
         if params.len() != kernel.params_size() {
-            return Err(Error::Internal(format!("wrong parameters for {}", kernel.symbol())));
+            return Err(Error::Internal(format!(
+                "wrong parameters for {}",
+                kernel.symbol()
+            )));
         }
         self.bind()?;
         // One parameter, a struct; the driver copies it before the call returns.
@@ -227,12 +241,17 @@ impl Backend for Cuda {
     fn sync(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream lives as long as `self`.
-        unsafe { result::stream::synchronize(self.stream) }.map_err(|e| failed("finish its work", e))
+        unsafe { result::stream::synchronize(self.stream) }
+            .map_err(|e| failed("finish its work", e))
     }
 
     fn mark(&self) -> Result<Mark> {
         self.bind()?;
-        let kept = self.events.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = self
+            .events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let event = match kept {
             Some(e) => e,
             None => result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
@@ -248,11 +267,15 @@ impl Backend for Cuda {
         self.bind()?;
         // SAFETY: both events were recorded by `mark`.
         let ms = unsafe {
-            result::event::synchronize(to.0 as sys::CUevent).map_err(|e| failed("finish its work", e))?;
+            result::event::synchronize(to.0 as sys::CUevent)
+                .map_err(|e| failed("finish its work", e))?;
             result::event::elapsed(from.0 as sys::CUevent, to.0 as sys::CUevent)
         }
         .map_err(|e| failed("tell the time", e))?;
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).extend([from.0, to.0]);
+        self.events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend([from.0, to.0]);
         Ok(f64::from(ms) * 1e-3)
     }
 }

@@ -67,7 +67,10 @@ impl GpuExecutor {
     /// An executor on this device.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, cache: SegmentCache::default() }
+        Self {
+            backend,
+            cache: SegmentCache::default(),
+        }
     }
 
     /// The device.
@@ -92,18 +95,32 @@ impl GpuExecutor {
         options: &GpuOptions,
     ) -> Result<GpuResult> {
         if plan.epoch != snapshot.base().epoch() || plan.snapshot != snapshot.number() {
-            return Err(Error::Internal("the plan was made for another state of the store".into()));
+            return Err(Error::Internal(
+                "the plan was made for another state of the store".into(),
+            ));
         }
         let Operator::Explore(exploration) = &plan.root else {
-            return Err(Error::Unsupported("operators above the patterns on the GPU".into()));
+            return Err(Error::Unsupported(
+                "operators above the patterns on the GPU".into(),
+            ));
         };
         let count_checksum = matches!(output, Output::Checksum);
         if exploration.empty.is_some() || exploration.steps.is_empty() {
-            let profile = GpuProfile { device: self.backend.name(), ..GpuProfile::default() };
-            return Ok(GpuResult { rows: 0, checksum: count_checksum.then_some(0), profile });
+            let profile = GpuProfile {
+                device: self.backend.name(),
+                ..GpuProfile::default()
+            };
+            return Ok(GpuResult {
+                rows: 0,
+                checksum: count_checksum.then_some(0),
+                profile,
+            });
         }
         let began = Instant::now();
-        let Program { steps, segment_bytes } = compile(&self.backend, &self.cache, snapshot, exploration)?;
+        let Program {
+            steps,
+            segment_bytes,
+        } = compile(&self.backend, &self.cache, snapshot, exploration)?;
         self.backend.sync()?;
         let bring_seconds = began.elapsed().as_secs_f64();
         let began = Instant::now();
@@ -111,7 +128,11 @@ impl GpuExecutor {
             Some(b) => b,
             None => self.backend.memory()?.0 / 10 * 9,
         };
-        let names = steps.iter().map(|s| s.name.clone()).chain(["result".into()]).collect();
+        let names = steps
+            .iter()
+            .map(|s| s.name.clone())
+            .chain(["result".into()])
+            .collect();
         let mut run = Run {
             steps: &steps,
             output_slots: &plan.output,
@@ -143,7 +164,11 @@ impl GpuExecutor {
         profile.bring_seconds = bring_seconds;
         profile.segment_bytes = segment_bytes;
         profile.cuts = cuts;
-        Ok(GpuResult { rows, checksum, profile })
+        Ok(GpuResult {
+            rows,
+            checksum,
+            profile,
+        })
     }
 }
 
@@ -181,8 +206,15 @@ impl From<Error> for Stop {
 impl Run<'_, '_, '_> {
     fn start(&mut self) -> Result<()> {
         let steps = self.steps;
-        let Some(DeviceStep { work: Work::Start { to, source }, keep, .. }) = steps.first() else {
-            return Err(Error::Internal("a plan that does not begin with a start".into()));
+        let Some(DeviceStep {
+            work: Work::Start { to, source },
+            keep,
+            ..
+        }) = steps.first()
+        else {
+            return Err(Error::Internal(
+                "a plan that does not begin with a start".into(),
+            ));
         };
         let total = source.rows();
         let slot = to.filter(|s| keep.contains(s));
@@ -210,7 +242,8 @@ impl Run<'_, '_, '_> {
         self.cancel.check()?;
         let Some(step) = self.steps.get(k) else {
             self.queue.at_step(k);
-            self.queue.rows(u64::from(table.rows), u64::from(table.rows));
+            self.queue
+                .rows(u64::from(table.rows), u64::from(table.rows));
             return self.emit(&table);
         };
         self.queue.at_step(k);
@@ -235,7 +268,9 @@ impl Run<'_, '_, '_> {
             Work::Check { list, other } => self.check(step, &table, list, *other),
             Work::Restrict { slot, within } => self.restrict(step, &table, *slot, within),
             Work::Same(a, b) => self.same(step, &table, *a, *b),
-            Work::Start { .. } => Err(Stop::Error(Error::Internal("a start in the middle of a plan".into()))),
+            Work::Start { .. } => Err(Stop::Error(Error::Internal(
+                "a start in the middle of a plan".into(),
+            ))),
         };
         match outcome {
             Ok(next) => {
@@ -268,7 +303,11 @@ impl Run<'_, '_, '_> {
             return Err(Stop::TooLarge);
         }
         match self.memory.alloc(NewTable::bytes(slots.len(), room))? {
-            Some(buffer) => Ok(NewTable { buffer: Arc::new(buffer), slots, room }),
+            Some(buffer) => Ok(NewTable {
+                buffer: Arc::new(buffer),
+                slots,
+                room,
+            }),
             None => Err(Stop::TooLarge),
         }
     }
@@ -277,7 +316,11 @@ impl Run<'_, '_, '_> {
     pub(crate) fn read_counters(&mut self) -> Result<[u32; 16]> {
         let host = self.counters_host.bytes_mut();
         // SAFETY: both have 64 bytes.
-        unsafe { self.queue.backend.download(&mut host[..64], self.counters.at())? };
+        unsafe {
+            self.queue
+                .backend
+                .download(&mut host[..64], self.counters.at())?
+        };
         let mut words = [0u32; 16];
         bytemuck::cast_slice_mut::<u32, u8>(&mut words).copy_from_slice(&host[..64]);
         Ok(words)
@@ -296,13 +339,17 @@ impl Run<'_, '_, '_> {
                     (Some(c), _) => c.at,
                     (None, Some(zeros)) => DeviceBuffer::at(zeros),
                     (None, None) => {
-                        let zeros = DeviceBuffer::new(&self.queue.backend, table.rows as usize * 4)?;
+                        let zeros =
+                            DeviceBuffer::new(&self.queue.backend, table.rows as usize * 4)?;
                         zeros.clear()?;
                         unbound.insert(zeros).at()
                     }
                 };
                 let place = p.columns.get_mut(i).ok_or_else(|| {
-                    Error::Unsupported(format!("more than {} columns on the GPU", params::MAX_COLUMNS))
+                    Error::Unsupported(format!(
+                        "more than {} columns on the GPU",
+                        params::MAX_COLUMNS
+                    ))
                 })?;
                 *place = at;
                 p.count += 1;
@@ -310,7 +357,10 @@ impl Run<'_, '_, '_> {
             let bytes = 4.0 * f64::from(table.rows) * f64::from(p.count);
             // SAFETY: columns hold `rows` ids and live in `table`, the sum in `self`; freeing is ordered
             // behind the work.
-            return unsafe { self.queue.launch(Kernel::Checksum, u64::from(table.rows), &p, bytes) };
+            return unsafe {
+                self.queue
+                    .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes)
+            };
         }
         if let Output::Rows(sink) = &mut self.output {
             let width = self.output_slots.len().max(1);
@@ -333,15 +383,19 @@ impl Run<'_, '_, '_> {
                     match table.column(slot) {
                         // SAFETY: the column holds `total` ids, of which these are a part.
                         Some(c) => unsafe {
-                            self.queue
-                                .backend
-                                .download(bytemuck::cast_slice_mut(&mut out[..n]), c.at + from as u64 * 4)?;
+                            self.queue.backend.download(
+                                bytemuck::cast_slice_mut(&mut out[..n]),
+                                c.at + from as u64 * 4,
+                            )?;
                         },
                         None => out[..n].fill(0),
                     }
                 }
-                let columns: Vec<&[u32]> =
-                    words.chunks(room).take(self.output_slots.len()).map(|c| &c[..n]).collect();
+                let columns: Vec<&[u32]> = words
+                    .chunks(room)
+                    .take(self.output_slots.len())
+                    .map(|c| &c[..n])
+                    .collect();
                 sink(&columns, n)?;
                 from += n;
             }
@@ -350,7 +404,12 @@ impl Run<'_, '_, '_> {
     }
 
     /// Parameters for a kernel that keeps rows.
-    pub(crate) fn compact_of(&self, table: &Table, new: &NewTable, keep: &[Slot]) -> params::Compact {
+    pub(crate) fn compact_of(
+        &self,
+        table: &Table,
+        new: &NewTable,
+        keep: &[Slot],
+    ) -> params::Compact {
         compact(table, self.counters.at(), new.columns(table.kept(keep)))
     }
 }

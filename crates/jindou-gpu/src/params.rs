@@ -54,13 +54,21 @@ impl Operand {
     /// The ids of a column.
     #[must_use]
     pub fn column(at: u64) -> Self {
-        Self { column: at, constant: 0, pad: 0 }
+        Self {
+            column: at,
+            constant: 0,
+            pad: 0,
+        }
     }
 
     /// One id for all rows.
     #[must_use]
     pub fn constant(id: u32) -> Self {
-        Self { column: 0, constant: id, pad: 0 }
+        Self {
+            column: 0,
+            constant: id,
+            pad: 0,
+        }
     }
 }
 

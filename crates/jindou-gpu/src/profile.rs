@@ -66,7 +66,11 @@ impl GpuProfile {
         use std::fmt::Write;
         let mut out = format!("{} ({} cuts)\n", self.device, self.cuts);
         for s in &self.steps {
-            let _ = writeln!(out, "  {:<34} {:>12} -> {:>12}", s.name, s.rows_in, s.rows_out);
+            let _ = writeln!(
+                out,
+                "  {:<34} {:>12} -> {:>12}",
+                s.name, s.rows_in, s.rows_out
+            );
             for k in &s.kernels {
                 let _ = write!(
                     out,

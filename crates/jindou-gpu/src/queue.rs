@@ -29,8 +29,20 @@ impl Queue {
     /// A queue for steps of these names.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, timing: bool, names: Vec<String>) -> Self {
-        let steps = names.into_iter().map(|name| GpuStep { name, ..GpuStep::default() }).collect();
-        Self { backend, timing, step: 0, launches: Vec::new(), steps }
+        let steps = names
+            .into_iter()
+            .map(|name| GpuStep {
+                name,
+                ..GpuStep::default()
+            })
+            .collect();
+        Self {
+            backend,
+            timing,
+            step: 0,
+            launches: Vec::new(),
+            steps,
+        }
     }
 
     /// Launches from here on belong to this step.
@@ -56,14 +68,26 @@ impl Queue {
         if grid == 0 {
             return Ok(());
         }
-        let before = if self.timing { Some(self.backend.mark()?) } else { None };
+        let before = if self.timing {
+            Some(self.backend.mark()?)
+        } else {
+            None
+        };
         // SAFETY: the caller's promise.
-        unsafe { self.backend.launch(kernel, grid, bytemuck::bytes_of(params))? };
+        unsafe {
+            self.backend
+                .launch(kernel, grid, bytemuck::bytes_of(params))?
+        };
         let marks = match before {
             Some(a) => Some((a, self.backend.mark()?)),
             None => None,
         };
-        self.launches.push(Timed { step: self.step, kernel, marks, bytes });
+        self.launches.push(Timed {
+            step: self.step,
+            kernel,
+            marks,
+            bytes,
+        });
         Ok(())
     }
 
@@ -89,16 +113,27 @@ impl Queue {
                 Some((a, b)) => self.backend.between(a, b)?,
                 None => 0.0,
             };
-            let Some(step) = self.steps.get_mut(l.step) else { continue };
+            let Some(step) = self.steps.get_mut(l.step) else {
+                continue;
+            };
             match step.kernels.iter_mut().find(|k| k.kernel == l.kernel) {
                 Some(k) => {
                     k.launches += 1;
                     k.seconds += seconds;
                     k.bytes += l.bytes;
                 }
-                None => step.kernels.push(KernelUse { kernel: l.kernel, launches: 1, seconds, bytes: l.bytes }),
+                None => step.kernels.push(KernelUse {
+                    kernel: l.kernel,
+                    launches: 1,
+                    seconds,
+                    bytes: l.bytes,
+                }),
             }
         }
-        Ok(GpuProfile { device: self.backend.name(), steps: self.steps, ..GpuProfile::default() })
+        Ok(GpuProfile {
+            device: self.backend.name(),
+            steps: self.steps,
+            ..GpuProfile::default()
+        })
     }
 }

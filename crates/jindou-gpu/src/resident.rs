@@ -28,7 +28,11 @@ pub struct ResidentSegment {
 impl ResidentSegment {
     /// Brings the edges of a view that one segment answers, with its patch. `Unsupported` where named graphs
     /// must be merged.
-    pub fn bring(backend: &Arc<dyn Backend>, view: &EdgeView<'_>, scope: Scope<'_>) -> Result<Self> {
+    pub fn bring(
+        backend: &Arc<dyn Backend>,
+        view: &EdgeView<'_>,
+        scope: Scope<'_>,
+    ) -> Result<Self> {
         let segment = alone(view, scope)?;
         let edges = u32::try_from(segment.neighbours.len())
             .map_err(|_| Error::Store("a segment with more than 2^32 neighbours".into()))?;
@@ -54,7 +58,11 @@ impl ResidentSegment {
                 p.table = bring(bytemuck::cast_slice(runs))?;
                 p.table_len = runs.len() as u32;
                 for (to, r) in p.runs.iter_mut().zip(runs) {
-                    *to = params::Run { start: r.start, end: r.end, base: r.base };
+                    *to = params::Run {
+                        start: r.start,
+                        end: r.end,
+                        base: r.base,
+                    };
                 }
             }
             KeyFinder::Bitmap { first, blocks } => {
@@ -62,7 +70,12 @@ impl ResidentSegment {
                 p.table_len = blocks.len() as u32;
                 p.first = first;
             }
-            KeyFinder::Directory { first, shift, buckets, keys } => {
+            KeyFinder::Directory {
+                first,
+                shift,
+                buckets,
+                keys,
+            } => {
                 p.table = bring(bytemuck::cast_slice(buckets))?;
                 p.table_len = buckets.len() as u32;
                 p.keys = bring(bytemuck::cast_slice(keys))?;
@@ -101,7 +114,14 @@ impl ResidentSegment {
         } else {
             p.neighbours = bring(bytemuck::cast_slice(segment.neighbours))?;
         }
-        Ok(Self { params: p, buffers, overlay_keys, overlay_starts, patched_keys: OnceLock::new(), bytes })
+        Ok(Self {
+            params: p,
+            buffers,
+            overlay_keys,
+            overlay_starts,
+            patched_keys: OnceLock::new(),
+            bytes,
+        })
     }
 
     /// True without a patch.
@@ -132,7 +152,10 @@ impl ResidentSegment {
     #[must_use]
     pub fn range_of(&self, segment: &Segment<'_>, v: u32) -> (u32, u32) {
         if let Ok(i) = self.overlay_keys.binary_search(&v)
-            && let Some(&[a, b]) = self.overlay_starts.get(i..).and_then(|s| s.first_chunk::<2>())
+            && let Some(&[a, b]) = self
+                .overlay_starts
+                .get(i..)
+                .and_then(|s| s.first_chunk::<2>())
         {
             return (self.params.edges + a, b - a);
         }
@@ -168,7 +191,8 @@ impl ResidentSegment {
         let find = match FinderKind::from_byte(self.params.kind as u8) {
             Some(FinderKind::Bitmap) => 16.0,
             Some(FinderKind::Directory) => {
-                let bucket = f64::from(self.params.key_count) / f64::from(self.params.table_len.max(2) - 1);
+                let bucket =
+                    f64::from(self.params.key_count) / f64::from(self.params.table_len.max(2) - 1);
                 8.0 + 4.0 * (bucket.max(1.0).log2().ceil() + 1.0)
             }
             _ => 0.0,
@@ -221,7 +245,9 @@ impl SegmentCache {
             epoch: snapshot.base().epoch(),
             predicate: predicate.0,
             direction,
-            patched: view.patch.map(|_| (snapshot.number(), scope == Scope::Union)),
+            patched: view
+                .patch
+                .map(|_| (snapshot.number(), scope == Scope::Union)),
         };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(s) = held.get(&key) {
@@ -242,11 +268,19 @@ impl SegmentCache {
     /// Device memory of all held segments.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).values().map(|s| s.bytes()).sum()
+        self.held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .map(|s| s.bytes())
+            .sum()
     }
 
     /// Drops what no running plan holds.
     pub fn clear(&self) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, s| Arc::strong_count(s) > 1);
+        self.held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|_, s| Arc::strong_count(s) > 1);
     }
 }

@@ -76,7 +76,12 @@ pub fn planted_bugs() -> Vec<(u32, String)> {
             // SAFETY: the function returns null or a static string for every number.
             let name = unsafe { jindou_shim_bug(i) };
             // SAFETY: not null, so a static string that ends in 0.
-            (!name.is_null()).then(|| (i, unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()))
+            if name.is_null() {
+                return None;
+            }
+            // SAFETY: not null, so a static string that ends in 0.
+            let name = unsafe { CStr::from_ptr(name) };
+            Some((i, name.to_string_lossy().into_owned()))
         })
         .collect()
 }
@@ -103,7 +108,8 @@ impl Shim {
     pub fn open(options: ShimOptions) -> Result<Self> {
         let mut numbers = Vec::new();
         for k in Kernel::ALL {
-            let name = std::ffi::CString::new(k.symbol()).map_err(|e| Error::Internal(e.to_string()))?;
+            let name =
+                std::ffi::CString::new(k.symbol()).map_err(|e| Error::Internal(e.to_string()))?;
             let mut size = 0;
             // SAFETY: a string that ends in 0 and a place for a size.
             let number = unsafe { jindou_shim_kernel(name.as_ptr(), &raw mut size) };
@@ -116,7 +122,12 @@ impl Shim {
             }
             numbers.push(number as u32);
         }
-        Ok(Self { options, numbers, state: Mutex::default(), began: Instant::now() })
+        Ok(Self {
+            options,
+            numbers,
+            state: Mutex::default(),
+            began: Instant::now(),
+        })
     }
 
     /// What each launch since the last call moved.
@@ -130,12 +141,17 @@ impl Shim {
     }
 
     fn limit(&self) -> u64 {
-        if self.options.memory == 0 { 4 << 30 } else { self.options.memory }
+        if self.options.memory == 0 {
+            4 << 30
+        } else {
+            self.options.memory
+        }
     }
 }
 
 fn layout(bytes: usize) -> Result<Layout> {
-    Layout::from_size_align(bytes, 256).map_err(|_| Error::Limit("an allocation too large for the device".into()))
+    Layout::from_size_align(bytes, 256)
+        .map_err(|_| Error::Limit("an allocation too large for the device".into()))
 }
 
 impl Backend for Shim {
@@ -220,19 +236,31 @@ impl Backend for Shim {
 
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
         if params.len() != kernel.params_size() {
-            return Err(Error::Internal(format!("wrong parameters for {}", kernel.symbol())));
+            return Err(Error::Internal(format!(
+                "wrong parameters for {}",
+                kernel.symbol()
+            )));
         }
         let seed = if self.options.seed == 0 {
             0
         } else {
             let mut state = self.state();
             state.launches += 1;
-            self.options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(state.launches) | 1
+            self.options
+                .seed
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                .wrapping_add(state.launches)
+                | 1
         };
         // Kernels read their parameters as aligned structs.
         let mut aligned = vec![0u64; params.len().div_ceil(8)];
         bytemuck::cast_slice_mut::<u64, u8>(&mut aligned)[..params.len()].copy_from_slice(params);
-        let live: Vec<Live> = self.state().live.iter().map(|(&start, &end)| Live { start, end }).collect();
+        let live: Vec<Live> = self
+            .state()
+            .live
+            .iter()
+            .map(|(&start, &end)| Live { start, end })
+            .collect();
         let mut counts = Counts::default();
         let mut error = [0u8; 200];
         // SAFETY: the kernel number is known, parameters have its size, and the caller vouches for what they
@@ -257,7 +285,9 @@ impl Backend for Shim {
         if rc == 0 {
             return Ok(());
         }
-        let text = CStr::from_bytes_until_nul(&error).unwrap_or_default().to_string_lossy();
+        let text = CStr::from_bytes_until_nul(&error)
+            .unwrap_or_default()
+            .to_string_lossy();
         Err(Error::Internal(format!("{}: {text}", kernel.symbol())))
     }
 

@@ -35,22 +35,41 @@ impl Run<'_, '_, '_> {
         rows: u32,
     ) -> Result<Table> {
         let Some(slot) = slot else {
-            return Ok(Table { rows, columns: Vec::new() });
+            return Ok(Table {
+                rows,
+                columns: Vec::new(),
+            });
         };
         let (kernel, units) = match source {
-            DeviceSource::Unit => return Ok(Table { rows, columns: Vec::new() }),
+            DeviceSource::Unit => {
+                return Ok(Table {
+                    rows,
+                    columns: Vec::new(),
+                });
+            }
             DeviceSource::Column { at, owner, .. } => {
-                let column = Column { slot, at: at + begin * 4, owner: owner.clone() };
-                return Ok(Table { rows, columns: vec![column] });
+                let column = Column {
+                    slot,
+                    at: at + begin * 4,
+                    owner: owner.clone(),
+                };
+                return Ok(Table {
+                    rows,
+                    columns: vec![column],
+                });
             }
             DeviceSource::Intervals(_) => (Kernel::StartIntervals, u64::from(rows)),
             DeviceSource::Runs { .. } => (Kernel::StartRuns, u64::from(rows)),
             DeviceSource::Bits { .. } => (Kernel::StartBits, 0),
         };
-        let new = self.new_table(vec![slot], u64::from(rows)).map_err(|s| match s {
-            Stop::Error(e) => e,
-            Stop::TooLarge => Error::Limit("the GPU's memory for tables is too small to begin".into()),
-        })?;
+        let new = self
+            .new_table(vec![slot], u64::from(rows))
+            .map_err(|s| match s {
+                Stop::Error(e) => e,
+                Stop::TooLarge => {
+                    Error::Limit("the GPU's memory for tables is too small to begin".into())
+                }
+            })?;
         let written = 4.0 * f64::from(rows);
         match source {
             DeviceSource::Intervals(within) => {
@@ -79,8 +98,11 @@ impl Run<'_, '_, '_> {
             }
             DeviceSource::Bits { segment, blocks } => {
                 let begin = begin as u32;
-                let first = blocks.partition_point(|b| b.rank <= begin).saturating_sub(1);
-                let last = blocks.partition_point(|b| u64::from(b.rank) < u64::from(begin) + u64::from(rows));
+                let first = blocks
+                    .partition_point(|b| b.rank <= begin)
+                    .saturating_sub(1);
+                let last = blocks
+                    .partition_point(|b| u64::from(b.rank) < u64::from(begin) + u64::from(rows));
                 let count = last.saturating_sub(first) as u32;
                 let p = params::StartKeys {
                     segment: segment.params,
@@ -129,7 +151,10 @@ impl Run<'_, '_, '_> {
         };
         let bytes = 4.0 * f64::from(table.rows);
         // SAFETY: columns hold `rows` ids, outputs have room for as many; owners outlive the queued work.
-        unsafe { self.queue.launch(Kernel::Restrict, u64::from(table.rows), &p, bytes)? };
+        unsafe {
+            self.queue
+                .launch(Kernel::Restrict, u64::from(table.rows), &p, bytes)?
+        };
         Ok(self.finish_compact(new, 8.0 * carried as f64)?)
     }
 
@@ -152,7 +177,10 @@ impl Run<'_, '_, '_> {
         let read = [p.left, p.right].iter().filter(|o| o.column != 0).count();
         let bytes = 4.0 * read as f64 * f64::from(table.rows);
         // SAFETY: as in `restrict`.
-        unsafe { self.queue.launch(Kernel::Same, u64::from(table.rows), &p, bytes)? };
+        unsafe {
+            self.queue
+                .launch(Kernel::Same, u64::from(table.rows), &p, bytes)?
+        };
         Ok(self.finish_compact(new, 8.0 * carried as f64)?)
     }
 
@@ -179,7 +207,14 @@ impl Run<'_, '_, '_> {
         let search = 4.0 * (degree.max(1.0).log2().ceil() + 1.0);
         let a_row = 4.0 * read as f64 + list.segment.lookup_bytes() + offsets + search;
         // SAFETY: as in `restrict`; the segment is resident.
-        unsafe { self.queue.launch(Kernel::Check, u64::from(table.rows), &p, a_row * f64::from(table.rows))? };
+        unsafe {
+            self.queue.launch(
+                Kernel::Check,
+                u64::from(table.rows),
+                &p,
+                a_row * f64::from(table.rows),
+            )?
+        };
         Ok(self.finish_compact(new, 8.0 * carried as f64)?)
     }
 
@@ -205,7 +240,14 @@ impl Run<'_, '_, '_> {
         };
         let a_row = 4.0 + list.segment.lookup_bytes();
         // SAFETY: as in `restrict`; the segment is resident.
-        unsafe { self.queue.launch(Kernel::ExpandOne, u64::from(table.rows), &p, a_row * f64::from(table.rows))? };
+        unsafe {
+            self.queue.launch(
+                Kernel::ExpandOne,
+                u64::from(table.rows),
+                &p,
+                a_row * f64::from(table.rows),
+            )?
+        };
         Ok(self.finish_compact(new, 8.0 + 8.0 * carried as f64)?)
     }
 
@@ -230,10 +272,17 @@ impl Run<'_, '_, '_> {
         Ok(total[0])
     }
 
-    pub(crate) fn measure_lists(&mut self, table: &Table, lists: &[DeviceList]) -> Result<Measured, Stop> {
+    pub(crate) fn measure_lists(
+        &mut self,
+        table: &Table,
+        lists: &[DeviceList],
+    ) -> Result<Measured, Stop> {
         let rows = table.rows;
         if let [one] = lists {
-            let (prefix, starts) = (self.words(u64::from(rows) + 1)?, self.words(u64::from(rows))?);
+            let (prefix, starts) = (
+                self.words(u64::from(rows) + 1)?,
+                self.words(u64::from(rows))?,
+            );
             let scan = self.scan_words(rows)?;
             let p = params::Measure {
                 rows,
@@ -250,7 +299,14 @@ impl Run<'_, '_, '_> {
             let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
             let a_row = anchor + one.segment.lookup_bytes() + offsets + 8.0;
             // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
-            unsafe { self.queue.launch(Kernel::Measure, u64::from(rows), &p, a_row * f64::from(rows) + 12.0)? };
+            unsafe {
+                self.queue.launch(
+                    Kernel::Measure,
+                    u64::from(rows),
+                    &p,
+                    a_row * f64::from(rows) + 12.0,
+                )?
+            };
             let total = self.read_total(&scan)?;
             return Ok(Measured {
                 total,
@@ -281,16 +337,28 @@ impl Run<'_, '_, '_> {
             match list.constant {
                 Some((start, length)) => (range.start, range.length) = (start, length),
                 None => {
-                    let (starts, lengths) = (self.words(u64::from(rows))?, self.words(u64::from(rows))?);
+                    let (starts, lengths) =
+                        (self.words(u64::from(rows))?, self.words(u64::from(rows))?);
                     (range.starts, range.lengths) = (starts.at(), lengths.at());
                     owners.extend([starts, lengths]);
-                    let offsets = if list.segment.params.offsets == 0 { 0.0 } else { 8.0 };
+                    let offsets = if list.segment.params.offsets == 0 {
+                        0.0
+                    } else {
+                        8.0
+                    };
                     a_row += 4.0 + list.segment.lookup_bytes() + offsets + 8.0;
                 }
             }
         }
         // SAFETY: all arrays have `rows` entries or one more; the segments are resident.
-        unsafe { self.queue.launch(Kernel::MeasureMany, u64::from(rows), &p, a_row * f64::from(rows) + 12.0)? };
+        unsafe {
+            self.queue.launch(
+                Kernel::MeasureMany,
+                u64::from(rows),
+                &p,
+                a_row * f64::from(rows) + 12.0,
+            )?
+        };
         let total = self.read_total(&scan)?;
         Ok(Measured {
             total,
@@ -304,7 +372,11 @@ impl Run<'_, '_, '_> {
     }
 
     /// A product with a source: every row has the whole source as its list.
-    pub(crate) fn measure_cross(&mut self, table: &Table, source: &DeviceSource<'_>) -> Result<Measured, Stop> {
+    pub(crate) fn measure_cross(
+        &mut self,
+        table: &Table,
+        source: &DeviceSource<'_>,
+    ) -> Result<Measured, Stop> {
         let length = u32::try_from(source.rows()).map_err(|_| Stop::TooLarge)?;
         let column = self.source_rows(source, Some(0), 0, length)?;
         let Some(Column { at, owner, .. }) = column.columns.into_iter().next() else {
@@ -319,16 +391,37 @@ impl Run<'_, '_, '_> {
         p.total = scan.at();
         p.ticket = scan.at() + 8;
         p.state = scan.at() + 16;
-        p.ranges[0] = params::ListRange { neighbours: at, starts: 0, lengths: 0, start: 0, length };
+        p.ranges[0] = params::ListRange {
+            neighbours: at,
+            starts: 0,
+            lengths: 0,
+            start: 0,
+            length,
+        };
         let rows = f64::from(table.rows);
         // SAFETY: the prefix has `rows + 1` entries; no segment is read.
-        unsafe { self.queue.launch(Kernel::MeasureMany, u64::from(table.rows), &p, 4.0 * rows + 12.0)? };
+        unsafe {
+            self.queue.launch(
+                Kernel::MeasureMany,
+                u64::from(table.rows),
+                &p,
+                4.0 * rows + 12.0,
+            )?
+        };
         let total = self.read_total(&scan)?;
         let mut owners = Vec::new();
         if let Owner::Buffer(b) = owner {
             owners.push(b);
         }
-        Ok(Measured { total, prefix, starts: None, neighbours: 0, ranges: p.ranges, lists: 1, _owners: owners })
+        Ok(Measured {
+            total,
+            prefix,
+            starts: None,
+            neighbours: 0,
+            ranges: p.ranges,
+            lists: 1,
+            _owners: owners,
+        })
     }
 
     pub(crate) fn expand_strips(
@@ -380,7 +473,8 @@ impl Run<'_, '_, '_> {
             let Some((t, measured)) = &table else { break };
             self.queue.at_step(k);
             let room = measured.total.min(end - begin);
-            let next = self.expand_strip(step, t, slots.clone(), measured, begin, end, room, &within);
+            let next =
+                self.expand_strip(step, t, slots.clone(), measured, begin, end, room, &within);
             let next = match next {
                 Ok(n) => n,
                 Err(Stop::Error(e)) => return Err(e),
@@ -428,7 +522,14 @@ impl Run<'_, '_, '_> {
             tiles: tiles as u32,
         };
         // SAFETY: `rows_at` has `tiles + 1` entries, the prefix `rows + 1`.
-        unsafe { self.queue.launch(Kernel::Partition, tiles + 1, &partition, 4.0 * (tiles + 1) as f64)? };
+        unsafe {
+            self.queue.launch(
+                Kernel::Partition,
+                tiles + 1,
+                &partition,
+                4.0 * (tiles + 1) as f64,
+            )?
+        };
         self.counters.clear()?;
         let p = params::Expand {
             columns: new.columns(table.kept(&step.keep)),
@@ -455,7 +556,11 @@ impl Run<'_, '_, '_> {
         let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
         let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
         let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
-        let a_row = if m.starts.is_some() { 8.0 } else { 4.0 + 8.0 * ranges };
+        let a_row = if m.starts.is_some() {
+            8.0
+        } else {
+            4.0 + 8.0 * ranges
+        };
         let bytes = a_row * in_rows + 4.0 * outputs + 4.0 * carried as f64 * in_rows;
         // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have `rows`
         // entries or one more; segments are resident and outlive the queued work.
@@ -467,17 +572,26 @@ impl Run<'_, '_, '_> {
         } else {
             self.read_counters()?[0]
         };
-        self.queue.add_bytes(f64::from(made) * (4.0 + 4.0 * carried as f64));
+        self.queue
+            .add_bytes(f64::from(made) * (4.0 + 4.0 * carried as f64));
         Ok(new.finish(made))
     }
 
     /// Outputs of a strip that keeps all: its units less the rows that end in it.
-    fn outputs_of(&mut self, rows_at: &DeviceBuffer, tiles: u64, begin: u64, end: u64) -> Result<u32> {
+    fn outputs_of(
+        &mut self,
+        rows_at: &DeviceBuffer,
+        tiles: u64,
+        begin: u64,
+        end: u64,
+    ) -> Result<u32> {
         let host = self.counters_host.bytes_mut();
         // SAFETY: `rows_at` has `tiles + 1` entries; the host buffer has 64 bytes.
         unsafe {
             self.queue.backend.download(&mut host[..4], rows_at.at())?;
-            self.queue.backend.download(&mut host[4..8], rows_at.at() + tiles * 4)?;
+            self.queue
+                .backend
+                .download(&mut host[4..8], rows_at.at() + tiles * 4)?;
         }
         let mut rows = [0u32; 2];
         bytemuck::cast_slice_mut::<u32, u8>(&mut rows).copy_from_slice(&host[..8]);

@@ -28,9 +28,16 @@ impl Table {
         let columns = self
             .columns
             .iter()
-            .map(|c| Column { slot: c.slot, at: c.at + u64::from(from) * 4, owner: c.owner.clone() })
+            .map(|c| Column {
+                slot: c.slot,
+                at: c.at + u64::from(from) * 4,
+                owner: c.owner.clone(),
+            })
             .collect();
-        Self { rows: to - from, columns }
+        Self {
+            rows: to - from,
+            columns,
+        }
     }
 
     /// The column of a slot.
@@ -104,5 +111,10 @@ impl NewTable {
 
 /// Parameters of a kernel that keeps rows of `table`.
 pub(crate) fn compact(table: &Table, counter: u64, columns: Columns) -> Compact {
-    Compact { rows: table.rows, pad: 0, counter, columns }
+    Compact {
+        rows: table.rows,
+        pad: 0,
+        counter,
+        columns,
+    }
 }

@@ -5,8 +5,16 @@ use std::path::PathBuf;
 
 /// As in `kernels/build.sh`.
 const SOURCES: [&str; 10] = [
-    "device.cuh", "params.cuh", "segment.cuh", "compact.cuh", "start.cu", "filter.cu", "measure.cu",
-    "expand.cu", "fold.cu", "all.cu",
+    "device.cuh",
+    "params.cuh",
+    "segment.cuh",
+    "compact.cuh",
+    "start.cu",
+    "filter.cu",
+    "measure.cu",
+    "expand.cu",
+    "fold.cu",
+    "all.cu",
 ];
 
 fn kernel_file(name: &str) -> PathBuf {
@@ -14,7 +22,10 @@ fn kernel_file(name: &str) -> PathBuf {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 #[test]
@@ -26,12 +37,21 @@ fn the_fatbin_was_built_from_these_sources() {
     let recorded = std::fs::read_to_string(kernel_file("jindou.fatbin.sources.sha256")).unwrap();
     assert_eq!(recorded.trim(), hex(&all), "run kernels/build.sh");
     let recorded = std::fs::read_to_string(kernel_file("jindou.fatbin.sha256")).unwrap();
-    assert_eq!(recorded.trim(), hex(jindou_gpu::FATBIN), "run kernels/build.sh");
-    let listed: Vec<String> = std::fs::read_dir(kernel_file("")).unwrap()
+    assert_eq!(
+        recorded.trim(),
+        hex(jindou_gpu::FATBIN),
+        "run kernels/build.sh"
+    );
+    let listed: Vec<String> = std::fs::read_dir(kernel_file(""))
+        .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .filter(|n| n.ends_with(".cu") || n.ends_with(".cuh"))
         .collect();
-    assert_eq!(listed.len(), SOURCES.len(), "a kernel file that the hash does not cover: {listed:?}");
+    assert_eq!(
+        listed.len(),
+        SOURCES.len(),
+        "a kernel file that the hash does not cover: {listed:?}"
+    );
 }
 
 #[test]

@@ -8,8 +8,8 @@ use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
 use jindou_model::{Error, PredicateId, Progress, VertexId};
 use jindou_plan::{
-    Condition, EdgeList, Exploration, GraphRef, Operand, Operator, Plan, PlanOptions, Planned, StartSource, Step,
-    StepKind, Weight, parse, plan,
+    Condition, EdgeList, Exploration, GraphRef, Operand, Operator, Plan, PlanOptions, Planned,
+    StartSource, Step, StepKind, Weight, parse, plan,
 };
 use jindou_store::testing::store_of;
 use jindou_store::{LoadOptions, QuadEdit, Snapshot, load, open};
@@ -18,7 +18,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn shim(seed: u64) -> Arc<dyn Backend> {
-    Arc::new(Shim::open(ShimOptions { seed, ..ShimOptions::default() }).unwrap())
+    Arc::new(
+        Shim::open(ShimOptions {
+            seed,
+            ..ShimOptions::default()
+        })
+        .unwrap(),
+    )
 }
 
 /// Edges by (subject, predicate, object) in small numbers.
@@ -82,12 +88,23 @@ fn number(snapshot: &Snapshot, id: u32) -> u32 {
     let mut bytes = vec![];
     assert!(snapshot.term(VertexId(id), &mut bytes), "unknown id {id}");
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    text.rsplit('n').next().and_then(|n| n.trim_end_matches('>').parse().ok()).unwrap_or(u32::MAX)
+    text.rsplit('n')
+        .next()
+        .and_then(|n| n.trim_end_matches('>').parse().ok())
+        .unwrap_or(u32::MAX)
 }
 
 /// The plan's rows in small numbers, and the number of cuts; `None` where the GPU leaves it to the CPU.
-fn run(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot, table_bytes: Option<u64>) -> Option<(Vec<Vec<u32>>, u64)> {
-    let options = GpuOptions { table_bytes, ..GpuOptions::default() };
+fn run(
+    gpu: &GpuExecutor,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    table_bytes: Option<u64>,
+) -> Option<(Vec<Vec<u32>>, u64)> {
+    let options = GpuOptions {
+        table_bytes,
+        ..GpuOptions::default()
+    };
     let mut rows = vec![];
     let mut sink = |columns: &[&[u32]], n: usize| {
         for i in 0..n {
@@ -101,18 +118,33 @@ fn run(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot, table_bytes: Option<
     };
     assert_eq!(r.rows, rows.len() as u64);
     rows.sort_unstable();
-    let sum = gpu.execute(plan, snapshot, Output::Checksum, &options).unwrap();
+    let sum = gpu
+        .execute(plan, snapshot, Output::Checksum, &options)
+        .unwrap();
     assert_eq!(sum.rows, r.rows);
     let cpu = Summed::<ChecksumSink>::default();
-    jindou_engine::execute(plan, snapshot, &ExecOptions::default(), &QueryTerms::default(), &cpu).unwrap();
+    jindou_engine::execute(
+        plan,
+        snapshot,
+        &ExecOptions::default(),
+        &QueryTerms::default(),
+        &cpu,
+    )
+    .unwrap();
     let cpu = cpu.into_inner();
-    assert_eq!((Some(cpu.checksum), cpu.rows), (sum.checksum, sum.rows), "CPU and GPU checksums");
+    assert_eq!(
+        (Some(cpu.checksum), cpu.rows),
+        (sum.checksum, sum.rows),
+        "CPU and GPU checksums"
+    );
     Some((rows, r.profile.cuts))
 }
 
 fn random_graph(r: &mut Random) -> Edges {
     let nodes = 3 + r.below(12);
-    (0..5 + r.below(60)).map(|_| (1 + r.below(nodes), r.below(3), 1 + r.below(nodes))).collect()
+    (0..5 + r.below(60))
+        .map(|_| (1 + r.below(nodes), r.below(3), 1 + r.below(nodes)))
+        .collect()
 }
 
 fn random_patterns(r: &mut Random, edges: &Edges) -> Vec<Pattern> {
@@ -124,7 +156,13 @@ fn random_patterns(r: &mut Random, edges: &Edges) -> Vec<Pattern> {
             End::Variable(r.below(VARIABLES as u32) as usize)
         }
     };
-    (0..1 + r.below(4)).map(|_| Pattern { subject: end(r), predicate: r.below(3), object: end(r) }).collect()
+    (0..1 + r.below(4))
+        .map(|_| Pattern {
+            subject: end(r),
+            predicate: r.below(3),
+            object: end(r),
+        })
+        .collect()
 }
 
 fn text(patterns: &[Pattern]) -> String {
@@ -134,7 +172,14 @@ fn text(patterns: &[Pattern]) -> String {
     };
     let body: String = patterns
         .iter()
-        .map(|p| format!("{} {} {} . ", show(p.subject), predicate(p.predicate), show(p.object)))
+        .map(|p| {
+            format!(
+                "{} {} {} . ",
+                show(p.subject),
+                predicate(p.predicate),
+                show(p.object)
+            )
+        })
         .collect();
     format!("SELECT ?v0 ?v1 ?v2 ?v3 WHERE {{ {body} }}")
 }
@@ -151,13 +196,21 @@ fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
 /// Adds and removes random edges among what the base knows; `edges` becomes what the new snapshot shows.
 fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
     let id = |n: u32| snapshot.lookup(format!("<{}", node(n).as_str()).as_bytes());
-    let nodes: Vec<u32> = edges.iter().flat_map(|e| [e.0, e.2]).collect::<BTreeSet<_>>().into_iter().collect();
+    let nodes: Vec<u32> = edges
+        .iter()
+        .flat_map(|e| [e.0, e.2])
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
     let mut edits = vec![];
     let known: Vec<(u32, u32)> = nodes
         .iter()
         .filter_map(|&n| {
             let canonical = jindou_model::term::encode(&node(n).into());
-            snapshot.lookup(&canonical).or_else(|| id(n)).map(|v| (n, v.0))
+            snapshot
+                .lookup(&canonical)
+                .or_else(|| id(n))
+                .map(|v| (n, v.0))
         })
         .collect();
     let mut touched = BTreeSet::new();
@@ -166,19 +219,36 @@ fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
         let (s, p, o) = (pick(r), r.below(3), pick(r));
         let edge = (s.0, p, o.0);
         let canonical = jindou_model::term::encode(&predicate(p).into());
-        let Some(dense) = snapshot.lookup(&canonical).and_then(|v| snapshot.predicate_of(v)) else { continue };
+        let Some(dense) = snapshot
+            .lookup(&canonical)
+            .and_then(|v| snapshot.predicate_of(v))
+        else {
+            continue;
+        };
         if !touched.insert(edge) {
             continue;
         }
         let added = !edges.contains(&edge);
-        edits.push(QuadEdit { subject: s.1, predicate: dense.0, object: o.1, graph: 0, snapshot: 1, added });
+        edits.push(QuadEdit {
+            subject: s.1,
+            predicate: dense.0,
+            object: o.1,
+            graph: 0,
+            snapshot: 1,
+            added,
+        });
         if added {
             edges.insert(edge);
         } else {
             edges.remove(&edge);
         }
     }
-    Snapshot::with_edits(Arc::clone(snapshot.base()), 1, &edits, Arc::new(DictionaryOverlay::tail()))
+    Snapshot::with_edits(
+        Arc::clone(snapshot.base()),
+        1,
+        &edits,
+        Arc::new(DictionaryOverlay::tail()),
+    )
 }
 
 fn compare(cases: u32, first: u32) {
@@ -257,7 +327,12 @@ fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
 }
 
 fn list(anchor: Operand, p: u32, direction: jindou_model::Direction) -> EdgeList {
-    EdgeList { anchor, predicate: PredicateId(p), direction, graph: GraphRef::Default }
+    EdgeList {
+        anchor,
+        predicate: PredicateId(p),
+        direction,
+        graph: GraphRef::Default,
+    }
 }
 
 #[test]
@@ -265,23 +340,48 @@ fn products_triangles_and_cuts() {
     use jindou_model::Direction::{In, Out};
     // A complete graph of 30 with one predicate: many rows, so that small memory cuts.
     let n = 30u32;
-    let edges: Edges = (1..=n).flat_map(|a| (1..=n).filter(move |&b| a != b).map(move |b| (a, 0, b))).collect();
+    let edges: Edges = (1..=n)
+        .flat_map(|a| (1..=n).filter(move |&b| a != b).map(move |b| (a, 0, b)))
+        .collect();
     let (_folder, snapshot) = load_edges(&edges);
-    let keys = StartSource::Keys { predicate: PredicateId(0), direction: Out, graph: GraphRef::Default };
-    let start = StepKind::Start { to: Some(0), source: keys.clone(), within: None };
+    let keys = StartSource::Keys {
+        predicate: PredicateId(0),
+        direction: Out,
+        graph: GraphRef::Default,
+    };
+    let start = StepKind::Start {
+        to: Some(0),
+        source: keys.clone(),
+        within: None,
+    };
     let (a, b) = (Operand::Slot(0), Operand::Slot(1));
     let product = plan_of(
         &snapshot,
         2,
-        vec![start.clone(), StepKind::Cross { to: 1, source: keys, within: None }],
+        vec![
+            start.clone(),
+            StepKind::Cross {
+                to: 1,
+                source: keys,
+                within: None,
+            },
+        ],
     );
     let triangle = plan_of(
         &snapshot,
         3,
         vec![
             start,
-            StepKind::Expand { to: 1, lists: vec![list(a, 0, Out)], within: None },
-            StepKind::Expand { to: 2, lists: vec![list(b, 0, Out), list(a, 0, In)], within: None },
+            StepKind::Expand {
+                to: 1,
+                lists: vec![list(a, 0, Out)],
+                within: None,
+            },
+            StepKind::Expand {
+                to: 2,
+                lists: vec![list(b, 0, Out), list(a, 0, In)],
+                within: None,
+            },
         ],
     );
     let mut filtered = product.clone();
@@ -293,7 +393,10 @@ fn products_triangles_and_cuts() {
     let gpu = GpuExecutor::new(shim(5));
     let count = |plan: &Plan, table_bytes| run(&gpu, plan, &snapshot, table_bytes).unwrap();
     assert_eq!(count(&product, None).0.len() as u32, n * n);
-    assert_eq!(count(&filtered, None).0, (1..=n).map(|i| vec![i]).collect::<Vec<_>>());
+    assert_eq!(
+        count(&filtered, None).0,
+        (1..=n).map(|i| vec![i]).collect::<Vec<_>>()
+    );
     let want: Vec<Vec<u32>> = (1..=n)
         .flat_map(|x| (1..=n).flat_map(move |y| (1..=n).map(move |z| vec![x, y, z])))
         .filter(|t| t[0] != t[1] && t[1] != t[2] && t[2] != t[0])
@@ -305,15 +408,25 @@ fn products_triangles_and_cuts() {
     assert_eq!(rows, want);
     assert!(cuts > 0, "nothing was cut");
     // Too little for one tile: a clear error, nothing else.
-    let options = GpuOptions { table_bytes: Some(1000), ..GpuOptions::default() };
-    assert!(matches!(gpu.execute(&triangle, &snapshot, Output::Count, &options), Err(Error::Limit(_))));
+    let options = GpuOptions {
+        table_bytes: Some(1000),
+        ..GpuOptions::default()
+    };
+    assert!(matches!(
+        gpu.execute(&triangle, &snapshot, Output::Count, &options),
+        Err(Error::Limit(_))
+    ));
 }
 
 #[test]
 fn lubm_agrees_with_published_counts_and_the_cpu() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
-    let options = LoadOptions { memory: 256 << 20, threads: 2, ..LoadOptions::default() };
+    let options = LoadOptions {
+        memory: 256 << 20,
+        threads: 2,
+        ..LoadOptions::default()
+    };
     let source = jindou_workloads::lubm::Lubm::new(1, 0);
     load(&dir, &source, &options, &Progress::default()).unwrap();
     let snapshot = Snapshot::of_base(open(&dir).unwrap());
@@ -326,11 +439,23 @@ fn lubm_agrees_with_published_counts_and_the_cpu() {
             continue;
         };
         let cpu = Summed::<ChecksumSink>::default();
-        jindou_engine::execute(&plan, &snapshot, &ExecOptions::default(), &QueryTerms::default(), &cpu).unwrap();
+        jindou_engine::execute(
+            &plan,
+            &snapshot,
+            &ExecOptions::default(),
+            &QueryTerms::default(),
+            &cpu,
+        )
+        .unwrap();
         let cpu = cpu.into_inner();
         match gpu.execute(&plan, &snapshot, Output::Checksum, &GpuOptions::default()) {
             Ok(r) => {
-                assert_eq!((r.rows, r.checksum), (cpu.rows, Some(cpu.checksum)), "{}", q.name);
+                assert_eq!(
+                    (r.rows, r.checksum),
+                    (cpu.rows, Some(cpu.checksum)),
+                    "{}",
+                    q.name
+                );
                 if let Some(known) = q.rows(1) {
                     assert_eq!(r.rows, known, "{}", q.name);
                 }

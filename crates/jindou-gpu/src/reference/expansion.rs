@@ -29,7 +29,13 @@ struct Expansion<'a> {
 
 impl Checker {
     /// Runs partition and expansion over `strips` strips and compares with `outputs`.
-    fn expand(&mut self, e: &Expansion<'_>, columns: Vec<Vec<u32>>, outputs: &Outputs, strips: u64) -> Result<()> {
+    fn expand(
+        &mut self,
+        e: &Expansion<'_>,
+        columns: Vec<Vec<u32>>,
+        outputs: &Outputs,
+        strips: u64,
+    ) -> Result<()> {
         let width = columns.len();
         let units = u64::from(e.rows) + outputs.len() as u64;
         let (within, _table) = self.within(e.intervals)?;
@@ -46,7 +52,6 @@ impl Checker {
             order.push(None);
         }
         let ordered = e.kernel == Kernel::Expand;
-        let mut first_unit_of_row = 0usize;
         for s in 0..strips {
             let (begin, end) = (units * s / strips, units * (s + 1) / strips);
             let tiles = (end - begin).div_ceil(TILE);
@@ -62,18 +67,23 @@ impl Checker {
             self.launch(Kernel::Partition, tiles + 1, &p, 4 * (tiles + 1))?;
             let part = &order[begin as usize..end as usize];
             let candidates: Outputs = part.iter().flatten().copied().collect();
-            let want: Outputs = candidates.iter().copied().filter(|&(r, v)| (e.keep)(r, v)).collect();
+            let want: Outputs = candidates
+                .iter()
+                .copied()
+                .filter(|&(r, v)| (e.keep)(r, v))
+                .collect();
             // A row is read in the strip of its first unit, whether that is an output or its end.
             let mut begun = 0;
             for i in begin as usize..end as usize {
                 if i == 0 || order[i - 1].is_none() {
                     begun += 1;
                 }
-                first_unit_of_row = i;
             }
-            let _ = first_unit_of_row;
             let bytes = e.row_bytes * begun
-                + candidates.iter().map(|&(r, v)| 4 + (e.test_bytes)(r, v)).sum::<u64>()
+                + candidates
+                    .iter()
+                    .map(|&(r, v)| 4 + (e.test_bytes)(r, v))
+                    .sum::<u64>()
                 + 4 * (1 + width as u64) * want.len() as u64;
             let p = params::Expand {
                 columns: carried.columns(),
@@ -91,16 +101,31 @@ impl Checker {
                 ranges: e.ranges,
             };
             self.launch(e.kernel, end - begin, &p, bytes)?;
-            let made = if ordered { want.len() } else { counter.read::<u32>(1)?[0] as usize };
+            let made = if ordered {
+                want.len()
+            } else {
+                counter.read::<u32>(1)?[0] as usize
+            };
             if made != want.len() {
-                return Err(wrong(format!("{}: {made} rows, not {}", e.kernel.symbol(), want.len())));
+                return Err(wrong(format!(
+                    "{}: {made} rows, not {}",
+                    e.kernel.symbol(),
+                    want.len()
+                )));
             }
             let mut got = carried.read(made)?;
             got.push(out.read(made)?);
-            let mut wanted: Vec<Vec<u32>> =
-                carried.from.iter().map(|c| want.iter().map(|w| c[w.0]).collect()).collect();
+            let mut wanted: Vec<Vec<u32>> = carried
+                .from
+                .iter()
+                .map(|c| want.iter().map(|w| c[w.0]).collect())
+                .collect();
             wanted.push(want.iter().map(|w| w.1).collect());
-            let same = if ordered { got == wanted } else { sorted_rows(&got) == sorted_rows(&wanted) };
+            let same = if ordered {
+                got == wanted
+            } else {
+                sorted_rows(&got) == sorted_rows(&wanted)
+            };
             if !same {
                 return Err(wrong(format!("{}: wrong rows", e.kernel.symbol())));
             }
@@ -108,7 +133,13 @@ impl Checker {
         Ok(())
     }
 
-    fn compare_prefix(&self, prefix: &DeviceBuffer, total: &DeviceBuffer, lengths: &[u32], kernel: Kernel) -> Result<()> {
+    fn compare_prefix(
+        &self,
+        prefix: &DeviceBuffer,
+        total: &DeviceBuffer,
+        lengths: &[u32],
+        kernel: Kernel,
+    ) -> Result<()> {
         let mut want = vec![0u32];
         let mut sum = 0u64;
         for &l in lengths {
@@ -117,10 +148,18 @@ impl Checker {
         }
         let (got, got_sum) = (prefix.read::<u32>(want.len())?, total.read::<u64>(1)?[0]);
         if let Some(i) = (0..want.len()).find(|&i| got[i] != want[i]) {
-            return Err(wrong(format!("{}: prefix {i} is {}, not {}", kernel.symbol(), got[i], want[i])));
+            return Err(wrong(format!(
+                "{}: prefix {i} is {}, not {}",
+                kernel.symbol(),
+                got[i],
+                want[i]
+            )));
         }
         if got_sum != sum {
-            return Err(wrong(format!("{}: total {got_sum}, not {sum}", kernel.symbol())));
+            return Err(wrong(format!(
+                "{}: total {got_sum}, not {sum}",
+                kernel.symbol()
+            )));
         }
         Ok(())
     }
@@ -139,6 +178,10 @@ impl Checker {
             // Long stretches without neighbours: tiles that hold row ends only.
             let empty = anchors.len() / 3..anchors.len() / 3 * 2;
             anchors[empty].fill(0);
+            // And one list longer than a tile.
+            if let Some(hub) = m.lists.iter().max_by_key(|l| l.1.len()) {
+                anchors[0] = *hub.0;
+            }
             let lengths: Vec<u32> = anchors.iter().map(|&a| m.list(a).len() as u32).collect();
             let column = self.upload(&anchors)?;
             let (starts, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
@@ -207,7 +250,11 @@ impl Checker {
                     (0..rows)
                         .map(|_| {
                             let fix = fixed && i + 1 == count;
-                            if fix || self.random.below(3) == 0 { hub } else { m.probe(&mut self.random) }
+                            if fix || self.random.below(80) == 0 {
+                                hub
+                            } else {
+                                m.probe(&mut self.random)
+                            }
                         })
                         .collect()
                 })
@@ -217,7 +264,8 @@ impl Checker {
             let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
             p.rows = rows;
             p.lists = count as u32;
-            (p.prefix, p.total, p.ticket, p.state) = (prefix.at(), total.at(), scan.at(), scan.at() + 8);
+            (p.prefix, p.total, p.ticket, p.state) =
+                (prefix.at(), total.at(), scan.at(), scan.at() + 8);
             let mut owned = vec![];
             let mut bytes = 12 + 4 * u64::from(rows);
             let mut columns = 0;
@@ -230,25 +278,40 @@ impl Checker {
                     continue;
                 }
                 columns += 1;
-                let (c, s, l) =
-                    (self.upload(&anchors[i])?, self.room(u64::from(rows))?, self.room(u64::from(rows))?);
+                let (c, s, l) = (
+                    self.upload(&anchors[i])?,
+                    self.room(u64::from(rows))?,
+                    self.room(u64::from(rows))?,
+                );
                 p.anchors[i] = Operand::column(c.at());
                 (p.ranges[i].starts, p.ranges[i].lengths) = (s.at(), l.at());
-                bytes += anchors[i].iter().map(|&a| 12 + m.lookup_bytes(a)).sum::<u64>();
+                bytes += anchors[i]
+                    .iter()
+                    .map(|&a| 12 + m.lookup_bytes(a))
+                    .sum::<u64>();
                 owned.extend([c, s, l]);
             }
             self.launch(Kernel::MeasureMany, u64::from(rows), &p, bytes)?;
             let list = |i: usize, row: usize| models[i].list(anchors[i][row]);
             // The first of the shortest drives.
             let driver = |row: usize| (0..count).min_by_key(|&i| list(i, row).len()).unwrap_or(0);
-            let lengths: Vec<u32> = (0..rows as usize).map(|r| list(driver(r), r).len() as u32).collect();
+            let lengths: Vec<u32> = (0..rows as usize)
+                .map(|r| list(driver(r), r).len() as u32)
+                .collect();
             self.compare_prefix(&prefix, &total, &lengths, Kernel::MeasureMany)?;
             let outputs: Outputs = (0..rows as usize)
                 .flat_map(|r| list(driver(r), r).iter().map(move |&n| (r, n)))
                 .collect();
-            let intervals = if restricted { self.intervals(2, 4000) } else { vec![] };
-            let inside = |v: u32| intervals.is_empty() || intervals.iter().any(|w| v >= w[0] && v < w[1]);
-            let keep = |r: usize, v: u32| inside(v) && (0..count).all(|i| list(i, r).binary_search(&v).is_ok());
+            let intervals = if restricted {
+                self.intervals(2, 4000)
+            } else {
+                vec![]
+            };
+            let inside =
+                |v: u32| intervals.is_empty() || intervals.iter().any(|w| v >= w[0] && v < w[1]);
+            let keep = |r: usize, v: u32| {
+                inside(v) && (0..count).all(|i| list(i, r).binary_search(&v).is_ok())
+            };
             let test_bytes = |r: usize, v: u32| {
                 let mut bytes = 0;
                 if !inside(v) {
@@ -276,7 +339,12 @@ impl Checker {
                 keep: &keep,
             };
             self.expand(&e, vec![anchors[0].clone()], &outputs, 1)?;
-            self.expand(&e, vec![anchors[0].clone(), anchors[1].clone()], &outputs, 2)?;
+            self.expand(
+                &e,
+                vec![anchors[0].clone(), anchors[1].clone()],
+                &outputs,
+                2,
+            )?;
         }
         Ok(())
     }

@@ -31,7 +31,11 @@ impl Checker {
     /// A checker on this device.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, seed: u64) -> Self {
-        Self { backend, random: Random::new(seed), launches: Vec::new() }
+        Self {
+            backend,
+            random: Random::new(seed),
+            launches: Vec::new(),
+        }
     }
 
     /// All checks at tables of about `rows` rows. The error names the kernel and what differs.
@@ -60,7 +64,13 @@ impl Checker {
     }
 
     /// Runs a kernel over `units` to its end.
-    fn launch<P: bytemuck::NoUninit>(&mut self, kernel: Kernel, units: u64, p: &P, bytes: u64) -> Result<()> {
+    fn launch<P: bytemuck::NoUninit>(
+        &mut self,
+        kernel: Kernel,
+        units: u64,
+        p: &P,
+        bytes: u64,
+    ) -> Result<()> {
         self.launches.push((kernel, bytes));
         let grid = units.div_ceil(TILE) as u32;
         // SAFETY: callers build parameters over buffers that live until this returns, with the lengths that the
@@ -73,12 +83,18 @@ impl Checker {
 /// Rows of several columns, sorted: equal for equal multisets.
 fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let n = columns.first().map_or(0, Vec::len);
-    let mut rows: Vec<Vec<u32>> = (0..n).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
+    let mut rows: Vec<Vec<u32>> = (0..n)
+        .map(|i| columns.iter().map(|c| c[i]).collect())
+        .collect();
     rows.sort_unstable();
     rows
 }
 
 /// Probes of a search in a list of `n`, in bytes.
 fn search_bytes(n: usize) -> u64 {
-    if n == 0 { 0 } else { 4 * (u64::from(n.next_power_of_two().trailing_zeros()) + 1) }
+    if n == 0 {
+        0
+    } else {
+        4 * (u64::from(n.next_power_of_two().trailing_zeros()) + 1)
+    }
 }

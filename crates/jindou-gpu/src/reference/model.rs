@@ -19,7 +19,7 @@ impl Random {
     }
 
     /// 32 random bits.
-    pub fn next(&mut self) -> u32 {
+    pub fn bits(&mut self) -> u32 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -28,7 +28,7 @@ impl Random {
 
     /// Less than `n`.
     pub fn below(&mut self, n: u32) -> u32 {
-        (u64::from(self.next()) * u64::from(n.max(1)) >> 32) as u32
+        ((u64::from(self.bits()) * u64::from(n.max(1))) >> 32) as u32
     }
 }
 
@@ -66,7 +66,8 @@ impl Model {
         for i in 0..keys {
             let degree = match (one, i == keys / 2) {
                 (true, _) => 1,
-                (false, true) => 700,
+                // Longer than a tile.
+                (false, true) => 2500,
                 (false, false) => 1 + r.below(4) * r.below(4),
             };
             let list = truth.entry(key).or_default();
@@ -87,8 +88,18 @@ impl Model {
         }
         let arrays = b.finish()?;
         let patch = patched.then(|| Self::edit(r, &mut truth, key));
-        let lists = truth.into_iter().filter(|l| !l.1.is_empty()).map(|(k, l)| (k, l.into_iter().collect())).collect();
-        Ok(Self { shape, arrays, patch, lists, end: key + 50 })
+        let lists = truth
+            .into_iter()
+            .filter(|l| !l.1.is_empty())
+            .map(|(k, l)| (k, l.into_iter().collect()))
+            .collect();
+        Ok(Self {
+            shape,
+            arrays,
+            patch,
+            lists,
+            end: key + 50,
+        })
     }
 
     /// Random edits, seen and not yet seen, applied to `truth` as they come.
@@ -97,7 +108,11 @@ impl Model {
         let mut touched = BTreeSet::new();
         let keys: Vec<u32> = truth.keys().copied().collect();
         for i in 0..keys.len() / 6 + 3 {
-            let key = if i % 4 == 0 { 1 + r.below(end) } else { keys[r.below(keys.len() as u32) as usize] };
+            let key = if i % 4 == 0 {
+                1 + r.below(end)
+            } else {
+                keys[r.below(keys.len() as u32) as usize]
+            };
             let list = truth.entry(key).or_default();
             let nth = r.below(3) as usize;
             let (neighbour, added) = match list.iter().nth(nth) {
@@ -109,7 +124,15 @@ impl Model {
             if added == list.contains(&neighbour) || !touched.insert((key, neighbour)) {
                 continue;
             }
-            b.push(key, Edit { neighbour, graph: 0, snapshot, added });
+            b.push(
+                key,
+                Edit {
+                    neighbour,
+                    graph: 0,
+                    snapshot,
+                    added,
+                },
+            );
             if snapshot > SNAPSHOT {
                 continue;
             }
@@ -162,7 +185,12 @@ impl Model {
             KeyFinder::Bitmap { first, blocks } => {
                 16 * u64::from(v >= first && ((v - first) / 64) < blocks.len() as u32)
             }
-            KeyFinder::Directory { first, shift, buckets, .. } => {
+            KeyFinder::Directory {
+                first,
+                shift,
+                buckets,
+                ..
+            } => {
                 let bucket = (v.wrapping_sub(first) >> shift) as usize;
                 if v < first || bucket + 1 >= buckets.len() {
                     0

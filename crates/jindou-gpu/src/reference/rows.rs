@@ -40,8 +40,15 @@ impl Checker {
     /// `width` columns of these values; room for `room` rows of output.
     pub(super) fn carried(&self, from: Vec<Vec<u32>>, room: u64) -> Result<Carried> {
         let inputs = from.iter().map(|c| self.upload(c)).collect::<Result<_>>()?;
-        let outputs = from.iter().map(|_| self.room(room)).collect::<Result<_>>()?;
-        Ok(Carried { from, inputs, outputs })
+        let outputs = from
+            .iter()
+            .map(|_| self.room(room))
+            .collect::<Result<_>>()?;
+        Ok(Carried {
+            from,
+            inputs,
+            outputs,
+        })
     }
 
     pub(super) fn column(&mut self, rows: u32, below: u32) -> Vec<u32> {
@@ -84,8 +91,11 @@ impl Checker {
             }
             let begin = self.random.below(ids.len() as u32);
             let want = &ids[begin as usize..];
-            let (table, starts, out) =
-                (self.upload(&intervals)?, self.upload(&before)?, self.room(want.len() as u64)?);
+            let (table, starts, out) = (
+                self.upload(&intervals)?,
+                self.upload(&before)?,
+                self.room(want.len() as u64)?,
+            );
             let p = params::StartIntervals {
                 intervals: table.at(),
                 before: starts.at(),
@@ -94,17 +104,29 @@ impl Checker {
                 count,
                 rows: want.len() as u32,
             };
-            self.launch(Kernel::StartIntervals, want.len() as u64, &p, 4 * want.len() as u64)?;
+            self.launch(
+                Kernel::StartIntervals,
+                want.len() as u64,
+                &p,
+                4 * want.len() as u64,
+            )?;
             if out.read::<u32>(want.len())? != want {
                 return Err(wrong("start_intervals: wrong ids"));
             }
         }
-        for (shape, kernel) in [(Shape::Intervals, Kernel::StartRuns), (Shape::Bitmap, Kernel::StartBits)] {
+        for (shape, kernel) in [
+            (Shape::Intervals, Kernel::StartRuns),
+            (Shape::Bitmap, Kernel::StartBits),
+        ] {
             // Fewer keys than this would be intervals.
             let m = Model::new(&mut self.random, shape, rows.max(200), true, false)?;
             let keys = m.base_keys();
             let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
-            for (begin, end) in [(0, keys.len()), (keys.len() / 3, keys.len() / 2), (keys.len() - 1, keys.len())] {
+            for (begin, end) in [
+                (0, keys.len()),
+                (keys.len() / 3, keys.len() / 2),
+                (keys.len() - 1, keys.len()),
+            ] {
                 let want = &keys[begin..end];
                 let out = self.room(want.len() as u64)?;
                 let (mut first_block, mut blocks, mut units) = (0, 0, want.len() as u64);
@@ -121,7 +143,12 @@ impl Checker {
                     first_block,
                     blocks,
                 };
-                self.launch(kernel, units, &p, 4 * want.len() as u64 + 16 * u64::from(blocks))?;
+                self.launch(
+                    kernel,
+                    units,
+                    &p,
+                    4 * want.len() as u64 + 16 * u64::from(blocks),
+                )?;
                 if out.read::<u32>(want.len())? != want {
                     return Err(wrong(format!("{}: wrong keys", kernel.symbol())));
                 }
@@ -142,15 +169,27 @@ impl Checker {
     ) -> Result<()> {
         let counter = self.zeros(4)?;
         let kept: Vec<usize> = (0..rows as usize).filter(|&i| keep(i)).collect();
-        let compact = Compact { rows, pad: 0, counter: counter.at(), columns: carried.columns() };
+        let compact = Compact {
+            rows,
+            pad: 0,
+            counter: counter.at(),
+            columns: carried.columns(),
+        };
         let bytes = test_bytes + 8 * (kept.len() * carried.from.len()) as u64;
         launch(self, compact, bytes)?;
         let n = counter.read::<u32>(1)?[0] as usize;
         if n != kept.len() {
-            return Err(wrong(format!("{}: {n} rows, not {}", kernel.symbol(), kept.len())));
+            return Err(wrong(format!(
+                "{}: {n} rows, not {}",
+                kernel.symbol(),
+                kept.len()
+            )));
         }
-        let want: Vec<Vec<u32>> =
-            carried.from.iter().map(|c| kept.iter().map(|&i| c[i]).collect()).collect();
+        let want: Vec<Vec<u32>> = carried
+            .from
+            .iter()
+            .map(|c| kept.iter().map(|&i| c[i]).collect())
+            .collect();
         if sorted_rows(&carried.read(n)?) != sorted_rows(&want) {
             return Err(wrong(format!("{}: wrong rows", kernel.symbol())));
         }
@@ -164,12 +203,27 @@ impl Checker {
             let intervals = self.intervals(intervals, 1000);
             let (within, _table) = self.within(&intervals)?;
             let column = carried.from[0].clone();
-            let keep = |i: usize| intervals.iter().any(|w| column[i] >= w[0] && column[i] < w[1]);
+            let keep = |i: usize| {
+                intervals
+                    .iter()
+                    .any(|w| column[i] >= w[0] && column[i] < w[1])
+            };
             let operand = Operand::column(carried.at(0));
-            self.compacts(Kernel::Restrict, &carried, rows, keep, 4 * u64::from(rows), |c, compact, bytes| {
-                let p = params::Restrict { compact, operand, within };
-                c.launch(Kernel::Restrict, u64::from(rows), &p, bytes)
-            })?;
+            self.compacts(
+                Kernel::Restrict,
+                &carried,
+                rows,
+                keep,
+                4 * u64::from(rows),
+                |c, compact, bytes| {
+                    let p = params::Restrict {
+                        compact,
+                        operand,
+                        within,
+                    };
+                    c.launch(Kernel::Restrict, u64::from(rows), &p, bytes)
+                },
+            )?;
         }
         for constant in [None, Some(3)] {
             let columns: Vec<Vec<u32>> = (0..2).map(|_| self.column(rows, 12)).collect();
@@ -178,23 +232,44 @@ impl Checker {
             let left = Operand::column(carried.at(0));
             let right = constant.map_or(Operand::column(carried.at(1)), Operand::constant);
             let bytes = if constant.is_some() { 4 } else { 8 } * u64::from(rows);
-            self.compacts(Kernel::Same, &carried, rows, keep, bytes, |c, compact, bytes| {
-                c.launch(Kernel::Same, u64::from(rows), &params::Same { compact, left, right }, bytes)
-            })?;
+            self.compacts(
+                Kernel::Same,
+                &carried,
+                rows,
+                keep,
+                bytes,
+                |c, compact, bytes| {
+                    c.launch(
+                        Kernel::Same,
+                        u64::from(rows),
+                        &params::Same {
+                            compact,
+                            left,
+                            right,
+                        },
+                        bytes,
+                    )
+                },
+            )?;
         }
         Ok(())
     }
 
     pub(super) fn checks(&mut self, rows: u32) -> Result<()> {
         for shape in [Shape::Intervals, Shape::Bitmap, Shape::Directory] {
-            for (one, patched, fixed) in
-                [(false, false, false), (true, false, false), (false, true, false), (false, true, true)]
-            {
+            for (one, patched, fixed) in [
+                (false, false, false),
+                (true, false, false),
+                (false, true, false),
+                (false, true, true),
+            ] {
                 let m = Model::new(&mut self.random, shape, rows / 2 + 9, one, patched)?;
                 let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
-                let fixed = fixed.then(|| m.lists.keys().copied().nth(m.lists.len() / 2).unwrap_or(1));
-                let anchors: Vec<u32> =
-                    (0..rows).map(|_| fixed.unwrap_or_else(|| m.probe(&mut self.random))).collect();
+                let fixed =
+                    fixed.then(|| m.lists.keys().copied().nth(m.lists.len() / 2).unwrap_or(1));
+                let anchors: Vec<u32> = (0..rows)
+                    .map(|_| fixed.unwrap_or_else(|| m.probe(&mut self.random)))
+                    .collect();
                 // Half of the questions have the answer yes: first, last and other entries of the list.
                 let others: Vec<u32> = anchors
                     .iter()
@@ -211,14 +286,27 @@ impl Checker {
                             + search_bytes(m.list(anchors[i]).len())
                     })
                     .sum();
-                let carried = self.carried(vec![anchors.clone(), others.clone()], u64::from(rows))?;
+                let carried =
+                    self.carried(vec![anchors.clone(), others.clone()], u64::from(rows))?;
                 let anchor = fixed.map_or(Operand::column(carried.at(0)), Operand::constant);
                 let other = Operand::column(carried.at(1));
                 let keep = |i: usize| m.list(anchors[i]).contains(&others[i]);
-                self.compacts(Kernel::Check, &carried, rows, keep, bytes, |c, compact, bytes| {
-                    let p = params::Check { compact, segment: segment.params, anchor, other };
-                    c.launch(Kernel::Check, u64::from(rows), &p, bytes)
-                })?;
+                self.compacts(
+                    Kernel::Check,
+                    &carried,
+                    rows,
+                    keep,
+                    bytes,
+                    |c, compact, bytes| {
+                        let p = params::Check {
+                            compact,
+                            segment: segment.params,
+                            anchor,
+                            other,
+                        };
+                        c.launch(Kernel::Check, u64::from(rows), &p, bytes)
+                    },
+                )?;
             }
         }
         Ok(())
@@ -230,26 +318,44 @@ impl Checker {
                 let m = Model::new(&mut self.random, shape, rows, true, false)?;
                 let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
                 let anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
-                let intervals = if restricted { self.intervals(2, 4000) } else { vec![] };
+                let intervals = if restricted {
+                    self.intervals(2, 4000)
+                } else {
+                    vec![]
+                };
                 let (within, _table) = self.within(&intervals)?;
-                let inside =
-                    |v: u32| intervals.is_empty() || intervals.iter().any(|w| v >= w[0] && v < w[1]);
+                let inside = |v: u32| {
+                    intervals.is_empty() || intervals.iter().any(|w| v >= w[0] && v < w[1])
+                };
                 let kept: Vec<usize> = (0..rows as usize)
                     .filter(|&i| m.list(anchors[i]).first().is_some_and(|&n| inside(n)))
                     .collect();
-                let found: u64 =
-                    anchors.iter().map(|&a| 4 + m.find_bytes(a).0 + 4 * u64::from(!m.list(a).is_empty())).sum();
+                let found: u64 = anchors
+                    .iter()
+                    .map(|&a| 4 + m.find_bytes(a).0 + 4 * u64::from(!m.list(a).is_empty()))
+                    .sum();
                 let extra = self.column(rows, 1 << 30);
-                let carried = self.carried(vec![anchors.clone(), extra.clone()], u64::from(rows))?;
+                let carried =
+                    self.carried(vec![anchors.clone(), extra.clone()], u64::from(rows))?;
                 let (counter, out) = (self.zeros(4)?, self.room(u64::from(rows))?);
                 let p = params::ExpandOne {
-                    compact: Compact { rows, pad: 0, counter: counter.at(), columns: carried.columns() },
+                    compact: Compact {
+                        rows,
+                        pad: 0,
+                        counter: counter.at(),
+                        columns: carried.columns(),
+                    },
                     segment: segment.params,
                     anchor: Operand::column(carried.at(0)),
                     within,
                     out: out.at(),
                 };
-                self.launch(Kernel::ExpandOne, u64::from(rows), &p, found + 20 * kept.len() as u64)?;
+                self.launch(
+                    Kernel::ExpandOne,
+                    u64::from(rows),
+                    &p,
+                    found + 20 * kept.len() as u64,
+                )?;
                 let n = counter.read::<u32>(1)?[0] as usize;
                 let mut got = carried.read(n.min(rows as usize))?;
                 got.push(out.read(n.min(rows as usize))?);
@@ -269,14 +375,22 @@ impl Checker {
     pub(super) fn checksums(&mut self, rows: u32) -> Result<()> {
         for width in [1, 3] {
             let columns: Vec<Vec<u32>> = (0..width).map(|_| self.column(rows, u32::MAX)).collect();
-            let buffers = columns.iter().map(|c| self.upload(c)).collect::<Result<Vec<_>>>()?;
+            let buffers = columns
+                .iter()
+                .map(|c| self.upload(c))
+                .collect::<Result<Vec<_>>>()?;
             let sum = self.zeros(8)?;
             let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
             (p.sum, p.rows, p.count) = (sum.at(), rows, width);
             for (to, b) in p.columns.iter_mut().zip(&buffers) {
                 *to = b.at();
             }
-            self.launch(Kernel::Checksum, u64::from(rows), &p, 4 * u64::from(rows * width))?;
+            self.launch(
+                Kernel::Checksum,
+                u64::from(rows),
+                &p,
+                4 * u64::from(rows * width),
+            )?;
             let views: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
             if sum.read::<u64>(1)?[0] != checksum(&views, rows as usize) {
                 return Err(wrong("jd_checksum: wrong sum"));
