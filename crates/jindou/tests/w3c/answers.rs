@@ -5,8 +5,12 @@ use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::rdf;
 use oxrdf::{BlankNode, Graph, Literal, NamedNode, NamedNodeRef, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
+use oxsdatatypes::{Decimal, Double, Float, Integer};
 use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
+use spargebra::Query;
+use spargebra::algebra::GraphPattern;
 use std::path::Path;
+use std::str::FromStr;
 
 const RS: &str = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#";
 
@@ -108,15 +112,79 @@ fn result_set(graph: &Graph) -> Option<(Answer, bool)> {
     ))
 }
 
-/// Whether two answers are the same up to blank node names (and row order unless `ordered`).
-pub fn same(got: &Answer, want: &Answer, ordered: bool) -> bool {
+/// The variables that a query computes: an expression may write a number in any of its lexical forms, so their
+/// values are compared; all other variables must hold the very terms of the data.
+pub fn computed(query: &Query) -> Vec<String> {
+    fn walk(p: &GraphPattern, out: &mut Vec<String>) {
+        match p {
+            GraphPattern::Extend {
+                inner, variable, ..
+            } => {
+                out.push(variable.as_str().to_owned());
+                walk(inner, out);
+            }
+            GraphPattern::Group {
+                inner, aggregates, ..
+            } => {
+                out.extend(aggregates.iter().map(|a| a.0.as_str().to_owned()));
+                walk(inner, out);
+            }
+            GraphPattern::Join { left, right }
+            | GraphPattern::Union { left, right }
+            | GraphPattern::Minus { left, right }
+            | GraphPattern::LeftJoin { left, right, .. } => {
+                walk(left, out);
+                walk(right, out);
+            }
+            GraphPattern::Filter { inner, .. }
+            | GraphPattern::Graph { inner, .. }
+            | GraphPattern::OrderBy { inner, .. }
+            | GraphPattern::Project { inner, .. }
+            | GraphPattern::Distinct { inner }
+            | GraphPattern::Reduced { inner }
+            | GraphPattern::Slice { inner, .. } => walk(inner, out),
+            _ => {}
+        }
+    }
+    let mut out = Vec::new();
+    if let Query::Select { pattern, .. } = query {
+        walk(pattern, &mut out);
+    }
+    out
+}
+
+/// An answer as text, for reports.
+pub fn show(answer: &Answer) -> String {
+    match answer {
+        Answer::Boolean(b) => b.to_string(),
+        Answer::Graph(g) => g.iter().map(|t| format!("\n      {t} .")).collect(),
+        Answer::Solutions { variables, rows } => {
+            let mut out = variables.join(" ");
+            for row in rows {
+                out.push_str("\n     ");
+                for cell in row {
+                    out.push(' ');
+                    match cell {
+                        Some(t) => out.push_str(&t.to_string()),
+                        None => out.push('-'),
+                    }
+                }
+            }
+            out
+        }
+    }
+}
+
+/// Whether two answers are the same up to blank node names, row order unless `ordered`, and the lexical form
+/// of numbers in the variables `lax`.
+pub fn same(got: &Answer, want: &Answer, ordered: bool, lax: &[String]) -> bool {
     match (got, want) {
         (Answer::Boolean(a), Answer::Boolean(b)) => a == b,
         (Answer::Graph(a), Answer::Graph(b)) => {
             canonical(a.iter().cloned().collect()) == canonical(b.iter().cloned().collect())
         }
         (Answer::Solutions { .. }, Answer::Solutions { .. }) => {
-            canonical(as_graph(got, ordered)) == canonical(as_graph(want, ordered))
+            canonical(as_graph(got, ordered, lax)) == canonical(as_graph(want, ordered, lax))
         }
         _ => false,
     }
@@ -127,9 +195,28 @@ fn canonical(mut g: Graph) -> Graph {
     g
 }
 
-/// A table as a graph, one node a row, so that graph isomorphism compares tables. A repeated row's count is
-/// kept apart, since a graph cannot hold a triple twice.
-fn as_graph(answer: &Answer, ordered: bool) -> Graph {
+/// A number in its canonical lexical form; any other term as it is.
+fn by_value(term: &Term) -> Term {
+    let Term::Literal(l) = term else {
+        return term.clone();
+    };
+    let d = l.datatype();
+    let text = match d.as_str().strip_prefix("http://www.w3.org/2001/XMLSchema#") {
+        Some("integer") => Integer::from_str(l.value()).ok().map(|v| v.to_string()),
+        Some("decimal") => Decimal::from_str(l.value()).ok().map(|v| v.to_string()),
+        Some("double") => Double::from_str(l.value()).ok().map(|v| v.to_string()),
+        Some("float") => Float::from_str(l.value()).ok().map(|v| v.to_string()),
+        _ => None,
+    };
+    text.map_or_else(
+        || term.clone(),
+        |t| Literal::new_typed_literal(t, d.into_owned()).into(),
+    )
+}
+
+/// A table as a graph, one node a row, so that graph isomorphism compares tables; equal rows stay apart because
+/// each has its own node.
+fn as_graph(answer: &Answer, ordered: bool, lax: &[String]) -> Graph {
     let mut graph = Graph::new();
     let Answer::Solutions { variables, rows } = answer else {
         return graph;
@@ -154,11 +241,12 @@ fn as_graph(answer: &Answer, ordered: bool) -> Graph {
         for (v, cell) in variables.iter().zip(row) {
             if let Some(t) = cell {
                 let p = NamedNode::new_unchecked(format!("{RS}value-{v}"));
-                graph.insert(&Triple::new(
-                    node.clone(),
-                    NamedNodeRef::from(&p),
-                    t.clone(),
-                ));
+                let value = if lax.contains(v) {
+                    by_value(t)
+                } else {
+                    t.clone()
+                };
+                graph.insert(&Triple::new(node.clone(), NamedNodeRef::from(&p), value));
             }
         }
     }

@@ -1,0 +1,47 @@
+//! Stores for tests, in folders that go with them.
+
+#![allow(dead_code)]
+
+use jindou::{Database, LoadOptions, Progress, QuadSource};
+use jindou_parse::{Format, Sources};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A store and its folder.
+pub struct Store {
+    pub folder: TempDir,
+    pub dir: PathBuf,
+    pub db: Database,
+}
+
+/// Loads a source.
+pub fn load(source: &dyn QuadSource) -> Store {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let dir = folder.path().join("store");
+    let options = LoadOptions {
+        threads: 2,
+        memory: 1 << 30,
+        ..LoadOptions::default()
+    };
+    Database::load(&dir, source, &options, &Progress::default()).expect("a load");
+    let db = Database::open(&dir).expect("a store");
+    Store { folder, dir, db }
+}
+
+/// Loads TriG text.
+pub fn of_trig(text: &str) -> Store {
+    let sources = Sources::builder()
+        .text("test.trig", text.as_bytes().to_vec(), Format::TriG)
+        .build()
+        .expect("sources");
+    load(&sources)
+}
+
+/// Loads files.
+pub fn of_files(files: &[PathBuf]) -> Store {
+    let mut builder = Sources::builder();
+    for f in files {
+        builder = builder.path(f);
+    }
+    load(&builder.build().expect("sources"))
+}
