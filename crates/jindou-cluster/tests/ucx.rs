@@ -99,7 +99,7 @@ fn reads_and_messages(fabric: Fabric) {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(one_way.load(Ordering::SeqCst), 30);
-    let past = peer.read_many(region, &[ByteRange { offset: 0, len: 8 }], &mut into, client.now());
+    let past = peer.call(7, Epoch(0), &[], &mut Vec::new(), client.now());
     assert!(matches!(past, Err(TransportError::Deadline { .. })), "{past:?}");
 }
 

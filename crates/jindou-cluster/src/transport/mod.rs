@@ -211,7 +211,8 @@ pub trait Peer: Send + Sync {
 
     /// Reads `ranges` of `region` into `into`, one behind the other, in one round trip where the transport
     /// can. `into` must be as long as all ranges together, and the ranges must lie in the region. When it
-    /// fails, `into` holds anything, but is not written to later.
+    /// fails, `into` holds anything, but is not written to later. What needs no waiting at all may succeed
+    /// although the deadline has passed.
     fn read_many(
         &self,
         region: RemoteRegion,

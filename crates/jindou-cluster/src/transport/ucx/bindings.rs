@@ -118,6 +118,19 @@ pub struct ucp_mem {
 pub type ucp_mem_h = *mut ucp_mem;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct ucp_mem_attr {
+    pub field_mask: u64,
+    pub address: *mut ::std::os::raw::c_void,
+    pub length: usize,
+    pub mem_type: ucs_memory_type_t,
+}
+pub type ucp_mem_attr_t = ucp_mem_attr;
+pub const UCP_MEM_ATTR_FIELD_ADDRESS: ucp_mem_attr_field = 1;
+pub const UCP_MEM_ATTR_FIELD_LENGTH: ucp_mem_attr_field = 2;
+pub const UCP_MEM_ATTR_FIELD_MEM_TYPE: ucp_mem_attr_field = 4;
+pub type ucp_mem_attr_field = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct ucp_worker {
     _unused: [u8; 0],
 }
@@ -250,6 +263,10 @@ pub const UCP_MEM_MAP_PARAM_FIELD_FLAGS: ucp_mem_map_params_field = 4;
 pub const UCP_MEM_MAP_PARAM_FIELD_PROT: ucp_mem_map_params_field = 8;
 pub const UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE: ucp_mem_map_params_field = 16;
 pub type ucp_mem_map_params_field = ::std::os::raw::c_uint;
+pub const UCP_MEM_MAP_NONBLOCK: _bindgen_ty_4 = 1;
+pub const UCP_MEM_MAP_ALLOCATE: _bindgen_ty_4 = 2;
+pub const UCP_MEM_MAP_FIXED: _bindgen_ty_4 = 4;
+pub type _bindgen_ty_4 = ::std::os::raw::c_uint;
 pub const UCP_MEM_MAP_PROT_LOCAL_READ: _bindgen_ty_5 = 1;
 pub const UCP_MEM_MAP_PROT_LOCAL_WRITE: _bindgen_ty_5 = 2;
 pub const UCP_MEM_MAP_PROT_REMOTE_READ: _bindgen_ty_5 = 256;
@@ -429,6 +446,8 @@ pub struct LibUcp {
     ) -> ucs_status_t,
     pub ucp_mem_unmap:
         unsafe extern "C" fn(context: ucp_context_h, memh: ucp_mem_h) -> ucs_status_t,
+    pub ucp_mem_query:
+        unsafe extern "C" fn(memh: ucp_mem_h, attr: *mut ucp_mem_attr_t) -> ucs_status_t,
     pub ucp_rkey_pack: unsafe extern "C" fn(
         context: ucp_context_h,
         memh: ucp_mem_h,
@@ -502,6 +521,7 @@ impl LibUcp {
         let ucp_ep_close_nbx = __library.get(b"ucp_ep_close_nbx\0").map(|sym| *sym)?;
         let ucp_mem_map = __library.get(b"ucp_mem_map\0").map(|sym| *sym)?;
         let ucp_mem_unmap = __library.get(b"ucp_mem_unmap\0").map(|sym| *sym)?;
+        let ucp_mem_query = __library.get(b"ucp_mem_query\0").map(|sym| *sym)?;
         let ucp_rkey_pack = __library.get(b"ucp_rkey_pack\0").map(|sym| *sym)?;
         let ucp_rkey_buffer_release = __library
             .get(b"ucp_rkey_buffer_release\0")
@@ -537,6 +557,7 @@ impl LibUcp {
             ucp_ep_close_nbx,
             ucp_mem_map,
             ucp_mem_unmap,
+            ucp_mem_query,
             ucp_rkey_pack,
             ucp_rkey_buffer_release,
             ucp_ep_rkey_unpack,
@@ -656,6 +677,9 @@ impl LibUcp {
     }
     pub unsafe fn ucp_mem_unmap(&self, context: ucp_context_h, memh: ucp_mem_h) -> ucs_status_t {
         (self.ucp_mem_unmap)(context, memh)
+    }
+    pub unsafe fn ucp_mem_query(&self, memh: ucp_mem_h, attr: *mut ucp_mem_attr_t) -> ucs_status_t {
+        (self.ucp_mem_query)(memh, attr)
     }
     pub unsafe fn ucp_rkey_pack(
         &self,

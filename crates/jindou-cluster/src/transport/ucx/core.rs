@@ -79,11 +79,17 @@ impl Core {
 
     /// The worker, for one or a few UCX calls.
     pub(super) fn worker(&self) -> MutexGuard<'_, Worker> {
+        /// Tries before the thread sleeps: who drives progress lets others in every microsecond or so.
+        const TRIES: u32 = 500;
         if let Ok(w) = self.worker.try_lock() {
             return w;
         }
         self.wanted.fetch_add(1, Ordering::Relaxed);
-        let w = lock(&self.worker);
+        let spun = (0..TRIES).find_map(|_| {
+            std::hint::spin_loop();
+            self.worker.try_lock().ok()
+        });
+        let w = spun.unwrap_or_else(|| lock(&self.worker));
         self.wanted.fetch_sub(1, Ordering::Relaxed);
         w
     }
@@ -118,19 +124,24 @@ impl Core {
         }
     }
 
-    /// Drives progress once and hands on what arrived; true if anything happened.
-    pub(super) fn progress(&self, worker: &mut Worker) -> bool {
+    /// Drives progress once and hands on what arrived; true if anything happened. `wake`: the progress thread
+    /// must be told of messages (it is not the one who calls).
+    pub(super) fn progress(&self, worker: &mut Worker, wake: bool) -> bool {
         let some = worker.progress();
         if some {
             let (arrived, broken) = worker.take_arrived();
             if !arrived.is_empty() {
                 lock(&self.inbox).extend(arrived);
-                self.wake();
+                if wake {
+                    self.wake();
+                }
             }
             if !broken.is_empty() {
                 let reasons = broken.iter().map(|&(n, s)| (n, worker.text(s)));
                 lock(&self.broken).extend(reasons);
-                self.wake();
+                if wake {
+                    self.wake();
+                }
             }
         }
         some
@@ -152,10 +163,11 @@ impl Core {
             return (worker, Ok(()));
         }
         let began = self.now();
+        let mut refused = 0u32;
         self.spinning.fetch_add(1, Ordering::Relaxed);
         let result = loop {
             for _ in 0..TURNS {
-                self.progress(&mut worker);
+                self.progress(&mut worker, true);
                 if operation.done() {
                     break;
                 }
@@ -172,7 +184,13 @@ impl Core {
             }
             if self.wanted.load(Ordering::Relaxed) > 0 {
                 drop(worker);
-                std::thread::yield_now();
+                refused += 1;
+                if refused.is_multiple_of(32) {
+                    // They may not even be running.
+                    std::thread::yield_now();
+                } else {
+                    (0..16).for_each(|_| std::hint::spin_loop());
+                }
                 worker = self.worker();
             }
             if !self.options.spin && now.since(began) > self.options.spin_before_sleep {
@@ -207,7 +225,7 @@ impl Core {
         let until = self.now().after(CLOSE_WAIT);
         let mut idle = 0;
         while idle < 64 && self.now() < until {
-            idle = if self.progress(&mut w) { 0 } else { idle + 1 };
+            idle = if self.progress(&mut w, false) { 0 } else { idle + 1 };
         }
         w.destroy(&registrations);
     }

@@ -19,6 +19,7 @@
 //!
 //! Nothing here is authenticated; see [`crate::transport`] for the trust boundary.
 
+mod bare;
 mod bindings;
 mod control;
 mod core;
@@ -38,11 +39,13 @@ use std::time::Duration;
 /// What carries the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fabric {
-    /// Shared memory: both ends on one machine, under one user.
+    /// Shared memory: both ends on one machine, under one user. UCX reads other processes' memory directly
+    /// only in segments that it made itself, so registered memory is **copied** into one, and takes its room
+    /// twice (a mapped file's pages can be dropped by the system, a segment's cannot).
     SharedMemory,
     /// TCP.
     Tcp,
-    /// Whatever is fastest, RDMA first.
+    /// Whatever UCX finds fastest, RDMA first.
     Best,
 }
 
@@ -54,6 +57,16 @@ impl Fabric {
             Self::Tcp => "tcp,self",
             Self::Best => "all",
         }
+    }
+
+    /// True if UCX notices dead peers. Over shared memory it cannot; there the control connection alone does.
+    pub(crate) fn reports_death(self) -> bool {
+        self != Self::SharedMemory
+    }
+
+    /// See [`Self::SharedMemory`].
+    pub(crate) fn copies_memory(self) -> bool {
+        self == Self::SharedMemory
     }
 
     /// Ranges in a read from which on one gathering message is cheaper than single reads: measured on

@@ -6,6 +6,7 @@ use super::link::Link;
 use super::transport::Shared;
 use super::worker::LANDING;
 use crate::transport::{Epoch, Message};
+use jindou_store::segment::prefetch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,6 +15,9 @@ use std::time::Duration;
 const TURNS: u32 = 32;
 /// Sleep while another thread drives progress: it hands over by a wake-up, this is for when it fails to.
 const KEEP_OUT: Duration = Duration::from_micros(500);
+/// Time after the last event before the thread sleeps: falling asleep and waking up cost more than a caller's
+/// usual pause between two requests.
+const LINGER: Duration = Duration::from_micros(50);
 /// Longest sleep on UCX's events: lets UCX look after its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
 
@@ -21,12 +25,13 @@ const LONGEST: Duration = Duration::from_millis(50);
 pub(super) fn run(shared: &Arc<Shared>) {
     let core: &Core = &shared.core;
     let mut idle = 0u32;
+    let mut busy = core.now();
     while !core.is_closed() {
         let mut some = false;
-        {
+        if core.options.spin || core.spinning.load(Ordering::Relaxed) == 0 {
             let mut worker = core.worker();
             for _ in 0..TURNS {
-                if !core.progress(&mut worker) {
+                if !core.progress(&mut worker, false) {
                     break;
                 }
                 some = true;
@@ -36,6 +41,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         report_broken(shared);
         if some {
             idle = 0;
+            busy = core.now();
             continue;
         }
         if core.options.spin {
@@ -45,6 +51,8 @@ pub(super) fn run(shared: &Arc<Shared>) {
             }
         } else if core.spinning.load(Ordering::Relaxed) > 0 {
             core.sleep(false, KEEP_OUT);
+        } else if core.now().since(busy) < LINGER {
+            std::hint::spin_loop();
         } else {
             let armed = core.worker().arm();
             if armed {
@@ -125,6 +133,11 @@ fn gather(shared: &Shared, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), St
         .memory(u64::from_le_bytes(*number))
         .ok_or("the region was released")?;
     let bytes = memory.bytes();
+    // Random places: all misses at once, not one after the other.
+    for r in ranges.chunks_exact(size_of::<GatherRange>()) {
+        let r: GatherRange = bytemuck::pod_read_unaligned(r);
+        prefetch(bytes, r.offset as usize);
+    }
     for r in ranges.chunks_exact(size_of::<GatherRange>()) {
         let r: GatherRange = bytemuck::pod_read_unaligned(r);
         let end = r.offset.checked_add(r.len);

@@ -6,9 +6,10 @@ use super::frame::what;
 use super::link::Link;
 use super::progress;
 use super::worker::MemoryHandle;
-use super::UcxOptions;
+use super::{UcxOptions, bare};
 use crate::transport::{
-    Epoch, Handler, Memory, Moment, Peer, RegionDescriptor, Result, Transport, TransportError,
+    ByteRange, Epoch, Handler, Memory, Moment, Peer, RegionDescriptor, RemoteRegion, Result,
+    Transport, TransportError,
 };
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -105,7 +106,7 @@ impl Shared {
             hello.write(&stream).map_err(io)?;
         }
         let theirs = Hello::read(&stream, &self.core.options)?;
-        let connected = self.core.worker().connect(&theirs.address);
+        let connected = self.core.worker().connect(&theirs.address, self.core.options.fabric);
         let endpoint = connected.map_err(|e| e.to_string())?;
         // From here on the stream carries heartbeats.
         stream.set_read_timeout(Some(self.core.options.heartbeat)).map_err(io)?;
@@ -191,6 +192,26 @@ impl UcxTransport {
         }))
     }
 
+    /// Reads each range by one bare UCX read into memory of its own, and gives the time of each: the floor
+    /// that a probe compares [`Peer::read_many`] with. `peer` must be of this transport. A read that takes
+    /// longer than `limit` ends the measurement with an error.
+    pub fn bare_reads(
+        &self,
+        peer: &dyn Peer,
+        region: RemoteRegion,
+        ranges: &[ByteRange],
+        limit: Duration,
+    ) -> Result<Vec<Duration>> {
+        let wanted = std::ptr::from_ref(peer).cast::<()>();
+        let links = read(&self.shared.links);
+        let link = links.iter().flatten().find(|l| Arc::as_ptr(l).cast::<()>() == wanted).cloned();
+        drop(links);
+        let link = link.ok_or_else(|| {
+            TransportError::Refused("the peer belongs to another transport".to_owned())
+        })?;
+        bare::reads(&self.shared.core, link.endpoint, region.slot, ranges, limit)
+    }
+
     fn open(&self) -> Result<()> {
         if self.shared.core.is_closed() {
             return Err(TransportError::Closed);
@@ -230,12 +251,13 @@ impl Transport for UcxTransport {
     fn register(&self, memory: Arc<dyn Memory>) -> Result<RegionDescriptor> {
         self.open()?;
         let bytes = memory.bytes();
-        let (handle, key) = self.shared.core.worker().register(bytes)?;
+        let copy = self.shared.core.options.fabric.copies_memory();
+        let (handle, base, key) = self.shared.core.worker().register(bytes, copy)?;
         let region = self.shared.next_region.fetch_add(1, Ordering::Relaxed);
         let descriptor = RegionDescriptor {
             region,
             epoch: self.epoch(),
-            base: bytes.as_ptr() as u64,
+            base,
             len: bytes.len() as u64,
             key,
         };

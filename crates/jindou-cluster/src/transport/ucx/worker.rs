@@ -1,7 +1,7 @@
 //! The UCX worker: the one place where UCX is called. All calls are made under the lock that
 //! [`super::core::Core`] keeps around it; UCX's callbacks run inside them.
 
-use super::UcxOptions;
+use super::{Fabric, UcxOptions};
 use super::bindings::*;
 use super::frame::{Frame, Incoming};
 use super::library::{Started, check, started, text};
@@ -25,6 +25,8 @@ const MESSAGE_ID: u32 = 1;
 
 struct Endpoint {
     handle: ucp_ep_h,
+    /// UCX can close it without asking the peer.
+    closable: bool,
     /// Unpacked access keys and their regions' base addresses, by slot.
     keys: Vec<(ucp_rkey_h, u64)>,
     /// UCX holds its address until the worker is gone.
@@ -166,39 +168,65 @@ impl Worker {
         if self.handle.is_null() { Err(TransportError::Closed) } else { Ok(()) }
     }
 
-    /// Registers memory for reading by others: the handle, and the key to send them. The caller keeps the
-    /// memory alive until [`Self::unregister`] or [`Self::close`].
-    pub(super) fn register(&mut self, bytes: &[u8]) -> Result<(MemoryHandle, Vec<u8>)> {
+    /// Registers memory for reading by others: the handle, the address that they read from, and the key to
+    /// send them. The caller keeps the memory alive until [`Self::unregister`] or [`Self::destroy`]. With
+    /// `copy` UCX makes a shared segment of the same content, and the address is the segment's.
+    pub(super) fn register(&mut self, bytes: &[u8], copy: bool) -> Result<(MemoryHandle, u64, Vec<u8>)> {
         self.open()?;
         if bytes.is_empty() {
-            return Ok((MemoryHandle(ptr::null_mut()), Vec::new()));
+            return Ok((MemoryHandle(ptr::null_mut()), 0, Vec::new()));
         }
         // SAFETY: as in `new`.
         let mut params: ucp_mem_map_params_t = unsafe { std::mem::zeroed() };
-        params.field_mask = u64::from(
-            UCP_MEM_MAP_PARAM_FIELD_ADDRESS
-                | UCP_MEM_MAP_PARAM_FIELD_LENGTH
-                | UCP_MEM_MAP_PARAM_FIELD_PROT,
-        );
-        params.address = bytes.as_ptr().cast_mut().cast();
         params.length = bytes.len();
-        // Read-only, so that a mapped file can be registered.
-        params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
+        params.field_mask = u64::from(UCP_MEM_MAP_PARAM_FIELD_LENGTH);
+        if copy {
+            params.field_mask |= u64::from(UCP_MEM_MAP_PARAM_FIELD_FLAGS);
+            params.flags = UCP_MEM_MAP_ALLOCATE;
+        } else {
+            params.field_mask |=
+                u64::from(UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_PROT);
+            params.address = bytes.as_ptr().cast_mut().cast();
+            // Read-only, so that a mapped file can be registered.
+            params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
+        }
         let mut handle = ptr::null_mut();
         // SAFETY: the memory is alive now and kept so by the caller; UCX only reads it.
         let status = unsafe { self.lib.ucp_mem_map(self.context, &params, &mut handle) };
         check(self.lib, status, "registering memory")?;
+        match self.export(bytes, copy, handle) {
+            Ok((address, key)) => Ok((MemoryHandle(handle), address, key)),
+            Err(e) => {
+                // SAFETY: just made, used by nobody.
+                unsafe { self.lib.ucp_mem_unmap(self.context, handle) };
+                Err(e)
+            }
+        }
+    }
+
+    /// Fills a segment that UCX made, and packs the key.
+    fn export(&mut self, bytes: &[u8], copy: bool, handle: ucp_mem_h) -> Result<(u64, Vec<u8>)> {
+        let mut address = bytes.as_ptr() as u64;
+        if copy {
+            // SAFETY: as in `new`.
+            let mut attributes: ucp_mem_attr = unsafe { std::mem::zeroed() };
+            attributes.field_mask = u64::from(UCP_MEM_ATTR_FIELD_ADDRESS);
+            // SAFETY: a handle just made, pointer to a local.
+            let status = unsafe { self.lib.ucp_mem_query(handle, &mut attributes) };
+            check(self.lib, status, "finding a shared segment")?;
+            let to = attributes.address.cast::<u8>();
+            // SAFETY: UCX allocated at least as many bytes, which nobody else knows of yet.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+            address = to as u64;
+        }
         let (mut key, mut len) = (ptr::null_mut(), 0);
-        // SAFETY: a handle just made, pointers to locals; the key is copied before it is released.
+        // SAFETY: a live handle, pointers to locals; the key is copied before it is released.
         unsafe {
             let status = self.lib.ucp_rkey_pack(self.context, handle, &mut key, &mut len);
-            if status != UCS_OK {
-                self.lib.ucp_mem_unmap(self.context, handle);
-            }
             check(self.lib, status, "packing a memory key")?;
             let bytes = std::slice::from_raw_parts(key.cast::<u8>(), len).to_vec();
             self.lib.ucp_rkey_buffer_release(key);
-            Ok((MemoryHandle(handle), bytes))
+            Ok((address, bytes))
         }
     }
 
@@ -211,7 +239,7 @@ impl Worker {
     }
 
     /// Makes an endpoint to a peer's worker address; gives its number.
-    pub(super) fn connect(&mut self, address: &[u8]) -> Result<u32> {
+    pub(super) fn connect(&mut self, address: &[u8], fabric: Fabric) -> Result<u32> {
         self.open()?;
         let number = self.endpoints.len() as u32;
         let context = Box::new(EndpointContext {
@@ -226,7 +254,11 @@ impl Worker {
                 | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
         );
         params.address = address.as_ptr().cast();
-        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_mode = if fabric.reports_death() {
+            UCP_ERR_HANDLING_MODE_PEER
+        } else {
+            UCP_ERR_HANDLING_MODE_NONE
+        };
         params.err_handler.cb = Some(on_broken);
         params.err_handler.arg = ptr::from_ref(&*context).cast_mut().cast();
         let mut handle = ptr::null_mut();
@@ -235,6 +267,7 @@ impl Worker {
         check(self.lib, status, "connecting (do both ends use the same transport?)")?;
         self.endpoints.push(Some(Endpoint {
             handle,
+            closable: fabric.reports_death(),
             keys: Vec::new(),
             _context: context,
         }));
@@ -405,7 +438,8 @@ impl Worker {
         text(self.lib, status)
     }
 
-    /// Force-closes an endpoint: what is under way on it ends with an error.
+    /// Force-closes an endpoint: what is under way on it ends with an error. (Where UCX cannot, the endpoint
+    /// is used no more and goes with the worker; what is under way holds its own memory.)
     pub(super) fn disconnect(&mut self, number: u32) {
         let slot = self.endpoints.get_mut(number as usize);
         let Some(endpoint) = slot.and_then(Option::take) else {
@@ -418,8 +452,10 @@ impl Worker {
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         params.cb.send = Some(on_closed);
         params.user_data = ptr::from_ref(self.lib).cast_mut().cast();
-        // SAFETY: the endpoint was taken out of the table, so it is closed once and used no more.
-        let _ = unsafe { self.lib.ucp_ep_close_nbx(endpoint.handle, &params) };
+        if endpoint.closable {
+            // SAFETY: the endpoint was taken out of the table, so it is closed once and used no more.
+            let _ = unsafe { self.lib.ucp_ep_close_nbx(endpoint.handle, &params) };
+        }
         self.graveyard.push(endpoint);
     }
 }

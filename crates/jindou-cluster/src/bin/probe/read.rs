@@ -1,0 +1,301 @@
+//! The reading process: random lists one by one and 64 at a time, against bare UCX reads of the same lengths.
+
+use crate::edits::random_edits;
+use crate::{Common, Directory, Random};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use jindou_cluster::remote::{
+    Access, EdgeSource, Lists, PatchedFiles, RemoteSnapshot, RemoteStore, StoreFiles,
+};
+use jindou_cluster::transport::ucx::UcxTransport;
+use jindou_cluster::transport::{ByteRange, Epoch, Peer, Transport};
+use jindou_model::{Direction, PredicateId};
+use jindou_store::segment::Scope;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[derive(Args)]
+pub struct Read {
+    /// The serving process' address.
+    #[arg(long)]
+    connect: String,
+    /// Lists to read.
+    #[arg(long, default_value_t = 100_000)]
+    count: u32,
+    /// Open the same store here and check every list.
+    #[arg(long)]
+    verify: Option<Directory>,
+    /// Placement epoch.
+    #[arg(long, default_value_t = 1)]
+    epoch: u64,
+    /// Memory for summaries in MiB.
+    #[arg(long, default_value_t = 1024)]
+    memory: u64,
+    /// Deadline of each read in milliseconds.
+    #[arg(long, default_value_t = 1000)]
+    deadline: u64,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Keys in one `read_many`.
+const MANY: usize = 64;
+/// Lists that are read between two changes of what is measured, so that all sees the same noise.
+const TURN: usize = 2048;
+
+#[derive(Clone, Copy)]
+struct Choice {
+    p: PredicateId,
+    direction: Direction,
+    key: u32,
+}
+
+struct Reader<'a> {
+    transport: &'a Arc<UcxTransport>,
+    peer: Arc<dyn Peer>,
+    snapshot: RemoteSnapshot,
+    truth: Option<PatchedFiles>,
+    wait: Duration,
+    costs: [u64; 3],
+    checked: u64,
+}
+
+pub fn run(r: &Read) -> anyhow::Result<()> {
+    let transport = UcxTransport::new(r.common.options())?;
+    let wait = Duration::from_millis(r.deadline);
+    let deadline = || transport.deadline(wait.max(Duration::from_secs(10)));
+    let peer = transport.connect(&r.connect, deadline())?;
+    let start = Instant::now();
+    let store = RemoteStore::open(Arc::clone(&peer), Epoch(r.epoch), r.memory << 20, deadline())?;
+    let snapshot = store.snapshot(deadline())?;
+    let truth = r.verify.as_ref().map(|dir| -> anyhow::Result<_> {
+        let files = StoreFiles::open(dir)?;
+        let edits = random_edits(&files, r.common.edits, r.common.seed);
+        Ok(PatchedFiles::new(files, edits.len() as u32, &edits))
+    });
+    let truth = truth.transpose()?;
+    if let Some(t) = &truth {
+        ensure!(t.number() == snapshot.number(), "the server has other edits (--edits, --seed)");
+    }
+    // Summaries are fetched before anything is timed.
+    for p in 0..store.predicates() {
+        for d in [Direction::Out, Direction::In] {
+            if store.entry(PredicateId(p), d).is_some_and(|e| e.edges > 0) {
+                store.locate(PredicateId(p), d, 1, deadline())?;
+            }
+        }
+    }
+    println!(
+        "opened in {:.1} ms, summaries {:.1} MiB for {:.1} million keys",
+        start.elapsed().as_secs_f64() * 1e3,
+        store.memory_used() as f64 / f64::from(1 << 20),
+        keys(&store) as f64 / 1e6
+    );
+    let mut reader = Reader {
+        transport: &transport,
+        peer,
+        snapshot,
+        truth,
+        wait,
+        costs: [0; 3],
+        checked: 0,
+    };
+    reader.measure(r)?;
+    transport.close();
+    Ok(())
+}
+
+fn keys(store: &RemoteStore) -> u64 {
+    let all = (0..store.predicates()).flat_map(|p| {
+        [Direction::Out, Direction::In].map(|d| store.entry(PredicateId(p), d))
+    });
+    all.flatten().map(|e| u64::from(e.keys)).sum()
+}
+
+impl Reader<'_> {
+    fn measure(&mut self, r: &Read) -> anyhow::Result<()> {
+        let mut random = Random(r.common.seed);
+        let (mut one, mut bare, mut many) = (Vec::new(), Vec::new(), Vec::new());
+        let mut left = r.count as usize;
+        while left > 0 {
+            let n = left.min(TURN);
+            left -= n;
+            // Different keys of the same distribution: a list that was read is in the caches.
+            let choices = self.choose(&mut random, n)?;
+            let others = self.choose(&mut random, n)?;
+            self.read_singles(&choices, &others, &mut one, &mut bare)?;
+            self.read_many(&mut random, n.div_ceil(MANY), &mut many)?;
+        }
+        let [empty, reads, messages] = self.costs;
+        let asked = reads + messages;
+        println!(
+            "lists: {asked} with neighbours to fetch, one read for {:.2} %, a message for {:.2} %; {empty} known empty; {} checked, all right",
+            percent(reads, asked),
+            percent(messages, asked),
+            self.checked
+        );
+        let (a, b, c) = (median(&mut one), median(&mut bare), median(&mut many));
+        println!("one list           median {a:>8.2} us, p99 {:>8.2} us", at(&one, 0.99));
+        println!("bare UCX read      median {b:>8.2} us, p99 {:>8.2} us", at(&bare, 0.99));
+        println!("{MANY} lists at once  median {c:>8.2} us, p99 {:>8.2} us", at(&many, 0.99));
+        println!("one list / bare read {:.2}; {MANY} lists / one list {:.2}", a / b, c / a);
+        Ok(())
+    }
+
+    /// Random keys that have neighbours: a segment by its share of keys, then a key of it.
+    fn choose(&self, random: &mut Random, n: usize) -> anyhow::Result<Vec<Choice>> {
+        let store = self.snapshot.store();
+        let total = keys(store);
+        let mut choices = Vec::with_capacity(n);
+        while choices.len() < n {
+            let mut at = random.below(total);
+            let mut segment = None;
+            'find: for p in 0..store.predicates() {
+                for d in [Direction::Out, Direction::In] {
+                    let Some(e) = store.entry(PredicateId(p), d) else { continue };
+                    if at < u64::from(e.keys) {
+                        segment = Some((PredicateId(p), d, e));
+                        break 'find;
+                    }
+                    at -= u64::from(e.keys);
+                }
+            }
+            let (p, direction, e) = segment.context("the store is empty")?;
+            let deadline = self.transport.deadline(self.wait);
+            let key = loop {
+                let key = random.between(e.first_key, e.last_key);
+                if self.snapshot.is_dirty(p, direction, key)
+                    || store.locate(p, direction, key, deadline)?.is_some()
+                {
+                    break key;
+                }
+            };
+            choices.push(Choice { p, direction, key });
+        }
+        Ok(choices)
+    }
+
+    /// Our reads and bare ones in turn, so that the peer is as awake for the one as for the other.
+    fn read_singles(
+        &mut self,
+        choices: &[Choice],
+        others: &[Choice],
+        one: &mut Vec<f64>,
+        bare: &mut Vec<f64>,
+    ) -> anyhow::Result<()> {
+        let mut got = Vec::with_capacity(choices.len());
+        for (c, other) in choices.iter().zip(others) {
+            let mut out = Vec::with_capacity(64);
+            let deadline = self.transport.deadline(self.wait);
+            let start = Instant::now();
+            let access = self.snapshot.neighbours(
+                c.p,
+                c.direction,
+                Scope::Default,
+                c.key,
+                &mut out,
+                deadline,
+            )?;
+            let time = start.elapsed();
+            self.costs[access as usize] += 1;
+            if access == Access::OneRead {
+                one.push(micros(time));
+            }
+            got.push(out);
+            let store = self.snapshot.store();
+            let place = store.locate(other.p, other.direction, other.key, deadline)?;
+            if let Some((region, offset, n)) = place {
+                let range = [ByteRange { offset, len: n * 4 }];
+                let time = self.transport.bare_reads(&*self.peer, region, &range, self.wait)?;
+                bare.extend(time.into_iter().map(micros));
+            }
+        }
+        for (c, out) in choices.iter().zip(&got) {
+            self.check(c, out)?;
+        }
+        Ok(())
+    }
+
+    fn read_many(
+        &mut self,
+        random: &mut Random,
+        rounds: usize,
+        times: &mut Vec<f64>,
+    ) -> anyhow::Result<()> {
+        let mut batches = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            // All of one predicate, as a step of a query has it.
+            let Some(first) = self.choose(random, 1)?.pop() else { continue };
+            let mut keys = vec![first.key];
+            while keys.len() < MANY {
+                let more = self.choose(random, 1)?;
+                let same = |c: &&Choice| c.p == first.p && c.direction == first.direction;
+                keys.extend(more.iter().filter(same).map(|c| c.key));
+            }
+            batches.push((first, keys, Lists::default()));
+        }
+        let mut accesses = Vec::new();
+        for (first, keys, lists) in &mut batches {
+            let deadline = self.transport.deadline(self.wait);
+            let start = Instant::now();
+            self.snapshot.neighbours_many(
+                first.p,
+                first.direction,
+                Scope::Default,
+                keys,
+                lists,
+                &mut accesses,
+                deadline,
+            )?;
+            let time = start.elapsed();
+            if accesses.iter().all(|a| *a == Access::OneRead) {
+                times.push(micros(time));
+            }
+        }
+        for (first, keys, lists) in &batches {
+            for (i, &key) in keys.iter().enumerate() {
+                let choice = Choice { key, ..*first };
+                self.check(&choice, lists.list(i))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, c: &Choice, got: &[u32]) -> anyhow::Result<()> {
+        let Some(truth) = &self.truth else { return Ok(()) };
+        let mut scratch = Vec::new();
+        let view = truth.edges(c.p, c.direction);
+        let want = view.read(c.key, Scope::Default, &mut scratch);
+        if want != got {
+            bail!(
+                "wrong: predicate {} {:?} key {}: {} neighbours read, {} expected",
+                c.p.0,
+                c.direction,
+                c.key,
+                got.len(),
+                want.len()
+            );
+        }
+        self.checked += 1;
+        Ok(())
+    }
+}
+
+fn micros(d: Duration) -> f64 {
+    d.as_nanos() as f64 / 1e3
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    at(times, 0.5)
+}
+
+/// A quantile of sorted times.
+fn at(sorted: &[f64], q: f64) -> f64 {
+    let i = (sorted.len().saturating_sub(1)) as f64 * q;
+    sorted.get(i as usize).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,53 @@
+//! The serving process.
+
+use crate::edits::random_edits;
+use crate::{Common, Directory};
+use clap::Args;
+use jindou_cluster::remote::{PatchedFiles, StoreFiles, StoreServer};
+use jindou_cluster::transport::ucx::{UcxOptions, UcxTransport};
+use jindou_cluster::transport::{Epoch, Transport};
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+#[derive(Args)]
+pub struct Serve {
+    /// Store directory.
+    #[arg(long)]
+    store: Directory,
+    /// Address and port of the control connection; there is no authentication, so keep it on loopback or a
+    /// network of your own.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: String,
+    /// Placement epoch.
+    #[arg(long, default_value_t = 1)]
+    epoch: u64,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub fn run(s: &Serve) -> anyhow::Result<()> {
+    let files = StoreFiles::open(&s.store)?;
+    let edits = random_edits(&files, s.common.edits, s.common.seed);
+    let source = PatchedFiles::new(Arc::clone(&files), edits.len() as u32, &edits);
+    let transport = UcxTransport::new(UcxOptions {
+        listen: s.listen.clone(),
+        ..s.common.options()
+    })?;
+    transport.advance(Epoch(s.epoch))?;
+    let shared: Arc<dyn Transport> = Arc::clone(&transport) as _;
+    let server = StoreServer::start(shared, files, Arc::new(source))?;
+    println!("listening on {}", transport.address());
+    println!("summaries of {} bytes", server.summary_bytes());
+    std::io::stdout().flush()?;
+    // Each line steps to the next epoch; the end of input ends the server.
+    let mut epoch = s.epoch;
+    let mut retired = Vec::new();
+    for byte in std::io::stdin().bytes() {
+        if byte? == b'\n' {
+            epoch += 1;
+            retired.push(server.advance(Epoch(epoch))?);
+        }
+    }
+    transport.close();
+    Ok(())
+}

@@ -1,0 +1,485 @@
+//! Reading a served store's lists.
+
+use super::summary::{SegmentEntry, Summary};
+use super::wire;
+use crate::transport::{
+    ByteRange, Epoch, Moment, Peer, RegionDescriptor, RemoteRegion, Result, TransportError,
+};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use jindou_store::segment::Scope;
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Bytes of one read when summaries are fetched.
+const FETCH: u64 = 1 << 20;
+
+/// A store on another server. Shared by all readers of this process; summaries are fetched on first use and
+/// kept.
+pub struct RemoteStore {
+    peer: Arc<dyn Peer>,
+    epoch: Epoch,
+    directions: [Served; 2],
+    memory_limit: u64,
+    memory_used: AtomicU64,
+}
+
+/// One direction of the served store.
+struct Served {
+    file: RemoteRegion,
+    summaries: RemoteRegion,
+    entries: Vec<SegmentEntry>,
+    /// `Some(None)`: over the memory limit, so ask.
+    kept: Vec<OnceLock<Option<Summary>>>,
+}
+
+/// A remote store as of one snapshot. Make one a query.
+pub struct RemoteSnapshot {
+    store: Arc<RemoteStore>,
+    number: u32,
+    /// By (direction, predicate): folded bits and mask, as in `Patch::is_dirty`.
+    dirty: FxHashMap<(u32, u32), (Box<[u64]>, u32)>,
+}
+
+/// What a list cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Known to be empty: nothing was sent.
+    Empty,
+    /// One read.
+    OneRead,
+    /// A message to the server and its answer.
+    Message,
+}
+
+/// Lists of several keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// Where each list ends in `values`.
+    pub ends: Vec<usize>,
+    /// All lists, one behind the other.
+    pub values: Vec<u32>,
+}
+
+impl Lists {
+    /// The `i`th list; empty behind the last.
+    #[must_use]
+    pub fn list(&self, i: usize) -> &[u32] {
+        let start = i.checked_sub(1).and_then(|i| self.ends.get(i)).copied().unwrap_or(0);
+        let end = self.ends.get(i).copied().unwrap_or(start);
+        self.values.get(start..end).unwrap_or(&[])
+    }
+
+    fn clear(&mut self) {
+        self.ends.clear();
+        self.values.clear();
+    }
+}
+
+/// How lists of a segment are to be had.
+enum Route<'a> {
+    /// There are none.
+    Nowhere,
+    /// By reading where the summary says.
+    At(&'a Summary),
+    /// By message.
+    Ask,
+}
+
+fn damaged(what: &str) -> TransportError {
+    TransportError::Refused(format!("the peer sent a damaged {what}"))
+}
+
+impl RemoteStore {
+    /// Opens the store that `peer` serves in `epoch`. Summaries take at most `memory_limit` bytes here; keys of
+    /// segments beyond that cost a message each.
+    pub fn open(
+        peer: Arc<dyn Peer>,
+        epoch: Epoch,
+        memory_limit: u64,
+        deadline: Moment,
+    ) -> Result<Arc<Self>> {
+        let mut reply = Vec::new();
+        peer.call(wire::OPEN, epoch, &[], &mut reply, deadline)?;
+        let mut rest = &reply[..];
+        let predicates = wire::take(&mut rest).ok_or_else(|| damaged("catalogue"))?;
+        let mut direction = || {
+            let mut region = || {
+                let d = RegionDescriptor::decode(&mut rest).ok_or_else(|| damaged("catalogue"))?;
+                peer.attach(&d)
+            };
+            let (file, table, summaries) = (region()?, region()?, region()?);
+            if table.len != u64::from(predicates) * size_of::<SegmentEntry>() as u64 {
+                return Err(damaged("catalogue"));
+            }
+            let mut entries = vec![SegmentEntry::default(); predicates as usize];
+            fetch(&*peer, table, 0, bytemuck::cast_slice_mut(&mut entries), deadline)?;
+            let kept = entries.iter().map(|_| OnceLock::new()).collect();
+            Ok(Served {
+                file,
+                summaries,
+                entries,
+                kept,
+            })
+        };
+        let directions = [direction()?, direction()?];
+        Ok(Arc::new(Self {
+            peer,
+            epoch,
+            directions,
+            memory_limit,
+            memory_used: AtomicU64::new(0),
+        }))
+    }
+
+    /// The newest snapshot there, with its dirty bits: one message.
+    pub fn snapshot(self: &Arc<Self>, deadline: Moment) -> Result<RemoteSnapshot> {
+        let mut reply = Vec::new();
+        self.peer.call(wire::DIRTY, self.epoch, &[], &mut reply, deadline)?;
+        let mut rest = &reply[..];
+        let mut number = || wire::take(&mut rest);
+        let (Some(snapshot), Some(count)) = (number(), number()) else {
+            return Err(damaged("list of patches"));
+        };
+        let mut dirty = FxHashMap::default();
+        for _ in 0..count {
+            let mut one = || {
+                let (d, p, mask) =
+                    (wire::take(&mut rest)?, wire::take(&mut rest)?, wire::take(&mut rest)?);
+                let words = wire::take(&mut rest)?;
+                let (bytes, tail) = rest.split_at_checked(words as usize * 8)?;
+                rest = tail;
+                let words = bytes.chunks_exact(8).filter_map(|c| c.first_chunk::<8>());
+                let words = words.map(|c| u64::from_le_bytes(*c)).collect();
+                // A mask beyond the words would make dirty keys look clean.
+                (u64::from(mask) < bytes.len() as u64 * 8).then_some(((d, p), (words, mask)))
+            };
+            let (at, bits) = one().ok_or_else(|| damaged("list of patches"))?;
+            dirty.insert(at, bits);
+        }
+        Ok(RemoteSnapshot {
+            store: Arc::clone(self),
+            number: snapshot,
+            dirty,
+        })
+    }
+
+    /// Predicates of the store.
+    #[must_use]
+    pub fn predicates(&self) -> u32 {
+        self.directions[0].entries.len() as u32
+    }
+
+    /// What is known of a predicate's segment without reading it.
+    #[must_use]
+    pub fn entry(&self, p: PredicateId, direction: Direction) -> Option<&SegmentEntry> {
+        self.directions[direction as usize].entries.get(p.0 as usize)
+    }
+
+    /// Bytes of summaries kept now.
+    #[must_use]
+    pub fn memory_used(&self) -> u64 {
+        self.memory_used.load(Ordering::Relaxed)
+    }
+
+    /// Where a vertex' list lies, for those who measure: byte offset in the segment file, neighbours, and the
+    /// region.
+    pub fn locate(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        key: u32,
+        deadline: Moment,
+    ) -> Result<Option<(RemoteRegion, u64, u32)>> {
+        let served = &self.directions[direction as usize];
+        let summary = self.summary(served, p, deadline)?;
+        Ok(summary.and_then(|s| s.locate(key)).map(|(at, n)| (served.file, at, n)))
+    }
+
+    /// The summary of a segment with edges; `None` if it is over the memory limit.
+    fn summary<'a>(
+        &'a self,
+        served: &'a Served,
+        p: PredicateId,
+        deadline: Moment,
+    ) -> Result<Option<&'a Summary>> {
+        let (Some(slot), Some(entry)) =
+            (served.kept.get(p.0 as usize), served.entries.get(p.0 as usize))
+        else {
+            return Ok(None);
+        };
+        if let Some(kept) = slot.get() {
+            return Ok(kept.as_ref());
+        }
+        let bytes = entry.summary_words.saturating_mul(8);
+        let used = self.memory_used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = used.saturating_add(bytes) <= self.memory_limit && bytes <= served.summaries.len;
+        let made = if fits {
+            let mut words = vec![0u64; entry.summary_words as usize].into_boxed_slice();
+            let at = entry.summary_at.saturating_mul(8);
+            let into = bytemuck::cast_slice_mut(&mut words);
+            fetch(&*self.peer, served.summaries, at, into, deadline)
+                .and_then(|()| Summary::parse(entry, words).ok_or_else(|| damaged("summary")))
+                .map(Some)
+        } else {
+            Ok(None)
+        };
+        let keep = matches!(made, Ok(Some(_))) && slot.get().is_none();
+        if !keep {
+            self.memory_used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        // When two threads came at once, the first one's stays.
+        let made = made?;
+        Ok(slot.get_or_init(|| made).as_ref())
+    }
+}
+
+fn fetch(
+    peer: &dyn Peer,
+    region: RemoteRegion,
+    at: u64,
+    into: &mut [u8],
+    deadline: Moment,
+) -> Result<()> {
+    let mut at = at;
+    for part in into.chunks_mut(FETCH as usize) {
+        let range = ByteRange {
+            offset: at,
+            len: part.len() as u32,
+        };
+        peer.read_many(region, &[range], part, deadline)?;
+        at += part.len() as u64;
+    }
+    Ok(())
+}
+
+/// True if a pattern of `scope` looks at named graphs.
+fn sees_named(scope: Scope<'_>) -> bool {
+    match scope {
+        Scope::Default => false,
+        Scope::Set(graphs) => graphs.iter().any(|&g| g != DEFAULT_GRAPH),
+        Scope::Named(_) | Scope::AnyNamed | Scope::Union => true,
+    }
+}
+
+impl RemoteSnapshot {
+    /// The snapshot's number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<RemoteStore> {
+        &self.store
+    }
+
+    /// True if an update may have touched the key, which then costs a message. False positives: at most one
+    /// key in 16 of a patched predicate.
+    #[inline]
+    #[must_use]
+    pub fn is_dirty(&self, p: PredicateId, direction: Direction, key: u32) -> bool {
+        if self.dirty.is_empty() {
+            return false;
+        }
+        self.dirty.get(&(direction as u32, p.0)).is_some_and(|(words, mask)| {
+            let bit = key & mask;
+            words.get((bit / 64) as usize).is_none_or(|w| w >> (bit % 64) & 1 == 1)
+        })
+    }
+
+    /// How the clean keys of a segment are to be had.
+    fn segment(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        deadline: Moment,
+    ) -> Result<Route<'_>> {
+        let served = &self.store.directions[direction as usize];
+        let Some(entry) = served.entries.get(p.0 as usize) else {
+            return Ok(Route::Nowhere);
+        };
+        if entry.named_edges > 0 && sees_named(scope) {
+            return Ok(Route::Ask);
+        }
+        if entry.edges == 0 || !scope.sees(DEFAULT_GRAPH) {
+            return Ok(Route::Nowhere);
+        }
+        Ok(self.store.summary(served, p, deadline)?.map_or(Route::Ask, Route::At))
+    }
+
+    /// The neighbours of one key into `out` (cleared first): ascending, each once.
+    pub fn neighbours(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        key: u32,
+        out: &mut Vec<u32>,
+        deadline: Moment,
+    ) -> Result<Access> {
+        out.clear();
+        let route = if self.is_dirty(p, direction, key) {
+            Route::Ask
+        } else {
+            self.segment(p, direction, scope, deadline)?
+        };
+        let place = match route {
+            Route::Nowhere => None,
+            Route::At(summary) => summary.locate(key),
+            Route::Ask => {
+                let mut lists = Lists::default();
+                self.ask(p, direction, scope, &[key], &mut lists, deadline)?;
+                *out = lists.values;
+                return Ok(Access::Message);
+            }
+        };
+        let Some((offset, n)) = place else {
+            return Ok(Access::Empty);
+        };
+        out.resize(n as usize, 0);
+        self.read(direction, offset, bytemuck::cast_slice_mut(out), deadline)?;
+        Ok(Access::OneRead)
+    }
+
+    fn read(&self, d: Direction, offset: u64, into: &mut [u8], deadline: Moment) -> Result<()> {
+        let region = self.store.directions[d as usize].file;
+        match u32::try_from(into.len()) {
+            Ok(len) => {
+                self.store.peer.read_many(region, &[ByteRange { offset, len }], into, deadline)
+            }
+            Err(_) => fetch(&*self.store.peer, region, offset, into, deadline),
+        }
+    }
+
+    /// The neighbours of several keys: all clean ones in one `read_many`, all others in one message (more
+    /// when lists are long). What each key cost goes to `accesses`.
+    pub fn neighbours_many(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        keys: &[u32],
+        out: &mut Lists,
+        accesses: &mut Vec<Access>,
+        deadline: Moment,
+    ) -> Result<()> {
+        out.clear();
+        accesses.clear();
+        let mut located = Vec::with_capacity(keys.len());
+        match self.segment(p, direction, scope, deadline)? {
+            Route::Nowhere => located.resize(keys.len(), None),
+            Route::Ask => {}
+            Route::At(summary) => summary.locate_many(keys, &mut located),
+        }
+        let mut ranges = Vec::with_capacity(keys.len());
+        let mut asked = Vec::new();
+        let mut total = 0;
+        for (i, &key) in keys.iter().enumerate() {
+            let place = match located.get(i) {
+                Some(place) if !self.is_dirty(p, direction, key) => *place,
+                _ => Some((0, u32::MAX)),
+            };
+            accesses.push(match place {
+                None => Access::Empty,
+                Some((offset, n)) => match n.checked_mul(4) {
+                    Some(len) => {
+                        ranges.push(ByteRange { offset, len });
+                        total += n as usize;
+                        Access::OneRead
+                    }
+                    // Not to be read, or four gigabytes in one list, which goes piece by piece.
+                    None => {
+                        asked.push(key);
+                        Access::Message
+                    }
+                },
+            });
+        }
+        let region = self.store.directions[direction as usize].file;
+        out.values.resize(total, 0);
+        if !ranges.is_empty() {
+            let into = bytemuck::cast_slice_mut(&mut out.values);
+            self.store.peer.read_many(region, &ranges, into, deadline)?;
+        }
+        let mut answers = Lists::default();
+        if !asked.is_empty() {
+            self.ask(p, direction, scope, &asked, &mut answers, deadline)?;
+        }
+        let mut lens = ranges.iter().map(|r| r.len as usize / 4);
+        if asked.is_empty() {
+            let mut end = 0;
+            out.ends.extend(accesses.iter().map(|a| {
+                end += if *a == Access::OneRead { lens.next().unwrap_or(0) } else { 0 };
+                end
+            }));
+            return Ok(());
+        }
+        // Clean lists and answers take turns in the keys' order.
+        let clean = std::mem::take(&mut out.values);
+        let (mut at, mut answer) = (0, 0);
+        for a in accesses.iter() {
+            match a {
+                Access::Empty => {}
+                Access::OneRead => {
+                    let end = at + lens.next().unwrap_or(0);
+                    out.values.extend_from_slice(clean.get(at..end).unwrap_or(&[]));
+                    at = end;
+                }
+                Access::Message => {
+                    out.values.extend_from_slice(answers.list(answer));
+                    answer += 1;
+                }
+            }
+            out.ends.push(out.values.len());
+        }
+        Ok(())
+    }
+
+    /// Lists by message, as the server sees them at this snapshot.
+    fn ask(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        keys: &[u32],
+        out: &mut Lists,
+        deadline: Moment,
+    ) -> Result<()> {
+        let mut skip = 0u32;
+        let mut rest = keys;
+        let (mut request, mut reply) = (Vec::new(), Vec::new());
+        while !rest.is_empty() {
+            request.clear();
+            for n in [self.number, direction as u32, p.0] {
+                wire::put(&mut request, n);
+            }
+            wire::put_scope(&mut request, scope);
+            wire::put(&mut request, skip);
+            rest.iter().for_each(|&k| wire::put(&mut request, k));
+            reply.clear();
+            let store = &self.store;
+            store.peer.call(wire::LISTS, store.epoch, &request, &mut reply, deadline)?;
+            let mut answer = &reply[..];
+            let before = (rest.len(), skip);
+            while let (Some(more), Some(n)) = (wire::take(&mut answer), wire::take(&mut answer)) {
+                if rest.is_empty() || wire::take_many(&mut answer, n, &mut out.values).is_none() {
+                    return Err(damaged("list"));
+                }
+                if more == 0 {
+                    out.ends.push(out.values.len());
+                    rest = rest.get(1..).unwrap_or(&[]);
+                    skip = 0;
+                } else {
+                    skip += n;
+                }
+            }
+            if (rest.len(), skip) == before {
+                return Err(damaged("list"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! Serving a store's lists: the memory that readers read, and answers for what they cannot.
+
+use super::files::StoreFiles;
+use super::summary::Summaries;
+use super::wire;
+use crate::transport::{
+    Epoch, MAX_MESSAGE, Memory, Message, RegionDescriptor, Result, Transport,
+};
+use jindou_model::{Direction, PredicateId};
+use jindou_store::Snapshot;
+use jindou_store::segment::EdgeView;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Where the server reads edges with their patches: a snapshot of a store.
+pub trait EdgeSource: Send + Sync {
+    /// The edges of a predicate in one direction.
+    fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_>;
+    /// Number of predicates.
+    fn predicates(&self) -> u32;
+    /// The snapshot's number.
+    fn number(&self) -> u32;
+}
+
+impl EdgeSource for Snapshot {
+    fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
+        Snapshot::edges(self, p, direction)
+    }
+
+    fn predicates(&self) -> u32 {
+        self.predicate_count()
+    }
+
+    fn number(&self) -> u32 {
+        Snapshot::number(self)
+    }
+}
+
+/// Serves one store over a transport until the transport is closed.
+pub struct StoreServer {
+    transport: Arc<dyn Transport>,
+    files: Arc<StoreFiles>,
+    summaries: [Arc<Summaries>; 2],
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The newest snapshot. Its patches hold every edit since the base, so it answers older ones too.
+    source: RwLock<Arc<dyn EdgeSource>>,
+    /// The reply to OPEN, and the regions it names.
+    catalogue: RwLock<(Vec<u8>, Vec<u64>)>,
+}
+
+struct EntryMemory(Arc<Summaries>);
+
+impl Memory for EntryMemory {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0.entries)
+    }
+}
+
+struct WordMemory(Arc<Summaries>);
+
+impl Memory for WordMemory {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0.words)
+    }
+}
+
+/// Regions of a past epoch. Readers may still read them until the longest deadline given out under that
+/// epoch has passed; then [`Self::release`].
+#[must_use = "regions stay registered until they are released"]
+pub struct Retired {
+    transport: Arc<dyn Transport>,
+    regions: Vec<u64>,
+}
+
+impl Retired {
+    /// Takes the regions back.
+    pub fn release(self) -> Result<()> {
+        self.regions.iter().try_for_each(|&r| self.transport.release(r))
+    }
+}
+
+impl StoreServer {
+    /// Registers the files, summarises them (O(keys), about a second for 50 million) and answers readers
+    /// from here on. `source` must be over the same base as `files`.
+    pub fn start(
+        transport: Arc<dyn Transport>,
+        files: Arc<StoreFiles>,
+        source: Arc<dyn EdgeSource>,
+    ) -> Result<Self> {
+        let summaries = [Direction::Out, Direction::In].map(|d| Arc::new(Summaries::of(&files, d)));
+        let shared = Arc::new(Shared {
+            source: RwLock::new(source),
+            catalogue: RwLock::default(),
+        });
+        let server = Self {
+            transport,
+            files,
+            summaries,
+            shared,
+        };
+        server.publish_regions()?;
+        let s = Arc::clone(&server.shared);
+        let open = move |_: &Message<'_>, reply: &mut Vec<u8>| {
+            reply.extend_from_slice(&s.catalogue.read().unwrap_or_else(PoisonError::into_inner).0);
+            Ok(())
+        };
+        server.transport.handle(wire::OPEN, Arc::new(open))?;
+        let s = Arc::clone(&server.shared);
+        let dirty = move |_: &Message<'_>, reply: &mut Vec<u8>| dirty(&*s.source(), reply);
+        server.transport.handle(wire::DIRTY, Arc::new(dirty))?;
+        let s = Arc::clone(&server.shared);
+        let lists = move |m: &Message<'_>, reply: &mut Vec<u8>| {
+            lists(&*s.source(), m.payload, reply).unwrap_or(Err("a damaged request".to_owned()))
+        };
+        server.transport.handle(wire::LISTS, Arc::new(lists))?;
+        Ok(server)
+    }
+
+    /// Bytes of all summaries: what a reader keeps that uses every segment.
+    #[must_use]
+    pub fn summary_bytes(&self) -> u64 {
+        self.summaries.iter().map(|s| s.words.len() as u64 * 8).sum()
+    }
+
+    /// Serves a later snapshot of the same base. Readers see it when they ask for a snapshot.
+    pub fn publish(&self, source: Arc<dyn EdgeSource>) {
+        *self.shared.source.write().unwrap_or_else(PoisonError::into_inner) = source;
+    }
+
+    /// Steps to a later placement epoch: readers of the old one are refused and must open again.
+    pub fn advance(&self, epoch: Epoch) -> Result<Retired> {
+        self.transport.advance(epoch)?;
+        let regions = self.publish_regions()?;
+        Ok(Retired {
+            transport: Arc::clone(&self.transport),
+            regions,
+        })
+    }
+
+    /// Registers all regions in the transport's present epoch; gives the earlier ones.
+    fn publish_regions(&self) -> Result<Vec<u64>> {
+        let mut reply = Vec::new();
+        let mut regions = Vec::new();
+        wire::put(&mut reply, self.files.predicates());
+        for (d, s) in [Direction::Out, Direction::In].into_iter().zip(&self.summaries) {
+            let parts: [Arc<dyn Memory>; 3] = [
+                self.files.memory(d),
+                Arc::new(EntryMemory(Arc::clone(s))),
+                Arc::new(WordMemory(Arc::clone(s))),
+            ];
+            for memory in parts {
+                let descriptor: RegionDescriptor = self.transport.register(memory)?;
+                descriptor.encode(&mut reply);
+                regions.push(descriptor.region);
+            }
+        }
+        let mut catalogue =
+            self.shared.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(std::mem::replace(&mut *catalogue, (reply, regions)).1)
+    }
+}
+
+impl Shared {
+    fn source(&self) -> Arc<dyn EdgeSource> {
+        Arc::clone(&self.source.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn dirty(source: &dyn EdgeSource, reply: &mut Vec<u8>) -> std::result::Result<(), String> {
+    wire::put(reply, source.number());
+    let count_at = reply.len();
+    wire::put(reply, 0);
+    let mut count = 0u32;
+    for p in 0..source.predicates() {
+        for d in [Direction::Out, Direction::In] {
+            let Some(patch) = source.edges(PredicateId(p), d).patch else {
+                continue;
+            };
+            let (words, mask) = patch.dirty_bits();
+            for n in [d as u32, p, mask, words.len() as u32] {
+                wire::put(reply, n);
+            }
+            reply.extend_from_slice(bytemuck::cast_slice(words));
+            count += 1;
+            if reply.len() > MAX_MESSAGE {
+                return Err("the patches are too large to read over; merge them first".to_owned());
+            }
+        }
+    }
+    if let Some(slot) = reply.get_mut(count_at..count_at + 4) {
+        slot.copy_from_slice(&count.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// `None` for a damaged request.
+fn lists(
+    source: &dyn EdgeSource,
+    mut request: &[u8],
+    reply: &mut Vec<u8>,
+) -> Option<std::result::Result<(), String>> {
+    let r = &mut request;
+    let number = wire::take(r)?;
+    let direction = wire::direction(wire::take(r)?)?;
+    let predicate = PredicateId(wire::take(r)?);
+    let mut graphs = Vec::new();
+    let scope = wire::take_scope(r, &mut graphs)?;
+    let mut skip = wire::take(r)? as usize;
+    if number > source.number() {
+        return Some(Err(format!(
+            "snapshot {number} is not here yet, the newest is {}",
+            source.number()
+        )));
+    }
+    let mut view = source.edges(predicate, direction);
+    view.snapshot = number;
+    let mut scratch = Vec::new();
+    let mut room = wire::LISTS_VALUES;
+    while let Some(key) = wire::take(r) {
+        let list = view.read(key, scope, &mut scratch);
+        let list = list.get(skip..).unwrap_or(&[]);
+        skip = 0;
+        let sent = list.get(..room.min(list.len())).unwrap_or(&[]);
+        wire::put(reply, u32::from(sent.len() < list.len()));
+        wire::put(reply, sent.len() as u32);
+        reply.extend_from_slice(bytemuck::cast_slice(sent));
+        room -= sent.len();
+        if room == 0 {
+            break;
+        }
+    }
+    Some(Ok(()))
+}

@@ -1,0 +1,56 @@
+//! Reads with nothing around them, to measure against.
+
+use super::core::Core;
+use super::operation::Operation;
+use super::worker::{LANDING, Part};
+use crate::transport::{ByteRange, Result, TransportError};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Times one UCX read a range: post, drive progress, done. The worker's lock is held throughout and the data
+/// stays where UCX put it.
+pub(super) fn reads(
+    core: &Core,
+    endpoint: u32,
+    slot: u32,
+    ranges: &[ByteRange],
+    limit: Duration,
+) -> Result<Vec<Duration>> {
+    let mut times = Vec::with_capacity(ranges.len());
+    let mut worker = core.worker();
+    let operation: std::sync::Arc<Operation> = worker.operation(LANDING);
+    core.spinning.fetch_add(1, Ordering::Relaxed);
+    let mut result = Ok(());
+    'ranges: for r in ranges {
+        let part = Part {
+            address: r.offset,
+            len: (r.len as usize).min(LANDING),
+        };
+        let start = Instant::now();
+        result = worker.read(endpoint, slot, &[part], &operation);
+        if result.is_err() {
+            break;
+        }
+        let mut turns = 0u32;
+        while !operation.done() {
+            worker.progress();
+            turns += 1;
+            if turns.is_multiple_of(1 << 16) && start.elapsed() > limit {
+                result = Err(TransportError::Deadline {
+                    peer: "the probe's peer".to_owned(),
+                    waited: start.elapsed(),
+                });
+                break 'ranges;
+            }
+        }
+        times.push(start.elapsed());
+    }
+    core.spinning.fetch_sub(1, Ordering::Relaxed);
+    if operation.failure().is_some() {
+        result = Err(TransportError::PeerDead {
+            peer: "the probe's peer".to_owned(),
+            reason: "a read failed".to_owned(),
+        });
+    }
+    result.map(|()| times)
+}
