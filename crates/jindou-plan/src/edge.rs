@@ -69,7 +69,7 @@ impl EdgeInfo {
                     let edits = v.patch.map_or(0, |p| p.edits_of(c).len());
                     seen(
                         v.default.neighbours_of(c).len() as f64,
-                        v.named.neighbours_of(c).len() as f64,
+                        named_degree(v, c) as f64,
                     ) + edits as f64
                 }
                 Node::Slot(_) => 0.0,
@@ -135,9 +135,31 @@ pub(crate) fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
         .map(|&p| {
             let v = snapshot.edges(jindou_model::PredicateId(p), d);
             v.default.neighbours_of(c).len()
-                + v.named.neighbours_of(c).len()
+                + named_degree(&v, c)
                 + v.patch.map_or(0, |x| x.edits_of(c).len())
         })
         .sum();
     sum as f64 * (predicates.len() as f64 / COUNTED as f64).max(1.0)
+}
+
+/// Edges of a key in named graphs, an edge once for each graph. O(1), without reading the list.
+fn named_degree(view: &EdgeView<'_>, key: u32) -> usize {
+    view.named.range(view.named.finder.find(key)).span()
+}
+
+/// The length of a range of edge numbers, however a segment gives it.
+trait Span {
+    fn span(self) -> usize;
+}
+
+impl Span for (usize, usize) {
+    fn span(self) -> usize {
+        self.1.saturating_sub(self.0)
+    }
+}
+
+impl Span for std::ops::Range<u64> {
+    fn span(self) -> usize {
+        self.end.saturating_sub(self.start) as usize
+    }
 }
