@@ -234,7 +234,7 @@ impl Snapshot {
         let d = direction as usize;
         EdgeView {
             default: self.base.segments[0][d].segment(p.0),
-            named: self.base.segments[1][d].segment(p.0),
+            named: self.base.segments[1][d].named(p.0),
             patch: self.patches[d].get(&p.0),
             snapshot: self.number,
         }
@@ -300,9 +300,9 @@ impl Snapshot {
         if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
             out.extend_from_slice(part.subjects);
         } else {
-            let named = self.base.segments[1][0].segment(predicate.0);
+            let named = self.base.segments[1][0].named(predicate.0);
             let small = self.base.index.small_graph_subjects(graph).iter();
-            out.extend(small.filter(|&&s| named.graphs_of(s).contains(&graph)));
+            out.extend(small.filter(|&&s| named.has(s, graph)));
         }
         if let Some(parts) = self.touched.graphs.get(&graph)
             && let Some(p) = parts.iter().find(|p| p.0 == predicate.0)
@@ -321,8 +321,8 @@ impl Snapshot {
         for &s in self.base.index.small_graph_subjects(graph) {
             for &p in self.base.index.sets().out_predicates(s) {
                 if !out.contains(&p) {
-                    let named = self.base.segments[1][0].segment(p);
-                    if named.graphs_of(s).contains(&graph) {
+                    let named = self.base.segments[1][0].named(p);
+                    if named.has(s, graph) {
                         out.push(p);
                     }
                 }

@@ -1,7 +1,7 @@
 //! ExpandAny: one end is known, the predicate is a variable. Only predicates that the vertex has (its
 //! characteristic set) are looked at.
 
-use super::lists::{RowGraph, constant_list, graphs_of_edge};
+use super::lists::{RowGraph, constant_list};
 use super::{Anchor, Emit, Plumb, Run};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
@@ -165,7 +165,7 @@ impl<'a> ExpandAny<'a> {
                 list.clear();
                 if bind {
                     let graphs = &mut self.graphs;
-                    graphs_of_edge(view, v, far, scope, |g| {
+                    view.graphs_of_edge(v, far, scope, |g| {
                         graphs.push(g);
                         list.push(far);
                     });

@@ -1,6 +1,6 @@
 //! Check: keeps rows whose edge exists; with a graph variable, one row a graph that has it.
 
-use super::lists::{Lists, graphs_of_edge};
+use super::lists::Lists;
 use super::{Anchor, Emit, Plumb, Run};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
@@ -97,8 +97,7 @@ impl<'a> Check<'a> {
             if !self.made {
                 self.graphs.clear();
                 let graphs = &mut self.graphs;
-                graphs_of_edge(
-                    self.lists.view,
+                self.lists.view.graphs_of_edge(
                     self.lists.anchor(input, self.row),
                     self.other.of(input, self.row),
                     self.lists.graph.of(input, self.row),

@@ -3,7 +3,7 @@
 use super::search_bytes;
 use jindou_model::Result;
 use jindou_store::segment::{
-    EdgeView, Edit, KeyFinder, Patch, PatchBuilder, Segment, SegmentArrays, SegmentBuilder,
+    EdgeView, Edit, KeyFinder, NamedSegment, Patch, PatchBuilder, SegmentArrays, SegmentBuilder,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,7 +150,7 @@ impl Model {
     pub fn view(&self) -> EdgeView<'_> {
         EdgeView {
             default: self.arrays.view(),
-            named: Segment::EMPTY,
+            named: NamedSegment::EMPTY,
             patch: self.patch.as_ref(),
             snapshot: SNAPSHOT,
         }

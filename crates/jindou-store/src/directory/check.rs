@@ -1,9 +1,9 @@
 //! Verifying a whole store: every block's hash, then that the parts fit each other.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
-use super::{INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS};
+use super::{INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentRecord};
 use crate::Base;
-use crate::segment::Segment;
+use crate::segment::Rows;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
 use jindou_model::{Error, Result, VertexId};
 use std::ops::Range;
@@ -14,9 +14,6 @@ use xxhash_rust::xxh3::xxh3_64;
 const LISTED: u64 = 100;
 /// Terms that are looked up again by their bytes; larger dictionaries are sampled evenly.
 const LOOKUPS: u32 = 1 << 20;
-/// Keys enumerated at once.
-const PART: u32 = 1 << 16;
-
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
@@ -178,24 +175,26 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
             if file.records().len() != s.predicates.len() {
                 report.add(name, None, "has other predicates than the statistics");
             }
+            if named == 1 && file.graph_ids() != base.index.graph_ids() {
+                report.add(name, None, "has other graphs than the index");
+            }
         }
         for (p, statistics) in (0u32..).zip(&s.predicates) {
             let [out, into] = [0, 1].map(|d| {
-                let segment = base.segments[named][d].segment(p);
-                let record = base.segments[named][d].records().get(p as usize).copied();
-                let record = record.unwrap_or_default();
-                if record.edges != segment.edge_count() || record.keys != segment.key_count {
-                    report.add(names[d], None, format!("segment {p} lies outside the file"));
-                }
-                walk(
-                    &segment,
-                    names[d],
+                let file = &base.segments[named][d];
+                let record = file.records().get(p as usize).copied().unwrap_or_default();
+                let what = Walked {
+                    name: names[d],
                     p,
-                    d == 1,
+                    swapped: d == 1,
                     vertices,
-                    record.max_degree,
-                    report,
-                )
+                    record,
+                };
+                if named == 0 {
+                    walk(&file.segment(p), &what, report)
+                } else {
+                    walk(&file.named(p), &what, report)
+                }
             });
             if out != into {
                 report.add(
@@ -234,60 +233,62 @@ struct Sum {
     hash: u64,
 }
 
-fn walk(
-    segment: &Segment<'_>,
-    name: &str,
+/// A segment that is walked, and what is known of it.
+struct Walked<'a> {
+    name: &'a str,
     p: u32,
+    /// Keys are objects.
     swapped: bool,
     vertices: u32,
-    max_degree: u32,
-    report: &mut CheckReport,
-) -> Sum {
+    record: SegmentRecord,
+}
+
+fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum {
+    let Walked {
+        name, p, vertices, ..
+    } = *what;
+    let record = &what.record;
+    if record.edges != segment.edges() || record.keys != segment.key_count() {
+        report.add(name, None, format!("segment {p} lies outside the file"));
+    }
     let mut sum = Sum::default();
-    let mut keys = Vec::new();
     let mut last_key = 0;
     let mut next = 0;
     let mut longest = 0;
     let mut wrong: Option<&str> = None;
-    for from in (0..segment.key_count).step_by(PART as usize) {
-        keys.clear();
-        segment.keys_into(from, from.saturating_add(PART), &mut keys);
-        if keys.len() as u32 != PART.min(segment.key_count - from) {
-            wrong = Some("keys are missing");
-            break;
+    let finder = segment.finder();
+    let whole = segment.for_each_key(|k, key| {
+        if key <= last_key || key > vertices || finder.find(key) != k {
+            wrong = Some("keys are not in order or not found");
         }
-        for (k, &key) in (from..).zip(&keys) {
-            if key <= last_key || key > vertices || segment.finder.find(key) != k {
-                wrong = Some("keys are not in order or not found");
-            }
-            last_key = key;
-            let (a, b) = segment.range(k);
-            if a != next || b <= a {
-                wrong = Some("lists do not follow each other");
-            }
-            next = b;
-            longest = longest.max(b - a);
-            let list = segment.neighbours.get(a..b).unwrap_or(&[]);
-            let graphs = segment.graphs.and_then(|g| g.get(a..b));
-            let mut last = (0, 0);
-            for (i, &n) in list.iter().enumerate() {
-                let g = graphs.and_then(|g| g.get(i)).copied().unwrap_or(0);
-                if (n, g) <= last || n == 0 || n > vertices || g > vertices {
-                    wrong = Some("a list is not in order or holds unknown ids");
-                }
-                last = (n, g);
-                let (s, o) = if swapped { (n, key) } else { (key, n) };
-                sum.edges += 1;
-                sum.hash = sum
-                    .hash
-                    .wrapping_add(mix(mix(u64::from(s) << 32 | u64::from(o)) ^ u64::from(g)));
-            }
+        last_key = key;
+        let list = segment.range_of(k);
+        if list.start != next || list.is_empty() {
+            wrong = Some("lists do not follow each other");
         }
+        next = list.end;
+        longest = longest.max(list.end - list.start);
+        let mut last = (0, 0);
+        for i in list {
+            let (n, g) = segment.edge(i);
+            if (n, g) <= last || n == 0 || n > vertices || g > vertices {
+                wrong = Some("a list is not in order or holds unknown ids");
+            }
+            last = (n, g);
+            let (s, o) = if what.swapped { (n, key) } else { (key, n) };
+            sum.edges += 1;
+            sum.hash = sum
+                .hash
+                .wrapping_add(mix(mix(u64::from(s) << 32 | u64::from(o)) ^ u64::from(g)));
+        }
+    });
+    if !whole {
+        wrong = Some("keys are missing");
     }
-    if next != segment.neighbours.len() {
+    if next != segment.edges() {
         wrong = wrong.or(Some("edges belong to no key"));
     }
-    if longest as u64 != u64::from(max_degree) {
+    if longest != u64::from(record.max_degree) {
         wrong = wrong.or(Some("the longest list is not as recorded"));
     }
     if let Some(what) = wrong {

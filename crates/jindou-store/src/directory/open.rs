@@ -66,6 +66,7 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
 fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
     verify_lengths(dir, manifest)?;
     let segments = |name: &str| SegmentFile::open(Bytes::map(&dir.join(name))?, name);
+    let named = |name: &str| SegmentFile::open_named(Bytes::map(&dir.join(name))?, name);
     let statistics = read_statistics(Bytes::map(&dir.join(STATISTICS))?, STATISTICS)?;
     let counts = (u64::from(statistics.vertices), statistics.quads);
     if counts != (manifest.terms, manifest.quads) {
@@ -79,7 +80,7 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
         dictionary: Arc::new(Dictionary::open(dir)?),
         segments: [
             [segments(SEGMENTS_OUT)?, segments(SEGMENTS_IN)?],
-            [segments(NAMED_OUT)?, segments(NAMED_IN)?],
+            [named(NAMED_OUT)?, named(NAMED_IN)?],
         ],
         predicate_of: (0u32..)
             .zip(&statistics.predicates)

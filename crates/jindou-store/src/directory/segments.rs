@@ -2,31 +2,36 @@
 //! blocks), section 2 one fixed-size record a predicate.
 
 use super::{Bytes, SectionFile, SectionWriter};
-use crate::segment::{FinderKind, KeyFinder, Segment, SegmentArrays};
+use crate::segment::{FinderKind, KeyFinder, NamedSegment, Packing, SLACK, Segment, SegmentArrays};
 use bytemuck::{Pod, Zeroable};
-use jindou_model::Result;
+use jindou_model::{Error, Result};
 use std::io::{Seek, Write};
 
 const MAGIC: [u8; 8] = *b"JDSEGMT\n";
 const ARRAYS: u32 = 1;
 const RECORDS: u32 = 2;
+/// Named graphs: bits of a vertex, bits of a graph's number.
+const WIDTHS: u32 = 3;
+/// Named graphs: their ids, ascending.
+const GRAPHS: u32 = 4;
 
 /// Where one segment's arrays lie, by absolute byte offset in the file. 0 as offset means "no such array".
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct SegmentRecord {
-    /// Edges = entries of `neighbours`.
+    /// Edges.
     pub edges: u64,
     /// Intervals (12 B), rank blocks (16 B) or bucket starts (4 B).
     pub finder_at: u64,
     /// Sorted keys (4 B), directories only.
     pub keys_at: u64,
-    /// `keys + 1` offsets (4 B); 0 when every key has one neighbour.
+    /// `keys + 1` offsets (4 B); in named segments blocks of 64 keys (8 B). 0 when every key has one
+    /// neighbour.
     pub offsets_at: u64,
-    /// Neighbours (4 B).
+    /// Neighbours (4 B); in named segments neighbours and numbers of graphs, packed.
     pub neighbours_at: u64,
-    /// Graphs (4 B), named segments only.
-    pub graphs_at: u64,
+    /// Fields of the blocks at `offsets_at`, named segments only.
+    pub fields_at: u64,
     /// Number of keys.
     pub keys: u32,
     /// Entries at `finder_at`.
@@ -74,13 +79,24 @@ impl SegmentFile {
         })
     }
 
+    /// As [`Self::open`], for a file of named graphs.
+    pub fn open_named(bytes: Bytes, name: &str) -> Result<Self> {
+        let file = Self::open(bytes, name)?;
+        if file.widths().is_none() && file.records().iter().any(|r| r.edges > 0) {
+            return Err(Error::Store(format!(
+                "{name} is damaged (it does not say how it is packed); run `jindou check`, then load the store again"
+            )));
+        }
+        Ok(file)
+    }
+
     /// One record a predicate.
     #[must_use]
     pub fn records(&self) -> &[SegmentRecord] {
         self.file.array(RECORDS)
     }
 
-    /// The segment of a predicate; empty if unknown or damaged. O(1).
+    /// The segment of a predicate; empty if unknown or damaged, or in a file of named graphs. O(1).
     #[must_use]
     pub fn segment(&self, p: u32) -> Segment<'_> {
         self.records()
@@ -89,17 +105,38 @@ impl SegmentFile {
             .unwrap_or(Segment::EMPTY)
     }
 
+    /// The segment of a predicate in a file of named graphs; empty if unknown or damaged. O(1).
+    #[must_use]
+    pub fn named(&self, p: u32) -> NamedSegment<'_> {
+        self.records()
+            .get(p as usize)
+            .and_then(|r| self.named_view(r))
+            .unwrap_or(NamedSegment::EMPTY)
+    }
+
+    /// The graphs of a file of named graphs, ascending.
+    #[must_use]
+    pub fn graph_ids(&self) -> &[u32] {
+        self.file.array(GRAPHS)
+    }
+
+    /// Bits of a vertex and of a graph's number; `None` in the default graph's files and where damaged.
+    fn widths(&self) -> Option<[u32; 2]> {
+        let widths = *self.file.array::<u32>(WIDTHS).first_chunk::<2>()?;
+        widths.iter().all(|&w| w <= u32::BITS).then_some(widths)
+    }
+
     /// Memory behind all segments, for devices and transports that register it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.file.bytes().as_slice()
     }
 
-    fn view(&self, r: &SegmentRecord) -> Option<Segment<'_>> {
+    fn finder(&self, r: &SegmentRecord) -> Option<KeyFinder<'_>> {
         let b = self.file.bytes();
         let n = u64::from(r.finder_len);
-        let finder = match FinderKind::from_byte(u8::try_from(r.kind).ok()?)? {
-            FinderKind::Empty => return Some(Segment::EMPTY),
+        Some(match FinderKind::from_byte(u8::try_from(r.kind).ok()?)? {
+            FinderKind::Empty => KeyFinder::Empty,
             FinderKind::Intervals => KeyFinder::Intervals(b.array(r.finder_at, n)?),
             FinderKind::Bitmap => KeyFinder::Bitmap {
                 first: r.first,
@@ -111,16 +148,20 @@ impl SegmentFile {
                 buckets: b.array(r.finder_at, n)?,
                 keys: b.array(r.keys_at, u64::from(r.keys))?,
             },
-        };
+        })
+    }
+
+    fn view(&self, r: &SegmentRecord) -> Option<Segment<'_>> {
+        let b = self.file.bytes();
+        let finder = self.finder(r)?;
+        if matches!(finder, KeyFinder::Empty) || self.widths().is_some() {
+            return Some(Segment::EMPTY);
+        }
         let offsets = match r.offsets_at {
             // As many keys as edges; more would have readers make room for them.
             0 if u64::from(r.keys) != r.edges => return None,
             0 => None,
             at => Some(b.array(at, u64::from(r.keys) + 1)?),
-        };
-        let graphs = match r.graphs_at {
-            0 => None,
-            at => Some(b.array(at, r.edges)?),
         };
         let neighbours = b.array(r.neighbours_at, r.edges)?;
         Some(Segment {
@@ -128,13 +169,43 @@ impl SegmentFile {
             key_count: r.keys,
             offsets,
             neighbours,
-            graphs,
+        })
+    }
+
+    fn named_view(&self, r: &SegmentRecord) -> Option<NamedSegment<'_>> {
+        let b = self.file.bytes();
+        let finder = self.finder(r)?;
+        if matches!(finder, KeyFinder::Empty) {
+            return Some(NamedSegment::EMPTY);
+        }
+        let [vertex_bits, graph_bits] = self.widths()?;
+        let (blocks, fields): (&[[u32; 2]], &[u8]) = match r.offsets_at {
+            0 if u64::from(r.keys) != r.edges => return None,
+            0 => (&[], &[]),
+            at => {
+                let blocks: &[[u32; 2]] = b.array(at, NamedSegment::block_count(r.keys))?;
+                let words = u64::from(blocks.last()?[1]);
+                (blocks, b.array(r.fields_at, words * 8 + SLACK as u64)?)
+            }
+        };
+        let bytes = NamedSegment::entry_bytes(r.edges, vertex_bits, graph_bits)?;
+        Some(NamedSegment {
+            finder,
+            key_count: r.keys,
+            edges: r.edges,
+            blocks,
+            fields,
+            entries: b.array(r.neighbours_at, bytes)?,
+            vertex_bits,
+            graph_bits,
+            graphs: self.graph_ids(),
         })
     }
 
     /// Shape and size of every segment, by predicate.
     pub fn infos(&self) -> impl Iterator<Item = SegmentInfo> {
-        self.records().iter().map(|r| {
+        let widths = self.widths();
+        self.records().iter().map(move |r| {
             let kind = FinderKind::from_byte(r.kind as u8).unwrap_or(FinderKind::Empty);
             let entry = match kind {
                 FinderKind::Empty => 0,
@@ -151,9 +222,17 @@ impl SegmentFile {
                 max_degree: r.max_degree,
                 finder_bytes: u64::from(r.finder_len) * entry
                     + if r.keys_at == 0 { 0 } else { keys * 4 },
-                edge_bytes: (r.edges)
-                    .saturating_mul(if r.graphs_at == 0 { 4 } else { 8 })
-                    .saturating_add(if r.offsets_at == 0 { 0 } else { (keys + 1) * 4 }),
+                edge_bytes: match widths {
+                    None => r
+                        .edges
+                        .saturating_mul(4)
+                        .saturating_add(if r.offsets_at == 0 { 0 } else { (keys + 1) * 4 }),
+                    Some(_) => {
+                        let s = self.named_view(r).unwrap_or(NamedSegment::EMPTY);
+                        let parts = [s.entries.len(), s.fields.len(), size_of_val(s.blocks)];
+                        parts.iter().sum::<usize>() as u64
+                    }
+                },
             }
         })
     }
@@ -167,8 +246,13 @@ pub struct SegmentFileWriter<W: Write + Seek> {
 
 impl<W: Write + Seek> SegmentFileWriter<W> {
     /// Starts a file for `predicates` segments, empty until [`Self::append`] says otherwise.
-    pub fn new(out: W, predicates: u32) -> std::io::Result<Self> {
-        let mut out = SectionWriter::new(out, MAGIC, 2)?;
+    /// A file of named graphs takes segments that were made with its `packing`, and only those.
+    pub fn new(out: W, predicates: u32, packing: Option<&Packing>) -> std::io::Result<Self> {
+        let mut out = SectionWriter::new(out, MAGIC, 4)?;
+        if let Some(p) = packing {
+            out.section(WIDTHS, &[p.vertex_bits, p.graph_bits()])?;
+            out.section(GRAPHS, &p.graph_ids())?;
+        }
         out.begin(ARRAYS)?;
         Ok(Self {
             out,
@@ -183,7 +267,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         }
         let f = &s.finder;
         let mut r = SegmentRecord {
-            edges: s.neighbours.len() as u64,
+            edges: s.edges(),
             keys: s.key_count,
             first: f.first,
             shift: f.shift,
@@ -203,9 +287,14 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         if !s.offsets.is_empty() {
             r.offsets_at = self.array(&s.offsets)?;
         }
-        r.neighbours_at = self.array(&s.neighbours)?;
-        if !s.graphs.is_empty() {
-            r.graphs_at = self.array(&s.graphs)?;
+        if let Some(p) = &s.packed {
+            if !p.blocks.is_empty() {
+                r.offsets_at = self.array(&p.blocks)?;
+                r.fields_at = self.array(&p.fields)?;
+            }
+            r.neighbours_at = self.array(&p.entries)?;
+        } else {
+            r.neighbours_at = self.array(&s.neighbours)?;
         }
         if let Some(slot) = self.records.get_mut(p as usize) {
             *slot = r;

@@ -4,15 +4,12 @@
 use super::clusters::Clusters;
 use super::read::lock;
 use crate::directory::{IndexBuilder, SegmentFile};
-use crate::segment::{EdgeView, Scope, Segment};
+use crate::segment::{EdgeView, Rows, Scope};
 use crate::sets::SetRun;
 use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Keys enumerated at once.
-const PART: u32 = 1 << 16;
 
 /// The files that the phase reads.
 pub(super) struct Written {
@@ -24,21 +21,9 @@ impl Written {
     fn view(&self, p: u32, direction: usize) -> EdgeView<'_> {
         EdgeView {
             default: self.segments[0][direction].segment(p),
-            named: self.segments[1][direction].segment(p),
+            named: self.segments[1][direction].named(p),
             patch: None,
             snapshot: 0,
-        }
-    }
-}
-
-/// Calls `f` with every (key number, key).
-fn for_each_key(segment: &Segment<'_>, mut f: impl FnMut(u32, u32)) {
-    let mut keys = Vec::new();
-    for from in (0..segment.key_count).step_by(PART as usize) {
-        keys.clear();
-        segment.keys_into(from, from.saturating_add(PART), &mut keys);
-        for (k, &key) in (from..).zip(&keys) {
-            f(k, key);
         }
     }
 }
@@ -99,41 +84,37 @@ pub(super) fn index(
 /// Groups (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort
 /// by graph is all.
 fn graphs(written: &Written, predicates: u32, index: &mut IndexBuilder) {
-    let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
-    let each = |f: &mut dyn FnMut(u32, u32, u32)| {
+    let each = |f: &mut dyn FnMut(usize, u32, u32)| {
         let mut graphs = Vec::new();
         for p in 0..predicates {
-            let segment = written.segments[1][0].segment(p);
-            for_each_key(&segment, |k, subject| {
-                let (a, b) = segment.range(k);
+            let segment = written.segments[1][0].named(p);
+            segment.for_each_key(|k, subject| {
                 graphs.clear();
-                graphs.extend_from_slice(segment.graphs.and_then(|g| g.get(a..b)).unwrap_or(&[]));
-                graphs.sort_unstable();
-                graphs.dedup();
-                graphs.iter().for_each(|&g| f(g, p, subject));
+                graphs.extend(segment.range(k).map(|i| segment.graph_number(i)));
+                if graphs.len() > 1 {
+                    graphs.sort_unstable();
+                    graphs.dedup();
+                }
+                graphs.iter().for_each(|&g| f(g as usize, p, subject));
             });
         }
     };
-    each(&mut |g, _, _| *counts.entry(g).or_default() += 1);
-    let mut ids: Vec<u32> = counts.keys().copied().collect();
-    ids.sort_unstable();
-    let mut sum = 0;
-    // Start of each graph, moved to its end while the entries are placed.
-    let mut at: FxHashMap<u32, u64> = FxHashMap::default();
-    for &g in &ids {
-        at.insert(g, sum);
-        sum += counts[&g];
+    let ids = written.segments[1][0].graph_ids();
+    // Where each graph's entries begin, moved to their ends while they are placed.
+    let mut at = vec![0usize; ids.len() + 1];
+    each(&mut |g, _, _| at[g + 1] += 1);
+    for g in 0..ids.len() {
+        at[g + 1] += at[g];
     }
-    let mut entries: Vec<[u32; 2]> = super::memory::zeroed(sum as usize);
+    let mut entries: Vec<[u32; 2]> = super::memory::zeroed(at[ids.len()]);
     each(&mut |g, p, subject| {
-        if let Some(next) = at.get_mut(&g) {
-            entries[*next as usize] = [p, subject];
-            *next += 1;
-        }
+        entries[at[g]] = [p, subject];
+        at[g] += 1;
     });
-    for g in ids {
-        let end = at[&g] as usize;
-        index.push_graph(g, &entries[end - counts[&g] as usize..end]);
+    let mut start = 0;
+    for (&g, &end) in ids.iter().zip(&at) {
+        index.push_graph(g, &entries[start..end]);
+        start = end;
     }
 }
 
@@ -294,28 +275,12 @@ fn exact_sets(
                     let p = next.fetch_add(1, Ordering::Relaxed);
                     let Some(out) = sums.get(p) else { return };
                     let own = &by_predicate[offsets[p]..offsets[p + 1]];
-                    let pair = [0, 1].map(|named| written.segments[named][0].segment(p as u32));
-                    let alone = pair.iter().any(Segment::is_empty);
-                    for segment in pair.iter().filter(|s| !s.is_empty()) {
-                        keys.clear();
-                        if !alone {
-                            segment.keys_into(0, segment.key_count, &mut keys);
-                        }
-                        // Ids ascend with clusters, and key numbers with ids.
-                        let mut from = 0;
-                        for &i in own {
-                            let c = &clusters.clusters[i as usize];
-                            let to = if alone {
-                                // Every vertex of the cluster is a key.
-                                from + c.len
-                            } else {
-                                from = gallop(&keys, from, c.start);
-                                gallop(&keys, from, c.start + c.len)
-                            };
-                            edges[set_of[i as usize] as usize] += edges_between(segment, from, to);
-                            from = to;
-                        }
-                    }
+                    let default = written.segments[0][0].segment(p as u32);
+                    let named = written.segments[1][0].named(p as u32);
+                    let alone = default.is_empty() || named.is_empty();
+                    let mut add = |i: u32, n: u64| edges[set_of[i as usize] as usize] += n;
+                    by_cluster(&default, clusters, own, alone, &mut keys, &mut add);
+                    by_cluster(&named, clusters, own, alone, &mut keys, &mut add);
                     let mut found = Vec::new();
                     for &i in own {
                         let set = set_of[i as usize];
@@ -344,14 +309,39 @@ fn exact_sets(
     sets
 }
 
-fn edges_between(segment: &Segment<'_>, from: u32, to: u32) -> u64 {
-    if from >= to {
-        return 0;
+/// Calls `add` with the edges of each of the clusters `own` in a segment. `alone` says that no other
+/// segment has edges of the predicate: then every vertex of a cluster is a key.
+fn by_cluster(
+    segment: &impl Rows,
+    clusters: &Clusters,
+    own: &[u32],
+    alone: bool,
+    keys: &mut Vec<u32>,
+    add: &mut impl FnMut(u32, u64),
+) {
+    if segment.edges() == 0 {
+        return;
     }
-    (segment
-        .range(to - 1)
-        .1
-        .saturating_sub(segment.range(from).0)) as u64
+    keys.clear();
+    if !alone {
+        segment.finder().keys_into(0, segment.key_count(), keys);
+    }
+    // Ids ascend with clusters, and key numbers with ids.
+    let mut from = 0;
+    for &i in own {
+        let c = &clusters.clusters[i as usize];
+        let to = if alone {
+            from + c.len
+        } else {
+            from = gallop(keys, from, c.start);
+            gallop(keys, from, c.start + c.len)
+        };
+        if from < to {
+            let end = segment.range_of(to - 1).end;
+            add(i, end.saturating_sub(segment.range_of(from).start));
+        }
+        from = to;
+    }
 }
 
 /// The number of `keys` below `id`, knowing that it is at least `from`: O(log of the distance).

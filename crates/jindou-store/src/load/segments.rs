@@ -4,7 +4,7 @@ use super::partition::Edges;
 use super::read::{lock, on_threads};
 use super::sort::{self, Words};
 use crate::directory::SegmentFileWriter;
-use crate::segment::{SegmentArrays, SegmentBuilder};
+use crate::segment::{Packing, SegmentArrays, SegmentBuilder};
 use jindou_model::{Direction, Error, Result};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,6 +28,8 @@ pub(super) trait Edge: Words {
     fn subject(self) -> u32;
     fn object(self) -> u32;
     fn graph(self) -> u32;
+    /// How segments of such edges are packed.
+    fn packing(edges: &Edges<Self>, predicates: usize, ids: &[u32]) -> Result<Option<Packing>>;
 
     #[inline(always)]
     fn key(self, direction: Direction) -> u32 {
@@ -68,6 +70,10 @@ impl Edge for u64 {
     fn graph(self) -> u32 {
         jindou_model::DEFAULT_GRAPH
     }
+
+    fn packing(_: &Edges<Self>, _: usize, _: &[u32]) -> Result<Option<Packing>> {
+        Ok(None)
+    }
 }
 
 impl Edge for [u32; 3] {
@@ -101,6 +107,25 @@ impl Edge for [u32; 3] {
     fn graph(self) -> u32 {
         self[2]
     }
+
+    /// O(edges): the graphs must be known before the first segment is packed.
+    fn packing(edges: &Edges<Self>, predicates: usize, ids: &[u32]) -> Result<Option<Packing>> {
+        let mut seen = vec![0u64; ids.len().div_ceil(64)];
+        for p in 0..predicates {
+            edges.for_each(p, |part| {
+                for e in part {
+                    seen[e[2] as usize / 64] |= 1 << (e[2] % 64);
+                }
+                Ok(())
+            })?;
+        }
+        let mut graphs: Vec<u32> = (0..ids.len())
+            .filter(|lex| seen[lex / 64] >> (lex % 64) & 1 == 1)
+            .map(|lex| ids[lex])
+            .collect();
+        graphs.sort_unstable();
+        Ok(Some(Packing::new(ids.len() as u32, graphs)))
+    }
 }
 
 fn push_all<T: Edge>(edges: &[T], direction: Direction, to: &mut SegmentBuilder) {
@@ -132,10 +157,16 @@ struct Waiting {
 }
 
 impl Turnstile<'_> {
-    fn create(path: &Path, predicates: u32, ahead: u64) -> Result<Turnstile<'_>> {
+    fn create<'a>(
+        path: &'a Path,
+        predicates: u32,
+        packing: Option<&Packing>,
+        ahead: u64,
+    ) -> Result<Turnstile<'a>> {
         let file = File::create_new(path).map_err(|e| Error::io(path, e))?;
-        let writer = SegmentFileWriter::new(BufWriter::with_capacity(1 << 20, file), predicates)
-            .map_err(|e| Error::io(path, e))?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let writer =
+            SegmentFileWriter::new(file, predicates, packing).map_err(|e| Error::io(path, e))?;
         Ok(Turnstile {
             state: Mutex::new(Waiting {
                 writer: Some(writer),
@@ -238,6 +269,8 @@ pub(super) fn write<T: Edge>(
         threads,
         tick,
     } = *resources;
+    let packing = T::packing(edges, predicates, id_of_lex)?;
+    let packing = packing.as_ref();
     let total = edges.total().max(1);
     // Big predicates first: the small ones then fill the gaps.
     let mut order: Vec<usize> = (0..predicates).filter(|&p| edges.count(p) > 0).collect();
@@ -254,8 +287,8 @@ pub(super) fn write<T: Edge>(
     let ahead = memory / 4;
     let budget = memory / 2 / threads.max(1) as u64;
     let files = [
-        Turnstile::create(paths[0], predicates as u32, ahead)?,
-        Turnstile::create(paths[1], predicates as u32, ahead)?,
+        Turnstile::create(paths[0], predicates as u32, packing, ahead)?,
+        Turnstile::create(paths[1], predicates as u32, packing, ahead)?,
     ];
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
@@ -291,12 +324,12 @@ pub(super) fn write<T: Edge>(
                         let mut b = SegmentBuilder::new(T::NAMED);
                         b.reserve(list.len());
                         push_all(&list, d, &mut b);
-                        files[d as usize].hand_in(turn, p as u32, b.finish()?)?;
+                        files[d as usize].hand_in(turn, p as u32, finish(b, packing)?)?;
                     }
                     return Ok(());
                 }
                 for &d in directions {
-                    let arrays = in_ranges(edges, p, d, id_of_lex, budget, &mut scratch)?;
+                    let arrays = in_ranges(edges, p, d, id_of_lex, packing, budget, &mut scratch)?;
                     files[d as usize].hand_in(turn, p as u32, arrays)?;
                 }
                 Ok(())
@@ -327,6 +360,7 @@ fn in_ranges<T: Edge>(
     p: usize,
     direction: Direction,
     id_of_lex: &[u32],
+    packing: Option<&Packing>,
     budget: u64,
     scratch: &mut Vec<T>,
 ) -> Result<SegmentArrays> {
@@ -364,5 +398,12 @@ fn in_ranges<T: Edge>(
         }
         from = to;
     }
-    b.finish()
+    finish(b, packing)
+}
+
+fn finish(b: SegmentBuilder, packing: Option<&Packing>) -> Result<SegmentArrays> {
+    match packing {
+        Some(p) => b.finish_named(p),
+        None => b.finish(),
+    }
 }

@@ -1,7 +1,7 @@
 //! Building one segment from its sorted edges.
 
 use super::finder::{self, FinderArrays};
-use super::{KeyFinder, Segment};
+use super::{KeyFinder, NamedSegment, PackedEdges, Packing, Segment};
 
 /// The arrays of one segment in ordinary memory.
 #[derive(Debug, Clone, Default)]
@@ -11,8 +11,8 @@ pub struct SegmentArrays {
     /// Empty when every key has one neighbour.
     pub(crate) offsets: Vec<u32>,
     pub(crate) neighbours: Vec<u32>,
-    /// Parallel to `neighbours`, or empty.
-    pub(crate) graphs: Vec<u32>,
+    /// Named segments only: in place of `offsets` and `neighbours`, which are empty.
+    pub(crate) packed: Option<PackedEdges>,
     pub(crate) max_degree: u32,
 }
 
@@ -26,23 +26,56 @@ impl SegmentArrays {
             + size_of_val(&f.buckets[..])
             + size_of_val(&f.keys[..])
             + size_of_val(&self.offsets[..])
-            + size_of_val(&self.neighbours[..])
-            + size_of_val(&self.graphs[..])) as u64
+            + size_of_val(&self.neighbours[..])) as u64
+            + self.packed.as_ref().map_or(0, PackedEdges::bytes)
     }
 
-    /// The segment over these arrays.
+    /// Distinct edges.
+    #[must_use]
+    pub fn edges(&self) -> u64 {
+        let packed = self.packed.as_ref().map_or(0, |p| p.edges);
+        packed + self.neighbours.len() as u64
+    }
+
+    fn key_finder(&self) -> KeyFinder<'_> {
+        if self.key_count == 0 {
+            KeyFinder::Empty
+        } else {
+            self.finder.view()
+        }
+    }
+
+    /// The segment over these arrays; empty for a named one.
     #[must_use]
     pub fn view(&self) -> Segment<'_> {
+        if self.packed.is_some() {
+            return Segment::EMPTY;
+        }
         Segment {
-            finder: if self.key_count == 0 {
-                KeyFinder::Empty
-            } else {
-                self.finder.view()
-            },
+            finder: self.key_finder(),
             key_count: self.key_count,
             offsets: (!self.offsets.is_empty()).then_some(&self.offsets),
             neighbours: &self.neighbours,
-            graphs: (!self.graphs.is_empty()).then_some(&self.graphs),
+        }
+    }
+
+    /// The named segment over these arrays, which were made with the same `packing` and the graphs
+    /// `graphs`; empty for a segment of the default graph.
+    #[must_use]
+    pub fn named_view<'a>(&'a self, packing: &Packing, graphs: &'a [u32]) -> NamedSegment<'a> {
+        let Some(p) = &self.packed else {
+            return NamedSegment::EMPTY;
+        };
+        NamedSegment {
+            finder: self.key_finder(),
+            key_count: self.key_count,
+            edges: p.edges,
+            blocks: &p.blocks,
+            fields: bytemuck::cast_slice(&p.fields),
+            entries: bytemuck::cast_slice(&p.entries),
+            vertex_bits: packing.vertex_bits,
+            graph_bits: packing.graph_bits(),
+            graphs,
         }
     }
 }
@@ -60,7 +93,7 @@ pub struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// A builder; `named` segments carry graphs.
+    /// A builder; `named` segments carry graphs and are [finished](Self::finish_named) with a packing.
     #[must_use]
     pub fn new(named: bool) -> Self {
         Self {
@@ -143,9 +176,23 @@ impl SegmentBuilder {
             key_count,
             offsets,
             neighbours: self.neighbours,
-            graphs: self.graphs,
+            packed: None,
             max_degree,
         })
+    }
+
+    /// The named segment, packed. Errors as [`Self::finish`]; also if an edge is in a graph, or at a vertex,
+    /// that the packing does not have.
+    pub fn finish_named(mut self, packing: &Packing) -> jindou_model::Result<SegmentArrays> {
+        let graphs = std::mem::take(&mut self.graphs);
+        let mut arrays = self.finish()?;
+        let packed = PackedEdges::new(&arrays.offsets, &arrays.neighbours, &graphs, packing)
+            .ok_or_else(|| {
+                jindou_model::Error::Internal("an edge is in a graph that was not counted".into())
+            })?;
+        (arrays.offsets, arrays.neighbours) = (Vec::new(), Vec::new());
+        arrays.packed = Some(packed);
+        Ok(arrays)
     }
 }
 
@@ -158,22 +205,33 @@ mod tests {
     proptest! {
         #[test]
         fn lists_are_what_went_in(
-            edges in prop::collection::btree_set((1u32..60, 1u32..60, 1u32..4), 0..200),
+            edges in prop::collection::btree_set((1u32..200, 1u32..60, 1u32..4), 0..400),
+            hub in 0u32..3000,
             named: bool,
         ) {
+            let mut edges = edges;
+            // One key with many edges: some blocks of offsets have wide fields.
+            edges.extend((0..hub).map(|n| (77, n + 1, 2)));
+            let packing = Packing::new(4000, vec![1, 2, 3]);
             let mut b = SegmentBuilder::new(named);
             for &(k, n, g) in &edges {
                 b.push(k, n, g);
             }
-            let arrays = b.finish().unwrap();
+            let arrays = if named { b.finish_named(&packing) } else { b.finish() }.unwrap();
             let s = arrays.view();
-            for key in 0..62 {
+            let graphs = packing.graph_ids();
+            let n = arrays.named_view(&packing, &graphs);
+            for key in 0..202 {
                 let want: Vec<(u32, u32)> =
                     edges.iter().filter(|e| e.0 == key).map(|e| (e.1, e.2)).collect();
                 if named {
-                    let got: Vec<_> = s.neighbours_of(key).iter().copied()
-                        .zip(s.graphs_of(key).iter().copied()).collect();
-                    prop_assert_eq!(got, want);
+                    for from in [0, 30, 61] {
+                        let from_there = want.iter().position(|e| e.0 >= from).unwrap_or(want.len());
+                        prop_assert_eq!(
+                            n.edges_of(key).from_neighbour(from).collect::<Vec<_>>(),
+                            &want[from_there..]);
+                    }
+                    prop_assert_eq!(n.edges_of(key).collect::<Vec<_>>(), want);
                 } else {
                     let want: BTreeSet<u32> = want.into_iter().map(|w| w.0).collect();
                     prop_assert_eq!(s.neighbours_of(key), want.into_iter().collect::<Vec<_>>());

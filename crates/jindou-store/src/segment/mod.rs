@@ -9,18 +9,24 @@
 //!                                └─ no offsets: every key has one neighbour ──► neighbours[k]
 //! ```
 //!
-//! Segments of named graphs carry a graph column parallel to `neighbours`, sorted by (neighbour, graph);
-//! those of the default graph carry none and pay nothing for named graphs.
+//! Segments of named graphs have the same shape with a graph beside each neighbour, sorted by (neighbour,
+//! graph), and are packed to bits ([`NamedSegment`]); those of the default graph pay nothing for them.
 
 mod build;
 mod finder;
+mod packed;
 mod patch;
 mod view;
 
 pub use build::{SegmentArrays, SegmentBuilder};
 pub use finder::{Interval, KeyFinder, NO_KEY, RankBlock};
+pub use packed::{NamedList, NamedSegment, Packing};
 pub use patch::{Edit, Patch, PatchBuilder};
 pub use view::{EdgeView, Scope};
+
+pub(crate) use packed::{PackedEdges, SLACK};
+
+use std::ops::Range;
 
 use jindou_model::NO_VERTEX;
 
@@ -63,7 +69,7 @@ impl FinderKind {
     }
 }
 
-/// A segment, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap; views are
+/// A segment of the default graph, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap; views are
 /// made per query step, never per row.
 ///
 /// Nothing in here is trusted: a damaged file gives wrong or empty lists, never a fault.
@@ -77,8 +83,6 @@ pub struct Segment<'a> {
     pub offsets: Option<&'a [u32]>,
     /// Neighbour lists of all keys in key order, each sorted ascending.
     pub neighbours: &'a [u32],
-    /// Named graphs only: the graph of each entry of `neighbours`.
-    pub graphs: Option<&'a [u32]>,
 }
 
 impl<'a> Segment<'a> {
@@ -88,7 +92,6 @@ impl<'a> Segment<'a> {
         key_count: 0,
         offsets: None,
         neighbours: &[],
-        graphs: None,
     };
 
     /// Number of edges.
@@ -126,7 +129,7 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// The neighbours of key number `k`, sorted. In a named segment a neighbour repeats once a graph.
+    /// The neighbours of key number `k`, sorted.
     #[inline]
     #[must_use]
     pub fn list(&self, k: u32) -> &'a [u32] {
@@ -142,15 +145,7 @@ impl<'a> Segment<'a> {
         self.list(self.finder.find(v))
     }
 
-    /// The graphs beside [`Self::neighbours_of`]; empty in default-graph segments.
-    #[inline]
-    #[must_use]
-    pub fn graphs_of(&self, v: u32) -> &'a [u32] {
-        let (a, b) = self.range(self.finder.find(v));
-        self.graphs.and_then(|g| g.get(a..b)).unwrap_or(&[])
-    }
-
-    /// True if the edge is there (in any graph of this segment). O(log degree).
+    /// True if the edge is there. O(log degree).
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32) -> bool {
         self.neighbours_of(key).binary_search(&neighbour).is_ok()
@@ -174,6 +169,80 @@ impl<'a> Segment<'a> {
     /// Appends the keys with numbers `from .. to` to `out`, ascending.
     pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
         self.finder.keys_into(from, to.min(self.key_count), out);
+    }
+}
+
+/// What both kinds of segments have, for the load and the check that walk whole ones.
+pub(crate) trait Rows {
+    fn finder(&self) -> KeyFinder<'_>;
+    fn key_count(&self) -> u32;
+    fn edges(&self) -> u64;
+    /// The edges of key number `k`; empty for damaged offsets.
+    fn range_of(&self, k: u32) -> Range<u64>;
+    /// Neighbour and graph (0 for the default one) of an edge; zeros outside.
+    fn edge(&self, i: u64) -> (u32, u32);
+
+    /// Calls `f` with every (key number, key); false if keys are missing.
+    fn for_each_key(&self, mut f: impl FnMut(u32, u32)) -> bool {
+        /// Keys enumerated at once.
+        const PART: u32 = 1 << 16;
+        let mut keys = Vec::new();
+        let mut whole = true;
+        for from in (0..self.key_count()).step_by(PART as usize) {
+            let to = from.saturating_add(PART).min(self.key_count());
+            keys.clear();
+            self.finder().keys_into(from, to, &mut keys);
+            whole &= keys.len() as u32 == to - from;
+            for (k, &key) in (from..).zip(&keys) {
+                f(k, key);
+            }
+        }
+        whole
+    }
+}
+
+impl Rows for Segment<'_> {
+    fn finder(&self) -> KeyFinder<'_> {
+        self.finder
+    }
+
+    fn key_count(&self) -> u32 {
+        self.key_count
+    }
+
+    fn edges(&self) -> u64 {
+        self.edge_count()
+    }
+
+    fn range_of(&self, k: u32) -> Range<u64> {
+        let (a, b) = self.range(k);
+        a as u64..b as u64
+    }
+
+    fn edge(&self, i: u64) -> (u32, u32) {
+        (self.neighbours.get(i as usize).copied().unwrap_or(0), 0)
+    }
+}
+
+impl Rows for NamedSegment<'_> {
+    fn finder(&self) -> KeyFinder<'_> {
+        self.finder
+    }
+
+    fn key_count(&self) -> u32 {
+        self.key_count
+    }
+
+    fn edges(&self) -> u64 {
+        self.edge_count()
+    }
+
+    fn range_of(&self, k: u32) -> Range<u64> {
+        self.range(k)
+    }
+
+    fn edge(&self, i: u64) -> (u32, u32) {
+        (self.neighbour(i), self.graph(i))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The edges of one predicate in one direction as a query sees them: the default graph's segment, the
 //! named graphs' segment and the patch as one, at one snapshot and for one choice of graphs.
 
-use super::{Edit, Patch, Segment};
+use super::{Edit, NamedSegment, Patch, Segment};
 use jindou_model::DEFAULT_GRAPH;
 
 /// Which graphs a triple pattern looks at.
@@ -48,7 +48,7 @@ pub struct EdgeView<'a> {
     /// Edges of the default graph.
     pub default: Segment<'a>,
     /// Edges of named graphs, with a graph column.
-    pub named: Segment<'a>,
+    pub named: NamedSegment<'a>,
     /// What updates changed.
     pub patch: Option<&'a Patch>,
     /// The snapshot that the reader sees.
@@ -96,20 +96,17 @@ impl<'a> EdgeView<'a> {
             if !scope.sees_named() {
                 return d;
             }
-            let n = self.named.neighbours_of(key);
-            if n.is_empty() {
+            let n = self.named.edges_of(key);
+            if n.len() == 0 {
                 return d;
             }
             scratch.clear();
-            let graphs = self.named.graphs_of(key);
-            merge_distinct(
-                d,
-                n.iter()
-                    .zip(graphs)
-                    .filter(|e| scope.sees(*e.1))
-                    .map(|e| *e.0),
-                scratch,
-            );
+            if matches!(scope, Scope::Union | Scope::AnyNamed) {
+                merge_distinct(d, n.neighbours(), scratch);
+            } else {
+                let seen = n.filter(|e| scope.sees(e.1));
+                merge_distinct(d, seen.map(|e| e.0), scratch);
+            }
             return scratch;
         }
         scratch.clear();
@@ -142,19 +139,17 @@ impl<'a> EdgeView<'a> {
         } else {
             &[]
         };
-        let (mut n, mut g) = if scope.sees_named() {
-            (self.named.neighbours_of(key), self.named.graphs_of(key))
+        let named = if scope.sees_named() {
+            self.named
         } else {
-            (&[][..], &[][..])
+            NamedSegment::EMPTY
         };
+        let mut n = named.edges_of(key).peekable();
         let mut edits = self.patch.map_or(&[][..], |p| p.edits_of(key));
         loop {
             // The smallest (neighbour, graph) of the three sorted lists.
             let base_d = d.first().map(|&x| (x, DEFAULT_GRAPH));
-            let base_n = match (n.first(), g.first()) {
-                (Some(&x), Some(&y)) => Some((x, y)),
-                _ => None,
-            };
+            let base_n = n.peek().copied();
             let edit = edits.first().map(|e| (e.neighbour, e.graph));
             let Some(at) = [base_d, base_n, edit].into_iter().flatten().min() else {
                 break;
@@ -165,8 +160,7 @@ impl<'a> EdgeView<'a> {
                 present = true;
             }
             if base_n == Some(at) {
-                n = &n[1..];
-                g = &g[1..];
+                n.next();
                 present = true;
             }
             while let Some(Edit {
@@ -204,14 +198,41 @@ impl<'a> EdgeView<'a> {
         if !scope.sees_named() {
             return false;
         }
-        let n = self.named.neighbours_of(key);
-        let g = self.named.graphs_of(key);
-        let a = n.partition_point(|&x| x < neighbour);
-        n[a..]
-            .iter()
-            .zip(g.get(a..).unwrap_or(&[]))
-            .take_while(|e| *e.0 == neighbour)
-            .any(|e| scope.sees(*e.1))
+        self.named
+            .edges_of(key)
+            .from_neighbour(neighbour)
+            .take_while(|e| e.0 == neighbour)
+            .any(|e| scope.sees(e.1))
+    }
+
+    /// Calls `f` with every graph that `scope` sees and that has the edge `key`–`neighbour`, ascending.
+    /// O(log degree), or O(degree) for touched keys.
+    pub fn graphs_of_edge(
+        &self,
+        key: u32,
+        neighbour: u32,
+        scope: Scope<'_>,
+        mut f: impl FnMut(u32),
+    ) {
+        if self.patch.is_some_and(|p| !p.edits_of(key).is_empty()) {
+            self.for_each(key, scope, |n, g| {
+                if n == neighbour {
+                    f(g);
+                }
+            });
+            return;
+        }
+        if scope.sees(DEFAULT_GRAPH) && self.default.contains(key, neighbour) {
+            f(DEFAULT_GRAPH);
+        }
+        if scope.sees_named() {
+            self.named
+                .edges_of(key)
+                .from_neighbour(neighbour)
+                .take_while(|e| e.0 == neighbour)
+                .filter(|e| scope.sees(e.1))
+                .for_each(|e| f(e.1));
+        }
     }
 
     /// Every vertex that may be a key here in `scope`: ascending, each once, appended to `out`. A superset
@@ -282,7 +303,7 @@ fn merge_distinct(a: &[u32], b: impl Iterator<Item = u32>, out: &mut Vec<u32>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PatchBuilder, SegmentBuilder};
+    use super::super::{Packing, PatchBuilder, SegmentBuilder};
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -297,12 +318,14 @@ mod tests {
             edits in prop::collection::vec((1u32..9, 1u32..8, 0u32..4, any::<bool>()), 0..40),
             see in 0u32..50,
         ) {
+            let packing = Packing::new(9, vec![1, 2, 3]);
+            let graphs = packing.graph_ids();
             let mut d = SegmentBuilder::new(false);
             let mut n = SegmentBuilder::new(true);
             for &(k, x, g) in &base {
                 if g == 0 { d.push(k, x, 0) } else { n.push(k, x, g) }
             }
-            let (d, n) = (d.finish().unwrap(), n.finish().unwrap());
+            let (d, n) = (d.finish().unwrap(), n.finish_named(&packing).unwrap());
             let mut pb = PatchBuilder::default();
             let mut truth: BTreeSet<E> = base.clone();
             for (i, &(k, x, g, added)) in edits.iter().enumerate() {
@@ -314,7 +337,7 @@ mod tests {
             }
             let patch = pb.finish();
             let view = EdgeView {
-                default: d.view(), named: n.view(),
+                default: d.view(), named: n.named_view(&packing, &graphs),
                 patch: (!edits.is_empty()).then_some(&patch), snapshot: see,
             };
             let set = [0, 2];
@@ -332,9 +355,14 @@ mod tests {
                     let got: Vec<_> = ns.into_iter().zip(gs).collect();
                     let all: Vec<_> = truth.iter()
                         .filter(|e| e.0 == key && scope.sees(e.2)).map(|e| (e.1, e.2)).collect();
-                    prop_assert_eq!(got, all);
+                    prop_assert_eq!(&got, &all);
                     for x in 0..9 {
                         prop_assert_eq!(view.contains(key, x, scope), want.contains(&x));
+                        let mut of_edge = vec![];
+                        view.graphs_of_edge(key, x, scope, |g| of_edge.push(g));
+                        let graphs: Vec<u32> =
+                            all.iter().filter(|e| e.0 == x).map(|e| e.1).collect();
+                        prop_assert_eq!(of_edge, graphs);
                     }
                     prop_assert!(want.is_empty() || candidates.contains(&key));
                 }
