@@ -52,6 +52,75 @@ fn run(seed: u64, stores: usize, queries: usize) {
     assert!(empty * 10 < native * 6, "some queries must have answers");
 }
 
+fn rows(case: &Case, text: &str) -> Vec<Vec<String>> {
+    let parsed = jindou_plan::parse(text).unwrap();
+    let options = jindou_plan::PlanOptions::default();
+    match jindou_plan::plan(&parsed, &case.snapshot, &options).unwrap() {
+        jindou_plan::Planned::Native(plan) => interpret::run(&plan, case).unwrap(),
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// No characteristic set of the base has both predicates, but an update gave them to one vertex.
+#[test]
+fn a_set_that_an_update_widened_is_not_empty() {
+    let case = Case::of(
+        &[
+            ["<http://e/a>", "<http://e/p>", "<http://e/x>", ""],
+            ["<http://e/b>", "<http://e/q>", "<http://e/y>", ""],
+        ],
+        &[["<http://e/a>", "<http://e/q>", "<http://e/y>", ""]],
+    );
+    let got = rows(
+        &case,
+        "SELECT ?s { ?s <http://e/p> ?x . ?s <http://e/q> ?y }",
+    );
+    assert_eq!(got, [["<http://e/a>"]]);
+}
+
+/// A graph variable that another pattern binds still ranges over the dataset's named graphs only.
+#[test]
+fn from_named_holds_for_graphs_bound_elsewhere() {
+    let quads = [
+        [
+            "<http://e/g1>",
+            "<http://e/q>",
+            "<http://e/x>",
+            "<http://e/d>",
+        ],
+        [
+            "<http://e/g2>",
+            "<http://e/q>",
+            "<http://e/x>",
+            "<http://e/d>",
+        ],
+        [
+            "<http://e/s>",
+            "<http://e/p>",
+            "<http://e/o>",
+            "<http://e/g1>",
+        ],
+        [
+            "<http://e/s>",
+            "<http://e/p>",
+            "<http://e/o>",
+            "<http://e/g2>",
+        ],
+    ];
+    let case = Case::of(&quads, &[]);
+    for graph in [
+        "{ <http://e/s> <http://e/p> <http://e/o> }",
+        "{ ?s <http://e/p> ?o }",
+        "{ <http://e/s> ?p ?o }",
+        "{ ?s ?p ?o }",
+    ] {
+        let text = format!(
+            "SELECT ?g FROM <http://e/d> FROM NAMED <http://e/g1> {{ ?g <http://e/q> <http://e/x> . GRAPH ?g {graph} }}"
+        );
+        assert_eq!(rows(&case, &text), [["<http://e/g1>"]], "{text}");
+    }
+}
+
 #[test]
 fn plans_mean_what_queries_mean() {
     run(1, 24, 100);

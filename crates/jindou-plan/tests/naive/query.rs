@@ -86,6 +86,41 @@ fn quad(rng: &mut Rng, graphs: usize) -> Quad {
 }
 
 impl Case {
+    /// A store of `base` with `added` laid over it; every term of `added` must be in `base`.
+    pub fn of(base: &[[&str; 4]], added: &[[&str; 4]]) -> Self {
+        let own = |q: &[&str; 4]| q.map(str::to_owned);
+        let terms: Vec<TermQuad> = base.iter().map(|q| q.map(bytes)).collect();
+        let (folder, stored) = store_of_terms(&terms);
+        let plain = Snapshot::of_base(Arc::clone(&stored));
+        let id = |t: &str| {
+            if t.is_empty() {
+                0
+            } else {
+                plain.lookup(&bytes(t)).unwrap().0
+            }
+        };
+        let edits: Vec<QuadEdit> = added
+            .iter()
+            .map(|q| QuadEdit {
+                subject: id(q[0]),
+                predicate: plain
+                    .predicate_of(jindou_model::VertexId(id(q[1])))
+                    .unwrap()
+                    .0,
+                object: id(q[2]),
+                graph: id(q[3]),
+                snapshot: 1,
+                added: true,
+            })
+            .collect();
+        let overlay = Arc::new(jindou_dictionary::DictionaryOverlay::tail());
+        Self {
+            snapshot: Snapshot::with_edits(stored, 1, &edits, overlay),
+            quads: base.iter().chain(added).map(own).collect(),
+            _folder: Box::new(folder),
+        }
+    }
+
     pub fn random(rng: &mut Rng) -> Self {
         let graphs = [0, 40, 90][rng.below(3)];
         let n = 8 + rng.below(40);
