@@ -1,6 +1,6 @@
 //! Compiles the kernels for the CPU (`shim/`), so that tests run them without a GPU.
 //!
-//! `JINDOU_SHIM_SANITIZE=address|thread` builds them under a sanitizer; `tests/sanitize.sh` sets it and links
+//! `JINDOU_SHIM_SANITIZE=address|thread` builds them under a sanitizer; `tests/sanitize.sh` sets it and loads
 //! the sanitizer's runtime first.
 
 fn main() {
@@ -21,6 +21,8 @@ fn main() {
             .flag(format!("-fsanitize={kind}"))
             .flag("-g")
             .flag("-fno-omit-frame-pointer");
+        let runtime = if kind == "address" { "asan" } else { "tsan" };
+        println!("cargo:rustc-link-lib=dylib={runtime}");
     }
     build.compile("jindou_gpu_shim");
 }

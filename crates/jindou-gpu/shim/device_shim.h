@@ -121,7 +121,7 @@ void block_barrier();
 uint64_t exchange(uint64_t value, uint32_t lane, const char *where);
 uint32_t vote(bool x);
 
-void out_of_bounds();
+[[noreturn]] void out_of_bounds();
 
 // Every access to global memory comes by here: it must lie in one live buffer, and in shuffled orders one in
 // 16 lets another thread go first.

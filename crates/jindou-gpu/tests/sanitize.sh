@@ -6,14 +6,13 @@
 set -eu
 here=$(cd "$(dirname "$0")/../../.." && pwd)
 cd "$here"
+target=${CARGO_TARGET_DIR:-target}
 for kind in ${1:-address thread}; do
-  dir=${CARGO_TARGET_DIR:-target}/sanitize-$kind
   echo "== $kind"
-  runtime=$(g++ -print-file-name=lib$([ "$kind" = address ] && echo asan || echo tsan).so)
-  JINDOU_SHIM_SANITIZE=$kind RUSTFLAGS="-C link-arg=-fsanitize=$kind" CARGO_TARGET_DIR=$dir \
-    cargo test -p jindou-gpu --test kernels --no-run 2> "$dir.log" || { tail -n 20 "$dir.log"; exit 1; }
-  test=$(ls -t "$dir"/debug/deps/kernels-* | grep -v '\.d$' | head -n 1)
+  runtime=$(g++ -print-file-name=lib"$([ "$kind" = address ] && echo asan || echo tsan)".so)
+  JINDOU_SHIM_SANITIZE=$kind cargo test -p jindou-gpu --test kernels --no-run
+  test=$(ls -t "$target"/debug/deps/kernels-* | grep -v '\.d$' | head -n 1)
   # The sanitizer's runtime must come first; TSan wants fixed addresses.
-  LD_PRELOAD=$runtime ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS="halt_on_error=1 report_bugs=1" \
-    setarch "$(uname -m)" -R "$test" --test-threads 1 --skip planted
+  LD_PRELOAD=$runtime ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 \
+    setarch "$(uname -m)" -R "$test" --test-threads 1 ${FILTER:---skip planted}
 done

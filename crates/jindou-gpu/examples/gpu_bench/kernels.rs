@@ -6,7 +6,7 @@ use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, Operand, TILE};
 use jindou_gpu::reference::Random;
 use jindou_gpu::{Backend, DeviceBuffer, Kernel, ResidentSegment};
 use jindou_model::Result;
-use jindou_store::segment::{EdgeView, KeyFinder, Scope, Segment, SegmentArrays, SegmentBuilder};
+use jindou_store::segment::{EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder};
 use std::sync::Arc;
 
 struct Bench<'a> {
@@ -73,7 +73,7 @@ fn segment(r: &mut Random, keys: u32, gap: u32, degree: u32) -> Result<SegmentAr
 fn view<'a>(a: &'a SegmentArrays) -> EdgeView<'a> {
     EdgeView {
         default: a.view(),
-        named: Segment::EMPTY,
+        named: NamedSegment::EMPTY,
         patch: None,
         snapshot: 0,
     }
