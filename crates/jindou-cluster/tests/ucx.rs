@@ -38,26 +38,38 @@ fn reads_and_messages(fabric: Fabric) {
     let one_way = Arc::new(AtomicU64::new(0));
     let seen = Arc::clone(&one_way);
     server
-        .handle(7, Arc::new(|m: &Message<'_>, reply: &mut Vec<u8>| {
-            reply.extend(m.payload.iter().rev());
-            Ok(())
-        }))
+        .handle(
+            7,
+            Arc::new(|m: &Message<'_>, reply: &mut Vec<u8>| {
+                reply.extend(m.payload.iter().rev());
+                Ok(())
+            }),
+        )
         .unwrap();
     server
-        .handle(8, Arc::new(move |m: &Message<'_>, _: &mut Vec<u8>| {
-            seen.fetch_add(m.payload.len() as u64, Ordering::SeqCst);
-            Ok(())
-        }))
+        .handle(
+            8,
+            Arc::new(move |m: &Message<'_>, _: &mut Vec<u8>| {
+                seen.fetch_add(m.payload.len() as u64, Ordering::SeqCst);
+                Ok(())
+            }),
+        )
         .unwrap();
     server
-        .handle(9, Arc::new(|_: &Message<'_>, _: &mut Vec<u8>| Err("not today".to_owned())))
+        .handle(
+            9,
+            Arc::new(|_: &Message<'_>, _: &mut Vec<u8>| Err("not today".to_owned())),
+        )
         .unwrap();
-    let peer = client.connect(&server.address(), client.deadline(WAIT)).unwrap();
+    let peer = client
+        .connect(&server.address(), client.deadline(WAIT))
+        .unwrap();
     let region = peer.attach(&region).unwrap();
     let read = |ranges: &[ByteRange]| {
         let total = ranges.iter().map(|r| r.len as usize).sum();
         let mut got = vec![0; total];
-        peer.read_many(region, ranges, &mut got, client.deadline(WAIT)).unwrap();
+        peer.read_many(region, ranges, &mut got, client.deadline(WAIT))
+            .unwrap();
         let want: Vec<u8> = ranges
             .iter()
             .flat_map(|r| data[r.offset as usize..][..r.len as usize].iter().copied())
@@ -67,23 +79,33 @@ fn reads_and_messages(fabric: Fabric) {
     read(&[]);
     read(&[ByteRange { offset: 5, len: 0 }]);
     for len in [1, 4, 64, 4097, 100_000, 1 << 20] {
-        read(&[ByteRange { offset: 12_345, len }]);
+        read(&[ByteRange {
+            offset: 12_345,
+            len,
+        }]);
     }
     for n in [2, 64, 500] {
         let ranges: Vec<_> = (0..n)
-            .map(|i| ByteRange { offset: i * 5001 % (2 << 20), len: (i * 97 % 3000) as u32 })
+            .map(|i| ByteRange {
+                offset: i * 5001 % (2 << 20),
+                len: (i * 97 % 3000) as u32,
+            })
             .collect();
         read(&ranges);
     }
     let mut into = [0; 8];
-    let outside = [ByteRange { offset: (3 << 20) - 4, len: 8 }];
+    let outside = [ByteRange {
+        offset: (3 << 20) - 4,
+        len: 8,
+    }];
     let e = peer.read_many(region, &outside, &mut into, client.deadline(WAIT));
     assert!(matches!(e, Err(TransportError::Refused(_))), "{e:?}");
 
     for len in [0, 5, 10_000, 1 << 20] {
         let payload = pattern(len);
         let mut reply = Vec::new();
-        peer.call(7, Epoch(0), &payload, &mut reply, client.deadline(WAIT)).unwrap();
+        peer.call(7, Epoch(0), &payload, &mut reply, client.deadline(WAIT))
+            .unwrap();
         reply.reverse();
         assert_eq!(reply, payload);
     }
@@ -92,7 +114,8 @@ fn reads_and_messages(fabric: Fabric) {
     let e = peer.call(99, Epoch(0), &[], &mut Vec::new(), client.deadline(WAIT));
     assert!(matches!(e, Err(TransportError::Refused(_))), "{e:?}");
     for _ in 0..10 {
-        peer.send(8, Epoch(0), b"abc", client.deadline(WAIT)).unwrap();
+        peer.send(8, Epoch(0), b"abc", client.deadline(WAIT))
+            .unwrap();
     }
     let until = client.deadline(WAIT);
     while one_way.load(Ordering::SeqCst) < 30 && client.now() < until {
@@ -100,7 +123,10 @@ fn reads_and_messages(fabric: Fabric) {
     }
     assert_eq!(one_way.load(Ordering::SeqCst), 30);
     let past = peer.call(7, Epoch(0), &[], &mut Vec::new(), client.now());
-    assert!(matches!(past, Err(TransportError::Deadline { .. })), "{past:?}");
+    assert!(
+        matches!(past, Err(TransportError::Deadline { .. })),
+        "{past:?}"
+    );
 }
 
 #[test]
@@ -121,7 +147,9 @@ fn many_threads_share_one_end() {
     let (server, client) = pair(Fabric::Tcp);
     let data = pattern(1 << 20);
     let region = server.register(Arc::new(data.clone())).unwrap();
-    let peer = client.connect(&server.address(), client.deadline(WAIT)).unwrap();
+    let peer = client
+        .connect(&server.address(), client.deadline(WAIT))
+        .unwrap();
     let region = peer.attach(&region).unwrap();
     std::thread::scope(|s| {
         for t in 0..4u64 {
@@ -131,7 +159,8 @@ fn many_threads_share_one_end() {
                     let offset = (t * 7919 + i * 5003) % 1_000_000;
                     let mut got = [0; 100];
                     let range = ByteRange { offset, len: 100 };
-                    peer.read_many(region, &[range], &mut got, client.deadline(WAIT)).unwrap();
+                    peer.read_many(region, &[range], &mut got, client.deadline(WAIT))
+                        .unwrap();
                     assert_eq!(got[..], data[offset as usize..][..100]);
                 }
             });
@@ -149,22 +178,33 @@ fn a_stale_epoch_is_refused_on_both_sides() {
         .handle(1, Arc::new(|_: &Message<'_>, _: &mut Vec<u8>| Ok(())))
         .unwrap();
     let descriptor = server.register(Arc::new(pattern(100))).unwrap();
-    let peer = client.connect(&server.address(), client.deadline(WAIT)).unwrap();
+    let peer = client
+        .connect(&server.address(), client.deadline(WAIT))
+        .unwrap();
     let region = peer.attach(&descriptor).unwrap();
     let mut into = [0; 8];
     let range = [ByteRange { offset: 0, len: 8 }];
-    peer.read_many(region, &range, &mut into, client.deadline(WAIT)).unwrap();
-    peer.call(1, Epoch(0), &[], &mut Vec::new(), client.deadline(WAIT)).unwrap();
+    peer.read_many(region, &range, &mut into, client.deadline(WAIT))
+        .unwrap();
+    peer.call(1, Epoch(0), &[], &mut Vec::new(), client.deadline(WAIT))
+        .unwrap();
 
     server.advance(Epoch(2)).unwrap();
-    let stale = TransportError::StaleEpoch { held: Epoch(0), current: Epoch(2) };
+    let stale = TransportError::StaleEpoch {
+        held: Epoch(0),
+        current: Epoch(2),
+    };
     // The far end refuses a message whether or not this end has heard.
     let e = peer.call(1, Epoch(0), &[], &mut Vec::new(), client.deadline(WAIT));
     assert_eq!(e, Err(stale.clone()));
     let e = peer.read_many(region, &range, &mut into, client.deadline(WAIT));
     assert_eq!(e, Err(stale));
-    peer.call(1, Epoch(2), &[], &mut Vec::new(), client.deadline(WAIT)).unwrap();
-    assert!(matches!(server.advance(Epoch(1)), Err(TransportError::StaleEpoch { .. })));
+    peer.call(1, Epoch(2), &[], &mut Vec::new(), client.deadline(WAIT))
+        .unwrap();
+    assert!(matches!(
+        server.advance(Epoch(1)),
+        Err(TransportError::StaleEpoch { .. })
+    ));
 }
 
 #[test]
@@ -174,17 +214,26 @@ fn closing_ends_both_sides() {
     }
     let (server, client) = pair(Fabric::Tcp);
     let descriptor = server.register(Arc::new(pattern(100))).unwrap();
-    let peer = client.connect(&server.address(), client.deadline(WAIT)).unwrap();
+    let peer = client
+        .connect(&server.address(), client.deadline(WAIT))
+        .unwrap();
     let region = peer.attach(&descriptor).unwrap();
     server.close();
     let mut into = [0; 8];
     let range = [ByteRange { offset: 0, len: 8 }];
-    let e = peer.read_many(region, &range, &mut into, client.deadline(WAIT)).unwrap_err();
+    let e = peer
+        .read_many(region, &range, &mut into, client.deadline(WAIT))
+        .unwrap_err();
     assert!(matches!(e, TransportError::PeerDead { .. }), "{e}");
     client.close();
-    let e = peer.read_many(region, &range, &mut into, client.deadline(WAIT)).unwrap_err();
+    let e = peer
+        .read_many(region, &range, &mut into, client.deadline(WAIT))
+        .unwrap_err();
     assert_eq!(e, TransportError::Closed);
-    assert!(matches!(client.register(Arc::new(vec![1u8])), Err(TransportError::Closed)));
+    assert!(matches!(
+        client.register(Arc::new(vec![1u8])),
+        Err(TransportError::Closed)
+    ));
     let e = client.connect("127.0.0.1:1", client.deadline(WAIT)).err();
     assert_eq!(e, Some(TransportError::Closed));
 }

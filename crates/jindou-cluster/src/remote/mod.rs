@@ -21,6 +21,6 @@ mod server;
 pub mod summary;
 mod wire;
 
-pub use files::{PatchedFiles, StoreFiles};
+pub use files::StoreFiles;
 pub use reader::{Access, Lists, RemoteSnapshot, RemoteStore};
-pub use server::{EdgeSource, Retired, StoreServer};
+pub use server::{Retired, StoreServer};

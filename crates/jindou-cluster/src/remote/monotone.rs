@@ -31,7 +31,7 @@ pub struct Monotone<'a> {
 pub fn build(values: &[u32], out: &mut Vec<u64>) {
     let n = values.len() as u64;
     let top = u64::from(values.last().copied().unwrap_or(0)) + 1;
-    let low_bits = (top / n.max(1)).max(1).ilog2();
+    let low_bits = (top / n.max(1)).max(1).ilog2().min(31);
     let mut low = vec![0u64; (n * u64::from(low_bits)).div_ceil(64) as usize];
     let bits = n + (top >> low_bits) + 1;
     let mut high = vec![0u64; bits.div_ceil(64) as usize];
@@ -202,7 +202,10 @@ impl Monotone<'_> {
     #[inline]
     pub fn prefetch(&self, i: u64) {
         prefetch(self.ones, (i / SAMPLE) as usize);
-        prefetch(self.low, (i.wrapping_mul(u64::from(self.low_bits)) / 64) as usize);
+        prefetch(
+            self.low,
+            (i.wrapping_mul(u64::from(self.low_bits)) / 64) as usize,
+        );
     }
 
     /// Starts fetching what it reads next; reads what [`Self::prefetch`] fetched.
@@ -230,7 +233,11 @@ impl Monotone<'_> {
         let (end, low) = (to, v & ((1u64 << self.low_bits) - 1));
         while from < to {
             let middle = from + (to - from) / 2;
-            if self.low(middle) < low { from = middle + 1 } else { to = middle }
+            if self.low(middle) < low {
+                from = middle + 1
+            } else {
+                to = middle
+            }
         }
         (from < end && from < self.count && self.low(from) == low).then_some(from)
     }
@@ -288,7 +295,9 @@ mod tests {
             assert_eq!(m.pair(i as u64), pair);
         }
         assert_eq!(m.get(values.len() as u64), None);
-        let near = values.iter().flat_map(|&v| [v.saturating_sub(1), v, v.saturating_add(1)]);
+        let near = values
+            .iter()
+            .flat_map(|&v| [v.saturating_sub(1), v, v.saturating_add(1)]);
         for v in near.chain([0, 1, u32::MAX]) {
             let want = values.partition_point(|&w| w < v);
             let want = (values.get(want) == Some(&v)).then_some(want as u64);

@@ -65,7 +65,11 @@ impl Lists {
     /// The `i`th list; empty behind the last.
     #[must_use]
     pub fn list(&self, i: usize) -> &[u32] {
-        let start = i.checked_sub(1).and_then(|i| self.ends.get(i)).copied().unwrap_or(0);
+        let start = i
+            .checked_sub(1)
+            .and_then(|i| self.ends.get(i))
+            .copied()
+            .unwrap_or(0);
         let end = self.ends.get(i).copied().unwrap_or(start);
         self.values.get(start..end).unwrap_or(&[])
     }
@@ -113,7 +117,13 @@ impl RemoteStore {
                 return Err(damaged("catalogue"));
             }
             let mut entries = vec![SegmentEntry::default(); predicates as usize];
-            fetch(&*peer, table, 0, bytemuck::cast_slice_mut(&mut entries), deadline)?;
+            fetch(
+                &*peer,
+                table,
+                0,
+                bytemuck::cast_slice_mut(&mut entries),
+                deadline,
+            )?;
             let kept = entries.iter().map(|_| OnceLock::new()).collect();
             Ok(Served {
                 file,
@@ -135,7 +145,8 @@ impl RemoteStore {
     /// The newest snapshot there, with its dirty bits: one message.
     pub fn snapshot(self: &Arc<Self>, deadline: Moment) -> Result<RemoteSnapshot> {
         let mut reply = Vec::new();
-        self.peer.call(wire::DIRTY, self.epoch, &[], &mut reply, deadline)?;
+        self.peer
+            .call(wire::DIRTY, self.epoch, &[], &mut reply, deadline)?;
         let mut rest = &reply[..];
         let mut number = || wire::take(&mut rest);
         let (Some(snapshot), Some(count)) = (number(), number()) else {
@@ -144,8 +155,11 @@ impl RemoteStore {
         let mut dirty = FxHashMap::default();
         for _ in 0..count {
             let mut one = || {
-                let (d, p, mask) =
-                    (wire::take(&mut rest)?, wire::take(&mut rest)?, wire::take(&mut rest)?);
+                let (d, p, mask) = (
+                    wire::take(&mut rest)?,
+                    wire::take(&mut rest)?,
+                    wire::take(&mut rest)?,
+                );
                 let words = wire::take(&mut rest)?;
                 let (bytes, tail) = rest.split_at_checked(words as usize * 8)?;
                 rest = tail;
@@ -173,7 +187,9 @@ impl RemoteStore {
     /// What is known of a predicate's segment without reading it.
     #[must_use]
     pub fn entry(&self, p: PredicateId, direction: Direction) -> Option<&SegmentEntry> {
-        self.directions[direction as usize].entries.get(p.0 as usize)
+        self.directions[direction as usize]
+            .entries
+            .get(p.0 as usize)
     }
 
     /// Bytes of summaries kept now.
@@ -193,7 +209,9 @@ impl RemoteStore {
     ) -> Result<Option<(RemoteRegion, u64, u32)>> {
         let served = &self.directions[direction as usize];
         let summary = self.summary(served, p, deadline)?;
-        Ok(summary.and_then(|s| s.locate(key)).map(|(at, n)| (served.file, at, n)))
+        Ok(summary
+            .and_then(|s| s.locate(key))
+            .map(|(at, n)| (served.file, at, n)))
     }
 
     /// The summary of a segment with edges; `None` if it is over the memory limit.
@@ -203,9 +221,10 @@ impl RemoteStore {
         p: PredicateId,
         deadline: Moment,
     ) -> Result<Option<&'a Summary>> {
-        let (Some(slot), Some(entry)) =
-            (served.kept.get(p.0 as usize), served.entries.get(p.0 as usize))
-        else {
+        let (Some(slot), Some(entry)) = (
+            served.kept.get(p.0 as usize),
+            served.entries.get(p.0 as usize),
+        ) else {
             return Ok(None);
         };
         if let Some(kept) = slot.get() {
@@ -283,10 +302,14 @@ impl RemoteSnapshot {
         if self.dirty.is_empty() {
             return false;
         }
-        self.dirty.get(&(direction as u32, p.0)).is_some_and(|(words, mask)| {
-            let bit = key & mask;
-            words.get((bit / 64) as usize).is_none_or(|w| w >> (bit % 64) & 1 == 1)
-        })
+        self.dirty
+            .get(&(direction as u32, p.0))
+            .is_some_and(|(words, mask)| {
+                let bit = key & mask;
+                words
+                    .get((bit / 64) as usize)
+                    .is_none_or(|w| w >> (bit % 64) & 1 == 1)
+            })
     }
 
     /// How the clean keys of a segment are to be had.
@@ -307,7 +330,10 @@ impl RemoteSnapshot {
         if entry.edges == 0 || !scope.sees(DEFAULT_GRAPH) {
             return Ok(Route::Nowhere);
         }
-        Ok(self.store.summary(served, p, deadline)?.map_or(Route::Ask, Route::At))
+        Ok(self
+            .store
+            .summary(served, p, deadline)?
+            .map_or(Route::Ask, Route::At))
     }
 
     /// The neighbours of one key into `out` (cleared first): ascending, each once.
@@ -348,7 +374,9 @@ impl RemoteSnapshot {
         let region = self.store.directions[d as usize].file;
         match u32::try_from(into.len()) {
             Ok(len) => {
-                self.store.peer.read_many(region, &[ByteRange { offset, len }], into, deadline)
+                self.store
+                    .peer
+                    .read_many(region, &[ByteRange { offset, len }], into, deadline)
             }
             Err(_) => fetch(&*self.store.peer, region, offset, into, deadline),
         }
@@ -412,7 +440,11 @@ impl RemoteSnapshot {
         if asked.is_empty() {
             let mut end = 0;
             out.ends.extend(accesses.iter().map(|a| {
-                end += if *a == Access::OneRead { lens.next().unwrap_or(0) } else { 0 };
+                end += if *a == Access::OneRead {
+                    lens.next().unwrap_or(0)
+                } else {
+                    0
+                };
                 end
             }));
             return Ok(());
@@ -425,7 +457,8 @@ impl RemoteSnapshot {
                 Access::Empty => {}
                 Access::OneRead => {
                     let end = at + lens.next().unwrap_or(0);
-                    out.values.extend_from_slice(clean.get(at..end).unwrap_or(&[]));
+                    out.values
+                        .extend_from_slice(clean.get(at..end).unwrap_or(&[]));
                     at = end;
                 }
                 Access::Message => {
@@ -461,7 +494,9 @@ impl RemoteSnapshot {
             rest.iter().for_each(|&k| wire::put(&mut request, k));
             reply.clear();
             let store = &self.store;
-            store.peer.call(wire::LISTS, store.epoch, &request, &mut reply, deadline)?;
+            store
+                .peer
+                .call(wire::LISTS, store.epoch, &request, &mut reply, deadline)?;
             let mut answer = &reply[..];
             let before = (rest.len(), skip);
             while let (Some(more), Some(n)) = (wire::take(&mut answer), wire::take(&mut answer)) {

@@ -4,36 +4,11 @@ use super::files::StoreFiles;
 use super::summary::Summaries;
 use super::wire;
 use crate::transport::{
-    Epoch, MAX_MESSAGE, Memory, Message, RegionDescriptor, Result, Transport,
+    Epoch, MAX_MESSAGE, Memory, Message, RegionDescriptor, Result, Transport, TransportError,
 };
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
-use jindou_store::segment::EdgeView;
 use std::sync::{Arc, PoisonError, RwLock};
-
-/// Where the server reads edges with their patches: a snapshot of a store.
-pub trait EdgeSource: Send + Sync {
-    /// The edges of a predicate in one direction.
-    fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_>;
-    /// Number of predicates.
-    fn predicates(&self) -> u32;
-    /// The snapshot's number.
-    fn number(&self) -> u32;
-}
-
-impl EdgeSource for Snapshot {
-    fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
-        Snapshot::edges(self, p, direction)
-    }
-
-    fn predicates(&self) -> u32 {
-        self.predicate_count()
-    }
-
-    fn number(&self) -> u32 {
-        Snapshot::number(self)
-    }
-}
 
 /// Serves one store over a transport until the transport is closed.
 pub struct StoreServer {
@@ -45,7 +20,7 @@ pub struct StoreServer {
 
 struct Shared {
     /// The newest snapshot. Its patches hold every edit since the base, so it answers older ones too.
-    source: RwLock<Arc<dyn EdgeSource>>,
+    snapshot: RwLock<Snapshot>,
     /// The reply to OPEN, and the regions it names.
     catalogue: RwLock<(Vec<u8>, Vec<u64>)>,
 }
@@ -77,21 +52,30 @@ pub struct Retired {
 impl Retired {
     /// Takes the regions back.
     pub fn release(self) -> Result<()> {
-        self.regions.iter().try_for_each(|&r| self.transport.release(r))
+        self.regions
+            .iter()
+            .try_for_each(|&r| self.transport.release(r))
     }
 }
 
 impl StoreServer {
     /// Registers the files, summarises them (O(keys), about a second for 50 million) and answers readers
-    /// from here on. `source` must be over the same base as `files`.
+    /// from here on. `files` must be those that `snapshot` was opened from.
     pub fn start(
         transport: Arc<dyn Transport>,
         files: Arc<StoreFiles>,
-        source: Arc<dyn EdgeSource>,
+        snapshot: Snapshot,
     ) -> Result<Self> {
-        let summaries = [Direction::Out, Direction::In].map(|d| Arc::new(Summaries::of(&files, d)));
+        let same = |d| files.file(d).records().len() == snapshot.predicate_count() as usize;
+        if ![Direction::Out, Direction::In].into_iter().all(same) {
+            return Err(TransportError::Refused(
+                "the files are another store's".to_owned(),
+            ));
+        }
+        let summaries =
+            [Direction::Out, Direction::In].map(|d| Arc::new(Summaries::of(&files, &snapshot, d)));
         let shared = Arc::new(Shared {
-            source: RwLock::new(source),
+            snapshot: RwLock::new(snapshot),
             catalogue: RwLock::default(),
         });
         let server = Self {
@@ -108,11 +92,11 @@ impl StoreServer {
         };
         server.transport.handle(wire::OPEN, Arc::new(open))?;
         let s = Arc::clone(&server.shared);
-        let dirty = move |_: &Message<'_>, reply: &mut Vec<u8>| dirty(&*s.source(), reply);
+        let dirty = move |_: &Message<'_>, reply: &mut Vec<u8>| dirty(&s.snapshot(), reply);
         server.transport.handle(wire::DIRTY, Arc::new(dirty))?;
         let s = Arc::clone(&server.shared);
         let lists = move |m: &Message<'_>, reply: &mut Vec<u8>| {
-            lists(&*s.source(), m.payload, reply).unwrap_or(Err("a damaged request".to_owned()))
+            lists(&s.snapshot(), m.payload, reply).unwrap_or(Err("a damaged request".to_owned()))
         };
         server.transport.handle(wire::LISTS, Arc::new(lists))?;
         Ok(server)
@@ -121,12 +105,19 @@ impl StoreServer {
     /// Bytes of all summaries: what a reader keeps that uses every segment.
     #[must_use]
     pub fn summary_bytes(&self) -> u64 {
-        self.summaries.iter().map(|s| s.words.len() as u64 * 8).sum()
+        self.summaries
+            .iter()
+            .map(|s| s.words.len() as u64 * 8)
+            .sum()
     }
 
     /// Serves a later snapshot of the same base. Readers see it when they ask for a snapshot.
-    pub fn publish(&self, source: Arc<dyn EdgeSource>) {
-        *self.shared.source.write().unwrap_or_else(PoisonError::into_inner) = source;
+    pub fn publish(&self, snapshot: Snapshot) {
+        *self
+            .shared
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
     /// Steps to a later placement epoch: readers of the old one are refused and must open again.
@@ -143,8 +134,11 @@ impl StoreServer {
     fn publish_regions(&self) -> Result<Vec<u64>> {
         let mut reply = Vec::new();
         let mut regions = Vec::new();
-        wire::put(&mut reply, self.files.predicates());
-        for (d, s) in [Direction::Out, Direction::In].into_iter().zip(&self.summaries) {
+        wire::put(&mut reply, self.summaries[0].entries.len() as u32);
+        for (d, s) in [Direction::Out, Direction::In]
+            .into_iter()
+            .zip(&self.summaries)
+        {
             let parts: [Arc<dyn Memory>; 3] = [
                 self.files.memory(d),
                 Arc::new(EntryMemory(Arc::clone(s))),
@@ -156,24 +150,30 @@ impl StoreServer {
                 regions.push(descriptor.region);
             }
         }
-        let mut catalogue =
-            self.shared.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        let mut catalogue = self
+            .shared
+            .catalogue
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         Ok(std::mem::replace(&mut *catalogue, (reply, regions)).1)
     }
 }
 
 impl Shared {
-    fn source(&self) -> Arc<dyn EdgeSource> {
-        Arc::clone(&self.source.read().unwrap_or_else(PoisonError::into_inner))
+    fn snapshot(&self) -> Snapshot {
+        self.snapshot
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
-fn dirty(source: &dyn EdgeSource, reply: &mut Vec<u8>) -> std::result::Result<(), String> {
+fn dirty(source: &Snapshot, reply: &mut Vec<u8>) -> std::result::Result<(), String> {
     wire::put(reply, source.number());
     let count_at = reply.len();
     wire::put(reply, 0);
     let mut count = 0u32;
-    for p in 0..source.predicates() {
+    for p in 0..source.predicate_count() {
         for d in [Direction::Out, Direction::In] {
             let Some(patch) = source.edges(PredicateId(p), d).patch else {
                 continue;
@@ -197,7 +197,7 @@ fn dirty(source: &dyn EdgeSource, reply: &mut Vec<u8>) -> std::result::Result<()
 
 /// `None` for a damaged request.
 fn lists(
-    source: &dyn EdgeSource,
+    source: &Snapshot,
     mut request: &[u8],
     reply: &mut Vec<u8>,
 ) -> Option<std::result::Result<(), String>> {

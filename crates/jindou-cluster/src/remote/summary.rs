@@ -14,6 +14,7 @@ use super::files::StoreFiles;
 use super::monotone::{self, Shape};
 use bytemuck::{Pod, Zeroable};
 use jindou_model::{Direction, PredicateId};
+use jindou_store::Snapshot;
 use jindou_store::segment::{Interval, KeyFinder, Segment, prefetch};
 
 /// The reader's table of contents: one a predicate and direction.
@@ -69,13 +70,13 @@ impl Summaries {
     /// Summarises the default graph's segments. O(keys); 8 bytes a key of the largest segment beside the
     /// result.
     #[must_use]
-    pub fn of(files: &StoreFiles, direction: Direction) -> Self {
-        let file = files.default(direction);
+    pub fn of(files: &StoreFiles, snapshot: &Snapshot, direction: Direction) -> Self {
+        let file = files.file(direction);
         let mut all = Self::default();
-        for p in 0..files.predicates() {
+        for p in 0..snapshot.predicate_count() {
+            let named = snapshot.edges(PredicateId(p), direction).named.edge_count();
             let mut entry = SegmentEntry {
-                named_edges: u32::try_from(files.named(PredicateId(p), direction).edge_count())
-                    .unwrap_or(u32::MAX),
+                named_edges: u32::try_from(named).unwrap_or(u32::MAX),
                 ..SegmentEntry::default()
             };
             let segment = file.segment(p);
@@ -268,7 +269,10 @@ impl Summary {
         if a > b || b > self.edges {
             return None;
         }
-        Some((self.neighbours_at.wrapping_add(a * 4), u32::try_from(b - a).ok()?))
+        Some((
+            self.neighbours_at.wrapping_add(a * 4),
+            u32::try_from(b - a).ok()?,
+        ))
     }
 
     /// Bytes in memory.

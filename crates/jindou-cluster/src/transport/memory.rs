@@ -6,8 +6,8 @@
 //! arrival, which reorders them as their delays differ.
 
 use super::{
-    ByteRange, Epoch, Handler, Memory, Message, Moment, Peer, RegionDescriptor, RemoteRegion, Result,
-    Transport, TransportError, check_read,
+    ByteRange, Epoch, Handler, Memory, Message, Moment, Peer, RegionDescriptor, RemoteRegion,
+    Result, Transport, TransportError, check_read,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -176,12 +176,19 @@ impl Network {
             };
             s.now = s.now.max(p.arrival);
             let reachable = s.reachable(p.from, p.to);
-            let Some(node) = s.nodes.get(p.to).filter(|n| reachable && n.epoch == p.epoch) else {
+            let Some(node) = s
+                .nodes
+                .get(p.to)
+                .filter(|n| reachable && n.epoch == p.epoch)
+            else {
                 s.note(p.from, p.to, "lost");
                 continue;
             };
             let handler = node.handlers.get(&p.kind).cloned();
-            let from = s.nodes.get(p.from).map_or(String::new(), |n| n.name.clone());
+            let from = s
+                .nodes
+                .get(p.from)
+                .map_or(String::new(), |n| n.name.clone());
             s.note(p.from, p.to, "delivered");
             drop(s);
             if let Some(h) = handler {
@@ -226,9 +233,9 @@ impl State {
 
     fn reachable(&self, a: usize, b: usize) -> bool {
         let up = |i: usize| {
-            self.nodes
-                .get(i)
-                .is_some_and(|n| n.crashed.is_none_or(|at| at > self.now) && !n.stopped && !n.closed)
+            self.nodes.get(i).is_some_and(|n| {
+                n.crashed.is_none_or(|at| at > self.now) && !n.stopped && !n.closed
+            })
         };
         up(a) && up(b) && !self.cuts.contains(&(a, b)) && !self.cuts.contains(&(b, a))
     }
@@ -268,7 +275,9 @@ impl End {
 impl Transport for End {
     fn address(&self) -> String {
         let s = self.network.lock();
-        s.nodes.get(self.node).map_or(String::new(), |n| n.name.clone())
+        s.nodes
+            .get(self.node)
+            .map_or(String::new(), |n| n.name.clone())
     }
 
     fn now(&self) -> Moment {
@@ -312,15 +321,17 @@ impl Transport for End {
     fn release(&self, region: u64) -> Result<()> {
         self.with(|n| match n.regions.remove(&region) {
             Some(_) => Ok(()),
-            None => Err(TransportError::Refused(format!("there is no region {region}"))),
+            None => Err(TransportError::Refused(format!(
+                "there is no region {region}"
+            ))),
         })
     }
 
     fn handle(&self, kind: u16, handler: Arc<dyn Handler>) -> Result<()> {
         self.with(|n| match n.handlers.entry(kind) {
-            std::collections::hash_map::Entry::Occupied(_) => Err(TransportError::Refused(format!(
-                "messages of kind {kind} already have a handler"
-            ))),
+            std::collections::hash_map::Entry::Occupied(_) => Err(TransportError::Refused(
+                format!("messages of kind {kind} already have a handler"),
+            )),
             std::collections::hash_map::Entry::Vacant(slot) => {
                 slot.insert(handler);
                 Ok(())
@@ -380,7 +391,10 @@ impl Link {
 
     fn dead(&self, s: &State) -> Option<String> {
         let node = s.nodes.get(self.to)?;
-        let known = node.crashed.zip(s.faults.notice).is_some_and(|(at, n)| s.now >= at + n);
+        let known = node
+            .crashed
+            .zip(s.faults.notice)
+            .is_some_and(|(at, n)| s.now >= at + n);
         (known || node.closed).then(|| "its connection broke".to_owned())
     }
 
@@ -403,7 +417,11 @@ impl Link {
             let reached = {
                 let mut s = self.network.lock();
                 let reached = s.reachable(self.from, self.to);
-                s.note(self.from, self.to, if reached { what } else { "unreachable" });
+                s.note(
+                    self.from,
+                    self.to,
+                    if reached { what } else { "unreachable" },
+                );
                 reached
             };
             if reached {
@@ -422,7 +440,9 @@ impl Link {
         };
         if let Some(noticed) = crash.filter(|&c| c < deadline) {
             self.network.run_until(noticed);
-            return self.open(&self.network.lock()).and(Err(TransportError::Closed));
+            return self
+                .open(&self.network.lock())
+                .and(Err(TransportError::Closed));
         }
         self.network.run_until(deadline);
         let mut s = self.network.lock();
@@ -476,10 +496,12 @@ impl Peer for Link {
         let data = self.round_trip(deadline, "read", || {
             let memory = {
                 let s = self.network.lock();
-                s.nodes.get(self.to).and_then(|n| n.regions.get(&number).cloned())
+                s.nodes
+                    .get(self.to)
+                    .and_then(|n| n.regions.get(&number).cloned())
             };
-            let (_, memory) = memory
-                .ok_or_else(|| TransportError::Refused("the region was released".into()))?;
+            let (_, memory) =
+                memory.ok_or_else(|| TransportError::Refused("the region was released".into()))?;
             let mut data = Vec::with_capacity(into.len());
             for r in ranges {
                 let at = r.offset as usize;
@@ -506,7 +528,10 @@ impl Peer for Link {
             let (current, handler, from) = {
                 let s = self.network.lock();
                 let node = s.nodes.get(self.to).ok_or(TransportError::Closed)?;
-                let from = s.nodes.get(self.from).map_or(String::new(), |n| n.name.clone());
+                let from = s
+                    .nodes
+                    .get(self.from)
+                    .map_or(String::new(), |n| n.name.clone());
                 (node.epoch, node.handlers.get(&kind).cloned(), from)
             };
             if current != epoch {

@@ -143,14 +143,19 @@ pub struct Message<'a> {
 pub trait Handler: Send + Sync {
     /// Appends the answer to `reply` (dropped for one-way messages), or says why not; the sender gets the
     /// reason as [`TransportError::Refused`].
-    fn handle(&self, message: &Message<'_>, reply: &mut Vec<u8>) -> std::result::Result<(), String>;
+    fn handle(&self, message: &Message<'_>, reply: &mut Vec<u8>)
+    -> std::result::Result<(), String>;
 }
 
 impl<F> Handler for F
 where
     F: Fn(&Message<'_>, &mut Vec<u8>) -> std::result::Result<(), String> + Send + Sync,
 {
-    fn handle(&self, message: &Message<'_>, reply: &mut Vec<u8>) -> std::result::Result<(), String> {
+    fn handle(
+        &self,
+        message: &Message<'_>,
+        reply: &mut Vec<u8>,
+    ) -> std::result::Result<(), String> {
         self(message, reply)
     }
 }

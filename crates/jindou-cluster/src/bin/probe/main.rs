@@ -2,13 +2,11 @@
 //! memory, checks them and says what they cost.
 //!
 //! ```text
-//! jindou-cluster-probe make  --store DIR --vertices 1000000
 //! jindou-cluster-probe serve --store DIR --transport shm            prints "listening on ADDRESS"
 //! jindou-cluster-probe read  --connect ADDRESS --transport shm --verify DIR
 //! ```
 
 mod edits;
-mod make;
 mod read;
 mod serve;
 
@@ -25,8 +23,6 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Write the segment files of a random graph.
-    Make(make::Make),
     /// Serve a store until killed, or until standard input ends.
     Serve(serve::Serve),
     /// Read random lists of a served store.
@@ -103,7 +99,6 @@ type Directory = PathBuf;
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
-        Command::Make(m) => make::run(&m),
         Command::Serve(s) => serve::run(&s),
         Command::Read(r) => read::run(&r),
     }

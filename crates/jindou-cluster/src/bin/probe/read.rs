@@ -1,15 +1,14 @@
 //! The reading process: random lists one by one and 64 at a time, against bare UCX reads of the same lengths.
 
-use crate::edits::random_edits;
+use crate::edits::edited;
 use crate::{Common, Directory, Random};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use jindou_cluster::remote::{
-    Access, EdgeSource, Lists, PatchedFiles, RemoteSnapshot, RemoteStore, StoreFiles,
-};
+use jindou_cluster::remote::{Access, Lists, RemoteSnapshot, RemoteStore};
 use jindou_cluster::transport::ucx::UcxTransport;
 use jindou_cluster::transport::{ByteRange, Epoch, Peer, Transport};
 use jindou_model::{Direction, PredicateId};
+use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,10 +53,22 @@ struct Reader<'a> {
     transport: &'a Arc<UcxTransport>,
     peer: Arc<dyn Peer>,
     snapshot: RemoteSnapshot,
-    truth: Option<PatchedFiles>,
+    truth: Option<Snapshot>,
     wait: Duration,
     costs: [u64; 3],
     checked: u64,
+    messages: Vec<f64>,
+}
+
+/// Times in microseconds.
+#[derive(Default)]
+struct Many {
+    /// 64 lists by `neighbours_many`.
+    lists: Vec<f64>,
+    /// 64 ranges by `read_many`.
+    ranges: Vec<f64>,
+    /// One range by `read_many`.
+    range: Vec<f64>,
 }
 
 pub fn run(r: &Read) -> anyhow::Result<()> {
@@ -66,16 +77,23 @@ pub fn run(r: &Read) -> anyhow::Result<()> {
     let deadline = || transport.deadline(wait.max(Duration::from_secs(10)));
     let peer = transport.connect(&r.connect, deadline())?;
     let start = Instant::now();
-    let store = RemoteStore::open(Arc::clone(&peer), Epoch(r.epoch), r.memory << 20, deadline())?;
+    let store = RemoteStore::open(
+        Arc::clone(&peer),
+        Epoch(r.epoch),
+        r.memory << 20,
+        deadline(),
+    )?;
     let snapshot = store.snapshot(deadline())?;
-    let truth = r.verify.as_ref().map(|dir| -> anyhow::Result<_> {
-        let files = StoreFiles::open(dir)?;
-        let edits = random_edits(&files, r.common.edits, r.common.seed);
-        Ok(PatchedFiles::new(files, edits.len() as u32, &edits))
-    });
-    let truth = truth.transpose()?;
+    let truth = r
+        .verify
+        .as_ref()
+        .map(|dir| edited(dir, &r.common))
+        .transpose()?;
     if let Some(t) = &truth {
-        ensure!(t.number() == snapshot.number(), "the server has other edits (--edits, --seed)");
+        ensure!(
+            t.number() == snapshot.number(),
+            "the server has other edits (--edits, --seed)"
+        );
     }
     // Summaries are fetched before anything is timed.
     for p in 0..store.predicates() {
@@ -99,6 +117,7 @@ pub fn run(r: &Read) -> anyhow::Result<()> {
         wait,
         costs: [0; 3],
         checked: 0,
+        messages: Vec::new(),
     };
     reader.measure(r)?;
     transport.close();
@@ -106,16 +125,16 @@ pub fn run(r: &Read) -> anyhow::Result<()> {
 }
 
 fn keys(store: &RemoteStore) -> u64 {
-    let all = (0..store.predicates()).flat_map(|p| {
-        [Direction::Out, Direction::In].map(|d| store.entry(PredicateId(p), d))
-    });
+    let all = (0..store.predicates())
+        .flat_map(|p| [Direction::Out, Direction::In].map(|d| store.entry(PredicateId(p), d)));
     all.flatten().map(|e| u64::from(e.keys)).sum()
 }
 
 impl Reader<'_> {
     fn measure(&mut self, r: &Read) -> anyhow::Result<()> {
         let mut random = Random(r.common.seed);
-        let (mut one, mut bare, mut many) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut one, mut bare) = (Vec::new(), Vec::new());
+        let mut many = Many::default();
         let mut left = r.count as usize;
         while left > 0 {
             let n = left.min(TURN);
@@ -134,11 +153,38 @@ impl Reader<'_> {
             percent(messages, asked),
             self.checked
         );
-        let (a, b, c) = (median(&mut one), median(&mut bare), median(&mut many));
-        println!("one list           median {a:>8.2} us, p99 {:>8.2} us", at(&one, 0.99));
-        println!("bare UCX read      median {b:>8.2} us, p99 {:>8.2} us", at(&bare, 0.99));
-        println!("{MANY} lists at once  median {c:>8.2} us, p99 {:>8.2} us", at(&many, 0.99));
-        println!("one list / bare read {:.2}; {MANY} lists / one list {:.2}", a / b, c / a);
+        let (a, b, c) = (median(&mut one), median(&mut bare), median(&mut many.lists));
+        let (d, e) = (median(&mut many.ranges), median(&mut many.range));
+        println!(
+            "one list           median {a:>8.2} us, p99 {:>8.2} us",
+            at(&one, 0.99)
+        );
+        println!(
+            "bare UCX read      median {b:>8.2} us, p99 {:>8.2} us",
+            at(&bare, 0.99)
+        );
+        println!(
+            "{MANY} lists at once  median {c:>8.2} us, p99 {:>8.2} us",
+            at(&many.lists, 0.99)
+        );
+        println!(
+            "read_many of {MANY}    median {d:>8.2} us, p99 {:>8.2} us",
+            at(&many.ranges, 0.99)
+        );
+        println!(
+            "read_many of 1     median {e:>8.2} us, p99 {:>8.2} us",
+            at(&many.range, 0.99)
+        );
+        println!(
+            "message and answer median {:>8.2} us",
+            median(&mut self.messages)
+        );
+        println!(
+            "one list / bare read {:.2}; {MANY} lists / one list {:.2}; read_many of {MANY} / of 1 {:.2}",
+            a / b,
+            c / a,
+            d / e
+        );
         Ok(())
     }
 
@@ -152,7 +198,9 @@ impl Reader<'_> {
             let mut segment = None;
             'find: for p in 0..store.predicates() {
                 for d in [Direction::Out, Direction::In] {
-                    let Some(e) = store.entry(PredicateId(p), d) else { continue };
+                    let Some(e) = store.entry(PredicateId(p), d) else {
+                        continue;
+                    };
                     if at < u64::from(e.keys) {
                         segment = Some((PredicateId(p), d, e));
                         break 'find;
@@ -198,15 +246,19 @@ impl Reader<'_> {
             )?;
             let time = start.elapsed();
             self.costs[access as usize] += 1;
-            if access == Access::OneRead {
-                one.push(micros(time));
+            match access {
+                Access::OneRead => one.push(micros(time)),
+                Access::Message => self.messages.push(micros(time)),
+                Access::Empty => {}
             }
             got.push(out);
             let store = self.snapshot.store();
             let place = store.locate(other.p, other.direction, other.key, deadline)?;
             if let Some((region, offset, n)) = place {
                 let range = [ByteRange { offset, len: n * 4 }];
-                let time = self.transport.bare_reads(&*self.peer, region, &range, self.wait)?;
+                let time = self
+                    .transport
+                    .bare_reads(&*self.peer, region, &range, self.wait)?;
                 bare.extend(time.into_iter().map(micros));
             }
         }
@@ -220,12 +272,14 @@ impl Reader<'_> {
         &mut self,
         random: &mut Random,
         rounds: usize,
-        times: &mut Vec<f64>,
+        times: &mut Many,
     ) -> anyhow::Result<()> {
         let mut batches = Vec::with_capacity(rounds);
         for _ in 0..rounds {
             // All of one predicate, as a step of a query has it.
-            let Some(first) = self.choose(random, 1)?.pop() else { continue };
+            let Some(first) = self.choose(random, 1)?.pop() else {
+                continue;
+            };
             let mut keys = vec![first.key];
             while keys.len() < MANY {
                 let more = self.choose(random, 1)?;
@@ -249,9 +303,10 @@ impl Reader<'_> {
             )?;
             let time = start.elapsed();
             if accesses.iter().all(|a| *a == Access::OneRead) {
-                times.push(micros(time));
+                times.lists.push(micros(time));
             }
         }
+        self.read_ranges(random, rounds, times)?;
         for (first, keys, lists) in &batches {
             for (i, &key) in keys.iter().enumerate() {
                 let choice = Choice { key, ..*first };
@@ -261,8 +316,51 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// The transport alone: 64 ranges in one call, and one, in turn.
+    fn read_ranges(
+        &self,
+        random: &mut Random,
+        rounds: usize,
+        times: &mut Many,
+    ) -> anyhow::Result<()> {
+        let mut batches = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let (mut region, mut ranges) = (None, Vec::with_capacity(MANY + 1));
+            while ranges.len() <= MANY {
+                for c in self.choose(random, MANY)? {
+                    let deadline = self.transport.deadline(self.wait);
+                    let store = self.snapshot.store();
+                    // One file is one region.
+                    if c.direction == Direction::Out
+                        && let Some((r, offset, n)) =
+                            store.locate(c.p, c.direction, c.key, deadline)?
+                    {
+                        region = Some(r);
+                        ranges.push(ByteRange { offset, len: n * 4 });
+                    }
+                }
+            }
+            ranges.truncate(MANY + 1);
+            batches.extend(region.map(|r| (r, ranges)));
+        }
+        let mut into = Vec::new();
+        for (region, ranges) in &batches {
+            let (single, many) = ranges.split_at(1);
+            for (ranges, times) in [(single, &mut times.range), (many, &mut times.ranges)] {
+                into.resize(ranges.iter().map(|r| r.len as usize).sum(), 0);
+                let deadline = self.transport.deadline(self.wait);
+                let start = Instant::now();
+                self.peer.read_many(*region, ranges, &mut into, deadline)?;
+                times.push(micros(start.elapsed()));
+            }
+        }
+        Ok(())
+    }
+
     fn check(&mut self, c: &Choice, got: &[u32]) -> anyhow::Result<()> {
-        let Some(truth) = &self.truth else { return Ok(()) };
+        let Some(truth) = &self.truth else {
+            return Ok(());
+        };
         let mut scratch = Vec::new();
         let view = truth.edges(c.p, c.direction);
         let want = view.read(c.key, Scope::Default, &mut scratch);
@@ -286,7 +384,11 @@ fn micros(d: Duration) -> f64 {
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
 }
 
 fn median(times: &mut [f64]) -> f64 {

@@ -1,9 +1,9 @@
 //! The serving process.
 
-use crate::edits::random_edits;
+use crate::edits::edited;
 use crate::{Common, Directory};
 use clap::Args;
-use jindou_cluster::remote::{PatchedFiles, StoreFiles, StoreServer};
+use jindou_cluster::remote::{StoreFiles, StoreServer};
 use jindou_cluster::transport::ucx::{UcxOptions, UcxTransport};
 use jindou_cluster::transport::{Epoch, Transport};
 use std::io::{Read, Write};
@@ -27,17 +27,17 @@ pub struct Serve {
 
 pub fn run(s: &Serve) -> anyhow::Result<()> {
     let files = StoreFiles::open(&s.store)?;
-    let edits = random_edits(&files, s.common.edits, s.common.seed);
-    let source = PatchedFiles::new(Arc::clone(&files), edits.len() as u32, &edits);
+    let snapshot = edited(&s.store, &s.common)?;
     let transport = UcxTransport::new(UcxOptions {
         listen: s.listen.clone(),
         ..s.common.options()
     })?;
     transport.advance(Epoch(s.epoch))?;
     let shared: Arc<dyn Transport> = Arc::clone(&transport) as _;
-    let server = StoreServer::start(shared, files, Arc::new(source))?;
-    println!("listening on {}", transport.address());
+    let server = StoreServer::start(shared, files, snapshot)?;
     println!("summaries of {} bytes", server.summary_bytes());
+    // The last line: who started this process may stop reading here.
+    println!("listening on {}", transport.address());
     std::io::stdout().flush()?;
     // Each line steps to the next epoch; the end of input ends the server.
     let mut epoch = s.epoch;

@@ -116,7 +116,12 @@ impl Core {
         };
         // SAFETY: both descriptors are open while the core lives; the pointers are to locals.
         unsafe {
-            libc::ppoll(fds.as_mut_ptr(), if events { 2 } else { 1 }, &wait, ptr::null());
+            libc::ppoll(
+                fds.as_mut_ptr(),
+                if events { 2 } else { 1 },
+                &wait,
+                ptr::null(),
+            );
             if fds[0].revents != 0 {
                 let mut count = 0u64;
                 libc::read(self.wake.as_raw_fd(), ptr::from_mut(&mut count).cast(), 8);
@@ -225,7 +230,11 @@ impl Core {
         let until = self.now().after(CLOSE_WAIT);
         let mut idle = 0;
         while idle < 64 && self.now() < until {
-            idle = if self.progress(&mut w, false) { 0 } else { idle + 1 };
+            idle = if self.progress(&mut w, false) {
+                0
+            } else {
+                idle + 1
+            };
         }
         w.destroy(&registrations);
     }

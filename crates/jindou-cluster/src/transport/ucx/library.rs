@@ -39,7 +39,10 @@ pub(super) fn check(lib: &LibUcp, status: ucs_status_t, call: &str) -> Result<()
     if status == UCS_OK {
         return Ok(());
     }
-    Err(TransportError::Unavailable(format!("UCX: {call}: {}", text(lib, status))))
+    Err(TransportError::Unavailable(format!(
+        "UCX: {call}: {}",
+        text(lib, status)
+    )))
 }
 
 /// What a non-blocking call returned (`UCS_PTR_IS_ERR` and friends of the C headers).

@@ -137,7 +137,8 @@ impl Link {
             Ok(()) => {
                 let hindered = || self.hindrance();
                 let late = || self.late(began);
-                self.core.finish(worker, &operation, deadline, hindered, late)
+                self.core
+                    .finish(worker, &operation, deadline, hindered, late)
             }
             Err(e) => (worker, Err(e)),
         };
@@ -181,7 +182,9 @@ impl Link {
             let began = self.core.now();
             let hindered = || self.hindrance();
             let late = || self.late(began);
-            let (w, result) = self.core.finish(worker, &operation, deadline, hindered, late);
+            let (w, result) = self
+                .core
+                .finish(worker, &operation, deadline, hindered, late);
             result?;
             worker = w;
         }
@@ -191,10 +194,12 @@ impl Link {
                 UCS_ERR_NO_MEMORY | UCS_ERR_INVALID_PARAM | UCS_ERR_UNSUPPORTED => {
                     TransportError::Refused(reason)
                 }
-                _ => self.hindrance().unwrap_or_else(|| TransportError::PeerDead {
-                    peer: self.name.clone(),
-                    reason,
-                }),
+                _ => self
+                    .hindrance()
+                    .unwrap_or_else(|| TransportError::PeerDead {
+                        peer: self.name.clone(),
+                        reason,
+                    }),
             });
         }
         // SAFETY: no part is under way any more, so nobody writes to the landing; it has at least as many
@@ -227,7 +232,9 @@ impl Link {
         }
         let reply = self.request(what::GATHER, 0, region.epoch, payload, deadline)?;
         if reply.payload.len() != into.len() {
-            return Err(TransportError::Refused("the peer sent another length".into()));
+            return Err(TransportError::Refused(
+                "the peer sent another length".into(),
+            ));
         }
         into.copy_from_slice(&reply.payload);
         Ok(())
@@ -349,7 +356,10 @@ impl Peer for Link {
             request: 0,
             epoch: epoch.0,
         };
-        let sent = self.core.worker().send(self.endpoint, frame, payload.to_vec());
+        let sent = self
+            .core
+            .worker()
+            .send(self.endpoint, frame, payload.to_vec());
         // UCX may hold it back until the next progress.
         self.core.wake();
         sent.map_err(|e| self.named(e))

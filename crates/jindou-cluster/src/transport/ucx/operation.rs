@@ -1,8 +1,8 @@
 //! One thing under way, and the callbacks by which UCX reports on it.
 
 use super::bindings::*;
-use super::frame::{Frame, Incoming, what};
 use super::core::lock;
+use super::frame::{Frame, Incoming, what};
 use rustc_hash::FxHashMap;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -187,8 +187,7 @@ pub(super) unsafe extern "C" fn on_message(
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
     // SAFETY: UCX passes a valid parameter block.
-    let rendezvous =
-        unsafe { (*param).recv_attr } & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+    let rendezvous = unsafe { (*param).recv_attr } & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
     if rendezvous || header_len != size_of::<Frame>() {
         // We send eagerly only, so it is not one of ours. UCX drops it.
         return UCS_OK;

@@ -65,7 +65,11 @@ impl Shared {
 
     pub(super) fn link_of_endpoint(&self, endpoint: u32) -> Option<Arc<Link>> {
         let links = read(&self.links);
-        links.iter().flatten().find(|l| l.endpoint == endpoint).cloned()
+        links
+            .iter()
+            .flatten()
+            .find(|l| l.endpoint == endpoint)
+            .cloned()
     }
 
     pub(super) fn handler(&self, kind: u16) -> Option<Arc<dyn Handler>> {
@@ -73,7 +77,9 @@ impl Shared {
     }
 
     pub(super) fn memory(&self, region: u64) -> Option<Arc<dyn Memory>> {
-        read(&self.regions).get(&region).map(|r| Arc::clone(&r.memory))
+        read(&self.regions)
+            .get(&region)
+            .map(|r| Arc::clone(&r.memory))
     }
 
     /// Exchanges hellos over `stream` and makes the endpoint. The connecting end speaks first: the accepting
@@ -106,10 +112,15 @@ impl Shared {
             hello.write(&stream).map_err(io)?;
         }
         let theirs = Hello::read(&stream, &self.core.options)?;
-        let connected = self.core.worker().connect(&theirs.address, self.core.options.fabric);
+        let connected = self
+            .core
+            .worker()
+            .connect(&theirs.address, self.core.options.fabric);
         let endpoint = connected.map_err(|e| e.to_string())?;
         // From here on the stream carries heartbeats.
-        stream.set_read_timeout(Some(self.core.options.heartbeat)).map_err(io)?;
+        stream
+            .set_read_timeout(Some(self.core.options.heartbeat))
+            .map_err(io)?;
         let link = Arc::new(Link::new(
             Arc::clone(&self.core),
             name,
@@ -129,7 +140,9 @@ impl Shared {
 
     /// Runs `f` on a thread that [`UcxTransport::close`] joins.
     fn watcher(&self, f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-        let t = std::thread::Builder::new().name("jindou-control".to_owned()).spawn(f)?;
+        let t = std::thread::Builder::new()
+            .name("jindou-control".to_owned())
+            .spawn(f)?;
         let mut watchers = lock(&self.watchers);
         watchers.retain(|w| !w.is_finished());
         watchers.push(t);
@@ -154,9 +167,8 @@ impl Shared {
 impl UcxTransport {
     /// Loads UCX, listens, and starts the progress thread. Says in one sentence what is missing, if so.
     pub fn new(options: UcxOptions) -> Result<Arc<Self>> {
-        let unavailable = |what: &str, e: std::io::Error| {
-            TransportError::Unavailable(format!("{what}: {e}"))
-        };
+        let unavailable =
+            |what: &str, e: std::io::Error| TransportError::Unavailable(format!("{what}: {e}"));
         let listen = options.listen.clone();
         let core = Core::new(options)?;
         let listener = TcpListener::bind(&listen)
@@ -204,7 +216,11 @@ impl UcxTransport {
     ) -> Result<Vec<Duration>> {
         let wanted = std::ptr::from_ref(peer).cast::<()>();
         let links = read(&self.shared.links);
-        let link = links.iter().flatten().find(|l| Arc::as_ptr(l).cast::<()>() == wanted).cloned();
+        let link = links
+            .iter()
+            .flatten()
+            .find(|l| Arc::as_ptr(l).cast::<()>() == wanted)
+            .cloned();
         drop(links);
         let link = link.ok_or_else(|| {
             TransportError::Refused("the peer belongs to another transport".to_owned())
@@ -272,7 +288,9 @@ impl Transport for UcxTransport {
                 self.shared.core.worker().unregister(&r.handle);
                 Ok(())
             }
-            None => Err(TransportError::Refused(format!("there is no region {region}"))),
+            None => Err(TransportError::Refused(format!(
+                "there is no region {region}"
+            ))),
         }
     }
 
@@ -329,7 +347,10 @@ impl Transport for UcxTransport {
         }
         // The accepting thread sees the flag when somebody connects.
         let _ = TcpStream::connect_timeout(
-            &self.address.parse().unwrap_or_else(|_| ([127, 0, 0, 1], 0).into()),
+            &self
+                .address
+                .parse()
+                .unwrap_or_else(|_| ([127, 0, 0, 1], 0).into()),
             Duration::from_millis(200),
         );
         let mut threads = std::mem::take(&mut *lock(&self.threads));

@@ -1,13 +1,14 @@
 //! The UCX worker: the one place where UCX is called. All calls are made under the lock that
 //! [`super::core::Core`] keeps around it; UCX's callbacks run inside them.
 
-use super::{Fabric, UcxOptions};
 use super::bindings::*;
 use super::frame::{Frame, Incoming};
 use super::library::{Started, check, started, text};
 use super::operation::{
-    Callbacks, EndpointContext, Operation, Sending, on_broken, on_closed, on_message, on_part, on_sent,
+    Callbacks, EndpointContext, Operation, Sending, on_broken, on_closed, on_message, on_part,
+    on_sent,
 };
+use super::{Fabric, UcxOptions};
 use crate::transport::{Result, TransportError};
 use std::ffi::{CString, c_void};
 use std::os::fd::RawFd;
@@ -81,7 +82,8 @@ impl Worker {
         let mut context = ptr::null_mut();
         // SAFETY: pointers to locals; the version is the bindings' own.
         let status = unsafe {
-            let s = lib.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &mut context);
+            let s =
+                lib.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &mut context);
             lib.ucp_config_release(config);
             s
         };
@@ -133,7 +135,10 @@ impl Worker {
 
     pub(super) fn take_arrived(&mut self) -> (Vec<Incoming>, Vec<(u32, ucs_status_t)>) {
         let c = self.callbacks();
-        (std::mem::take(&mut c.arrived), std::mem::take(&mut c.broken))
+        (
+            std::mem::take(&mut c.arrived),
+            std::mem::take(&mut c.broken),
+        )
     }
 
     pub(super) fn event_descriptor(&mut self) -> Result<RawFd> {
@@ -156,7 +161,9 @@ impl Worker {
         let (mut address, mut len) = (ptr::null_mut(), 0);
         // SAFETY: valid handle, pointers to locals; the address is copied before it is released.
         unsafe {
-            let status = self.lib.ucp_worker_get_address(self.handle, &mut address, &mut len);
+            let status = self
+                .lib
+                .ucp_worker_get_address(self.handle, &mut address, &mut len);
             check(self.lib, status, "getting the worker's address")?;
             let bytes = std::slice::from_raw_parts(address.cast::<u8>(), len).to_vec();
             self.lib.ucp_worker_release_address(self.handle, address);
@@ -165,13 +172,21 @@ impl Worker {
     }
 
     fn open(&self) -> Result<()> {
-        if self.handle.is_null() { Err(TransportError::Closed) } else { Ok(()) }
+        if self.handle.is_null() {
+            Err(TransportError::Closed)
+        } else {
+            Ok(())
+        }
     }
 
     /// Registers memory for reading by others: the handle, the address that they read from, and the key to
     /// send them. The caller keeps the memory alive until [`Self::unregister`] or [`Self::destroy`]. With
     /// `copy` UCX makes a shared segment of the same content, and the address is the segment's.
-    pub(super) fn register(&mut self, bytes: &[u8], copy: bool) -> Result<(MemoryHandle, u64, Vec<u8>)> {
+    pub(super) fn register(
+        &mut self,
+        bytes: &[u8],
+        copy: bool,
+    ) -> Result<(MemoryHandle, u64, Vec<u8>)> {
         self.open()?;
         if bytes.is_empty() {
             return Ok((MemoryHandle(ptr::null_mut()), 0, Vec::new()));
@@ -222,7 +237,9 @@ impl Worker {
         let (mut key, mut len) = (ptr::null_mut(), 0);
         // SAFETY: a live handle, pointers to locals; the key is copied before it is released.
         unsafe {
-            let status = self.lib.ucp_rkey_pack(self.context, handle, &mut key, &mut len);
+            let status = self
+                .lib
+                .ucp_rkey_pack(self.context, handle, &mut key, &mut len);
             check(self.lib, status, "packing a memory key")?;
             let bytes = std::slice::from_raw_parts(key.cast::<u8>(), len).to_vec();
             self.lib.ucp_rkey_buffer_release(key);
@@ -264,7 +281,11 @@ impl Worker {
         let mut handle = ptr::null_mut();
         // SAFETY: the address is copied by UCX; `context` outlives the endpoint.
         let status = unsafe { self.lib.ucp_ep_create(self.handle, &params, &mut handle) };
-        check(self.lib, status, "connecting (do both ends use the same transport?)")?;
+        check(
+            self.lib,
+            status,
+            "connecting (do both ends use the same transport?)",
+        )?;
         self.endpoints.push(Some(Endpoint {
             handle,
             closable: fabric.reports_death(),
@@ -287,8 +308,9 @@ impl Worker {
         if !key.is_empty() {
             // SAFETY: a live endpoint, pointers to live memory. UCX trusts the key's content, see the
             // trust boundary in the transport's documentation.
-            let status =
-                unsafe { lib.ucp_ep_rkey_unpack(endpoint.handle, key.as_ptr().cast(), &mut handle) };
+            let status = unsafe {
+                lib.ucp_ep_rkey_unpack(endpoint.handle, key.as_ptr().cast(), &mut handle)
+            };
             check(lib, status, "unpacking a memory key")?;
         }
         endpoint.keys.push((handle, base));
@@ -340,7 +362,9 @@ impl Worker {
         let mut at = 0;
         for part in parts {
             if at + part.len > operation.capacity() {
-                return Err(TransportError::Refused("more than one round of bytes".into()));
+                return Err(TransportError::Refused(
+                    "more than one round of bytes".into(),
+                ));
             }
             // SAFETY: the landing has room behind `at` (just checked) and lives until the callback, which
             // holds the count added below; the key belongs to this endpoint.
@@ -375,7 +399,11 @@ impl Worker {
     pub(super) fn send(&mut self, number: u32, frame: Frame, payload: Vec<u8>) -> Result<()> {
         let lib = self.lib;
         let endpoint = self.endpoint(number)?.handle;
-        let sending = Box::into_raw(Box::new(Sending { lib, frame, payload }));
+        let sending = Box::into_raw(Box::new(Sending {
+            lib,
+            frame,
+            payload,
+        }));
         // SAFETY: as in `new`.
         let mut params: ucp_request_param_t = unsafe { std::mem::zeroed() };
         params.op_attr_mask =
@@ -418,7 +446,9 @@ impl Worker {
         let request = self.next_request;
         self.next_request += 1;
         operation.begin_part();
-        self.callbacks().awaited.insert(request, Arc::clone(operation));
+        self.callbacks()
+            .awaited
+            .insert(request, Arc::clone(operation));
         request
     }
 

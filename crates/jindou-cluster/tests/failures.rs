@@ -1,0 +1,256 @@
+//! What a reader sees when the serving process dies, stops, or is cut off: right bytes or a clear error, by
+//! the deadline.
+
+mod support;
+
+use jindou_cluster::remote::{Access, RemoteSnapshot, RemoteStore};
+use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
+use jindou_cluster::transport::{Epoch, Transport, TransportError};
+use jindou_model::{Direction, PredicateId};
+use jindou_store::segment::Scope;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::{Store, neighbours, store};
+
+const WAIT: Duration = Duration::from_secs(5);
+/// Deadline of a read.
+const LIMIT: Duration = Duration::from_millis(200);
+/// What the scheduler may add on a busy machine.
+const SLACK: Duration = Duration::from_millis(300);
+
+/// The serving process; killed when dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(store: &Store, transport: &str, prefix: &[&str], more: &[&str]) -> Server {
+    let probe = env!("CARGO_BIN_EXE_jindou-cluster-probe");
+    let mut words = prefix.to_vec();
+    words.push(probe);
+    let mut child = Command::new(words[0])
+        .args(&words[1..])
+        .args(["serve", "--transport", transport, "--store"])
+        .arg(store.folder.path().join("store"))
+        .args(more)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let address = lines
+        .filter_map(|l| l.strip_prefix("listening on ").map(str::to_owned))
+        .next();
+    let address = address.expect("the server says where it listens");
+    Server { child, address }
+}
+
+struct Reader {
+    transport: Arc<UcxTransport>,
+    snapshot: RemoteSnapshot,
+}
+
+fn reader(server: &Server, options: UcxOptions) -> Reader {
+    let transport = UcxTransport::new(options).unwrap();
+    let deadline = || transport.deadline(WAIT);
+    let peer = transport.connect(&server.address, deadline()).unwrap();
+    let store = RemoteStore::open(peer, Epoch(1), 1 << 30, deadline()).unwrap();
+    let snapshot = store.snapshot(deadline()).unwrap();
+    Reader {
+        transport,
+        snapshot,
+    }
+}
+
+impl Reader {
+    /// One read of a list that needs one; its outcome and how long it took.
+    fn read(&self, store: &Store, i: usize) -> (Result<Access, TransportError>, Duration) {
+        let &(subject, p, _, _) = store
+            .truth
+            .iter()
+            .filter(|q| q.3 == 0)
+            .nth(i * 37 % 500)
+            .unwrap();
+        let mut out = Vec::new();
+        let deadline = self.transport.deadline(LIMIT);
+        let start = Instant::now();
+        let access = self.snapshot.neighbours(
+            PredicateId(p),
+            Direction::Out,
+            Scope::Default,
+            subject,
+            &mut out,
+            deadline,
+        );
+        let time = start.elapsed();
+        if access.is_ok() {
+            assert_eq!(out, neighbours(&store.truth, p, true, subject, |g| g == 0));
+        }
+        (access, time)
+    }
+
+    /// Reads until one fails; each read must end by its deadline, and one must fail within `limit`.
+    fn read_until_failure(&self, store: &Store, limit: Duration) -> TransportError {
+        let start = Instant::now();
+        for i in 0.. {
+            let (result, time) = self.read(store, i);
+            assert!(time < LIMIT + SLACK, "a read took {time:?}");
+            if let Err(e) = result {
+                return e;
+            }
+            assert!(start.elapsed() < limit, "reads still succeed");
+        }
+        unreachable!()
+    }
+}
+
+fn each_fabric(test: impl Fn(Fabric, &str)) {
+    match available() {
+        Ok(()) => {
+            test(Fabric::Tcp, "tcp");
+            test(Fabric::SharedMemory, "shm");
+        }
+        Err(e) => println!("skipped: {e}"),
+    }
+}
+
+fn signal(server: &Server, signal: i32) {
+    // SAFETY: a signal to our own child, which is not yet reaped.
+    unsafe { libc::kill(server.child.id() as libc::pid_t, signal) };
+}
+
+#[test]
+fn a_killed_server_is_a_dead_peer() {
+    let store = store();
+    each_fabric(|fabric, name| {
+        let server = serve(&store, name, &[], &[]);
+        let reader = reader(&server, UcxOptions::loopback(fabric));
+        (0..200).for_each(|i| assert!(reader.read(&store, i).0.is_ok()));
+        signal(&server, libc::SIGKILL);
+        let e = reader.read_until_failure(&store, WAIT);
+        assert!(
+            matches!(
+                e,
+                TransportError::PeerDead { .. } | TransportError::Deadline { .. }
+            ),
+            "{fabric:?}: {e}"
+        );
+        // Soon at the latest, and from then on, it is known to be dead.
+        std::thread::sleep(Duration::from_millis(100));
+        let (e, time) = reader.read(&store, 0);
+        assert!(
+            matches!(e, Err(TransportError::PeerDead { .. })),
+            "{fabric:?}: {e:?}"
+        );
+        assert!(time < Duration::from_millis(20) + SLACK);
+    });
+}
+
+#[test]
+fn a_stopped_server_is_a_deadline_and_then_a_dead_peer() {
+    let store = store();
+    each_fabric(|fabric, name| {
+        let server = serve(&store, name, &[], &[]);
+        let reader = reader(&server, UcxOptions::loopback(fabric));
+        (0..200).for_each(|i| assert!(reader.read(&store, i).0.is_ok()));
+        signal(&server, libc::SIGSTOP);
+        // Shared memory answers although its owner is stopped: then the bytes are right.
+        let e = reader.read_until_failure(&store, WAIT);
+        assert!(
+            matches!(
+                e,
+                TransportError::Deadline { .. } | TransportError::PeerDead { .. }
+            ),
+            "{fabric:?}: {e}"
+        );
+        std::thread::sleep(Duration::from_millis(800));
+        let e = reader.read(&store, 0).0;
+        assert!(
+            matches!(e, Err(TransportError::PeerDead { .. })),
+            "{fabric:?}: {e:?}"
+        );
+        signal(&server, libc::SIGCONT);
+        let e = reader.read(&store, 0).0;
+        assert!(e.is_err(), "the dead stay dead");
+        // Who connects anew is served.
+        let again = UcxTransport::new(UcxOptions::loopback(fabric)).unwrap();
+        again
+            .connect(&server.address, again.deadline(WAIT))
+            .unwrap();
+    });
+}
+
+#[test]
+fn a_server_in_a_later_epoch_refuses_the_earlier_one() {
+    let store = store();
+    each_fabric(|fabric, name| {
+        let mut server = serve(&store, name, &[], &[]);
+        let reader = reader(&server, UcxOptions::loopback(fabric));
+        assert!(reader.read(&store, 0).0.is_ok());
+        server
+            .child
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(b"\n")
+            .unwrap();
+        let e = reader.read_until_failure(&store, WAIT);
+        assert_eq!(
+            e,
+            TransportError::StaleEpoch {
+                held: Epoch(1),
+                current: Epoch(2)
+            }
+        );
+    });
+}
+
+/// Needs root and `ip`: the server lives in a network namespace of its own, whose only wire is cut. Run by
+/// `scripts/partition-test.sh`.
+#[test]
+#[ignore = "needs root; run scripts/partition-test.sh"]
+fn a_cut_wire_is_a_deadline_and_then_a_dead_peer() {
+    let Ok(namespace) = std::env::var("JINDOU_NETNS") else {
+        println!("skipped: JINDOU_NETNS is not set (scripts/partition-test.sh sets it)");
+        return;
+    };
+    let store = store();
+    let prefix = ["ip", "netns", "exec", &namespace];
+    let more = ["--listen", "10.213.7.2:0", "--devices", "jindou1"];
+    let server = serve(&store, "tcp", &prefix, &more);
+    let options = UcxOptions {
+        devices: "jindou0".to_owned(),
+        ..UcxOptions::loopback(Fabric::Tcp)
+    };
+    let reader = reader(&server, options);
+    (0..200).for_each(|i| assert!(reader.read(&store, i).0.is_ok()));
+    let cut = Command::new("ip")
+        .args(["link", "set", "jindou0", "down"])
+        .status()
+        .unwrap();
+    assert!(cut.success());
+    let e = reader.read_until_failure(&store, WAIT);
+    assert!(
+        matches!(
+            e,
+            TransportError::Deadline { .. } | TransportError::PeerDead { .. }
+        ),
+        "{e}"
+    );
+    println!("first failure: {e}");
+    std::thread::sleep(Duration::from_millis(1000));
+    let e = reader.read(&store, 0).0;
+    assert!(matches!(e, Err(TransportError::PeerDead { .. })), "{e:?}");
+    println!("after a second: {}", e.unwrap_err());
+}
