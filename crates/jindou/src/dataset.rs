@@ -7,15 +7,77 @@ use jindou_store::segment::Scope;
 use oxrdf::Term;
 use spareval::{InternalQuad, QueryableDataset};
 use spargebra::algebra::QueryDataset;
+use std::hash::{Hash, Hasher};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
+/// Ends an evaluation from inside. `spareval` looks at its cancellation flag only where it reads quads, so a
+/// product of rows that it holds already would run on for ever; but it copies, makes or reads a term for every row,
+/// and those look here. Out of there the only way is to unwind.
+#[derive(Clone, Copy)]
+pub(crate) struct Stop<'s>(pub &'s spareval::CancellationToken);
+
+/// What [`Stop`] unwinds with.
+pub(crate) struct Stopped;
+
+impl Stop<'_> {
+    #[inline]
+    fn check(self) {
+        if self.0.is_cancelled() && !std::thread::panicking() {
+            resume_unwind(Box::new(Stopped));
+        }
+    }
+}
+
 /// A term of the store by its id, or one that the query made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DatasetTerm {
+pub struct DatasetTerm<'s>(Inner<'s>);
+
+enum Inner<'s> {
     /// In the dictionary.
-    Id(u32),
+    Id(u32, Option<Stop<'s>>),
     /// Nowhere in the store, so it matches no quad.
     Other(Arc<Term>),
+}
+
+impl<'s> DatasetTerm<'s> {
+    fn id(id: u32, stop: Option<Stop<'s>>) -> Self {
+        Self(Inner::Id(id, stop))
+    }
+}
+
+impl Clone for DatasetTerm<'_> {
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            Inner::Id(id, stop) => {
+                if let Some(stop) = stop {
+                    stop.check();
+                }
+                Inner::Id(*id, *stop)
+            }
+            Inner::Other(t) => Inner::Other(Arc::clone(t)),
+        })
+    }
+}
+
+impl PartialEq for DatasetTerm<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Inner::Id(a, _), Inner::Id(b, _)) => a == b,
+            (Inner::Other(a), Inner::Other(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for DatasetTerm<'_> {}
+
+impl Hash for DatasetTerm<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.0 {
+            Inner::Id(id, _) => id.hash(state),
+            Inner::Other(t) => t.hash(state),
+        }
+    }
 }
 
 /// An id that the dictionary cannot decode: the store is damaged.
@@ -86,16 +148,39 @@ impl Graphs {
 
 /// See the module.
 #[derive(Clone)]
-pub struct SnapshotDataset {
+pub struct SnapshotDataset<'s> {
     snapshot: Snapshot,
     graphs: Graphs,
+    stop: Option<Stop<'s>>,
 }
 
-impl SnapshotDataset {
+impl<'s> SnapshotDataset<'s> {
     /// A view of a snapshot.
     #[must_use]
     pub fn new(snapshot: Snapshot, graphs: Graphs) -> Self {
-        Self { snapshot, graphs }
+        Self {
+            snapshot,
+            graphs,
+            stop: None,
+        }
+    }
+
+    /// The same view; evaluations over it unwind with [`Stopped`] soon after the token is cancelled.
+    pub(crate) fn stopped_by(self, token: &'s spareval::CancellationToken) -> Self {
+        Self {
+            stop: Some(Stop(token)),
+            ..self
+        }
+    }
+
+    fn check(&self) {
+        if let Some(stop) = self.stop {
+            stop.check();
+        }
+    }
+
+    fn term(&self, id: u32) -> DatasetTerm<'s> {
+        DatasetTerm::id(id, self.stop)
     }
 }
 
@@ -108,8 +193,8 @@ enum Asked {
 }
 
 /// Walks the matching quads: predicates, in them keys, in them neighbours.
-struct Quads {
-    data: SnapshotDataset,
+struct Quads<'s> {
+    data: SnapshotDataset<'s>,
     asked: Asked,
     /// The key's end; the other end is the neighbour.
     direction: Direction,
@@ -127,7 +212,7 @@ struct Quads {
     next: usize,
 }
 
-impl Quads {
+impl Quads<'_> {
     /// Fills `keys` for the next predicate; false at the end.
     fn next_predicate(&mut self) -> bool {
         let Some(p) = self.predicates.next() else {
@@ -191,8 +276,8 @@ impl Quads {
     }
 }
 
-impl Iterator for Quads {
-    type Item = Result<InternalQuad<DatasetTerm>, DamagedTerm>;
+impl<'s> Iterator for Quads<'s> {
+    type Item = Result<InternalQuad<DatasetTerm<'s>>, DamagedTerm>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -208,14 +293,16 @@ impl Iterator for Quads {
                     Direction::In => (n, self.at_key),
                 };
                 return Some(Ok(InternalQuad {
-                    subject: DatasetTerm::Id(subject),
-                    predicate: DatasetTerm::Id(
-                        self.data.snapshot.vertex_of(PredicateId(self.predicate)).0,
-                    ),
-                    object: DatasetTerm::Id(object),
-                    graph_name: (g != DEFAULT_GRAPH).then_some(DatasetTerm::Id(g)),
+                    subject: self.data.term(subject),
+                    predicate: self
+                        .data
+                        .term(self.data.snapshot.vertex_of(PredicateId(self.predicate)).0),
+                    object: self.data.term(object),
+                    graph_name: (g != DEFAULT_GRAPH).then(|| self.data.term(g)),
                 }));
             }
+            // Keys without a matching edge may be many, and give nothing that anybody could look at.
+            self.data.check();
             if !self.next_key() && !self.next_predicate() {
                 return None;
             }
@@ -223,22 +310,22 @@ impl Iterator for Quads {
     }
 }
 
-impl<'a> QueryableDataset<'a> for SnapshotDataset {
-    type InternalTerm = DatasetTerm;
+impl<'a> QueryableDataset<'a> for SnapshotDataset<'a> {
+    type InternalTerm = DatasetTerm<'a>;
     type Error = DamagedTerm;
 
     fn internal_quads_for_pattern(
         &self,
-        subject: Option<&DatasetTerm>,
-        predicate: Option<&DatasetTerm>,
-        object: Option<&DatasetTerm>,
-        graph_name: Option<Option<&DatasetTerm>>,
-    ) -> impl Iterator<Item = Result<InternalQuad<DatasetTerm>, DamagedTerm>> + use<'a> {
+        subject: Option<&DatasetTerm<'a>>,
+        predicate: Option<&DatasetTerm<'a>>,
+        object: Option<&DatasetTerm<'a>>,
+        graph_name: Option<Option<&DatasetTerm<'a>>>,
+    ) -> impl Iterator<Item = Result<InternalQuad<DatasetTerm<'a>>, DamagedTerm>> + use<'a> {
         // 0 is no vertex: a term that is nowhere in the store then matches nothing.
-        let id = |t: Option<&DatasetTerm>| {
-            t.map(|t| match t {
-                DatasetTerm::Id(id) => *id,
-                DatasetTerm::Other(_) => NO_VERTEX,
+        let id = |t: Option<&DatasetTerm<'a>>| {
+            t.map(|t| match &t.0 {
+                Inner::Id(id, _) => *id,
+                Inner::Other(_) => NO_VERTEX,
             })
         };
         let (s, p, o) = (id(subject), id(predicate), id(object));
@@ -290,34 +377,42 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset {
 
     fn internal_named_graphs(
         &self,
-    ) -> impl Iterator<Item = Result<DatasetTerm, DamagedTerm>> + use<'a> {
+    ) -> impl Iterator<Item = Result<DatasetTerm<'a>, DamagedTerm>> + use<'a> {
         let mut graphs = self.snapshot.named_graphs();
         graphs.retain(|&g| {
             self.graphs.named_scope().sees(g) && (!self.snapshot.is_patched() || self.has_quad(g))
         });
-        graphs.into_iter().map(|g| Ok(DatasetTerm::Id(g)))
+        let stop = self.stop;
+        graphs
+            .into_iter()
+            .map(move |g| Ok(DatasetTerm::id(g, stop)))
     }
 
-    fn contains_internal_graph_name(&self, graph_name: &DatasetTerm) -> Result<bool, DamagedTerm> {
-        Ok(match graph_name {
-            DatasetTerm::Id(g) => {
-                *g != NO_VERTEX && self.graphs.named_scope().sees(*g) && self.has_quad(*g)
+    fn contains_internal_graph_name(
+        &self,
+        graph_name: &DatasetTerm<'a>,
+    ) -> Result<bool, DamagedTerm> {
+        Ok(match graph_name.0 {
+            Inner::Id(g, _) => {
+                g != NO_VERTEX && self.graphs.named_scope().sees(g) && self.has_quad(g)
             }
-            DatasetTerm::Other(_) => false,
+            Inner::Other(_) => false,
         })
     }
 
-    fn internalize_term(&self, term: Term) -> Result<DatasetTerm, DamagedTerm> {
+    fn internalize_term(&self, term: Term) -> Result<DatasetTerm<'a>, DamagedTerm> {
+        self.check();
         Ok(match self.snapshot.lookup(&term::encode(&term)) {
-            Some(v) => DatasetTerm::Id(v.0),
-            None => DatasetTerm::Other(Arc::new(term)),
+            Some(v) => self.term(v.0),
+            None => DatasetTerm(Inner::Other(Arc::new(term))),
         })
     }
 
-    fn externalize_term(&self, term: DatasetTerm) -> Result<Term, DamagedTerm> {
-        match term {
-            DatasetTerm::Other(t) => Ok(Arc::unwrap_or_clone(t)),
-            DatasetTerm::Id(id) => {
+    fn externalize_term(&self, term: DatasetTerm<'a>) -> Result<Term, DamagedTerm> {
+        self.check();
+        match term.0 {
+            Inner::Other(t) => Ok(Arc::unwrap_or_clone(t)),
+            Inner::Id(id, _) => {
                 let mut bytes = Vec::new();
                 if !self.snapshot.term(VertexId(id), &mut bytes) {
                     return Err(DamagedTerm(id));
@@ -328,7 +423,7 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset {
     }
 }
 
-impl SnapshotDataset {
+impl SnapshotDataset<'_> {
     /// True if a named graph holds a quad at this snapshot.
     fn has_quad(&self, graph: u32) -> bool {
         let mut subjects = Vec::new();

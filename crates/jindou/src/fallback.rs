@@ -1,15 +1,16 @@
 //! Queries whose operators are not native yet, through `spareval` over the same snapshot.
 //!
 //! `spareval` looks at a cancellation flag and knows no deadline and no memory limit; a guard thread watches
-//! both and raises the flag. Memory is the growth of this process' anonymous memory since the query began:
+//! both and raises the flag, which the dataset's terms look at as well ([`crate::dataset`] says why). Memory is the growth of this process' anonymous memory since the query began:
 //! coarse, but it ends a query before the machine suffers.
 
 use crate::database::QueryOptions;
-use crate::dataset::SnapshotDataset;
+use crate::dataset::{SnapshotDataset, Stopped};
 use crate::results::{AnswerSink, Rows};
 use jindou_model::{CancelToken, Error, Result, term};
 use spareval::{QueryEvaluationError, QueryEvaluator, QueryResults};
 use spargebra::Query;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,7 +23,7 @@ const BATCH: usize = 1024;
 
 /// Runs a query; returns the rows (or triples) written, 1 for ASK.
 pub(crate) fn run(
-    data: SnapshotDataset,
+    data: SnapshotDataset<'_>,
     query: &Query,
     options: &QueryOptions,
     cancel: &CancelToken,
@@ -30,8 +31,16 @@ pub(crate) fn run(
 ) -> Result<u64> {
     let theirs = spareval::CancellationToken::new();
     let guard = Guard::start(theirs.clone(), cancel.clone(), options.memory.limit());
-    let evaluator = QueryEvaluator::new().with_cancellation_token(theirs);
-    let outcome = evaluate(&evaluator, data, query, sink);
+    let evaluator = QueryEvaluator::new().with_cancellation_token(theirs.clone());
+    let data = data.stopped_by(&theirs);
+    let outcome = catch_unwind(AssertUnwindSafe(|| evaluate(&evaluator, data, query, sink)))
+        .unwrap_or_else(|payload| {
+            if payload.is::<Stopped>() {
+                Err(Error::Cancelled)
+            } else {
+                resume_unwind(payload)
+            }
+        });
     // What the guard saw explains a cancellation better than the word "cancelled" does.
     match (outcome, guard.finish()) {
         (Err(Error::Cancelled), Some(reason)) => Err(reason),
@@ -41,7 +50,7 @@ pub(crate) fn run(
 
 fn evaluate(
     evaluator: &QueryEvaluator,
-    data: SnapshotDataset,
+    data: SnapshotDataset<'_>,
     query: &Query,
     sink: &mut dyn AnswerSink,
 ) -> Result<u64> {

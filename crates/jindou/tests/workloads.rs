@@ -190,11 +190,15 @@ fn bsbm_parameters(store: &Store) -> HashMap<&'static str, String> {
         ("ProductFeature3", feature(2)),
         (
             "OfferXYZ",
-            first(&format!("SELECT ?x {{ ?x <{B}product> {product} }} ORDER BY ?x")),
+            first(&format!(
+                "SELECT ?x {{ ?x <{B}product> {product} }} ORDER BY ?x"
+            )),
         ),
         (
             "ReviewXYZ",
-            first(&format!("SELECT ?x {{ ?x <{B}reviewFor> {product} }} ORDER BY ?x")),
+            first(&format!(
+                "SELECT ?x {{ ?x <{B}reviewFor> {product} }} ORDER BY ?x"
+            )),
         ),
         ("ProductXYZ", product),
         ("x", "100".into()),

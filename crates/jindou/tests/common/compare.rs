@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use jindou::{AnswerSink, Answer, Database, QueryOptions, Way, results::Collector};
+use jindou::{Answer, AnswerSink, Database, QueryOptions, Way, results::Collector};
 
 /// An answer and the way it came.
 pub fn run(db: &Database, text: &str) -> (Answer, Way) {

@@ -1,0 +1,236 @@
+//! Time, memory, cancellation and a reader that goes away, on both ways a query can go: each ends the query soon
+//! with its own error, and the database answers the next query.
+
+#[path = "common/stores.rs"]
+mod stores;
+
+use jindou::{
+    CancelToken, Database, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter, Way,
+};
+use std::fmt::Write as _;
+use std::io;
+use std::time::{Duration, Instant};
+use stores::Store;
+
+/// What `--timeout` may be overrun by, generously: test machines are busy.
+const SOON: Duration = Duration::from_secs(5);
+
+/// A cross product of 10^12 rows, native.
+const NATIVE: &str =
+    "PREFIX : <http://e/> SELECT ?a ?b ?c ?d WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z }";
+/// The same through `spareval`, because of BIND.
+const OTHER: &str = "PREFIX : <http://e/> SELECT ?a ?b ?c ?d ?e WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(STR(?a) AS ?e) }";
+/// Nothing comes out before all went in.
+const NATIVE_GREEDY: [&str; 3] = [
+    "PREFIX : <http://e/> SELECT DISTINCT ?a ?b ?c ?d WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z }",
+    "PREFIX : <http://e/> SELECT ?a ?b ?c ?d WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z } ORDER BY ?w ?z",
+    "PREFIX : <http://e/> SELECT (COUNT(DISTINCT ?d) AS ?n) ?a ?b ?c WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z } GROUP BY ?a ?b ?c",
+];
+const OTHER_GREEDY: [&str; 2] = [
+    "PREFIX : <http://e/> SELECT DISTINCT ?a ?b ?c ?d ?e WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(STR(?a) AS ?e) }",
+    "PREFIX : <http://e/> SELECT ?a ?b ?c ?d ?e WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(STR(?a) AS ?e) } ORDER BY ?e ?d",
+];
+/// Long without ever giving a row.
+const SILENT: [&str; 2] = [
+    "PREFIX : <http://e/> SELECT ?a WHERE { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z FILTER(?w + ?x + ?y + ?z < 0) }",
+    "PREFIX : <http://e/> ASK { ?a :p ?w . ?b :p ?x . ?c :p ?y . ?d :p ?z BIND(?w + ?x + ?y + ?z AS ?s) FILTER(?s < 0) }",
+];
+
+fn store() -> Store {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..1000 {
+        writeln!(text, ":s{i} :p {i} .").unwrap();
+    }
+    stores::of_trig(&text)
+}
+
+/// Takes everything and keeps nothing.
+struct Sink;
+
+impl io::Write for Sink {
+    fn write(&mut self, b: &[u8]) -> io::Result<usize> {
+        Ok(b.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A pipe whose reader leaves after some bytes.
+struct Leaving(usize);
+
+impl io::Write for Leaving {
+    fn write(&mut self, b: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let n = b.len().min(self.0);
+        self.0 -= n;
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn run(
+    db: &Database,
+    text: &str,
+    options: &QueryOptions,
+    out: impl io::Write + Send,
+    format: ResultFormat,
+) -> (Error, Duration) {
+    let start = Instant::now();
+    let e = db
+        .run(text, options, &mut ResultWriter::new(out, format))
+        .err()
+        .unwrap_or_else(|| panic!("{text} ended by itself"));
+    (e, start.elapsed())
+}
+
+/// The database still answers, and the query's budget got everything back.
+fn well(db: &Database, options: &QueryOptions, text: &str) {
+    assert_eq!(options.memory.used(), 0, "{text} keeps memory");
+    let a = db.query("SELECT * { <http://e/s1> ?p ?o }").unwrap();
+    assert_eq!(a.solutions().len(), 1);
+}
+
+fn all() -> impl Iterator<Item = &'static str> {
+    [NATIVE, OTHER]
+        .into_iter()
+        .chain(NATIVE_GREEDY)
+        .chain(OTHER_GREEDY)
+        .chain(SILENT)
+}
+
+#[test]
+fn the_two_ways_are_really_taken() {
+    let store = store();
+    let options = QueryOptions::default();
+    for text in [NATIVE].iter().chain(&NATIVE_GREEDY) {
+        let native = store.db.plan(text, &options).unwrap().plan().is_some();
+        assert!(native, "{text}");
+    }
+    let limited = format!("{OTHER} LIMIT 3");
+    let report = store
+        .db
+        .run(
+            &limited,
+            &options,
+            &mut ResultWriter::new(Sink, ResultFormat::Json),
+        )
+        .unwrap();
+    assert!(matches!(report.way, Way::Spareval(_)));
+}
+
+#[test]
+fn a_deadline_ends_every_query() {
+    let store = store();
+    for threads in [1, 2] {
+        for text in all() {
+            let options = QueryOptions {
+                threads,
+                timeout: Some(Duration::from_millis(60)),
+                memory: MemoryBudget::new(4 << 30),
+                ..QueryOptions::default()
+            };
+            let (e, took) = run(&store.db, text, &options, Sink, ResultFormat::Tsv);
+            assert!(matches!(e, Error::Timeout(_)), "{text}: {e}");
+            assert!(took < SOON, "{text} took {took:?}");
+            well(&store.db, &options, text);
+        }
+    }
+}
+
+#[test]
+fn a_deadline_ends_a_path_and_a_quadratic_closure() {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..3000 {
+        writeln!(text, ":s{i} :p :s{} .", (i + 1) % 3000).unwrap();
+    }
+    let store = stores::of_trig(&text);
+    let options = QueryOptions {
+        timeout: Some(Duration::from_millis(60)),
+        ..QueryOptions::default()
+    };
+    let query = "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { ?a :p+ ?b . ?b :p+ ?c }";
+    let (e, took) = run(&store.db, query, &options, Sink, ResultFormat::Tsv);
+    assert!(matches!(e, Error::Timeout(_)), "{e}");
+    assert!(took < SOON, "{took:?}");
+}
+
+#[test]
+fn memory_ends_what_hoards() {
+    let store = store();
+    for text in NATIVE_GREEDY.iter().chain(&OTHER_GREEDY) {
+        let options = QueryOptions {
+            memory: MemoryBudget::new(32 << 20),
+            timeout: Some(Duration::from_secs(60)),
+            ..QueryOptions::default()
+        };
+        let (e, _) = run(&store.db, text, &options, Sink, ResultFormat::Tsv);
+        assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
+        assert!(e.to_string().contains("--memory"), "{e}");
+        well(&store.db, &options, text);
+    }
+    // An answer kept in memory counts as well.
+    for text in [NATIVE, OTHER] {
+        let options = QueryOptions {
+            memory: MemoryBudget::new(4 << 20),
+            ..QueryOptions::default()
+        };
+        let e = store.db.query_with(text, &options).unwrap_err();
+        assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
+        well(&store.db, &options, text);
+    }
+}
+
+#[test]
+fn another_thread_cancels() {
+    let store = store();
+    for text in all() {
+        let cancel = CancelToken::new();
+        let options = QueryOptions {
+            cancel: cancel.clone(),
+            memory: MemoryBudget::new(4 << 30),
+            ..QueryOptions::default()
+        };
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(40));
+            cancel.cancel();
+        });
+        let (e, took) = run(&store.db, text, &options, Sink, ResultFormat::Csv);
+        other.join().unwrap();
+        assert!(matches!(e, Error::Cancelled), "{text}: {e}");
+        assert!(took < SOON, "{text} took {took:?}");
+        well(&store.db, &options, text);
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_query() {
+    let store = store();
+    let formats = [
+        ResultFormat::Table,
+        ResultFormat::Tsv,
+        ResultFormat::Csv,
+        ResultFormat::Json,
+        ResultFormat::Xml,
+    ];
+    for format in formats {
+        for text in [NATIVE, OTHER] {
+            for bytes in [0, 5, 100_000] {
+                let options = QueryOptions::default();
+                let (e, took) = run(&store.db, text, &options, Leaving(bytes), format);
+                assert!(matches!(e, Error::SinkClosed), "{text} {format:?}: {e}");
+                assert!(took < SOON, "{text} took {took:?}");
+                well(&store.db, &options, text);
+            }
+        }
+    }
+    let construct = "CONSTRUCT { ?s ?q ?o } WHERE { ?s ?p ?o . ?a ?q ?b }";
+    let options = QueryOptions::default();
+    let format = "nt".parse().unwrap();
+    let (e, _) = run(&store.db, construct, &options, Leaving(1000), format);
+    assert!(matches!(e, Error::SinkClosed), "{e}");
+}
