@@ -116,6 +116,17 @@ impl Batch {
         Ok(())
     }
 
+    /// Becomes the rows `from .. from + rows` of another batch with as many columns.
+    pub fn copy_rows(&mut self, other: &Self, from: usize, rows: usize) -> Result<()> {
+        self.ensure(rows)?;
+        for (to, c) in self.columns.iter_mut().zip(&other.columns) {
+            let part = c.get(from..from + rows).unwrap_or(&[]);
+            to[..part.len()].copy_from_slice(part);
+        }
+        self.rows = rows;
+        Ok(())
+    }
+
     /// Fills `columns[to][from .. from + index.len()]` with `input[index[i]]`. When the index is
     /// `0, 1, 2, …` it is a plain copy.
     pub fn gather(&mut self, to: usize, from: usize, input: &[u32], index: &[u32]) {
@@ -156,10 +167,8 @@ pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
     let (Some(&first), Some(&last)) = (index.first(), index.last()) else {
         return;
     };
-    if (last.wrapping_sub(first)) as usize == index.len() - 1
-        && index.len() > 1
-        && index[1] == first.wrapping_add(1)
-        && let Some(run) = input.get(first as usize..=last as usize)
+    if let Some(run) = input.get(first as usize..(last as usize).saturating_add(1))
+        && run.len() == index.len()
         && is_run(index)
     {
         out.copy_from_slice(run);
@@ -172,10 +181,15 @@ pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
     }
 }
 
-/// True if the ascending (not strictly) index has no repetition; with the span test that means a run.
+/// True if the values are consecutive.
 #[inline]
-fn is_run(index: &[u32]) -> bool {
-    let first = index.first().copied().unwrap_or(0);
+pub(crate) fn is_run(index: &[u32]) -> bool {
+    let (Some(&first), Some(&last)) = (index.first(), index.last()) else {
+        return true;
+    };
+    if last.wrapping_sub(first) as usize != index.len() - 1 {
+        return false;
+    }
     let mut wrong = 0;
     for (i, &x) in index.iter().enumerate() {
         wrong |= x ^ first.wrapping_add(i as u32);

@@ -378,10 +378,10 @@ fn cut<'a>(
     let mut held = collect(0, pipeline);
     pipeline.morsel(run, &source, 0..len, 0, &mut held)?;
     let mut at = 0;
-    let mut chunk = Batch::new(0, run.budget);
     while at < pipeline.steps() && (1..SHARE_FROM).contains(&(held.rows.rows + held.bare)) {
         let mut next = collect(at + 1, pipeline);
         let total = held.rows.rows + held.bare;
+        let mut chunk = Batch::new(held.rows.columns.len(), run.budget);
         each_chunk(
             &held.rows,
             total,
@@ -421,15 +421,8 @@ fn each_chunk(
             })?;
             continue;
         }
-        chunk.columns.resize_with(rows.columns.len(), Vec::new);
-        for (to, c) in chunk.columns.iter_mut().zip(&rows.columns) {
-            to.clear();
-            to.extend_from_slice(c.get(from..from + n).unwrap_or(&[]));
-        }
-        f(View {
-            columns: &chunk.columns,
-            rows: n,
-        })?;
+        chunk.copy_rows(rows, from, n)?;
+        f(chunk.view())?;
     }
     Ok(())
 }
@@ -576,7 +569,10 @@ fn take_morsels<'a>(
         Work::Source(_) | Work::Scan(_) => 0,
     };
     let steps = from_step..pipeline.steps();
-    let mut chunk = Batch::new(0, run.budget);
+    let mut chunk = match &shared.work {
+        Work::Rows(rows, _) => Batch::new(rows.columns.len(), run.budget),
+        Work::Source(_) | Work::Scan(_) => Batch::new(0, run.budget),
+    };
     loop {
         let from = shared.next.fetch_add(shared.morsel, Ordering::Relaxed);
         if from >= shared.total {

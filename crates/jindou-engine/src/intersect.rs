@@ -3,7 +3,6 @@
 //! | shape | way | cost |
 //! |---|---|---|
 //! | one at most 16 (8 without AVX2), the other at most 64 | every pair compared, no branch on data | 0.5 ns an id |
-//! | one is a run of consecutive ids | the other, clipped | O(log) + copy |
 //! | one 16 times the other, or made of runs | leapfrog: each seeks the other's next id | matches + jumps × log |
 //! | else | merge, no branch on data | short + long |
 
@@ -183,32 +182,21 @@ fn intersect_clipped(a: &[u32], b: &[u32], start: u32, width: u32, out: &mut [u3
     intersect_long(clip(a, start, end), clip(b, start, end), out)
 }
 
-fn intersect_long(short: &[u32], long: &[u32], out: &mut [u32]) -> usize {
+fn intersect_long(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let (Some(&s0), Some(&s1)) = (short.first(), short.last()) else {
         return 0;
     };
+    // A leapfrog finds the common range by itself.
+    if short.len() * LOPSIDED < long.len() || has_runs(short) {
+        return leapfrog(short, long, out);
+    }
     let long = clip(long, s0, s1.saturating_add(1));
     let (Some(&l0), Some(&l1)) = (long.first(), long.last()) else {
         return 0;
     };
     let short = clip(short, l0, l1.saturating_add(1));
-    // Either may be the shorter one now.
-    let (short, long) = if short.len() <= long.len() {
-        (short, long)
-    } else {
-        (long, short)
-    };
-    let (Some(&first), Some(&last)) = (long.first(), long.last()) else {
-        return 0;
-    };
-    if last.wrapping_sub(first) as usize + 1 == long.len() {
-        let inside = clip(short, first, last.saturating_add(1));
-        // Lists in a damaged file may be unsorted and so longer than `out`.
-        let n = inside.len().min(out.len());
-        out[..n].copy_from_slice(&inside[..n]);
-        return n;
-    }
-    if short.len() * LOPSIDED < long.len() || has_runs(short) {
+    if short.len() * LOPSIDED < long.len() || long.len() * LOPSIDED < short.len() {
         leapfrog(short, long, out)
     } else {
         merge(short, long, out)

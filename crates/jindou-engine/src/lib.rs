@@ -12,6 +12,7 @@
 
 mod batch;
 mod execute;
+mod executor;
 mod explore;
 mod filter;
 mod intersect;
@@ -23,6 +24,7 @@ mod terms;
 mod within;
 
 pub use execute::{execute, execute_streaming};
+pub use executor::{CpuExecutor, Executor, Table, Task};
 pub use options::{DEFAULT_BATCH_ROWS, ExecOptions, Profile, StepProfile};
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

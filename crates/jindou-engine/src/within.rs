@@ -136,7 +136,10 @@ pub(crate) fn clip(list: &[u32], a: u32, b: u32) -> &[u32] {
         }
         (from, to)
     } else {
-        let from = list.partition_point(|&v| v < a);
+        let from = match list.first() {
+            Some(&first) if first < a => list.partition_point(|&v| v < a),
+            _ => 0,
+        };
         let rest = &list[from..];
         // Lists of one class end at its interval's end more often than not.
         let to = match rest.last() {

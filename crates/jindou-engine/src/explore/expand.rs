@@ -2,7 +2,7 @@
 
 use super::lists::Lists;
 use super::{Emit, Plumb, Run};
-use crate::batch::View;
+use crate::batch::{View, is_run};
 #[cfg(target_arch = "x86_64")]
 use crate::intersect::intersect_in_registers;
 use crate::intersect::{Placed, intersect, intersect_inside, retain_in};
@@ -214,6 +214,21 @@ impl<'a> Expand<'a> {
         if let Some((keys, neighbours)) = lists.degree_one() {
             let end = keys.len().min(self.row + (to.len() - w));
             let chunk = keys.get(self.row..end).unwrap_or(&[]);
+            if self.within.is_all()
+                && is_run(chunk)
+                && let Some(&k) = chunk.first()
+                && let Some(run) = neighbours.get(k as usize..k as usize + chunk.len())
+            {
+                // Keys in a row have their neighbours in a row.
+                to[w..w + run.len()].copy_from_slice(run);
+                for (i, row) in index[w..w + run.len()].iter_mut().zip(self.row as u32..) {
+                    *i = row;
+                }
+                self.touched += run.len() as u64 * 4;
+                *rows = w + run.len();
+                self.row = end;
+                return Ok(self.row < keys.len());
+            }
             for (i, &k) in chunk.iter().enumerate() {
                 if let Some(&ahead) = chunk.get(i + 2 * AHEAD) {
                     prefetch(neighbours, ahead as usize);

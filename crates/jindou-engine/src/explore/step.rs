@@ -24,13 +24,14 @@ pub(crate) struct StepStats {
     pub touched: u64,
 }
 
+/// Boxed where large: a state of a few hundred bytes, made once a query.
 enum Op<'a> {
-    Expand(Expand<'a>),
-    Check(Check<'a>),
+    Expand(Box<Expand<'a>>),
+    Check(Box<Check<'a>>),
     Restrict(Restrict),
-    Any(ExpandAny<'a>),
-    Scan(ScanAll<'a>),
-    Cross(Cross<'a>),
+    Any(Box<ExpandAny<'a>>),
+    Scan(Box<ScanAll<'a>>),
+    Cross(Box<Cross<'a>>),
 }
 
 /// A product with a source.
@@ -88,13 +89,13 @@ impl<'a> StepState<'a> {
                     "the plan has a start that is not first".into(),
                 ));
             }
-            StepKind::Expand { to, lists, within } => Op::Expand(Expand::new(
-                plumb.output(*to),
-                lists,
-                within.as_deref(),
-                plumb,
-            )?),
-            StepKind::Check { list, other } => Op::Check(Check::new(list, *other, plumb)?),
+            StepKind::Expand { to, lists, within } => {
+                let to = plumb.output(*to);
+                Op::Expand(Box::new(Expand::new(to, lists, within.as_deref(), plumb)?))
+            }
+            StepKind::Check { list, other } => {
+                Op::Check(Box::new(Check::new(list, *other, plumb)?))
+            }
             StepKind::Restrict { slot, within } => {
                 Op::Restrict(Restrict::new(plumb.column(*slot)?, within))
             }
@@ -104,22 +105,24 @@ impl<'a> StepState<'a> {
                 predicate,
                 far,
                 graph,
-            } => Op::Any(ExpandAny::new(
+            } => Op::Any(Box::new(ExpandAny::new(
                 *anchor, *direction, *predicate, *far, graph, plumb,
-            )?),
+            )?)),
             StepKind::ScanAll {
                 subject,
                 predicate,
                 object,
                 graph,
-            } => Op::Scan(ScanAll::new(*subject, *predicate, *object, graph, plumb)?),
-            StepKind::Cross { to, source, within } => Op::Cross(Cross {
+            } => Op::Scan(Box::new(ScanAll::new(
+                *subject, *predicate, *object, graph, plumb,
+            )?)),
+            StepKind::Cross { to, source, within } => Op::Cross(Box::new(Cross {
                 source: Source::new(source, within.as_deref(), plumb)?,
                 to: plumb.output(*to),
                 row: 0,
                 place: 0,
                 scratch: vec![],
-            }),
+            })),
         };
         let carry = plumb
             .output
@@ -368,6 +371,32 @@ impl<'a> Pipeline<'a> {
             start_filters,
             start_stats: StepStats::default(),
             steps,
+            layouts,
+            spare: vec![],
+            scratch: vec![],
+        })
+    }
+
+    /// Steps that go on from rows with these columns; there is no start.
+    pub fn after(slots: &[Slot], steps: &'a [Step], run: &Run<'a>) -> Result<Self> {
+        let mut layouts = vec![slots.to_vec()];
+        let mut states = Vec::with_capacity(steps.len());
+        for step in steps {
+            let input = layouts.last().cloned().unwrap_or_default();
+            let output = layout(&input, step);
+            let plumb = Plumb {
+                snapshot: run.snapshot,
+                input,
+                output: output.clone(),
+            };
+            states.push(StepState::new(step, &plumb, run)?);
+            layouts.push(output);
+        }
+        Ok(Self {
+            start: Batch::new(0, run.budget),
+            start_filters: Filters::new(&[], &[], run)?,
+            start_stats: StepStats::default(),
+            steps: states,
             layouts,
             spare: vec![],
             scratch: vec![],

@@ -15,6 +15,7 @@ use jindou_model::{FIRST_TAIL_ID, MemoryBudget, Result, VertexId};
 use jindou_plan::Slot;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
+use std::collections::hash_map::Entry;
 
 /// A top-k buffer is cut when it holds this many times k rows, at least [`LEAST`].
 const SLACK: usize = 4;
@@ -263,8 +264,8 @@ impl<'r> Keys<'r> {
     fn place_added(&mut self, run: &Run<'_>, ids: impl Iterator<Item = u32>) {
         let mut terms: Vec<(u32, Added)> = Vec::new();
         for id in ids {
-            if !self.added.contains_key(&id) {
-                self.added.insert(id, u64::MAX);
+            if let Entry::Vacant(e) = self.added.entry(id) {
+                e.insert(u64::MAX);
                 terms.push((id, Added::new(self.dictionary, added_term(run, id))));
             }
         }

@@ -3,7 +3,7 @@
 
 use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
-use jindou_model::{Error, VertexId, term};
+use jindou_model::{Error, term};
 use jindou_plan::{Plan, PlanOptions, Planned, Weight, parse, plan};
 use jindou_store::testing::store_of_terms;
 use jindou_store::{Base, QuadEdit, Snapshot};
@@ -107,7 +107,9 @@ pub struct World {
     pub snapshot: Snapshot,
     /// Subject, predicate, object, graph in canonical bytes; graph empty for the default graph.
     pub quads: BTreeSet<[Vec<u8>; 4]>,
-    pub dataset: Dataset,
+    /// The dataset that each of [`FROM`] describes. (Spareval repeats an edge of two FROM graphs; their merge
+    /// has it once.)
+    pub datasets: Vec<Dataset>,
     pub large: bool,
 }
 
@@ -148,7 +150,7 @@ impl World {
     pub fn random(rng: &mut Rng) -> Self {
         let large = rng.chance(15);
         let (count, nodes, predicates) = if large {
-            (400 + rng.below(1200), 60, 3)
+            (300 + rng.below(600), 60, 3)
         } else {
             (rng.below(70), 3 + rng.below(8), 1 + rng.below(4))
         };
@@ -176,19 +178,49 @@ impl World {
         } else {
             Snapshot::of_base(base)
         };
-        let mut dataset = Dataset::new();
-        for q in &truth {
-            dataset.insert(&oxrdf_quad(q));
-        }
+        let datasets = FROM
+            .iter()
+            .map(|(clause, merged, named)| {
+                let mut dataset = Dataset::new();
+                for q in &truth {
+                    let mut quad = oxrdf_quad(q);
+                    let name = quad.graph_name.to_string();
+                    if clause.is_empty() || named.contains(&name.as_str()) {
+                        dataset.insert(&quad);
+                    }
+                    if merged.contains(&name.as_str()) {
+                        quad.graph_name = GraphName::DefaultGraph;
+                        dataset.insert(&quad);
+                    }
+                }
+                dataset
+            })
+            .collect();
         Self {
             _folder: folder,
             snapshot,
             quads: truth,
-            dataset,
+            datasets,
             large,
         }
     }
 }
+
+/// Dataset clauses: text, graphs merged to the default graph, named graphs.
+pub const FROM: [(&str, &[&str], &[&str]); 4] = [
+    ("", &[], &[]),
+    ("FROM :g0 ", &["<http://e/g0>"], &[]),
+    (
+        "FROM :g0 FROM :n1 FROM NAMED :g1 ",
+        &["<http://e/g0>", "<http://e/n1>"],
+        &["<http://e/g1>"],
+    ),
+    (
+        "FROM NAMED :g1 FROM NAMED :n1 ",
+        &[],
+        &["<http://e/g1>", "<http://e/n1>"],
+    ),
+];
 
 fn oxrdf_quad(q: &[Vec<u8>; 4]) -> Quad {
     let subject: NamedOrBlankNode = match decode(&q[0]) {
@@ -221,7 +253,7 @@ fn patched(
     let plain = Snapshot::of_base(base.clone());
     let mut overlay = DictionaryOverlay::tail();
     let mut edits = vec![];
-    let number = 3;
+    let number = 12;
     for i in 0..rng.below(20) as u32 {
         let (q, added) = if rng.chance(40) {
             (rng.pick(quads).clone(), rng.chance(20))
@@ -244,7 +276,8 @@ fn patched(
                 None => overlay.insert(t).unwrap().0,
             }
         };
-        let snapshot = 1 + i / 6;
+        // One edit a snapshot: the order of two edits of one quad in one batch is the log's business.
+        let snapshot = 1 + i;
         edits.push(QuadEdit {
             subject: id(&q[0]),
             predicate: p.0,
@@ -271,9 +304,15 @@ pub struct Question {
     pub offset: usize,
     /// The text without ORDER BY, LIMIT and OFFSET.
     pub unordered: String,
+    /// All its rows before DISTINCT, COUNT and the like, one more than [`MOST_ROWS`] at most.
+    pub probe: String,
     pub order: Option<(String, bool)>,
-    pub ask: bool,
+    /// Which of [`FROM`] the text has; `unordered` has none.
+    pub from: usize,
 }
+
+/// Questions with more rows are passed over: products of everything with everything prove nothing more.
+pub const MOST_ROWS: usize = 10_000;
 
 const VARS: [&str; 5] = ["?a", "?b", "?c", "?d", "?e"];
 
@@ -349,7 +388,7 @@ fn condition(rng: &mut Rng, depth: usize) -> String {
 impl Question {
     pub fn random(rng: &mut Rng, large: bool) -> Self {
         let mut body = String::new();
-        let most = if large { 3 } else { 4 };
+        let most = if large { 2 } else { 4 };
         for _ in 0..1 + rng.below(most) {
             let mut p = pattern(rng);
             if rng.chance(20) {
@@ -369,22 +408,25 @@ impl Question {
         if rng.chance(45) {
             body.push_str(&format!("FILTER({}) ", condition(rng, 2)));
         }
-        let from = match rng.below(14) {
-            0 => "FROM :g0 ",
-            1 => "FROM :g0 FROM :n1 FROM NAMED :g1 ",
-            2 => "FROM NAMED :g1 FROM NAMED :n1 ",
-            _ => "",
+        let which = match rng.below(14) {
+            n @ 1..=3 => n,
+            _ => 0,
         };
+        let from = FROM[which].0;
+        let probe = format!(
+            "{PREFIX}SELECT * WHERE {{ {body} }} LIMIT {}",
+            MOST_ROWS + 1
+        );
         let ask = rng.chance(4);
         if ask {
-            let text = format!("{PREFIX}ASK {from}{{ {body} }}");
             return Self {
-                unordered: text.clone(),
-                text,
+                text: format!("{PREFIX}ASK {from}{{ {body} }}"),
+                unordered: format!("{PREFIX}ASK {{ {body} }}"),
                 limit: None,
                 offset: 0,
                 order: None,
-                ask,
+                from: which,
+                probe,
             };
         }
         let mut vars: Vec<&str> = VARS.iter().copied().filter(|v| body.contains(v)).collect();
@@ -408,7 +450,8 @@ impl Question {
                     String::new(),
                 )
             }
-            3 => (
+            // Spareval counts blank nodes of the pattern as if they were part of a solution.
+            3 if !body.contains("_:") => (
                 "SELECT (COUNT(DISTINCT *) AS ?n) ".to_string(),
                 String::new(),
             ),
@@ -427,8 +470,8 @@ impl Question {
                 (format!("SELECT {d}{list} "), String::new())
             }
         };
-        let unordered = format!("{PREFIX}{head}{from}WHERE {{ {body} }} {tail}");
-        let mut text = unordered.clone();
+        let unordered = format!("{PREFIX}{head}WHERE {{ {body} }} {tail}");
+        let mut text = format!("{PREFIX}{head}{from}WHERE {{ {body} }} {tail}");
         let mut order = None;
         if head.contains("COUNT") {
             if rng.chance(30) {
@@ -460,17 +503,18 @@ impl Question {
             offset,
             unordered,
             order,
-            ask,
+            from: which,
+            probe,
         }
     }
 }
 
 /// The answer by `spareval`: variables and rows; ASK gives one row for true.
-pub fn oracle(world: &World, text: &str) -> (Vec<String>, Vec<Row>) {
+pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>) {
     let query = parse(text).unwrap();
     match QueryEvaluator::new()
         .prepare(&query)
-        .execute(&world.dataset)
+        .execute(&world.datasets[from])
         .unwrap()
     {
         QueryResults::Boolean(b) => (vec![], vec![vec![]; usize::from(b)]),
@@ -580,9 +624,4 @@ pub fn in_order(a: &Option<Term>, b: &Option<Term>) -> bool {
             _ => true,
         },
     }
-}
-
-#[allow(dead_code)]
-pub fn id(world: &World, t: &[u8]) -> VertexId {
-    world.snapshot.lookup(t).unwrap()
 }

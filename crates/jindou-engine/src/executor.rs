@@ -1,0 +1,270 @@
+//! The boundary behind which steps are run: by this CPU, by a GPU, by other servers.
+//!
+//! *Given a handle to a history table and the next steps, run them and give back a handle, or stream batches.*
+//! The handle is opaque: the table may lie in host, device or remote memory. It carries the id epoch and
+//! snapshot that its ids mean something in, so that no executor mixes two states of the graph.
+
+use crate::batch::{Batch, View};
+use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
+use crate::options::ExecOptions;
+use crate::sink::Sink;
+use crate::terms::QueryTerms;
+use jindou_model::{Error, MemoryBudget, Result};
+use jindou_plan::{Exploration, Slot, Step};
+use jindou_store::Snapshot;
+use std::any::Any;
+use std::sync::atomic::AtomicBool;
+
+/// A history table held by an executor.
+pub struct Table {
+    /// Id epoch of the base.
+    pub epoch: u64,
+    /// Snapshot number.
+    pub snapshot: u32,
+    /// Slots of its columns, in order.
+    pub slots: Vec<Slot>,
+    /// Rows. Without columns they are a bare multiplicity.
+    pub rows: u64,
+    /// The executor's own.
+    body: Box<dyn Any + Send>,
+}
+
+impl Table {
+    /// A handle over an executor's own body.
+    #[must_use]
+    pub fn new(
+        snapshot: &Snapshot,
+        slots: Vec<Slot>,
+        rows: u64,
+        body: Box<dyn Any + Send>,
+    ) -> Self {
+        let (epoch, number) = (snapshot.base().epoch(), snapshot.number());
+        Self {
+            epoch,
+            snapshot: number,
+            slots,
+            rows,
+            body,
+        }
+    }
+
+    /// The body, if it is this executor's.
+    #[must_use]
+    pub fn body<T: Any>(&self) -> Option<&T> {
+        self.body.downcast_ref()
+    }
+
+    /// An error unless the table belongs to this snapshot.
+    ///
+    /// # Errors
+    /// `Internal`.
+    pub fn belongs_to(&self, snapshot: &Snapshot) -> Result<()> {
+        if self.epoch == snapshot.base().epoch() && self.snapshot == snapshot.number() {
+            Ok(())
+        } else {
+            Err(Error::Internal(
+                "a history table of another snapshot".into(),
+            ))
+        }
+    }
+}
+
+/// Steps to run, and under which limits.
+pub struct Task<'a> {
+    /// The state of the graph.
+    pub snapshot: &'a Snapshot,
+    /// The steps. With an input table they go on from it; without one, the first is a `Start`.
+    pub steps: &'a [Step],
+    /// Threads, deadline, memory.
+    pub options: &'a ExecOptions,
+}
+
+/// Runs exploration steps. One implementation a place that rows can be in.
+pub trait Executor: Send + Sync {
+    /// For EXPLAIN and logs.
+    fn name(&self) -> &'static str;
+
+    /// Brings rows here: `columns` are as long as `rows` says, one for each slot.
+    ///
+    /// # Errors
+    /// `Limit` when there is no room.
+    fn load(
+        &self,
+        task: &Task<'_>,
+        slots: &[Slot],
+        columns: &[&[u32]],
+        rows: usize,
+    ) -> Result<Table>;
+
+    /// Runs the steps and keeps the rows here.
+    ///
+    /// # Errors
+    /// `Cancelled`, `Timeout`, `Limit`; `Internal` for a table of another snapshot or executor.
+    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table>;
+
+    /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of the last step's
+    /// slots, which are returned.
+    ///
+    /// # Errors
+    /// As [`Self::run`], and the sink's.
+    fn stream(
+        &self,
+        task: &Task<'_>,
+        input: Option<&Table>,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Slot>>;
+}
+
+/// The CPU's executor: tables are batches on the heap, charged to the task's memory budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuExecutor;
+
+/// Rows of a CPU table. The batch has its columns from the first rows on.
+struct Rows {
+    batch: Option<Batch>,
+    bare: usize,
+    budget: MemoryBudget,
+}
+
+impl Rows {
+    fn new(budget: &MemoryBudget) -> Self {
+        Self {
+            batch: None,
+            bare: 0,
+            budget: budget.clone(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bare + self.batch.as_ref().map_or(0, |b| b.rows)
+    }
+}
+
+impl Consumer for Rows {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        if rows.columns.is_empty() {
+            self.bare += rows.rows;
+            return Ok(());
+        }
+        let batch = self
+            .batch
+            .get_or_insert_with(|| Batch::new(rows.columns.len(), &self.budget));
+        Ok(batch.append(rows)?)
+    }
+}
+
+/// Gives batches to a sink.
+struct ToSink<'s> {
+    sink: &'s mut dyn Sink,
+}
+
+impl Consumer for ToSink<'_> {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        let columns: Vec<&[u32]> = (0..rows.columns.len()).map(|c| rows.column(c)).collect();
+        Ok(self.sink.batch(&columns, rows.rows)?)
+    }
+}
+
+impl CpuExecutor {
+    /// Runs the steps into `end`; returns the slots of the rows.
+    fn explore(
+        task: &Task<'_>,
+        input: Option<&Table>,
+        end: &mut dyn Consumer,
+    ) -> Result<Vec<Slot>> {
+        let stop = AtomicBool::new(false);
+        let terms = QueryTerms::new();
+        let options = task.options;
+        let run = Run {
+            snapshot: task.snapshot,
+            terms: &terms,
+            cancel: &options.cancel,
+            budget: &options.memory,
+            batch_rows: options.batch_rows.clamp(16, 1 << 16),
+            profile: false,
+            stop: &stop,
+        };
+        let flow = |f: Flow| match f {
+            Ok(()) | Err(Halt::Stop) => Ok(()),
+            Err(Halt::Failed(e)) => Err(e),
+        };
+        if let Some(table) = input {
+            table.belongs_to(task.snapshot)?;
+            let rows = table
+                .body::<Rows>()
+                .ok_or_else(|| Error::Internal("a history table of another executor".into()))?;
+            let mut pipeline = Pipeline::after(&table.slots, task.steps, &run)?;
+            let steps = 0..pipeline.steps();
+            let empty = Batch::new(0, &options.memory);
+            let batch = rows.batch.as_ref().unwrap_or(&empty);
+            let mut chunk = Batch::new(batch.columns.len(), &options.memory);
+            for from in (0..rows.len()).step_by(run.batch_rows) {
+                let n = run.batch_rows.min(rows.len() - from);
+                chunk.copy_rows(batch, from, n)?;
+                flow(pipeline.rows(&run, chunk.view(), steps.clone(), end))?;
+            }
+            flow(pipeline.flush(&run, steps, end))?;
+            return Ok(pipeline.layout().to_vec());
+        }
+        let exploration = Exploration {
+            steps: task.steps.to_vec(),
+            empty: None,
+        };
+        let mut pipeline = Pipeline::new(&exploration, &run)?;
+        let source = Pipeline::source(&exploration, &run)?;
+        let steps = pipeline.steps();
+        flow(pipeline.morsel(&run, &source, 0..source.len(), steps, end))?;
+        flow(pipeline.flush(&run, 0..steps, end))?;
+        Ok(pipeline.layout().to_vec())
+    }
+}
+
+impl Executor for CpuExecutor {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn load(
+        &self,
+        task: &Task<'_>,
+        slots: &[Slot],
+        columns: &[&[u32]],
+        rows: usize,
+    ) -> Result<Table> {
+        let mut held = Rows::new(&task.options.memory);
+        if slots.is_empty() {
+            held.bare = rows;
+        } else {
+            let mut batch = Batch::new(slots.len(), &task.options.memory);
+            batch.ensure(rows)?;
+            for (to, from) in batch.columns.iter_mut().zip(columns) {
+                let n = rows.min(from.len());
+                to[..n].copy_from_slice(&from[..n]);
+            }
+            batch.rows = rows;
+            held.batch = Some(batch);
+        }
+        Ok(Table::new(
+            task.snapshot,
+            slots.to_vec(),
+            rows as u64,
+            Box::new(held),
+        ))
+    }
+
+    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
+        let mut rows = Rows::new(&task.options.memory);
+        let slots = Self::explore(task, input, &mut rows)?;
+        let count = rows.len() as u64;
+        Ok(Table::new(task.snapshot, slots, count, Box::new(rows)))
+    }
+
+    fn stream(
+        &self,
+        task: &Task<'_>,
+        input: Option<&Table>,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Slot>> {
+        Self::explore(task, input, &mut ToSink { sink })
+    }
+}

@@ -1,0 +1,334 @@
+//! Cancellation, deadlines, memory limits, early stops, threads, panics, and the executor boundary.
+
+use jindou_engine::{
+    ChecksumSink, CollectSink, CountSink, CpuExecutor, ExecOptions, Executor, QueryTerms, Sink,
+    Summed, Table, Task, execute, execute_streaming,
+};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_plan::{Plan, PlanOptions, Planned, Slot, Weight, parse, plan};
+use jindou_store::Snapshot;
+use jindou_store::testing::store_of;
+use oxrdf::{GraphName, NamedNode, Quad};
+use std::time::{Duration, Instant};
+
+/// A ring of `n` vertices, each with edges to the next `degree` ones.
+fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
+    let node = |i: usize| NamedNode::new_unchecked(format!("http://e/n{}", i % n));
+    let p = NamedNode::new_unchecked("http://e/p");
+    let quads: Vec<Quad> = (0..n)
+        .flat_map(|i| (1..=degree).map(move |d| (i, i + d)))
+        .map(|(a, b)| Quad::new(node(a), p.clone(), node(b), GraphName::DefaultGraph))
+        .collect();
+    let (folder, base) = store_of(&quads);
+    (folder, Snapshot::of_base(base))
+}
+
+fn native(snapshot: &Snapshot, text: &str) -> Plan {
+    let query = parse(&format!("PREFIX : <http://e/> {text}")).unwrap();
+    match plan(&query, snapshot, &PlanOptions::default()).unwrap() {
+        Planned::Native(p) => p,
+        Planned::Other(why) => panic!("{why}"),
+    }
+}
+
+const PATH: &str =
+    "SELECT ?a ?b ?c ?d WHERE { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d :p ?e . ?e :p ?f }";
+
+fn count(plan: &Plan, snapshot: &Snapshot, options: &ExecOptions) -> Result<u64> {
+    let mut sink = CountSink::default();
+    execute_streaming(plan, snapshot, options, &QueryTerms::new(), &mut sink)?;
+    Ok(sink.rows)
+}
+
+#[test]
+fn cancelling_and_deadlines_end_a_query_soon() {
+    let (_folder, snapshot) = ring(400, 40);
+    let mut plan = native(&snapshot, PATH);
+    for (threads, weight) in [(1, Weight::Light), (3, Weight::Heavy)] {
+        plan.weight = weight;
+        let begin = Instant::now();
+        let cancel = CancelToken::with_deadline(Duration::from_millis(30));
+        let options = ExecOptions {
+            threads,
+            cancel,
+            ..ExecOptions::default()
+        };
+        assert!(matches!(
+            count(&plan, &snapshot, &options),
+            Err(Error::Timeout(_))
+        ));
+        assert!(begin.elapsed() < Duration::from_secs(2));
+
+        let cancel = CancelToken::new();
+        let options = ExecOptions {
+            threads,
+            cancel: cancel.clone(),
+            ..ExecOptions::default()
+        };
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                cancel.cancel();
+            });
+            assert!(matches!(
+                count(&plan, &snapshot, &options),
+                Err(Error::Cancelled)
+            ));
+        });
+        assert_eq!(options.memory.used(), 0);
+    }
+}
+
+#[test]
+fn memory_is_bounded_and_given_back() {
+    let (_folder, snapshot) = ring(400, 30);
+    for text in [
+        "SELECT DISTINCT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c }",
+        "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c } ORDER BY ?c",
+        "SELECT ?a ?c (COUNT(*) AS ?n) WHERE { ?a :p ?b . ?b :p ?c } GROUP BY ?a ?c",
+        "SELECT (COUNT(DISTINCT *) AS ?n) WHERE { ?a :p ?b . ?b :p ?c }",
+    ] {
+        let mut plan = native(&snapshot, text);
+        for (threads, weight) in [(1, Weight::Light), (2, Weight::Heavy)] {
+            plan.weight = weight;
+            let memory = MemoryBudget::new(600 << 10);
+            let options = ExecOptions {
+                threads,
+                memory,
+                ..ExecOptions::default()
+            };
+            let e = count(&plan, &snapshot, &options).unwrap_err();
+            assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
+            assert_eq!(options.memory.used(), 0, "{text}");
+            let memory = MemoryBudget::new(64 << 20);
+            let options = ExecOptions {
+                threads,
+                memory,
+                ..ExecOptions::default()
+            };
+            assert!(count(&plan, &snapshot, &options).unwrap() > 0);
+            assert_eq!(options.memory.used(), 0, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_stops_the_pipeline_early() {
+    let (_folder, snapshot) = ring(400, 40);
+    let mut plan = native(&snapshot, &format!("{PATH} LIMIT 7"));
+    for weight in [Weight::Light, Weight::Heavy] {
+        plan.weight = weight;
+        let options = ExecOptions {
+            threads: 2,
+            ..ExecOptions::default()
+        };
+        let begin = Instant::now();
+        assert_eq!(count(&plan, &snapshot, &options).unwrap(), 7);
+        assert!(begin.elapsed() < Duration::from_secs(2));
+    }
+    let ask = native(&snapshot, "ASK { ?a :p ?b . ?b :p ?c }");
+    assert_eq!(count(&ask, &snapshot, &ExecOptions::default()).unwrap(), 1);
+}
+
+#[test]
+fn every_number_of_threads_gives_the_same_checksum() {
+    let (_folder, snapshot) = ring(33, 12);
+    for text in [
+        "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?c :p ?a }",
+        "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
+        "SELECT ?a ?x ?c WHERE { ?a ?x ?b . ?b :p ?c }",
+        "SELECT * WHERE { ?a ?x ?b }",
+        "SELECT ?c ?d WHERE { :n7 :p ?a . ?a :p ?b . ?b :p ?c . ?c :p ?d }",
+        "SELECT DISTINCT ?c ?d WHERE { ?a :p ?b . ?b :p ?c . ?c :p ?d }",
+    ] {
+        let mut plan = native(&snapshot, text);
+        plan.weight = Weight::Heavy;
+        let mut first = None;
+        for threads in [1, 2, 5] {
+            for batch_rows in [16, 100, 4096] {
+                let options = ExecOptions {
+                    threads,
+                    batch_rows,
+                    ..ExecOptions::default()
+                };
+                let sink = Summed::<ChecksumSink>::default();
+                execute(&plan, &snapshot, &options, &QueryTerms::new(), &sink).unwrap();
+                let sum = sink.into_inner();
+                assert!(sum.rows > 0, "{text}");
+                assert_eq!(
+                    *first.get_or_insert_with(|| sum.clone()),
+                    sum,
+                    "{text} {threads}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn bare_counts_add_lists_up() {
+    let (_folder, snapshot) = ring(300, 12);
+    let plan = native(
+        &snapshot,
+        "SELECT (COUNT(*) AS ?n) WHERE { ?a :p ?b . ?b :p ?c . ?c :p ?d }",
+    );
+    let mut sink = CollectSink::default();
+    let terms = QueryTerms::new();
+    execute_streaming(&plan, &snapshot, &ExecOptions::default(), &terms, &mut sink).unwrap();
+    let mut text = vec![];
+    terms.term(jindou_model::VertexId(sink.ids[0]), &mut text);
+    assert_eq!(&text[1..], (300u64 * 12 * 12 * 12).to_string().as_bytes());
+}
+
+struct Failing(u32);
+
+impl Sink for Failing {
+    fn batch(&mut self, _: &[&[u32]], _: usize) -> Result<()> {
+        self.0 += 1;
+        match self.0 {
+            1 | 2 => Ok(()),
+            3 => Err(Error::SinkClosed),
+            _ => panic!("a batch after the error"),
+        }
+    }
+}
+
+struct Panicking;
+
+impl Sink for Panicking {
+    fn batch(&mut self, _: &[&[u32]], _: usize) -> Result<()> {
+        panic!("on purpose")
+    }
+}
+
+#[test]
+fn errors_and_panics_of_a_sink_end_the_query() {
+    let (_folder, snapshot) = ring(300, 12);
+    let mut plan = native(&snapshot, "SELECT ?a ?c WHERE { ?a :p ?b . ?b :p ?c }");
+    for (threads, weight) in [(1, Weight::Light), (1, Weight::Heavy)] {
+        plan.weight = weight;
+        let options = ExecOptions {
+            threads,
+            batch_rows: 64,
+            ..ExecOptions::default()
+        };
+        let terms = QueryTerms::new();
+        let e = execute_streaming(&plan, &snapshot, &options, &terms, &mut Failing(0));
+        assert!(matches!(e, Err(Error::SinkClosed)));
+        let e = execute_streaming(&plan, &snapshot, &options, &terms, &mut Panicking);
+        assert!(matches!(e, Err(Error::Internal(_))));
+    }
+    plan.epoch ^= 1;
+    assert!(matches!(
+        count(&plan, &snapshot, &ExecOptions::default()),
+        Err(Error::Internal(_))
+    ));
+}
+
+/// An executor that keeps tables as CPU tables of another one, and notes what it was asked.
+#[derive(Default)]
+struct Double {
+    cpu: CpuExecutor,
+    calls: std::sync::Mutex<Vec<String>>,
+}
+
+impl Executor for Double {
+    fn name(&self) -> &'static str {
+        "double"
+    }
+
+    fn load(
+        &self,
+        task: &Task<'_>,
+        slots: &[Slot],
+        columns: &[&[u32]],
+        rows: usize,
+    ) -> Result<Table> {
+        self.calls.lock().unwrap().push(format!("load {rows}"));
+        self.cpu.load(task, slots, columns, rows)
+    }
+
+    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
+        self.calls
+            .lock()
+            .unwrap()
+            .push(format!("run {}", task.steps.len()));
+        self.cpu.run(task, input)
+    }
+
+    fn stream(
+        &self,
+        task: &Task<'_>,
+        input: Option<&Table>,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Slot>> {
+        self.calls
+            .lock()
+            .unwrap()
+            .push(format!("stream {}", task.steps.len()));
+        self.cpu.stream(task, input, sink)
+    }
+}
+
+/// Steps run one by one through handles, with the rows moved between two executors, give what the whole plan
+/// gives.
+#[test]
+fn steps_run_piecewise_through_the_boundary() {
+    let (_folder, snapshot) = ring(60, 5);
+    let plan = native(
+        &snapshot,
+        "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
+    );
+    let options = ExecOptions {
+        batch_rows: 32,
+        ..ExecOptions::default()
+    };
+    let steps = &plan.exploration().steps;
+    let mut whole = CollectSink::default();
+    execute_streaming(&plan, &snapshot, &options, &QueryTerms::new(), &mut whole).unwrap();
+
+    let double = Double::default();
+    let task = |steps| Task {
+        snapshot: &snapshot,
+        steps,
+        options: &options,
+    };
+    let mut table = double.run(&task(&steps[..1]), None).unwrap();
+    for step in steps[1..steps.len() - 1].chunks(1) {
+        table = double.run(&task(step), Some(&table)).unwrap();
+        let mut rows = CollectSink::default();
+        let slots = double.stream(&task(&[]), Some(&table), &mut rows).unwrap();
+        assert_eq!(slots, table.slots);
+        let columns: Vec<Vec<u32>> = (0..slots.len())
+            .map(|c| rows.rows().map(|r| r[c]).collect())
+            .collect();
+        let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        table = CpuExecutor
+            .load(&task(&[]), &slots, &columns, rows.rows)
+            .unwrap();
+    }
+    let mut pieces = CollectSink::default();
+    let slots = double
+        .stream(&task(&steps[steps.len() - 1..]), Some(&table), &mut pieces)
+        .unwrap();
+    let order: Vec<usize> = plan
+        .output
+        .iter()
+        .map(|s| slots.iter().position(|t| t == s).unwrap())
+        .collect();
+    let mut a: Vec<Vec<u32>> = pieces
+        .rows()
+        .map(|r| order.iter().map(|&c| r[c]).collect())
+        .collect();
+    let mut b: Vec<Vec<u32>> = whole.rows().map(<[u32]>::to_vec).collect();
+    a.sort();
+    b.sort();
+    assert_eq!(a, b);
+    assert!(!a.is_empty());
+    assert!(double.calls.lock().unwrap().len() > 2);
+
+    table.epoch ^= 1;
+    assert!(double.run(&task(&[]), Some(&table)).is_err());
+    drop(table);
+    assert_eq!(options.memory.used(), 0);
+}
