@@ -59,7 +59,7 @@ pub(crate) mod strings {
 
 /// Sections of [`DICTIONARY_FILE`].
 pub(crate) mod dictionary {
-    /// `u32` per id from 0 (unused): lex index.
+    /// Per id from 0 (unused) the lex index: `u32`; 3 bytes, and one more at the end, when compact.
     pub(crate) const LEX: u32 = 1;
     /// Buckets of 64 bytes: canonical bytes → id.
     pub(crate) const HASH: u32 = 2;
@@ -92,6 +92,33 @@ pub(crate) struct Bucket {
 
 /// Entries of a bucket.
 pub(crate) const SLOTS: usize = 12;
+/// As [`Bucket`], for ids of at most [`COMPACT_BITS`] bits: each shares its word with the bits of the
+/// fingerprint above it; 0 = empty. Places are taken in order, and a full bucket may have sent a term on.
+#[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct CompactBucket(pub(crate) [u32; COMPACT_SLOTS]);
+
+/// Entries of a compact bucket.
+pub(crate) const COMPACT_SLOTS: usize = 16;
+/// With more bits an id would leave fewer than 8 for the fingerprint, and lookups would compare strings
+/// for nothing.
+pub(crate) const COMPACT_BITS: u32 = 24;
+/// Bytes of a lex index in a compact dictionary.
+pub(crate) const NARROW_LEX: usize = 3;
+
+/// Bits of an id when a dictionary of so many terms is compact, else 0; the third of the file's own
+/// numbers.
+pub(crate) fn compact_bits(terms: u32) -> u32 {
+    let bits = u32::BITS - terms.leading_zeros();
+    if bits <= COMPACT_BITS { bits } else { 0 }
+}
+
+/// The word of an id that has `bits` bits.
+#[inline(always)]
+pub(crate) fn compact_entry(hash: u64, id: u32, bits: u32) -> u32 {
+    (hash as u32) << bits | id
+}
+
 /// Buckets that a lookup may visit; a table that needed more would be built with another seed.
 pub(crate) const MAX_PROBE: usize = 256;
 

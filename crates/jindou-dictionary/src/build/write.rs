@@ -1,12 +1,13 @@
 //! Writing `dictionary.jd` once clustering has given the ids.
 //!
-//! The head's own numbers: seed of the hash, length of `strings.jd`, 0, 0.
+//! The head's own numbers: seed of the hash, length of `strings.jd`, bits of an id when the hash table and
+//! the lex column are compact (else 0), 0.
 
 use super::values::{ValueColumns, value_columns};
 use crate::Strings;
 use crate::format::{
-    Bucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, SLOTS, SectionWriter, bucket_of,
-    dictionary, print_of, stored_hash,
+    Bucket, CompactBucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, NARROW_LEX, SectionWriter,
+    bucket_of, compact_bits, compact_entry, dictionary, print_of, stored_hash,
 };
 use crate::memory::{huge_zeroed, prefetch_at};
 use jindou_model::{Error, NO_VERTEX, Result};
@@ -14,8 +15,6 @@ use std::path::Path;
 
 /// Terms whose buckets are prefetched together.
 const GROUP: usize = 32;
-/// Entries a bucket holds on average, of its 12: 80 %.
-const FILL: f64 = 9.6;
 
 /// Writes `dictionary.jd` beside a complete `strings.jd` (not synced). `id_of_lex[lex]` is the id
 /// that clustering gave the term: a permutation of `1..=n`. With two threads or more the hash table
@@ -28,6 +27,12 @@ const FILL: f64 = 9.6;
 /// [`Error::Io`], [`Error::Store`] when `strings.jd` is missing or damaged, [`Error::Internal`] when
 /// `id_of_lex` is not a permutation, [`Error::Limit`].
 pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result<()> {
+    let bits = compact_bits(id_of_lex.len() as u32);
+    write_with(dir, id_of_lex, threads, bits)
+}
+
+/// `bits` as [`compact_bits`] gives them, or 0 for a dictionary that is not compact.
+fn write_with(dir: &Path, id_of_lex: &[u32], threads: usize, bits: u32) -> Result<()> {
     let strings = Strings::open(dir)?;
     if strings.len() as usize != id_of_lex.len() {
         return Err(Error::Internal(
@@ -42,8 +47,8 @@ pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result
         } else {
             None
         };
-        write_lex(&mut file, id_of_lex)?;
-        let seed = write_hash(&mut file, &strings, id_of_lex)?;
+        write_lex(&mut file, id_of_lex, bits != 0)?;
+        let seed = write_hash(&mut file, &strings, id_of_lex, bits)?;
         if let Some(thread) = beside {
             values = Some(
                 thread
@@ -58,11 +63,11 @@ pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result
         None => value_columns(&strings)?,
     };
     write_values(&mut file, &values)?;
-    file.finish(strings.len(), [seed, strings.file_len(), 0, 0])
+    file.finish(strings.len(), [seed, strings.file_len(), bits.into(), 0])
 }
 
 /// The section `LEX`: the inverse of `id_of_lex`.
-fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32]) -> Result<()> {
+fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32], narrow: bool) -> Result<()> {
     const FREE: u32 = u32::MAX;
     let mut lex_of_id = vec![FREE; id_of_lex.len() + 1];
     for (lex, &id) in id_of_lex.iter().enumerate() {
@@ -77,13 +82,86 @@ fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32]) -> Result<()> {
     }
     lex_of_id[0] = 0;
     file.begin(dictionary::LEX)?;
-    file.write(bytemuck::cast_slice(&lex_of_id))
+    if !narrow {
+        return file.write(bytemuck::cast_slice(&lex_of_id));
+    }
+    let mut narrow = Vec::with_capacity(NARROW_LEX << 16);
+    for part in lex_of_id.chunks(1 << 16) {
+        narrow.clear();
+        for lex in part {
+            narrow.extend_from_slice(&lex.to_le_bytes()[..NARROW_LEX]);
+        }
+        file.write(&narrow)?;
+    }
+    // So that the last one can be read as part of 4 bytes.
+    file.write(&[0])
+}
+
+/// A bucket of either kind.
+trait Put: bytemuck::Pod + Clone {
+    /// Entries a bucket holds on average.
+    const FILL: f64;
+    /// Takes an entry, or notes that one went on to the next bucket; `bits` are an id's.
+    fn put(&mut self, hash: u64, id: u32, bits: u32) -> bool;
+}
+
+impl Put for Bucket {
+    /// Of 12: 80 %.
+    const FILL: f64 = 9.6;
+
+    #[inline]
+    fn put(&mut self, hash: u64, id: u32, _: u32) -> bool {
+        match self.ids.iter().position(|&i| i == NO_VERTEX) {
+            Some(slot) => {
+                self.ids[slot] = id;
+                self.prints[slot] = print_of(hash);
+                true
+            }
+            None => {
+                self.overflow = 1;
+                false
+            }
+        }
+    }
+}
+
+impl Put for CompactBucket {
+    /// Of 16: 85 %. A lookup of an absent term then visits 1.5 neighbouring buckets on average.
+    const FILL: f64 = 13.6;
+
+    #[inline]
+    fn put(&mut self, hash: u64, id: u32, bits: u32) -> bool {
+        match self.0.iter().position(|&e| e == 0) {
+            Some(slot) => {
+                self.0[slot] = compact_entry(hash, id, bits);
+                true
+            }
+            None => false,
+        }
+    }
 }
 
 /// The section `HASH`; returns its seed.
-fn write_hash(file: &mut SectionWriter, strings: &Strings, id_of_lex: &[u32]) -> Result<u64> {
+fn write_hash(
+    file: &mut SectionWriter,
+    strings: &Strings,
+    id_of_lex: &[u32],
+    bits: u32,
+) -> Result<u64> {
+    match bits {
+        0 => write_table::<Bucket>(file, strings, id_of_lex, 0),
+        bits => write_table::<CompactBucket>(file, strings, id_of_lex, bits),
+    }
+}
+
+fn write_table<B: Put>(
+    file: &mut SectionWriter,
+    strings: &Strings,
+    id_of_lex: &[u32],
+    bits: u32,
+) -> Result<u64> {
     for seed in 0..64 {
-        if let Some(table) = hash_table(strings, id_of_lex, seed)? {
+        if let Some(table) = hash_table::<B>(strings, id_of_lex, bits, seed)? {
             file.begin(dictionary::HASH)?;
             file.write(bytemuck::cast_slice(&table))?;
             return Ok(seed);
@@ -95,9 +173,14 @@ fn write_hash(file: &mut SectionWriter, strings: &Strings, id_of_lex: &[u32]) ->
 }
 
 /// The table, or `None` when some term would lie more than `MAX_PROBE` buckets from its place.
-fn hash_table(strings: &Strings, id_of_lex: &[u32], seed: u64) -> Result<Option<Vec<Bucket>>> {
-    let buckets = ((id_of_lex.len() as f64 / FILL).ceil() as usize).max(1);
-    let mut table: Vec<Bucket> = huge_zeroed(buckets);
+fn hash_table<B: Put>(
+    strings: &Strings,
+    id_of_lex: &[u32],
+    bits: u32,
+    seed: u64,
+) -> Result<Option<Vec<B>>> {
+    let buckets = ((id_of_lex.len() as f64 / B::FILL).ceil() as usize).max(1);
+    let mut table: Vec<B> = huge_zeroed(buckets);
     let mut group = [(0u64, 0u32); GROUP];
     let mut pending = 0;
     let mut spread = true;
@@ -107,7 +190,8 @@ fn hash_table(strings: &Strings, id_of_lex: &[u32], seed: u64) -> Result<Option<
         group[pending] = (hash, id_of_lex[lex as usize]);
         pending += 1;
         if pending == GROUP {
-            spread &= group.iter().all(|&(hash, id)| insert(&mut table, hash, id));
+            let mut each = group.iter();
+            spread &= each.all(|&(hash, id)| insert(&mut table, hash, id, bits));
             pending = 0;
         }
     });
@@ -116,21 +200,17 @@ fn hash_table(strings: &Strings, id_of_lex: &[u32], seed: u64) -> Result<Option<
     }
     spread &= group[..pending]
         .iter()
-        .all(|&(hash, id)| insert(&mut table, hash, id));
+        .all(|&(hash, id)| insert(&mut table, hash, id, bits));
     Ok(spread.then_some(table))
 }
 
 #[inline]
-fn insert(table: &mut [Bucket], hash: u64, id: u32) -> bool {
+fn insert<B: Put>(table: &mut [B], hash: u64, id: u32, bits: u32) -> bool {
     let mut at = bucket_of(hash, table.len());
     for _ in 0..MAX_PROBE.min(table.len()) {
-        let bucket = &mut table[at];
-        if let Some(slot) = (0..SLOTS).find(|&s| bucket.ids[s] == NO_VERTEX) {
-            bucket.ids[slot] = id;
-            bucket.prints[slot] = print_of(hash);
+        if table[at].put(hash, id, bits) {
             return true;
         }
-        bucket.overflow = 1;
         at = if at + 1 == table.len() { 0 } else { at + 1 };
     }
     false
@@ -150,4 +230,60 @@ fn write_values(file: &mut SectionWriter, values: &ValueColumns) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::StringsWriter;
+    use crate::{Dictionary, TagRanges};
+    use jindou_model::VertexId;
+
+    /// A dictionary that is too large to be compact takes too long for a test; so both kinds are made of
+    /// the same terms.
+    #[test]
+    fn both_kinds_of_tables_find_the_same() {
+        let terms: Vec<Vec<u8>> = (0..5000)
+            .map(|i| format!("<http://e/{i:05}").into_bytes())
+            .collect();
+        // Multiplication by an odd number permutes a power of two; the rest stays in place.
+        let ids: Vec<u32> = (0..5000u32)
+            .map(|i| {
+                if i < 4096 {
+                    (i * 1235) % 4096 + 1
+                } else {
+                    i + 1
+                }
+            })
+            .collect();
+        for bits in [compact_bits(5000), 0] {
+            let tmp = tempfile::tempdir().unwrap();
+            let mut w = StringsWriter::create(tmp.path()).unwrap();
+            let mut starts = [0; 257];
+            starts[usize::from(b'<') + 1..].fill(5000);
+            for t in &terms {
+                w.push(0, t).unwrap();
+            }
+            w.finish(5000, &TagRanges::from_starts(&starts).unwrap())
+                .unwrap();
+            write_with(tmp.path(), &ids, 1, bits).unwrap();
+            let d = Dictionary::open(tmp.path()).unwrap();
+            let asked: Vec<&[u8]> = terms
+                .iter()
+                .map(Vec::as_slice)
+                .chain([&b"<http://f"[..]])
+                .collect();
+            let mut found = vec![];
+            d.lookup_many(&asked, &mut found);
+            let mut want = ids.clone();
+            want.push(NO_VERTEX);
+            assert_eq!(found, want);
+            for (lex, &id) in (0..).zip(&ids) {
+                assert_eq!(d.lookup(&terms[lex as usize]), Some(VertexId(id)));
+                assert_eq!(d.lex(VertexId(id)), Some(lex));
+            }
+            assert_eq!(d.lex(VertexId(5001)), None);
+            assert!((0..9000).all(|i| d.lookup(format!("<http://g/{i}").as_bytes()).is_none()));
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod overlay;
 mod strings;
+mod table;
 mod values;
 
 pub use overlay::DictionaryOverlay;
@@ -12,15 +13,15 @@ use crate::TagRanges;
 use crate::backing::Residence;
 use crate::build::CODED_TAGS;
 use crate::format::{
-    Bucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, SLOTS, Sections, bucket_of, dictionary,
-    print_of, stored_hash,
+    Bucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, NARROW_LEX, Sections, bucket_of,
+    compact_bits, dictionary, stored_hash,
 };
-use crate::memory::prefetch_at;
 use crate::value::{NO_LEX, TEMPORAL_GROUPS};
 use jindou_model::{NO_VERTEX, Result, VertexId};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use strings::Cursor;
+use table::{LexColumn, Table};
 
 /// A store's dictionary, mapped. Shared by all threads; every access is checked against the bounds
 /// of its section, so damaged files give wrong answers or none, but no panic and no endless loop.
@@ -29,6 +30,8 @@ pub struct Dictionary {
     strings: Strings,
     file: Sections,
     seed: u64,
+    /// Bits of an id when hash table and lex column are compact, else 0.
+    bits: u32,
     lex: Range<usize>,
     hash: Range<usize>,
     ranks: Range<usize>,
@@ -60,8 +63,17 @@ impl Dictionary {
         if file.terms != strings.len() || file.own[1] != strings.file_len() {
             return Err(file.damaged("it belongs to another strings.jd"));
         }
+        let bits = file.own[2] as u32;
+        if file.own[2] != 0 && bits != compact_bits(strings.len()) {
+            return Err(file.damaged("bits of an id"));
+        }
         let coded = strings.tag_ranges().span(CODED_TAGS);
-        let lex = file.range(dictionary::LEX, |n| n == (strings.len() as usize + 1) * 4)?;
+        let ids = strings.len() as usize + 1;
+        let lex_bytes = match bits {
+            0 => ids * 4,
+            _ => ids * NARROW_LEX + 1,
+        };
+        let lex = file.range(dictionary::LEX, |n| n == lex_bytes)?;
         let hash = file.range(dictionary::HASH, |n| n > 0 && n % size_of::<Bucket>() == 0)?;
         let ranks = file.range(dictionary::RANKS, |n| n == coded.len() * 4)?;
         let numbers = file.range(dictionary::NUMBERS, |n| n % 8 == 0 && n / 8 <= coded.len())?;
@@ -80,6 +92,7 @@ impl Dictionary {
             strings,
             file,
             seed,
+            bits,
             lex,
             hash,
             ranks,
@@ -126,12 +139,20 @@ impl Dictionary {
         ]
     }
 
-    fn lex_of_id(&self) -> &[u32] {
-        self.file.array(&self.lex)
+    #[inline(always)]
+    fn lex_of_id(&self) -> LexColumn<'_> {
+        LexColumn {
+            bytes: self.file.bytes(&self.lex),
+            narrow: self.bits != 0,
+        }
     }
 
-    fn buckets(&self) -> &[Bucket] {
-        self.file.array(&self.hash)
+    #[inline(always)]
+    fn table(&self) -> Table<'_> {
+        match self.bits {
+            0 => Table::Wide(self.file.array(&self.hash)),
+            bits => Table::Compact(self.file.array(&self.hash), bits),
+        }
     }
 
     /// The lex index of a term; `None` for ids that are not of this dictionary. One cache miss.
@@ -141,7 +162,7 @@ impl Dictionary {
         if id.0 == NO_VERTEX {
             return None;
         }
-        self.lex_of_id().get(id.0 as usize).copied()
+        self.lex_of_id().get(id.0)
     }
 
     /// Appends the lex index of every id; [`NO_LEX`] where there is none.
@@ -150,14 +171,10 @@ impl Dictionary {
         out.reserve(ids.len());
         for (i, &id) in ids.iter().enumerate() {
             if let Some(&ahead) = ids.get(i + 16) {
-                prefetch_at(lex, ahead as usize);
+                lex.prefetch(ahead);
             }
-            let found = if id == NO_VERTEX {
-                None
-            } else {
-                lex.get(id as usize)
-            };
-            out.push(found.copied().unwrap_or(NO_LEX));
+            let found = if id == NO_VERTEX { None } else { lex.get(id) };
+            out.push(found.unwrap_or(NO_LEX));
         }
     }
 
@@ -189,13 +206,12 @@ impl Dictionary {
     }
 
     fn probe(&self, canonical: &[u8], hash: u64) -> Option<u32> {
-        let buckets = self.buckets();
-        let mut at = bucket_of(hash, buckets.len());
-        for _ in 0..MAX_PROBE.min(buckets.len()) {
-            let bucket = buckets.get(at)?;
-            let mut matches = matching(bucket, print_of(hash));
+        let table = self.table();
+        let mut at = bucket_of(hash, table.len());
+        for _ in 0..MAX_PROBE.min(table.len()) {
+            let mut matches = table.matching(at, hash);
             while matches != 0 {
-                let id = bucket.ids[matches.trailing_zeros() as usize];
+                let id = table.id(at, matches.trailing_zeros());
                 matches &= matches - 1;
                 if let Some(lex) = self.lex(VertexId(id))
                     && self.strings.is(lex, canonical)
@@ -203,10 +219,10 @@ impl Dictionary {
                     return Some(id);
                 }
             }
-            if bucket.overflow == 0 {
+            if !table.goes_on(at) {
                 return None;
             }
-            at = if at + 1 == buckets.len() { 0 } else { at + 1 };
+            at = if at + 1 == table.len() { 0 } else { at + 1 };
         }
         None
     }
@@ -215,27 +231,25 @@ impl Dictionary {
     /// terms overlap, so a term costs several times less than by [`Dictionary::lookup`].
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         const GROUP: usize = 32;
-        let buckets = self.buckets();
+        let table = self.table();
         let lexes = self.lex_of_id();
         for group in terms.chunks(GROUP) {
             let mut hashes = [0; GROUP];
             let mut candidates = [NO_LEX; GROUP];
             for (hash, term) in hashes.iter_mut().zip(group) {
                 *hash = stored_hash(term, self.seed);
-                prefetch_at(buckets, bucket_of(*hash, buckets.len()));
+                table.prefetch(bucket_of(*hash, table.len()));
             }
             for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..group.len()]) {
-                let Some(bucket) = buckets.get(bucket_of(hash, buckets.len())) else {
-                    continue;
-                };
-                let matches = matching(bucket, print_of(hash));
+                let at = bucket_of(hash, table.len());
+                let matches = table.matching(at, hash);
                 if matches != 0 {
-                    *candidate = bucket.ids[matches.trailing_zeros() as usize];
-                    prefetch_at(lexes, *candidate as usize);
+                    *candidate = table.id(at, matches.trailing_zeros());
+                    lexes.prefetch(*candidate);
                 }
             }
             for candidate in &mut candidates[..group.len()] {
-                *candidate = lexes.get(*candidate as usize).copied().unwrap_or(NO_LEX);
+                *candidate = lexes.get(*candidate).unwrap_or(NO_LEX);
                 self.strings.prefetch_offset(*candidate);
             }
             for &lex in &candidates[..group.len()] {
@@ -265,16 +279,6 @@ impl Dictionary {
     }
 }
 
-/// Bit `i` is set when fingerprint `i` matches and the place is taken.
-#[inline(always)]
-fn matching(bucket: &Bucket, print: u8) -> u32 {
-    let mut mask = 0;
-    for slot in 0..SLOTS {
-        mask |= u32::from(bucket.prints[slot] == print && bucket.ids[slot] != NO_VERTEX) << slot;
-    }
-    mask
-}
-
 /// Decodes terms into one buffer and goes on where it stands when the next term lies behind in the
 /// same block; ids in lexicographic order cost some nanoseconds each.
 #[derive(Debug)]
@@ -295,15 +299,15 @@ impl Decoder<'_> {
     pub fn prefetch(&self, ids: &[u32]) {
         let lexes = self.dictionary.lex_of_id();
         for &id in ids {
-            prefetch_at(lexes, id as usize);
+            lexes.prefetch(id);
         }
         for &id in ids {
-            if let Some(&lex) = lexes.get(id as usize) {
+            if let Some(lex) = lexes.get(id) {
                 self.dictionary.strings.prefetch_offset(lex);
             }
         }
         for &id in ids {
-            if let Some(&lex) = lexes.get(id as usize) {
+            if let Some(lex) = lexes.get(id) {
                 self.dictionary.strings.prefetch_block(lex);
             }
         }
