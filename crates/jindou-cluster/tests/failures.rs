@@ -3,7 +3,7 @@
 
 mod support;
 
-use jindou_cluster::remote::{Access, RemoteSnapshot, RemoteStore};
+use jindou_cluster::remote::{Access, Pattern, RemoteSnapshot, RemoteStore};
 use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
 use jindou_cluster::transport::{Epoch, Transport, TransportError};
 use jindou_model::{Direction, PredicateId};
@@ -83,16 +83,16 @@ impl Reader {
             .nth(i * 37 % 500)
             .unwrap();
         let mut out = Vec::new();
+        let pattern = Pattern {
+            predicate: PredicateId(p),
+            direction: Direction::Out,
+            scope: Scope::Default,
+        };
         let deadline = self.transport.deadline(LIMIT);
         let start = Instant::now();
-        let access = self.snapshot.neighbours(
-            PredicateId(p),
-            Direction::Out,
-            Scope::Default,
-            subject,
-            &mut out,
-            deadline,
-        );
+        let access = self
+            .snapshot
+            .neighbours(pattern, subject, &mut out, deadline);
         let time = start.elapsed();
         if access.is_ok() {
             assert_eq!(out, neighbours(&store.truth, p, true, subject, |g| g == 0));

@@ -2,7 +2,9 @@
 
 mod support;
 
-use jindou_cluster::remote::{Access, Lists, RemoteSnapshot, RemoteStore, StoreFiles, StoreServer};
+use jindou_cluster::remote::{
+    Access, Lists, Pattern, RemoteSnapshot, RemoteStore, StoreFiles, StoreServer,
+};
 use jindou_cluster::transport::memory::{Faults, Network};
 use jindou_cluster::transport::{Epoch, Transport, TransportError};
 use jindou_model::{Direction, PredicateId};
@@ -72,11 +74,16 @@ fn agrees(
                 .iter()
                 .map(|&k| neighbours(&quads, p, is_out, k, sees))
                 .collect();
-            let (mut out, mut lists, mut accesses) = (vec![], Lists::default(), vec![]);
+            let (mut out, mut lists) = (vec![], Lists::default());
+            let pattern = Pattern {
+                predicate: PredicateId(p),
+                direction,
+                scope,
+            };
             for (key, want) in keys.iter().zip(&wanted).step_by(5) {
                 let deadline = s.client.deadline(WAIT);
                 let access = remote
-                    .neighbours(PredicateId(p), direction, scope, *key, &mut out, deadline)
+                    .neighbours(pattern, *key, &mut out, deadline)
                     .unwrap();
                 assert_eq!(
                     &out, want,
@@ -89,15 +96,7 @@ fn agrees(
             }
             let deadline = s.client.deadline(WAIT);
             remote
-                .neighbours_many(
-                    PredicateId(p),
-                    direction,
-                    scope,
-                    &keys,
-                    &mut lists,
-                    &mut accesses,
-                    deadline,
-                )
+                .neighbours_many(pattern, &keys, &mut lists, deadline)
                 .unwrap();
             for (i, want) in wanted.iter().enumerate() {
                 assert_eq!(
@@ -177,15 +176,13 @@ fn a_new_epoch_refuses_the_old_store_and_serves_a_newly_opened_one() {
     };
     let &(subject, p, _, _) = s.store.truth.iter().find(|q| q.3 == 0).unwrap();
     let mut out = vec![];
+    let pattern = Pattern {
+        predicate: PredicateId(p),
+        direction: Direction::Out,
+        scope: Scope::Default,
+    };
     let deadline = s.client.deadline(WAIT);
-    let read = old.neighbours(
-        PredicateId(p),
-        Direction::Out,
-        Scope::Default,
-        subject,
-        &mut out,
-        deadline,
-    );
+    let read = old.neighbours(pattern, subject, &mut out, deadline);
     assert_eq!(read.err(), Some(stale.clone()));
     assert_eq!(
         store.snapshot(s.client.deadline(WAIT)).err(),

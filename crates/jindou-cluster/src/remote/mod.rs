@@ -22,5 +22,5 @@ pub mod summary;
 mod wire;
 
 pub use files::StoreFiles;
-pub use reader::{Access, Lists, RemoteSnapshot, RemoteStore};
+pub use reader::{Access, Lists, Pattern, RemoteSnapshot, RemoteStore};
 pub use server::{Retired, StoreServer};

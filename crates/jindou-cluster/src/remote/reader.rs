@@ -37,8 +37,25 @@ struct Served {
 pub struct RemoteSnapshot {
     store: Arc<RemoteStore>,
     number: u32,
-    /// By (direction, predicate): folded bits and mask, as in `Patch::is_dirty`.
-    dirty: FxHashMap<(u32, u32), (Box<[u64]>, u32)>,
+    /// By (direction, predicate).
+    dirty: FxHashMap<(u32, u32), DirtyBits>,
+}
+
+/// Folded bits, as in `Patch::is_dirty`.
+struct DirtyBits {
+    words: Box<[u64]>,
+    mask: u32,
+}
+
+/// Which lists are wanted: those of one triple pattern with one end unknown.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern<'a> {
+    /// The predicate.
+    pub predicate: PredicateId,
+    /// Whether keys are subjects (`Out`) or objects.
+    pub direction: Direction,
+    /// The graphs to look at.
+    pub scope: Scope<'a>,
 }
 
 /// What a list cost.
@@ -55,6 +72,8 @@ pub enum Access {
 /// Lists of several keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lists {
+    /// What each key cost.
+    pub accesses: Vec<Access>,
     /// Where each list ends in `values`.
     pub ends: Vec<usize>,
     /// All lists, one behind the other.
@@ -75,6 +94,7 @@ impl Lists {
     }
 
     fn clear(&mut self) {
+        self.accesses.clear();
         self.ends.clear();
         self.values.clear();
     }
@@ -166,7 +186,8 @@ impl RemoteStore {
                 let words = bytes.chunks_exact(8).filter_map(|c| c.first_chunk::<8>());
                 let words = words.map(|c| u64::from_le_bytes(*c)).collect();
                 // A mask beyond the words would make dirty keys look clean.
-                (u64::from(mask) < bytes.len() as u64 * 8).then_some(((d, p), (words, mask)))
+                (u64::from(mask) < bytes.len() as u64 * 8)
+                    .then_some(((d, p), DirtyBits { words, mask }))
             };
             let (at, bits) = one().ok_or_else(|| damaged("list of patches"))?;
             dirty.insert(at, bits);
@@ -304,7 +325,7 @@ impl RemoteSnapshot {
         }
         self.dirty
             .get(&(direction as u32, p.0))
-            .is_some_and(|(words, mask)| {
+            .is_some_and(|DirtyBits { words, mask }| {
                 let bit = key & mask;
                 words
                     .get((bit / 64) as usize)
@@ -313,51 +334,43 @@ impl RemoteSnapshot {
     }
 
     /// How the clean keys of a segment are to be had.
-    fn segment(
-        &self,
-        p: PredicateId,
-        direction: Direction,
-        scope: Scope<'_>,
-        deadline: Moment,
-    ) -> Result<Route<'_>> {
-        let served = &self.store.directions[direction as usize];
-        let Some(entry) = served.entries.get(p.0 as usize) else {
+    fn segment(&self, pattern: Pattern<'_>, deadline: Moment) -> Result<Route<'_>> {
+        let served = &self.store.directions[pattern.direction as usize];
+        let Some(entry) = served.entries.get(pattern.predicate.0 as usize) else {
             return Ok(Route::Nowhere);
         };
-        if entry.named_edges > 0 && sees_named(scope) {
+        if entry.named_edges > 0 && sees_named(pattern.scope) {
             return Ok(Route::Ask);
         }
-        if entry.edges == 0 || !scope.sees(DEFAULT_GRAPH) {
+        if entry.edges == 0 || !pattern.scope.sees(DEFAULT_GRAPH) {
             return Ok(Route::Nowhere);
         }
         Ok(self
             .store
-            .summary(served, p, deadline)?
+            .summary(served, pattern.predicate, deadline)?
             .map_or(Route::Ask, Route::At))
     }
 
     /// The neighbours of one key into `out` (cleared first): ascending, each once.
     pub fn neighbours(
         &self,
-        p: PredicateId,
-        direction: Direction,
-        scope: Scope<'_>,
+        pattern: Pattern<'_>,
         key: u32,
         out: &mut Vec<u32>,
         deadline: Moment,
     ) -> Result<Access> {
         out.clear();
-        let route = if self.is_dirty(p, direction, key) {
+        let route = if self.is_dirty(pattern.predicate, pattern.direction, key) {
             Route::Ask
         } else {
-            self.segment(p, direction, scope, deadline)?
+            self.segment(pattern, deadline)?
         };
         let place = match route {
             Route::Nowhere => None,
             Route::At(summary) => summary.locate(key),
             Route::Ask => {
                 let mut lists = Lists::default();
-                self.ask(p, direction, scope, &[key], &mut lists, deadline)?;
+                self.ask(pattern, &[key], &mut lists, deadline)?;
                 *out = lists.values;
                 return Ok(Access::Message);
             }
@@ -366,7 +379,12 @@ impl RemoteSnapshot {
             return Ok(Access::Empty);
         };
         out.resize(n as usize, 0);
-        self.read(direction, offset, bytemuck::cast_slice_mut(out), deadline)?;
+        self.read(
+            pattern.direction,
+            offset,
+            bytemuck::cast_slice_mut(out),
+            deadline,
+        )?;
         Ok(Access::OneRead)
     }
 
@@ -383,21 +401,17 @@ impl RemoteSnapshot {
     }
 
     /// The neighbours of several keys: all clean ones in one `read_many`, all others in one message (more
-    /// when lists are long). What each key cost goes to `accesses`.
+    /// when lists are long).
     pub fn neighbours_many(
         &self,
-        p: PredicateId,
-        direction: Direction,
-        scope: Scope<'_>,
+        pattern: Pattern<'_>,
         keys: &[u32],
         out: &mut Lists,
-        accesses: &mut Vec<Access>,
         deadline: Moment,
     ) -> Result<()> {
         out.clear();
-        accesses.clear();
         let mut located = Vec::with_capacity(keys.len());
-        match self.segment(p, direction, scope, deadline)? {
+        match self.segment(pattern, deadline)? {
             Route::Nowhere => located.resize(keys.len(), None),
             Route::Ask => {}
             Route::At(summary) => summary.locate_many(keys, &mut located),
@@ -407,10 +421,10 @@ impl RemoteSnapshot {
         let mut total = 0;
         for (i, &key) in keys.iter().enumerate() {
             let place = match located.get(i) {
-                Some(place) if !self.is_dirty(p, direction, key) => *place,
+                Some(place) if !self.is_dirty(pattern.predicate, pattern.direction, key) => *place,
                 _ => Some((0, u32::MAX)),
             };
-            accesses.push(match place {
+            out.accesses.push(match place {
                 None => Access::Empty,
                 Some((offset, n)) => match n.checked_mul(4) {
                     Some(len) => {
@@ -426,7 +440,7 @@ impl RemoteSnapshot {
                 },
             });
         }
-        let region = self.store.directions[direction as usize].file;
+        let region = self.store.directions[pattern.direction as usize].file;
         out.values.resize(total, 0);
         if !ranges.is_empty() {
             let into = bytemuck::cast_slice_mut(&mut out.values);
@@ -434,12 +448,12 @@ impl RemoteSnapshot {
         }
         let mut answers = Lists::default();
         if !asked.is_empty() {
-            self.ask(p, direction, scope, &asked, &mut answers, deadline)?;
+            self.ask(pattern, &asked, &mut answers, deadline)?;
         }
         let mut lens = ranges.iter().map(|r| r.len as usize / 4);
         if asked.is_empty() {
             let mut end = 0;
-            out.ends.extend(accesses.iter().map(|a| {
+            out.ends.extend(out.accesses.iter().map(|a| {
                 end += if *a == Access::OneRead {
                     lens.next().unwrap_or(0)
                 } else {
@@ -452,7 +466,7 @@ impl RemoteSnapshot {
         // Clean lists and answers take turns in the keys' order.
         let clean = std::mem::take(&mut out.values);
         let (mut at, mut answer) = (0, 0);
-        for a in accesses.iter() {
+        for a in out.accesses.iter() {
             match a {
                 Access::Empty => {}
                 Access::OneRead => {
@@ -474,9 +488,7 @@ impl RemoteSnapshot {
     /// Lists by message, as the server sees them at this snapshot.
     fn ask(
         &self,
-        p: PredicateId,
-        direction: Direction,
-        scope: Scope<'_>,
+        pattern: Pattern<'_>,
         keys: &[u32],
         out: &mut Lists,
         deadline: Moment,
@@ -486,10 +498,10 @@ impl RemoteSnapshot {
         let (mut request, mut reply) = (Vec::new(), Vec::new());
         while !rest.is_empty() {
             request.clear();
-            for n in [self.number, direction as u32, p.0] {
+            for n in [self.number, pattern.direction as u32, pattern.predicate.0] {
                 wire::put(&mut request, n);
             }
-            wire::put_scope(&mut request, scope);
+            wire::put_scope(&mut request, pattern.scope);
             wire::put(&mut request, skip);
             rest.iter().for_each(|&k| wire::put(&mut request, k));
             reply.clear();

@@ -4,7 +4,7 @@ use crate::edits::edited;
 use crate::{Common, Directory, Random};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use jindou_cluster::remote::{Access, Lists, RemoteSnapshot, RemoteStore};
+use jindou_cluster::remote::{Access, Lists, Pattern, RemoteSnapshot, RemoteStore};
 use jindou_cluster::transport::ucx::UcxTransport;
 use jindou_cluster::transport::{ByteRange, Epoch, Peer, Transport};
 use jindou_model::{Direction, PredicateId};
@@ -47,6 +47,16 @@ struct Choice {
     p: PredicateId,
     direction: Direction,
     key: u32,
+}
+
+impl Choice {
+    fn pattern(&self) -> Pattern<'static> {
+        Pattern {
+            predicate: self.p,
+            direction: self.direction,
+            scope: Scope::Default,
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -236,14 +246,9 @@ impl Reader<'_> {
             let mut out = Vec::with_capacity(64);
             let deadline = self.transport.deadline(self.wait);
             let start = Instant::now();
-            let access = self.snapshot.neighbours(
-                c.p,
-                c.direction,
-                Scope::Default,
-                c.key,
-                &mut out,
-                deadline,
-            )?;
+            let access = self
+                .snapshot
+                .neighbours(c.pattern(), c.key, &mut out, deadline)?;
             let time = start.elapsed();
             self.costs[access as usize] += 1;
             match access {
@@ -288,21 +293,13 @@ impl Reader<'_> {
             }
             batches.push((first, keys, Lists::default()));
         }
-        let mut accesses = Vec::new();
         for (first, keys, lists) in &mut batches {
             let deadline = self.transport.deadline(self.wait);
             let start = Instant::now();
-            self.snapshot.neighbours_many(
-                first.p,
-                first.direction,
-                Scope::Default,
-                keys,
-                lists,
-                &mut accesses,
-                deadline,
-            )?;
+            self.snapshot
+                .neighbours_many(first.pattern(), keys, lists, deadline)?;
             let time = start.elapsed();
-            if accesses.iter().all(|a| *a == Access::OneRead) {
+            if lists.accesses.iter().all(|a| *a == Access::OneRead) {
                 times.lists.push(micros(time));
             }
         }

@@ -6,7 +6,7 @@ use clap::Args;
 use jindou_cluster::remote::{StoreFiles, StoreServer};
 use jindou_cluster::transport::ucx::{UcxOptions, UcxTransport};
 use jindou_cluster::transport::{Epoch, Transport};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 #[derive(Args)]
@@ -42,11 +42,10 @@ pub fn run(s: &Serve) -> anyhow::Result<()> {
     // Each line steps to the next epoch; the end of input ends the server.
     let mut epoch = s.epoch;
     let mut retired = Vec::new();
-    for byte in std::io::stdin().bytes() {
-        if byte? == b'\n' {
-            epoch += 1;
-            retired.push(server.advance(Epoch(epoch))?);
-        }
+    for line in std::io::stdin().lines() {
+        line?;
+        epoch += 1;
+        retired.push(server.advance(Epoch(epoch))?);
     }
     transport.close();
     Ok(())
