@@ -4,7 +4,7 @@
 use jindou_model::{DEFAULT_GRAPH, Direction, NO_VERTEX, PredicateId, VertexId, term};
 use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
-use oxrdf::Term;
+use oxrdf::{NamedNode, Term};
 use spareval::{InternalQuad, QueryableDataset};
 use spargebra::algebra::QueryDataset;
 use std::hash::{Hash, Hasher};
@@ -171,6 +171,22 @@ impl<'s> SnapshotDataset<'s> {
             stop: Some(Stop(token)),
             ..self
         }
+    }
+
+    /// The IRIs of the named graphs that the query sees; `None` if there are more than `most` or some are blank
+    /// nodes.
+    pub(crate) fn graph_names(&self, most: usize) -> Option<Vec<NamedNode>> {
+        let mut out = Vec::new();
+        for g in self.internal_named_graphs() {
+            let Ok(Term::NamedNode(name)) = g.and_then(|g| self.externalize_term(g)) else {
+                return None;
+            };
+            if out.len() == most {
+                return None;
+            }
+            out.push(name);
+        }
+        Some(out)
     }
 
     fn check(&self) {

@@ -174,10 +174,21 @@ fn same_csv(db: &Database, text: &str, result: &Path) -> Result<(), String> {
     db.run(text, &jindou::QueryOptions::default(), &mut writer)
         .map_err(|e| e.to_string())?;
     drop(writer);
+    // SELECT * may put its columns in any order.
     let lines = |b: &[u8]| {
-        let mut v: Vec<String> = String::from_utf8_lossy(b)
-            .lines()
-            .map(|l| l.trim_end().to_owned())
+        let text = String::from_utf8_lossy(b).into_owned();
+        let table: Vec<Vec<String>> = text.lines().map(csv_cells).collect();
+        let mut order: Vec<usize> = (0..table.first().map_or(0, Vec::len)).collect();
+        order.sort_by_key(|&i| &table[0][i]);
+        let mut v: Vec<String> = table
+            .iter()
+            .map(|row| {
+                order
+                    .iter()
+                    .map(|&i| row.get(i).map_or("?", String::as_str))
+                    .collect::<Vec<_>>()
+                    .join("\u{1}")
+            })
             .collect();
         v.sort();
         v
@@ -190,6 +201,19 @@ fn same_csv(db: &Database, text: &str, result: &Path) -> Result<(), String> {
     } else {
         Err(format!("got {got:?} want {want:?}"))
     }
+}
+
+/// The values of a CSV line (the suite has no line break inside a value).
+fn csv_cells(line: &str) -> Vec<String> {
+    let (mut cells, mut quoted) = (vec![String::new()], false);
+    for c in line.trim_end().chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cells.last_mut().unwrap().push(c),
+        }
+    }
+    cells
 }
 
 fn report(name: &str, tally: &Tally) {

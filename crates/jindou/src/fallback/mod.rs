@@ -4,6 +4,8 @@
 //! both and raises the flag, which the dataset's terms look at as well ([`crate::dataset`] says why). Memory is the growth of this process' anonymous memory since the query began:
 //! coarse, but it ends a query before the machine suffers.
 
+mod rewrite;
+
 use crate::database::QueryOptions;
 use crate::dataset::{SnapshotDataset, Stopped};
 use crate::results::{AnswerSink, Rows};
@@ -33,6 +35,7 @@ pub(crate) fn run(
     let guard = Guard::start(theirs.clone(), cancel.clone(), options.memory.limit());
     let evaluator = QueryEvaluator::new().with_cancellation_token(theirs.clone());
     let data = data.stopped_by(&theirs);
+    let query = &rewrite::query(query, &|| data.graph_names(rewrite::MAX_GRAPHS));
     let outcome = catch_unwind(AssertUnwindSafe(|| evaluate(&evaluator, data, query, sink)))
         .unwrap_or_else(|payload| {
             if payload.is::<Stopped>() {

@@ -1,0 +1,356 @@
+//! The command as its users meet it: exit status and one clear sentence for whatever can go wrong.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn jindou() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_jindou"))
+}
+
+fn ask(store: &Path, query: &str, more: &[&str]) -> Output {
+    jindou()
+        .args(["query", "--store"])
+        .arg(store)
+        .arg(query)
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+fn err(o: &Output) -> String {
+    String::from_utf8_lossy(&o.stderr).into_owned()
+}
+
+fn out(o: &Output) -> String {
+    String::from_utf8_lossy(&o.stdout).into_owned()
+}
+
+/// Fails with status `code` and one line that holds all `words`.
+fn fails(o: &Output, code: i32, words: &[&str]) {
+    let e = err(o);
+    assert_eq!(o.status.code(), Some(code), "{e}");
+    for w in words {
+        assert!(e.contains(w), "no '{w}' in: {e}");
+    }
+    assert!(e.starts_with("jindou: "), "{e}");
+    assert!(!e.contains("panicked"), "{e}");
+}
+
+fn sentence(o: &Output, words: &[&str]) {
+    fails(o, 1, words);
+    assert_eq!(err(o).trim_end().lines().count(), 1, "{}", err(o));
+}
+
+fn load(folder: &Path, file: &str, text: &str, more: &[&str]) -> (PathBuf, Output) {
+    let path = folder.join(file);
+    fs::write(&path, text).unwrap();
+    let store = folder.join("store");
+    let o = jindou()
+        .args(["load", "--quiet", "--store"])
+        .arg(&store)
+        .arg(&path)
+        .args(more)
+        .output()
+        .unwrap();
+    (store, o)
+}
+
+fn small(folder: &Path) -> PathBuf {
+    let mut text =
+        String::from("@prefix : <http://e/> .\n:a :p :b ; :q \"x\\ty\"@en . :b :p :c .\n");
+    for i in 0..400 {
+        text.push_str(&format!(":s{i} :n {i} .\n"));
+    }
+    let (store, o) = load(folder, "data.ttl", &text, &[]);
+    assert!(o.status.success(), "{}", err(&o));
+    store
+}
+
+#[test]
+fn a_load_and_its_answers() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let q = "PREFIX : <http://e/> SELECT ?s ?o { ?s :p ?o } ORDER BY ?s";
+    let o = ask(&store, q, &["--format", "tsv"]);
+    assert_eq!(
+        out(&o),
+        "?s\t?o\n<http://e/a>\t<http://e/b>\n<http://e/b>\t<http://e/c>\n"
+    );
+    let o = ask(&store, q, &["--format", "csv"]);
+    assert_eq!(
+        out(&o),
+        "s,o\r\nhttp://e/a,http://e/b\r\nhttp://e/b,http://e/c\r\n"
+    );
+    let o = ask(&store, "ASK { ?s <http://e/p> ?o }", &["--format", "json"]);
+    assert!(out(&o).contains("true"));
+    let o = ask(
+        &store,
+        "CONSTRUCT { ?o ?p ?s } WHERE { ?s ?p ?o FILTER(isIRI(?o)) }",
+        &["--format", "nt"],
+    );
+    assert_eq!(out(&o).lines().count(), 2);
+    let o = ask(&store, q, &["--explain"]);
+    assert!(o.status.success() && !out(&o).contains("spareval"));
+    let o = ask(&store, "SELECT * { ?a <http://e/p>* ?b }", &["--explain"]);
+    assert!(out(&o).contains("spareval"), "{}", out(&o));
+    let o = jindou()
+        .args(["check", "--store"])
+        .arg(&store)
+        .output()
+        .unwrap();
+    assert!(o.status.success() && out(&o).contains("no damage"));
+    let o = jindou()
+        .args(["info", "--store"])
+        .arg(&store)
+        .output()
+        .unwrap();
+    assert!(o.status.success() && out(&o).contains("403"), "{}", out(&o));
+}
+
+#[test]
+fn a_bad_query_gets_line_and_column() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let o = ask(&store, "SELECT ?s\nWHERE { ?s ?p }", &[]);
+    fails(&o, 1, &["not valid SPARQL", "2:"]);
+    let o = ask(&store, "SELECT * { ?s foaf:name ?o }", &[]);
+    fails(&o, 1, &["not valid SPARQL", "1:"]);
+    let file = t.path().join("missing.rq");
+    let o = jindou()
+        .args(["query", "--store"])
+        .arg(&store)
+        .arg("-f")
+        .arg(&file)
+        .output()
+        .unwrap();
+    sentence(&o, &["missing.rq"]);
+}
+
+#[test]
+fn bad_data_is_located_and_leaves_nothing() {
+    let t = tempfile::tempdir().unwrap();
+    let bad = "<http://e/a> <http://e/p> \"x\" .\n<http://e/a> <http://e/p> oops .\n";
+    let (store, o) = load(t.path(), "bad.nt", bad, &[]);
+    fails(&o, 1, &["bad.nt:2:27", "oops"]);
+    assert!(!store.exists());
+    let left: Vec<_> = fs::read_dir(t.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["bad.nt"], "something was left");
+    let (store, o) = load(t.path(), "bad.nt", bad, &["--lenient"]);
+    assert!(o.status.success(), "{}", err(&o));
+    assert!(err(&o).contains("skipped 1"), "{}", err(&o));
+    assert!(store.exists());
+    // Over an existing store only on demand, and a failed load leaves the old one.
+    let (_, o) = load(
+        t.path(),
+        "good.nt",
+        "<http://e/b> <http://e/p> \"y\" .\n",
+        &[],
+    );
+    sentence(&o, &["--replace"]);
+    let (_, o) = load(t.path(), "bad.nt", bad, &["--replace"]);
+    fails(&o, 1, &["bad.nt:2:27"]);
+    let all = "SELECT ?s { ?s ?p ?o }";
+    assert_eq!(
+        out(&ask(&store, all, &[])).lines().nth(1),
+        Some("<http://e/a>")
+    );
+    let (_, o) = load(
+        t.path(),
+        "good.nt",
+        "<http://e/b> <http://e/p> \"y\" .\n",
+        &["--replace"],
+    );
+    assert!(o.status.success(), "{}", err(&o));
+    assert_eq!(
+        out(&ask(&store, all, &[])).lines().nth(1),
+        Some("<http://e/b>")
+    );
+    let (_, o) = load(t.path(), "data.xyz", "", &[]);
+    sentence(&o, &["data.xyz"]);
+    let o = jindou()
+        .args(["load", "--store"])
+        .arg(t.path().join("new"))
+        .arg(t.path().join("nowhere.nt"))
+        .output()
+        .unwrap();
+    sentence(&o, &["nowhere.nt"]);
+}
+
+#[test]
+fn what_is_no_store_is_said_in_one_sentence() {
+    let t = tempfile::tempdir().unwrap();
+    let q = "ASK {}";
+    sentence(&ask(&t.path().join("nowhere"), q, &[]), &["nowhere"]);
+    let foreign = t.path().join("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("letter.txt"), "dear").unwrap();
+    sentence(&ask(&foreign, q, &[]), &["foreign"]);
+    // A folder that is no store is never replaced.
+    fs::write(t.path().join("a.nt"), "<http://e/b> <http://e/p> \"y\" .\n").unwrap();
+    let o = jindou()
+        .args(["load", "--quiet", "--replace", "--store"])
+        .arg(&foreign)
+        .arg(t.path().join("a.nt"))
+        .output()
+        .unwrap();
+    sentence(&o, &["foreign"]);
+    assert!(foreign.join("letter.txt").exists());
+
+    let store = small(t.path());
+    let names: Vec<PathBuf> = fs::read_dir(&store)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "jd"))
+        .collect();
+    assert!(names.len() > 3);
+    for path in names {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name == "checksums.jd" {
+            continue;
+        }
+        let good = fs::read(&path).unwrap();
+        fs::write(&path, &good[..good.len() / 2]).unwrap();
+        sentence(&ask(&store, q, &[]), &[&name]);
+        fs::remove_file(&path).unwrap();
+        sentence(&ask(&store, q, &[]), &[&name]);
+        fs::write(&path, &good).unwrap();
+    }
+    assert!(ask(&store, q, &[]).status.success());
+}
+
+#[test]
+fn a_newer_format_is_told_from_damage() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let path = store.join("manifest.jd");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("jindou-store 1\n"), "{text}");
+    fs::write(&path, text.replacen("jindou-store 1", "jindou-store 99", 1)).unwrap();
+    sentence(&ask(&store, "ASK {}", &[]), &["version 99", "newer"]);
+}
+
+#[test]
+fn check_names_the_damaged_file() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let path = store.join("segments-in.jd");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let o = jindou()
+        .args(["check", "--store"])
+        .arg(&store)
+        .output()
+        .unwrap();
+    assert_eq!(o.status.code(), Some(2));
+    assert!(out(&o).contains("segments-in.jd"), "{}", out(&o));
+}
+
+const CROSS: &str =
+    "PREFIX : <http://e/> SELECT * { ?a :n ?b . ?c :n ?d . ?e :n ?f . ?g :n ?h . ?i :n ?j }";
+
+#[test]
+fn time_memory_and_a_closed_pipe() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let o = ask(
+        &store,
+        &CROSS
+            .replace("SELECT *", "SELECT (COUNT(*) AS ?z)")
+            .replace("?j }", "?j FILTER(?b + ?d + ?f + ?h + ?j < 0) }"),
+        &["--timeout", "100ms"],
+    );
+    fails(&o, 124, &["time limit", "--timeout"]);
+    let o = ask(
+        &store,
+        &CROSS.replace("SELECT *", "SELECT DISTINCT *"),
+        &["--memory", "16M"],
+    );
+    fails(&o, 1, &["memory limit", "--memory"]);
+    // `jindou query … | head -1`: the reader leaves, the command ends well and soon.
+    let mut child = jindou()
+        .args(["query", "--format", "tsv", "--store"])
+        .arg(&store)
+        .arg(CROSS)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut some = [0; 100];
+    let mut pipe = child.stdout.take().unwrap();
+    pipe.read_exact(&mut some).unwrap();
+    drop(pipe);
+    let o = child.wait_with_output().unwrap();
+    assert!(o.status.success(), "{}", err(&o));
+    assert!(o.stderr.is_empty(), "{}", err(&o));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_ends_a_query_with_its_own_status() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let queries = [
+        CROSS.to_owned(),
+        CROSS.replace("?j }", "?j BIND(STR(?a) AS ?k) FILTER(?k = \"\") }"),
+    ];
+    for query in queries {
+        let child = jindou()
+            .args(["query", "--store"])
+            .arg(&store)
+            .arg(query)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let id = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-INT", &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let o = child.wait_with_output().unwrap();
+        fails(&o, 130, &["cancelled"]);
+    }
+}
+
+#[test]
+fn two_writers_of_one_store() {
+    let t = tempfile::tempdir().unwrap();
+    let store = t.path().join("store");
+    // The first writer waits for standard input and holds the place meanwhile.
+    let mut first = jindou()
+        .args(["load", "--quiet", "--format", "nt", "--store"])
+        .arg(&store)
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    fs::write(t.path().join("a.nt"), "<http://e/b> <http://e/p> \"y\" .\n").unwrap();
+    let o = jindou()
+        .args(["load", "--quiet", "--store"])
+        .arg(&store)
+        .arg(t.path().join("a.nt"))
+        .output()
+        .unwrap();
+    let text = err(&o);
+    drop(first.stdin.take());
+    let done = first.wait().unwrap();
+    sentence(&o, &["store"]);
+    assert!(
+        text.contains("another") || text.contains("in use"),
+        "{text}"
+    );
+    assert!(done.success());
+}
