@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs the kernels' tests with the CPU build of the kernels under AddressSanitizer, then ThreadSanitizer: planted
-# bugs apart, neither may report anything. Needs g++ with both runtimes. Minutes.
+# Runs every kernel with its CPU build under AddressSanitizer, then ThreadSanitizer: neither may report anything.
+# Then plants a dropped barrier and a non-atomic add, which ThreadSanitizer must report. Needs g++ with both
+# runtimes. Minutes.
 #
 #   crates/jindou-gpu/tests/sanitize.sh [address|thread]
 set -eu
@@ -10,9 +11,19 @@ target=${CARGO_TARGET_DIR:-target}
 for kind in ${1:-address thread}; do
   echo "== $kind"
   runtime=$(g++ -print-file-name=lib"$([ "$kind" = address ] && echo asan || echo tsan)".so)
-  JINDOU_SHIM_SANITIZE=$kind cargo test -p jindou-gpu --test kernels --no-run
-  test=$(ls -t "$target"/debug/deps/kernels-* | grep -v '\.d$' | head -n 1)
-  # The sanitizer's runtime must come first; TSan wants fixed addresses.
-  LD_PRELOAD=$runtime ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 \
-    setarch "$(uname -m)" -R "$test" --test-threads 1 ${FILTER:---skip planted}
+  JINDOU_SHIM_SANITIZE=$kind cargo build -q -p jindou-gpu --example check_kernels
+  check() {
+    # The sanitizer's runtime must come first; TSan wants fixed addresses.
+    LD_PRELOAD=$runtime ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1:exitcode=66 \
+      setarch "$(uname -m)" -R "$target/debug/examples/check_kernels" "$@"
+  }
+  check 2500 2
+  if [ "$kind" = thread ]; then
+    for bug in APPEND_FIRST_BARRIER SCAN_FIRST_BARRIER EXPAND_MARK_BARRIER FOLD_BARRIER FOLD_NOT_ATOMIC APPEND_NOT_ATOMIC; do
+      rc=0
+      check 2500 2 $bug > /dev/null 2>&1 || rc=$?
+      [ $rc = 66 ] && echo "planted $bug: reported" || { echo "planted $bug: not reported (rc $rc)"; missed=1; }
+    done
+  fi
 done
+[ -z "${missed:-}" ]

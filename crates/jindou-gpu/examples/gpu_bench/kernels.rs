@@ -6,7 +6,9 @@ use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, Operand, TILE};
 use jindou_gpu::reference::Random;
 use jindou_gpu::{Backend, DeviceBuffer, Kernel, ResidentSegment};
 use jindou_model::Result;
-use jindou_store::segment::{EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder};
+use jindou_store::segment::{
+    EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder,
+};
 use std::sync::Arc;
 
 struct Bench<'a> {
