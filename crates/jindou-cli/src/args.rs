@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use jindou::ResultFormat;
+use jindou::{GpuChoice, ResultFormat};
 use jindou_parse::Format;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -116,6 +116,9 @@ pub struct Query {
     /// The default graph is the union of all graphs.
     #[arg(long)]
     pub union_default_graph: bool,
+    /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
+    #[arg(long, default_value = "auto")]
+    pub gpu: GpuChoice,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -190,6 +193,9 @@ pub struct BenchLubm {
     /// Memory for the load, e.g. 16G.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub memory: Option<u64>,
+    /// Run the queries on a GPU: on, off, auto.
+    #[arg(long, default_value = "off")]
+    pub gpu: GpuChoice,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

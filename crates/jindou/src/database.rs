@@ -1,6 +1,7 @@
 //! The front door: open, load, query.
 
 use crate::dataset::{Graphs, SnapshotDataset};
+use crate::device::{Device, GpuChoice};
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::{fallback, native};
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
@@ -34,6 +35,7 @@ pub struct Database {
 struct Inner {
     snapshot: RwLock<Snapshot>,
     plans: PlanCache,
+    device: Device,
 }
 
 /// Plans kept, and bytes of their texts together: some megabytes at most.
@@ -55,6 +57,8 @@ pub struct QueryOptions {
     pub union_default: Option<bool>,
     /// Count rows, time and bytes of each step.
     pub profile: bool,
+    /// Whether a GPU may be used.
+    pub gpu: GpuChoice,
 }
 
 impl Default for QueryOptions {
@@ -67,6 +71,7 @@ impl Default for QueryOptions {
             cancel: CancelToken::new(),
             union_default: None,
             profile: false,
+            gpu: GpuChoice::Off,
         }
     }
 }
@@ -155,6 +160,7 @@ impl Database {
             inner: Arc::new(Inner {
                 snapshot: RwLock::new(snapshot),
                 plans: PlanCache::new(PLANS, PLAN_TEXTS),
+                device: Device::default(),
             }),
         }
     }
@@ -244,7 +250,7 @@ impl Database {
         let plan = query.plan().ok_or_else(|| {
             Error::Unsupported("a checksum of a query that has no native plan".into())
         })?;
-        guarded(|| native::checksum(plan, &query.snapshot, options))
+        guarded(|| native::checksum(&self.inner.device, plan, &query.snapshot, options))
     }
 
     /// How a query would run: each step, its estimate, why it comes there; or why it goes through `spareval`.
@@ -289,7 +295,8 @@ impl Database {
             let snapshot = &planned.snapshot;
             let (rows, way, profile) = match &*planned.planned {
                 Planned::Native(plan) => {
-                    let (rows, profile) = native::run(plan, snapshot, options, &cancel, sink)?;
+                    let (rows, profile) =
+                        native::run(&self.inner.device, plan, snapshot, options, &cancel, sink)?;
                     (rows, Way::Native, profile)
                 }
                 Planned::Other(why) => {

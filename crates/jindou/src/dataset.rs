@@ -4,7 +4,7 @@
 use jindou_model::{DEFAULT_GRAPH, Direction, NO_VERTEX, PredicateId, VertexId, term};
 use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
-use oxrdf::{NamedNode, Term};
+use oxrdf::{Literal, NamedNode, Term};
 use spareval::{InternalQuad, QueryableDataset};
 use spargebra::algebra::QueryDataset;
 use std::hash::{Hash, Hasher};
@@ -37,7 +37,13 @@ enum Inner<'s> {
     Id(u32, Option<Stop<'s>>),
     /// Nowhere in the store, so it matches no quad.
     Other(Arc<Term>),
+    /// [`TEXT`].
+    Text,
 }
+
+/// A predicate that no store has, made for one query: its only edge to an object comes from the object's text.
+/// (No IRI of a query's text holds a space.)
+pub(crate) const TEXT: &str = "jindou: text of";
 
 impl<'s> DatasetTerm<'s> {
     fn id(id: u32, stop: Option<Stop<'s>>) -> Self {
@@ -55,6 +61,7 @@ impl Clone for DatasetTerm<'_> {
                 Inner::Id(*id, *stop)
             }
             Inner::Other(t) => Inner::Other(Arc::clone(t)),
+            Inner::Text => Inner::Text,
         })
     }
 }
@@ -64,6 +71,7 @@ impl PartialEq for DatasetTerm<'_> {
         match (&self.0, &other.0) {
             (Inner::Id(a, _), Inner::Id(b, _)) => a == b,
             (Inner::Other(a), Inner::Other(b)) => a == b,
+            (Inner::Text, Inner::Text) => true,
             _ => false,
         }
     }
@@ -76,6 +84,7 @@ impl Hash for DatasetTerm<'_> {
         match &self.0 {
             Inner::Id(id, _) => id.hash(state),
             Inner::Other(t) => t.hash(state),
+            Inner::Text => 0.hash(state),
         }
     }
 }
@@ -337,11 +346,15 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset<'a> {
         object: Option<&DatasetTerm<'a>>,
         graph_name: Option<Option<&DatasetTerm<'a>>>,
     ) -> impl Iterator<Item = Result<InternalQuad<DatasetTerm<'a>>, DamagedTerm>> + use<'a> {
+        let text = match (predicate, object) {
+            (Some(DatasetTerm(Inner::Text)), Some(o)) => self.text_of(o, graph_name.flatten()),
+            _ => None,
+        };
         // 0 is no vertex: a term that is nowhere in the store then matches nothing.
         let id = |t: Option<&DatasetTerm<'a>>| {
             t.map(|t| match &t.0 {
                 Inner::Id(id, _) => *id,
-                Inner::Other(_) => NO_VERTEX,
+                Inner::Other(_) | Inner::Text => NO_VERTEX,
             })
         };
         let (s, p, o) = (id(subject), id(predicate), id(object));
@@ -374,7 +387,7 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset<'a> {
             (None, None, Asked::One(g)) => self.snapshot.graph_predicates(g),
             (None, None, _) => (0..self.snapshot.predicate_count()).collect(),
         };
-        Quads {
+        let quads = Quads {
             data: self.clone(),
             asked,
             direction,
@@ -388,7 +401,8 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset<'a> {
             neighbours: Vec::new(),
             graphs: Vec::new(),
             next: 0,
-        }
+        };
+        text.into_iter().chain(quads)
     }
 
     fn internal_named_graphs(
@@ -412,12 +426,15 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset<'a> {
             Inner::Id(g, _) => {
                 g != NO_VERTEX && self.graphs.named_scope().sees(g) && self.has_quad(g)
             }
-            Inner::Other(_) => false,
+            Inner::Other(_) | Inner::Text => false,
         })
     }
 
     fn internalize_term(&self, term: Term) -> Result<DatasetTerm<'a>, DamagedTerm> {
         self.check();
+        if matches!(&term, Term::NamedNode(n) if n.as_str() == TEXT) {
+            return Ok(DatasetTerm(Inner::Text));
+        }
         Ok(match self.snapshot.lookup(&term::encode(&term)) {
             Some(v) => self.term(v.0),
             None => DatasetTerm(Inner::Other(Arc::new(term))),
@@ -428,6 +445,7 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset<'a> {
         self.check();
         match term.0 {
             Inner::Other(t) => Ok(Arc::unwrap_or_clone(t)),
+            Inner::Text => Ok(NamedNode::new_unchecked(TEXT).into()),
             Inner::Id(id, _) => {
                 let mut bytes = Vec::new();
                 if !self.snapshot.term(VertexId(id), &mut bytes) {
@@ -439,7 +457,30 @@ impl<'a> QueryableDataset<'a> for SnapshotDataset<'a> {
     }
 }
 
-impl SnapshotDataset<'_> {
+impl<'s> SnapshotDataset<'s> {
+    /// The edge of [`TEXT`] that ends in a literal or an IRI.
+    fn text_of(
+        &self,
+        object: &DatasetTerm<'s>,
+        graph: Option<&DatasetTerm<'s>>,
+    ) -> Option<Result<InternalQuad<DatasetTerm<'s>>, DamagedTerm>> {
+        let text = match self.externalize_term(object.clone()) {
+            Ok(Term::Literal(l)) => l.destruct().0,
+            Ok(Term::NamedNode(n)) => n.into_string(),
+            Ok(_) => return None,
+            Err(e) => return Some(Err(e)),
+        };
+        Some(
+            self.internalize_term(Literal::new_simple_literal(text).into())
+                .map(|text| InternalQuad {
+                    subject: text,
+                    predicate: DatasetTerm(Inner::Text),
+                    object: object.clone(),
+                    graph_name: graph.cloned(),
+                }),
+        )
+    }
+
     /// True if a named graph holds a quad at this snapshot.
     fn has_quad(&self, graph: u32) -> bool {
         let mut subjects = Vec::new();

@@ -6,11 +6,13 @@
 
 mod database;
 pub mod dataset;
+mod device;
 mod fallback;
 mod native;
 pub mod results;
 
 pub use database::{Database, PlannedQuery, QueryOptions, QueryReport, Way};
+pub use device::GpuChoice;
 pub use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,
     Span,

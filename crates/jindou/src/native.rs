@@ -4,12 +4,14 @@
 //! pieces of text pass the lock; else decoded rows do.
 
 use crate::database::QueryOptions;
+use crate::device::Device;
 use crate::results::{AnswerSink, RowText, Rows, push_csv_row, push_tsv_row};
 use jindou_engine::{
     ChecksumSink, CountSink, ExecOptions, ParallelSink, Profile, QueryTerms, Sink, Summed,
     TermDecoder, execute, execute_streaming,
 };
-use jindou_model::{CancelToken, Result};
+use jindou_gpu::{GpuOptions, GpuProfile, Output};
+use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan};
 use jindou_store::Snapshot;
 use std::fmt::Write as _;
@@ -30,26 +32,47 @@ fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
 
 /// Runs a plan into a checksum: (rows, checksum).
 pub(crate) fn checksum(
+    device: &Device,
     plan: &Plan,
     snapshot: &Snapshot,
     options: &QueryOptions,
 ) -> Result<(u64, u64)> {
+    let cancel = options.token();
+    if let Some(gpu) = device.choose(plan, options.gpu)? {
+        match gpu.execute(
+            plan,
+            snapshot,
+            Output::Checksum,
+            &gpu_options(options, &cancel),
+        ) {
+            Ok(r) => return Ok((r.rows, r.checksum.unwrap_or(0))),
+            Err(Error::Unsupported(_)) => {}
+            Err(e) => return Err(e),
+        }
+    }
     let terms = QueryTerms::new();
-    let exec = exec_options(options, &options.token());
     let sum = Summed::<ChecksumSink>::default();
-    execute(plan, snapshot, &exec, &terms, &sum)?;
+    execute(
+        plan,
+        snapshot,
+        &exec_options(options, &cancel),
+        &terms,
+        &sum,
+    )?;
     let sum = sum.into_inner();
     Ok((sum.rows, sum.checksum))
 }
 
 /// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, the profile as text.
 pub(crate) fn run(
+    device: &Device,
     plan: &Plan,
     snapshot: &Snapshot,
     options: &QueryOptions,
     cancel: &CancelToken,
     sink: &mut dyn AnswerSink,
 ) -> Result<(u64, String)> {
+    let gpu = device.choose(plan, options.gpu)?;
     let terms = QueryTerms::new();
     let exec = exec_options(options, cancel);
     if plan.ask {
@@ -65,6 +88,24 @@ pub(crate) fn run(
         .map(|&s| plan.slots[usize::from(s)].clone())
         .collect();
     sink.solutions(&names)?;
+    let mut note = String::new();
+    if let Some(gpu) = gpu {
+        let mut decoded = Decoded {
+            decoder: RowDecoder::new(snapshot, &terms),
+            sink: &mut *sink,
+        };
+        let mut rows = |columns: &[&[u32]], rows: usize| decoded.batch(columns, rows);
+        let output = Output::Rows(&mut rows);
+        match gpu.execute(plan, snapshot, output, &gpu_options(options, cancel)) {
+            Ok(r) => {
+                sink.finish()?;
+                return Ok((r.rows, describe_gpu(plan, snapshot, options, &r.profile)));
+            }
+            // Said before the first row.
+            Err(Error::Unsupported(why)) => note = format!("on the CPU: {why}\n"),
+            Err(e) => return Err(e),
+        }
+    }
     let text = sink.row_text().filter(|_| !is_ordered(&plan.root));
     let profile = match text {
         Some(kind) => {
@@ -92,7 +133,39 @@ pub(crate) fn run(
             profile
         }
     };
-    Ok((profile.rows, describe(plan, snapshot, options, &profile)))
+    if options.profile {
+        note += &describe(plan, snapshot, options, &profile);
+    }
+    Ok((profile.rows, note))
+}
+
+fn gpu_options(options: &QueryOptions, cancel: &CancelToken) -> GpuOptions {
+    GpuOptions {
+        cancel: cancel.clone(),
+        profile: options.profile,
+        ..GpuOptions::default()
+    }
+}
+
+/// The profile of a run on a device; empty unless asked for.
+fn describe_gpu(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    options: &QueryOptions,
+    profile: &GpuProfile,
+) -> String {
+    if !options.profile {
+        return String::new();
+    }
+    format!(
+        "{}\non {}: {:.3} ms, and {:.3} ms to bring {} bytes of segments\n{}",
+        jindou_plan::explain(plan, snapshot),
+        profile.device,
+        profile.seconds * 1e3,
+        profile.bring_seconds * 1e3,
+        profile.segment_bytes,
+        profile.table(None)
+    )
 }
 
 /// True if the order of rows means something.

@@ -49,6 +49,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     let open_ms = start.elapsed().as_secs_f64() * 1e3;
     let options = QueryOptions {
         threads,
+        gpu: a.gpu,
         ..QueryOptions::default()
     };
     let mut results = Vec::new();

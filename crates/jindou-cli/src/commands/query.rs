@@ -31,6 +31,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         cancel: cancel_on_interrupt(),
         timeout: a.timeout,
         profile: a.profile,
+        gpu: a.gpu,
         ..QueryOptions::default()
     };
     if a.union_default_graph {

@@ -1,4 +1,4 @@
-//! Queries in a form that `spareval` answers as SPARQL 1.1 says. It departs from the specification in three
+//! Queries in a form that `spareval` answers as SPARQL 1.1 says. It departs from the specification in four
 //! places, each seen in the W3C suites; queries without them pass unchanged.
 //!
 //! - A path of length zero from or to a constant gives that constant even where no edge has it (§18.4
@@ -6,12 +6,18 @@
 //! - `GRAPH ?g { P }` is P in each graph, joined with the graph's name (§18.6): `spareval` puts the graph into P's
 //!   triple patterns instead, so an aggregate, MINUS, VALUES, a limit, or a `?g` inside P sees all graphs at once.
 //!   Where P has such a thing, it is written out for each graph, if the graphs are few and have IRIs.
+//! - `STR(?v)` is the literal's text as it stands in the data: `spareval` computes with values and would say "1"
+//!   for `"01"^^xsd:integer`. The dataset tells the text through [`crate::dataset::TEXT`].
 //! - `BNODE(text)` is one blank node a text *and solution* (§17.4.2.9), not one a text.
 
+use crate::dataset::TEXT;
 use oxrdf::{Literal, NamedNode, Variable};
 use spargebra::Query;
-use spargebra::algebra::{Expression, Function, GraphPattern, PropertyPathExpression};
-use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern};
+use spargebra::algebra::{
+    AggregateExpression, Expression, Function, GraphPattern, OrderExpression,
+    PropertyPathExpression,
+};
+use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
 
 /// Graphs that a `GRAPH ?g` is written out for.
 pub(super) const MAX_GRAPHS: usize = 4096;
@@ -26,7 +32,7 @@ pub(super) fn query(query: &Query, names: Names<'_>) -> Query {
         Query::Select { pattern, .. }
         | Query::Construct { pattern, .. }
         | Query::Describe { pattern, .. }
-        | Query::Ask { pattern, .. } => Rewriter { names, rows: 0 }.pattern(pattern),
+        | Query::Ask { pattern, .. } => Rewriter { names, made: 0 }.pattern(pattern),
     }
     out
 }
@@ -34,7 +40,7 @@ pub(super) fn query(query: &Query, names: Names<'_>) -> Query {
 struct Rewriter<'a> {
     names: Names<'a>,
     /// Variables made so far.
-    rows: usize,
+    made: usize,
 }
 
 impl Rewriter<'_> {
@@ -47,6 +53,24 @@ impl Rewriter<'_> {
             GraphPattern::Filter { inner, expr } => {
                 self.pattern(inner);
                 self.exists(expr);
+                self.texts(inner, [expr]);
+            }
+            GraphPattern::OrderBy { inner, expression } => {
+                self.pattern(inner);
+                let keys = expression.iter_mut().map(|e| match e {
+                    OrderExpression::Asc(e) | OrderExpression::Desc(e) => e,
+                });
+                self.texts(inner, keys);
+            }
+            GraphPattern::Group {
+                inner, aggregates, ..
+            } => {
+                self.pattern(inner);
+                let over = aggregates.iter_mut().filter_map(|(_, a)| match a {
+                    AggregateExpression::FunctionCall { expr, .. } => Some(expr),
+                    AggregateExpression::CountSolutions { .. } => None,
+                });
+                self.texts(inner, over);
             }
             GraphPattern::LeftJoin {
                 left,
@@ -66,12 +90,10 @@ impl Rewriter<'_> {
                 self.pattern(left);
                 self.pattern(right);
             }
-            GraphPattern::OrderBy { inner, .. }
-            | GraphPattern::Project { inner, .. }
+            GraphPattern::Project { inner, .. }
             | GraphPattern::Distinct { inner }
             | GraphPattern::Reduced { inner }
             | GraphPattern::Slice { inner, .. }
-            | GraphPattern::Group { inner, .. }
             | GraphPattern::Service { inner, .. } => self.pattern(inner),
         }
     }
@@ -136,32 +158,91 @@ impl Rewriter<'_> {
         }
     }
 
-    /// All BINDs that follow each other see the same solution, so they share what tells solutions apart.
+    /// A BIND needs its texts before it; and all BINDs that follow each other see the same solution, so they share
+    /// what tells solutions apart for `BNODE`.
     fn extend(&mut self, p: &mut GraphPattern) {
-        let mut chain = vec![];
-        let mut at = p;
-        while let GraphPattern::Extend {
+        let mut salted = None;
+        self.binds(p, &mut salted);
+    }
+
+    fn binds(&mut self, p: &mut GraphPattern, row: &mut Option<Variable>) {
+        let GraphPattern::Extend {
             inner, expression, ..
-        } = at
-        {
-            self.exists(expression);
-            chain.push(expression);
-            at = inner;
+        } = p
+        else {
+            self.pattern(p);
+            if let Some(row) = row.take() {
+                *p = GraphPattern::Extend {
+                    inner: Box::new(std::mem::replace(p, nothing())),
+                    variable: row,
+                    expression: Expression::FunctionCall(Function::StrUuid, vec![]),
+                };
+            }
+            return;
+        };
+        self.exists(expression);
+        if has_bnode(expression) {
+            let row = row.get_or_insert_with(|| self.fresh());
+            bnodes(expression, row);
         }
-        self.pattern(at);
-        if !chain.iter().any(|e| has_bnode(e)) {
+        self.binds(inner, row);
+        self.texts(inner, [expression]);
+    }
+
+    fn fresh(&mut self) -> Variable {
+        self.made += 1;
+        // A space is in no variable of a query's text.
+        Variable::new_unchecked(format!("jindou {}", self.made))
+    }
+
+    /// Makes `STR(?v)` in the expressions over `inner` read the text from the dataset.
+    fn texts<'e>(
+        &mut self,
+        inner: &mut GraphPattern,
+        expressions: impl IntoIterator<Item = &'e mut Expression>,
+    ) {
+        let mut known: Vec<(Variable, Variable)> = vec![];
+        for e in expressions {
+            self.text(e, &mut known);
+        }
+        for (variable, text) in known {
+            let look_up = GraphPattern::Bgp {
+                patterns: vec![TriplePattern {
+                    subject: text.into(),
+                    predicate: NamedNode::new_unchecked(TEXT).into(),
+                    object: variable.into(),
+                }],
+            };
+            // Lateral, so that the variable has its value when the dataset is asked.
+            *inner = GraphPattern::Lateral {
+                left: Box::new(std::mem::replace(inner, nothing())),
+                right: Box::new(GraphPattern::LeftJoin {
+                    left: Box::new(nothing()),
+                    right: Box::new(look_up),
+                    expression: None,
+                }),
+            };
+        }
+    }
+
+    fn text(&mut self, e: &mut Expression, known: &mut Vec<(Variable, Variable)>) {
+        if let Expression::FunctionCall(Function::Str, list) = e
+            && let [Expression::Variable(v)] = &mut list[..]
+        {
+            let text = match known.iter().find(|k| k.0 == *v) {
+                Some((_, text)) => text.clone(),
+                None => {
+                    let text = self.fresh();
+                    known.push((v.clone(), text.clone()));
+                    text
+                }
+            };
+            *v = text;
             return;
         }
-        let row = Variable::new_unchecked(format!("jindou row {}", self.rows));
-        self.rows += 1;
-        for e in chain {
-            bnodes(e, &row);
+        for part in parts(e) {
+            self.text(part, known);
         }
-        *at = GraphPattern::Extend {
-            inner: Box::new(std::mem::replace(at, nothing())),
-            variable: row,
-            expression: Expression::FunctionCall(Function::StrUuid, vec![]),
-        };
     }
 }
 
