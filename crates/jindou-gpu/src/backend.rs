@@ -1,4 +1,4 @@
-//! What a device must be able to do. Two implementations: a GPU through the CUDA driver ([`crate::cuda`])
+//! What a device must be able to do. Two implementations: a GPU through the CUDA driver ([`crate::Cuda`])
 //! and the same kernels on the CPU ([`crate::shim`]). Everything above this line is the same for both.
 
 use jindou_model::Result;
