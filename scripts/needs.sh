@@ -11,6 +11,7 @@ need() { # command, sentence
 [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
 need cargo "install Rust with rustup (https://rustup.rs), then open a new shell."
 need cc "install a C compiler (Debian, Ubuntu: apt-get install build-essential)."
+need c++ "install a C++ compiler, which builds the GPU kernels for the CPU (Debian, Ubuntu: apt-get install build-essential)."
 if command -v rustc >/dev/null 2>&1; then
   have=$(rustc --version | awk '{print $2}')
   want=1.90.0

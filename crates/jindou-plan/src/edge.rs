@@ -144,22 +144,6 @@ pub(crate) fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
 
 /// Edges of a key in named graphs, an edge once for each graph. O(1), without reading the list.
 fn named_degree(view: &EdgeView<'_>, key: u32) -> usize {
-    view.named.range(view.named.finder.find(key)).span()
-}
-
-/// The length of a range of edge numbers, however a segment gives it.
-trait Span {
-    fn span(self) -> usize;
-}
-
-impl Span for (usize, usize) {
-    fn span(self) -> usize {
-        self.1.saturating_sub(self.0)
-    }
-}
-
-impl Span for std::ops::Range<u64> {
-    fn span(self) -> usize {
-        self.end.saturating_sub(self.start) as usize
-    }
+    let range = view.named.range(view.named.finder.find(key));
+    range.end.saturating_sub(range.start) as usize
 }
