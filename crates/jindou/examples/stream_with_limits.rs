@@ -21,7 +21,7 @@ fn main() -> jindou::Result<()> {
         );
     }
     let sources = Sources::builder()
-        .text("numbers", text, Format::Turtle)
+        .text("numbers", text.into_bytes(), Format::Turtle)
         .build()?;
     Database::load(
         &dir,
@@ -36,7 +36,7 @@ fn main() -> jindou::Result<()> {
         memory: MemoryBudget::new(64 << 20),
         ..QueryOptions::default()
     };
-    let mut writer = ResultWriter::new(std::io::stdout().lock(), ResultFormat::Csv);
+    let mut writer = ResultWriter::new(std::io::stdout(), ResultFormat::Csv);
     let query = "PREFIX e: <http://example.org/>
         SELECT ?a ?b ?square WHERE { ?a e:next ?b . ?b e:square ?square FILTER(?square < 50) }";
     let outcome = db.run(query, &options, &mut writer);

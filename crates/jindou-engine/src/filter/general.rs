@@ -6,10 +6,10 @@ use crate::batch::{Charge, View};
 use crate::explore::Run;
 use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{GeneralExpression, Relation, Slot};
-use oxrdf::{Term, Variable};
+use oxrdf::{Literal, Term, Variable};
 use rustc_hash::FxHashMap;
 use spareval::QueryEvaluator;
-use spargebra::algebra::{Expression as Algebra, GraphPattern as AlgebraPattern};
+use spargebra::algebra::{Expression as Algebra, Function, GraphPattern as AlgebraPattern};
 use sparopt::algebra::{Expression, GraphPattern};
 
 /// Remembered values; beyond, all are forgotten.
@@ -19,6 +19,9 @@ pub(crate) struct General<'a> {
     evaluator: QueryEvaluator,
     expression: Expression,
     variables: Vec<(Variable, Value)>,
+    /// For each variable, the one that stands for `STR` of it: the evaluator computes with values and would say
+    /// "1" for `"01"^^xsd:integer`.
+    texts: Vec<Option<Variable>>,
     /// Substituted in every row.
     constant: Option<(Variable, Term)>,
     /// False for RAND, UUID and the like.
@@ -76,6 +79,9 @@ impl<'a> General<'a> {
         variables: Vec<(Variable, Value)>,
         constant: Option<(Variable, Term)>,
     ) -> Result<Self> {
+        let mut expression = expression;
+        let mut texts = vec![None; variables.len()];
+        take_texts(&mut expression, &variables, &mut texts);
         // The evaluator takes the optimiser's algebra, which is only made from whole patterns.
         let pattern = AlgebraPattern::Extend {
             inner: Box::new(AlgebraPattern::Bgp { patterns: vec![] }),
@@ -89,6 +95,7 @@ impl<'a> General<'a> {
             evaluator: QueryEvaluator::new(),
             expression,
             variables,
+            texts,
             constant,
             pure: true,
             one: FxHashMap::default(),
@@ -171,7 +178,7 @@ impl<'a> General<'a> {
     /// Evaluates on the terms of `self.ids`.
     fn compute(&mut self, run: &Run<'_>) -> Result<u8> {
         let mut substitutions: Vec<(&Variable, Term)> = Vec::with_capacity(self.ids.len() + 1);
-        for ((variable, _), &id) in self.variables.iter().zip(&self.ids) {
+        for (((variable, _), text), &id) in self.variables.iter().zip(&self.texts).zip(&self.ids) {
             if id == 0 {
                 continue;
             }
@@ -184,6 +191,15 @@ impl<'a> General<'a> {
             }
             // A term that the store cannot read is as good as unbound: `check` names the damage.
             if let Some(t) = term::decode(&self.bytes) {
+                let lexical = match &t {
+                    Term::Literal(l) => Some(l.value()),
+                    Term::NamedNode(n) => Some(n.as_str()),
+                    // STR of these is an error, as is an unbound variable.
+                    Term::BlankNode(_) | Term::Triple(_) => None,
+                };
+                if let (Some(text), Some(lexical)) = (text, lexical) {
+                    substitutions.push((text, Literal::new_simple_literal(lexical).into()));
+                }
                 substitutions.push((variable, t));
             }
         }
@@ -200,5 +216,42 @@ impl<'a> General<'a> {
                 None => ERROR,
             },
         )
+    }
+}
+
+/// Replaces `STR(?v)` by a variable for its text.
+fn take_texts(e: &mut Algebra, variables: &[(Variable, Value)], texts: &mut [Option<Variable>]) {
+    use Algebra as E;
+    if let E::FunctionCall(Function::Str, list) = e
+        && let [E::Variable(v)] = &list[..]
+        && let Some(at) = variables.iter().position(|(x, _)| x == v)
+    {
+        // A space is in no variable of a query's text.
+        let text =
+            texts[at].get_or_insert_with(|| Variable::new_unchecked(format!("text of {at}")));
+        *e = text.clone().into();
+        return;
+    }
+    let parts: Vec<&mut Algebra> = match e {
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
+        E::Or(a, b)
+        | E::And(a, b)
+        | E::Equal(a, b)
+        | E::SameTerm(a, b)
+        | E::Greater(a, b)
+        | E::GreaterOrEqual(a, b)
+        | E::Less(a, b)
+        | E::LessOrEqual(a, b)
+        | E::Add(a, b)
+        | E::Subtract(a, b)
+        | E::Multiply(a, b)
+        | E::Divide(a, b) => vec![a, b],
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
+        E::In(a, list) => std::iter::once(&mut **a).chain(list).collect(),
+        E::If(a, b, c) => vec![a, b, c],
+        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter_mut().collect(),
+    };
+    for part in parts {
+        take_texts(part, variables, texts);
     }
 }

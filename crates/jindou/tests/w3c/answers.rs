@@ -9,6 +9,7 @@ use oxsdatatypes::{Decimal, Double, Float, Integer};
 use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
 use spargebra::Query;
 use spargebra::algebra::GraphPattern;
+use std::collections::HashSet;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -151,6 +152,25 @@ pub fn computed(query: &Query) -> Vec<String> {
         walk(pattern, &mut out);
     }
     out
+}
+
+/// Whether a query is SELECT REDUCED.
+pub fn is_reduced(query: &Query) -> bool {
+    matches!(
+        query,
+        Query::Select {
+            pattern: GraphPattern::Reduced { .. },
+            ..
+        }
+    )
+}
+
+/// Keeps each row once.
+pub fn drop_duplicates(answer: &mut Answer) {
+    if let Answer::Solutions { rows, .. } = answer {
+        let mut seen = HashSet::new();
+        rows.retain(|r| seen.insert(r.clone()));
+    }
 }
 
 /// An answer as text, for reports.
