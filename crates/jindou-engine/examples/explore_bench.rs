@@ -46,26 +46,26 @@ const QUERIES: [(&str, &str); 14] = [
          ?X a ub:UndergraduateStudent . ?X ub:takesCourse ?Z . ?Z a ub:Course . ?Y ub:teacherOf ?Z }",
     ),
     (
-        "q8",
+        "q10",
         "SELECT ?X ?Y WHERE { ?X a ub:UndergraduateStudent . \
          ?X ?Y <http://www.Department3.University0.edu/FullProfessor1> }",
     ),
     (
-        "q9",
+        "q11",
         "SELECT ?X WHERE { <http://www.Department7.University0.edu/UndergraduateStudent201> ?X \
          <http://www.Department7.University0.edu> }",
     ),
     (
-        "q10",
+        "q12",
         "SELECT ?X ?Y WHERE { ?Y ub:subOrganizationOf <http://www.University0.edu> . \
          ?X ub:worksFor ?Y . ?Z ub:advisor ?X }",
     ),
     (
-        "q11",
+        "q8",
         "SELECT ?X ?P ?D WHERE { ?D ub:subOrganizationOf <http://www.University0.edu> . ?X ?P ?D }",
     ),
     (
-        "q12",
+        "q9",
         "SELECT ?X ?P WHERE { ?X ?P <http://www.Department0.University0.edu> }",
     ),
     ("all", "SELECT * WHERE { ?s ?p ?o }"),

@@ -70,7 +70,6 @@ impl Within {
         }
     }
 
-    /// Keeps those of `index` (the first `len` entries) whose `ids[index]`... see [`Self::retain`].
     /// Writes `base + i` for every `ids[i]` inside to `index`; returns how many.
     pub fn select(&self, ids: &[u32], base: u32, index: &mut [u32]) -> usize {
         let mut w = 0;
