@@ -110,11 +110,6 @@ impl<'a> TermDecoder<'a> {
         self.decoder.prefetch(ids);
     }
 
-    /// Starts fetching what decoding these ids reads first: call it some tens of ids ahead.
-    pub fn prefetch(&self, ids: &[u32]) {
-        self.decoder.prefetch(ids);
-    }
-
     /// The term of an id; `None` for 0 (unbound).
     ///
     /// # Errors
