@@ -5,12 +5,12 @@
 //! that nothing is read twice and nothing too much. Neighbours themselves are never kept.
 //!
 //! ```text
-//! key ──dirty bits──► dirty: ask the server, which merges its patch
+//! key ──dirty keys──► dirty: ask the server, which merges its patch
 //!   └──summary: find──► no key: empty list, no read
 //!         └──summary: offsets[k], offsets[k+1]──► one read of [a, b) of the neighbours
 //! ```
 //!
-//! Dirty bits come with the snapshot: a reader that holds a [`RemoteSnapshot`] knows without asking which
+//! The dirty keys come with the snapshot: a reader that holds a [`RemoteSnapshot`] knows without asking which
 //! keys any update up to that snapshot touched. Keys of segments whose summary does not fit the reader's
 //! memory limit, and patterns over named graphs, go to the server by message as well.
 

@@ -38,13 +38,49 @@ pub struct RemoteSnapshot {
     store: Arc<RemoteStore>,
     number: u32,
     /// By (direction, predicate).
-    dirty: FxHashMap<(u32, u32), DirtyBits>,
+    dirty: FxHashMap<(u32, u32), DirtyKeys>,
 }
 
-/// Folded bits, as in `Patch::is_dirty`.
-struct DirtyBits {
-    words: Box<[u64]>,
+/// The keys that updates touched: a bit decides for 15 of 16 clean keys, the list for the others. (A patch's
+/// own bits would send those to the server.)
+struct DirtyKeys {
+    /// Bit `key & mask`.
+    bits: Box<[u64]>,
     mask: u32,
+    keys: Vec<u32>,
+}
+
+impl DirtyKeys {
+    fn new(keys: Vec<u32>) -> Self {
+        let bits = (keys.len().saturating_mul(16))
+            .next_power_of_two()
+            .clamp(64, 1 << 31);
+        let mask = (bits - 1) as u32;
+        let mut words = vec![0u64; bits / 64].into_boxed_slice();
+        for k in &keys {
+            let bit = k & mask;
+            // In range: `mask` has as many values as there are bits.
+            if let Some(w) = words.get_mut((bit / 64) as usize) {
+                *w |= 1 << (bit % 64);
+            }
+        }
+        Self {
+            bits: words,
+            mask,
+            keys,
+        }
+    }
+
+    #[inline]
+    fn contains(&self, key: u32) -> bool {
+        let bit = key & self.mask;
+        let word = self
+            .bits
+            .get((bit / 64) as usize)
+            .copied()
+            .unwrap_or(u64::MAX);
+        word >> (bit % 64) & 1 == 1 && self.keys.binary_search(&key).is_ok()
+    }
 }
 
 /// Which lists are wanted: those of one triple pattern with one end unknown.
@@ -162,7 +198,7 @@ impl RemoteStore {
         }))
     }
 
-    /// The newest snapshot there, with its dirty bits: one message.
+    /// The newest snapshot there, with its dirty keys: one message.
     pub fn snapshot(self: &Arc<Self>, deadline: Moment) -> Result<RemoteSnapshot> {
         let mut reply = Vec::new();
         self.peer
@@ -175,22 +211,14 @@ impl RemoteStore {
         let mut dirty = FxHashMap::default();
         for _ in 0..count {
             let mut one = || {
-                let (d, p, mask) = (
-                    wire::take(&mut rest)?,
-                    wire::take(&mut rest)?,
-                    wire::take(&mut rest)?,
-                );
-                let words = wire::take(&mut rest)?;
-                let (bytes, tail) = rest.split_at_checked(words as usize * 8)?;
-                rest = tail;
-                let words = bytes.chunks_exact(8).filter_map(|c| c.first_chunk::<8>());
-                let words = words.map(|c| u64::from_le_bytes(*c)).collect();
-                // A mask beyond the words would make dirty keys look clean.
-                (u64::from(mask) < bytes.len() as u64 * 8)
-                    .then_some(((d, p), DirtyBits { words, mask }))
+                let (d, p) = (wire::take(&mut rest)?, wire::take(&mut rest)?);
+                let n = wire::take(&mut rest)?;
+                let mut keys = Vec::new();
+                wire::take_many(&mut rest, n, &mut keys)?;
+                keys.is_sorted().then(|| ((d, p), DirtyKeys::new(keys)))
             };
-            let (at, bits) = one().ok_or_else(|| damaged("list of patches"))?;
-            dirty.insert(at, bits);
+            let (at, keys) = one().ok_or_else(|| damaged("list of patches"))?;
+            dirty.insert(at, keys);
         }
         Ok(RemoteSnapshot {
             store: Arc::clone(self),
@@ -315,22 +343,15 @@ impl RemoteSnapshot {
         &self.store
     }
 
-    /// True if an update may have touched the key, which then costs a message. False positives: at most one
-    /// key in 16 of a patched predicate.
+    /// True if an update touched the key, which then costs a message.
     #[inline]
     #[must_use]
     pub fn is_dirty(&self, p: PredicateId, direction: Direction, key: u32) -> bool {
         if self.dirty.is_empty() {
             return false;
         }
-        self.dirty
-            .get(&(direction as u32, p.0))
-            .is_some_and(|DirtyBits { words, mask }| {
-                let bit = key & mask;
-                words
-                    .get((bit / 64) as usize)
-                    .is_none_or(|w| w >> (bit % 64) & 1 == 1)
-            })
+        let keys = self.dirty.get(&(direction as u32, p.0));
+        keys.is_some_and(|k| k.contains(key))
     }
 
     /// How the clean keys of a segment are to be had.

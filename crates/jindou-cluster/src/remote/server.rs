@@ -178,11 +178,11 @@ fn dirty(source: &Snapshot, reply: &mut Vec<u8>) -> std::result::Result<(), Stri
             let Some(patch) = source.edges(PredicateId(p), d).patch else {
                 continue;
             };
-            let (words, mask) = patch.dirty_bits();
-            for n in [d as u32, p, mask, words.len() as u32] {
+            let keys = patch.keys();
+            for n in [d as u32, p, keys.len() as u32] {
                 wire::put(reply, n);
             }
-            reply.extend_from_slice(bytemuck::cast_slice(words));
+            reply.extend_from_slice(bytemuck::cast_slice(keys));
             count += 1;
             if reply.len() > MAX_MESSAGE {
                 return Err("the patches are too large to read over; merge them first".to_owned());

@@ -4,7 +4,7 @@
 //! OPEN   request   empty
 //!        reply     predicates u32, then for out and in: segment file, entries, summaries (descriptors)
 //! DIRTY  request   empty
-//!        reply     snapshot u32, n u32, n × { direction u32, predicate u32, mask u32, words u32, words }
+//!        reply     snapshot u32, n u32, n × { direction u32, predicate u32, keys u32, keys ascending }
 //! LISTS  request   snapshot u32, direction u32, predicate u32, scope, skip u32, keys u32 …
 //!        reply     for each key from the first on: more u32 (1: the list goes on), n u32, n × u32
 //! scope            kind u32, n u32, n × graph u32

@@ -30,6 +30,9 @@ pub struct Read {
     /// Memory for summaries in MiB.
     #[arg(long, default_value_t = 1024)]
     memory: u64,
+    /// Lists of one segment in a row; the step of a query reads all its lists from one.
+    #[arg(long, default_value_t = 1)]
+    run: u32,
     /// Deadline of each read in milliseconds.
     #[arg(long, default_value_t = 1000)]
     deadline: u64,
@@ -63,6 +66,8 @@ struct Reader<'a> {
     transport: &'a Arc<UcxTransport>,
     peer: Arc<dyn Peer>,
     snapshot: RemoteSnapshot,
+    segments: Vec<Segment>,
+    run: u32,
     truth: Option<Snapshot>,
     wait: Duration,
     costs: [u64; 3],
@@ -106,23 +111,22 @@ pub fn run(r: &Read) -> anyhow::Result<()> {
         );
     }
     // Summaries are fetched before anything is timed.
-    for p in 0..store.predicates() {
-        for d in [Direction::Out, Direction::In] {
-            if store.entry(PredicateId(p), d).is_some_and(|e| e.edges > 0) {
-                store.locate(PredicateId(p), d, 1, deadline())?;
-            }
-        }
+    let segments = segments(&store);
+    for s in &segments {
+        store.locate(s.p, s.direction, 1, deadline())?;
     }
     println!(
         "opened in {:.1} ms, summaries {:.1} MiB for {:.1} million keys",
         start.elapsed().as_secs_f64() * 1e3,
         store.memory_used() as f64 / f64::from(1 << 20),
-        keys(&store) as f64 / 1e6
+        segments.last().map_or(0, |s| s.end) as f64 / 1e6
     );
     let mut reader = Reader {
         transport: &transport,
         peer,
         snapshot,
+        segments,
+        run: r.run.max(1),
         truth,
         wait,
         costs: [0; 3],
@@ -134,10 +138,27 @@ pub fn run(r: &Read) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn keys(store: &RemoteStore) -> u64 {
-    let all = (0..store.predicates())
-        .flat_map(|p| [Direction::Out, Direction::In].map(|d| store.entry(PredicateId(p), d)));
-    all.flatten().map(|e| u64::from(e.keys)).sum()
+/// A segment with neighbours; `end` counts all keys up to its last.
+#[derive(Clone, Copy)]
+struct Segment {
+    p: PredicateId,
+    direction: Direction,
+    end: u64,
+}
+
+fn segments(store: &RemoteStore) -> Vec<Segment> {
+    let mut end = 0;
+    let mut out = Vec::new();
+    for p in (0..store.predicates()).map(PredicateId) {
+        for direction in [Direction::Out, Direction::In] {
+            let keys = store.entry(p, direction).map_or(0, |e| u64::from(e.keys));
+            if keys > 0 {
+                end += keys;
+                out.push(Segment { p, direction, end });
+            }
+        }
+    }
+    out
 }
 
 impl Reader<'_> {
@@ -200,37 +221,52 @@ impl Reader<'_> {
 
     /// Random keys that have neighbours: a segment by its share of keys, then a key of it.
     fn choose(&self, random: &mut Random, n: usize) -> anyhow::Result<Vec<Choice>> {
-        let store = self.snapshot.store();
-        let total = keys(store);
         let mut choices = Vec::with_capacity(n);
+        let mut segment = self.choose_segment(random)?;
+        let mut left = self.run;
         while choices.len() < n {
-            let mut at = random.below(total);
-            let mut segment = None;
-            'find: for p in 0..store.predicates() {
-                for d in [Direction::Out, Direction::In] {
-                    let Some(e) = store.entry(PredicateId(p), d) else {
-                        continue;
-                    };
-                    if at < u64::from(e.keys) {
-                        segment = Some((PredicateId(p), d, e));
-                        break 'find;
-                    }
-                    at -= u64::from(e.keys);
-                }
+            if left == 0 {
+                segment = self.choose_segment(random)?;
+                left = self.run;
             }
-            let (p, direction, e) = segment.context("the store is empty")?;
-            let deadline = self.transport.deadline(self.wait);
-            let key = loop {
-                let key = random.between(e.first_key, e.last_key);
-                if self.snapshot.is_dirty(p, direction, key)
-                    || store.locate(p, direction, key, deadline)?.is_some()
-                {
-                    break key;
-                }
-            };
-            choices.push(Choice { p, direction, key });
+            left -= 1;
+            choices.extend(self.choose_key(random, segment)?);
         }
         Ok(choices)
+    }
+
+    fn choose_segment(&self, random: &mut Random) -> anyhow::Result<Segment> {
+        let total = self.segments.last().map_or(0, |s| s.end);
+        let at = random.below(total);
+        let i = self.segments.partition_point(|s| s.end <= at);
+        self.segments.get(i).copied().context("the store is empty")
+    }
+
+    /// A key of a segment: any with the same chance when the store is open here, else by trying ids; `None`
+    /// if they are too sparse for that.
+    fn choose_key(&self, random: &mut Random, s: Segment) -> anyhow::Result<Option<Choice>> {
+        /// Ids to try.
+        const TRIES: u32 = 1000;
+        let store = self.snapshot.store();
+        let (p, direction) = (s.p, s.direction);
+        let entry = store.entry(p, direction).context("no such segment")?;
+        if let Some(truth) = &self.truth {
+            let mut key = Vec::new();
+            let k = random.below(u64::from(entry.keys)) as u32;
+            truth
+                .edges(p, direction)
+                .default
+                .keys_into(k, k + 1, &mut key);
+            return Ok(key.first().map(|&key| Choice { p, direction, key }));
+        }
+        let deadline = self.transport.deadline(self.wait);
+        for _ in 0..TRIES {
+            let key = random.between(entry.first_key, entry.last_key);
+            if store.locate(p, direction, key, deadline)?.is_some() {
+                return Ok(Some(Choice { p, direction, key }));
+            }
+        }
+        Ok(None)
     }
 
     /// Our reads and bare ones in turn, so that the peer is as awake for the one as for the other.
@@ -282,14 +318,13 @@ impl Reader<'_> {
         let mut batches = Vec::with_capacity(rounds);
         for _ in 0..rounds {
             // All of one predicate, as a step of a query has it.
-            let Some(first) = self.choose(random, 1)?.pop() else {
+            let segment = self.choose_segment(random)?;
+            let Some(first) = self.choose_key(random, segment)? else {
                 continue;
             };
             let mut keys = vec![first.key];
             while keys.len() < MANY {
-                let more = self.choose(random, 1)?;
-                let same = |c: &&Choice| c.p == first.p && c.direction == first.direction;
-                keys.extend(more.iter().filter(same).map(|c| c.key));
+                keys.extend(self.choose_key(random, segment)?.map(|c| c.key));
             }
             batches.push((first, keys, Lists::default()));
         }

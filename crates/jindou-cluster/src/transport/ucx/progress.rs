@@ -16,8 +16,8 @@ const TURNS: u32 = 32;
 /// Sleep while another thread drives progress: it hands over by a wake-up, this is for when it fails to.
 const KEEP_OUT: Duration = Duration::from_micros(500);
 /// Time after the last event before the thread sleeps: falling asleep and waking up cost more than a caller's
-/// usual pause between two requests.
-const LINGER: Duration = Duration::from_micros(50);
+/// usual pause between two requests. Short, because where both ends share a core the other one waits for it.
+const LINGER: Duration = Duration::from_micros(20);
 /// Longest sleep on UCX's events: lets UCX look after its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
 
