@@ -2,7 +2,9 @@
 //! blocks), section 2 one fixed-size record a predicate.
 
 use super::{Bytes, SectionFile, SectionWriter};
-use crate::segment::{FinderKind, KeyFinder, NamedSegment, Packing, SLACK, Segment, SegmentArrays};
+use crate::segment::{
+    FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment, SegmentArrays,
+};
 use bytemuck::{Pod, Zeroable};
 use jindou_model::{Error, Result};
 use std::io::{Seek, Write};
@@ -137,7 +139,21 @@ impl SegmentFile {
         let n = u64::from(r.finder_len);
         Some(match FinderKind::from_byte(u8::try_from(r.kind).ok()?)? {
             FinderKind::Empty => KeyFinder::Empty,
-            FinderKind::Intervals => KeyFinder::Intervals(b.array(r.finder_at, n)?),
+            FinderKind::Intervals => {
+                let runs: &[Interval] = b.array(r.finder_at, n)?;
+                // A damaged run could name billions of keys, and a scan would walk them all.
+                let mut keys = 0;
+                for run in runs {
+                    if run.base != keys || run.end <= run.start {
+                        return None;
+                    }
+                    keys = keys.checked_add(run.end - run.start)?;
+                }
+                if keys != r.keys {
+                    return None;
+                }
+                KeyFinder::Intervals(runs)
+            }
             FinderKind::Bitmap => KeyFinder::Bitmap {
                 first: r.first,
                 blocks: b.array(r.finder_at, n)?,

@@ -17,7 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long closing waits for UCX to let go of what is under way.
-const CLOSE_WAIT: Duration = Duration::from_millis(500);
+const CLOSE_WAIT: Duration = Duration::from_millis(2000);
+/// Time without any progress after which nothing is under way any more.
+const CLOSE_QUIET: Duration = Duration::from_millis(100);
 
 /// The worker and what its users share.
 pub(super) struct Core {
@@ -228,13 +230,16 @@ impl Core {
         let mut w = self.worker();
         w.disconnect_all();
         let until = self.now().after(CLOSE_WAIT);
-        let mut idle = 0;
-        while idle < 64 && self.now() < until {
-            idle = if self.progress(&mut w, false) {
-                0
+        // A worker that still owes a peer the answer to its connection must not be destroyed: UCX 1.13 then ends
+        // the process. The answer leaves when the peer has taken the connection, which takes the peer's thread
+        // a time slice or two; nothing tells when, so the worker goes after a quiet spell.
+        let mut quiet = self.now().after(CLOSE_QUIET);
+        while self.now() < quiet && self.now() < until {
+            if self.progress(&mut w, false) {
+                quiet = self.now().after(CLOSE_QUIET);
             } else {
-                idle + 1
-            };
+                std::thread::yield_now();
+            }
         }
         w.destroy(&registrations);
     }
