@@ -1,13 +1,14 @@
 //! `jindou bench lubm`: the papers' queries on data that this process generates, answers checked.
 
-use super::light;
 use super::measure::{Measured, measure, peak_memory, resident_memory};
+use super::{light, lookup};
 use crate::args::BenchLubm;
 use crate::commands::threads_or_all;
 use jindou::{
     Database, Error, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
     QueryOptions, Result,
 };
+use jindou_store::segment::Scope;
 use jindou_workloads::lubm::{Lubm, known};
 use jindou_workloads::queries::lubm::QUERIES;
 use serde_json::json;
@@ -85,6 +86,11 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         if let Some(l) = &light {
             light::print(l);
         }
+        let l = lookup::measure(&db, Scope::Default, 1_000_000)?;
+        println!(
+            "neighbour lists: {:.1} ns out, {:.1} ns in ({} random ones each)",
+            l.out_ns, l.in_ns, l.lists
+        );
         println!(
             "memory while answering: {:.0} MiB own, {:.0} MiB of the store's files mapped; peak of this process {:.0} MiB",
             mib(memory.0),
