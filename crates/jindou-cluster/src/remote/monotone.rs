@@ -1,9 +1,9 @@
 //! Ascending numbers in few bits: Elias–Fano, with what is needed to find one in one or two cache misses.
 //!
 //! `n` numbers below `u` take about `2 + log2(u / n)` bits each: the low `l = log2(u / n)` bits of each lie in
-//! one array, the high parts in a bitmap (number `i` sets bit `high + i`). Every [`SAMPLE`]th one and zero of
+//! one array, the high parts in a bitmap (number `i` sets bit `high + i`). Every `SAMPLE`th one and zero of
 //! the bitmap has its position noted, so finding the `i`th number is a look at a note and a count over
-//! [`SAMPLE`]` * 2` bits on average.
+//! `SAMPLE * 2` bits on average.
 //!
 //! A reader keeps offsets (for lists) and keys (for directories) in this form; 4-byte arrays take 5 to 10
 //! times as much.
