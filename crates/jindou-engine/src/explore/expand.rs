@@ -19,7 +19,7 @@ pub(crate) const WORK_PER_CHECK: usize = 1 << 18;
 const SHORT: usize = 12;
 
 /// Rows ahead whose lists are fetched.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 /// Rows of pairs between two looks at the work done.
 const PAIRS: usize = 256;
