@@ -119,6 +119,17 @@ pub struct QueryReport {
     pub profile: String,
 }
 
+/// What [`Database::checksum`] saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checksum {
+    /// Rows of the answer.
+    pub rows: u64,
+    /// Wrapping sum of the rows' hashes; the same only on the same store.
+    pub checksum: u64,
+    /// Whether the GPU's kernels ran it (on the CPU, with `JINDOU_GPU=shim`). With [`GpuChoice::On`] a plan that the GPU's kernels cannot run is run on the CPU.
+    pub on_gpu: bool,
+}
+
 /// A parsed and planned query. It belongs to the snapshot it was planned for.
 pub struct PlannedQuery {
     planned: Arc<Planned>,
@@ -241,12 +252,11 @@ impl Database {
         Ok(PlannedQuery { planned, snapshot })
     }
 
-    /// Runs a planned query into an order-independent checksum over every binding; returns (rows, checksum).
-    /// The way to measure the engine without parsing, planning, decoding and writing.
+    /// Runs a planned query into an order-independent checksum over every binding. The way to measure the engine without parsing, planning, decoding and writing.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a query without a native plan; else as [`Self::run`].
-    pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<(u64, u64)> {
+    pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
         let plan = query.plan().ok_or_else(|| {
             Error::Unsupported("a checksum of a query that has no native plan".into())
         })?;
@@ -305,7 +315,12 @@ impl Database {
                     let graphs = Graphs::of(snapshot, query.dataset(), union);
                     let data = SnapshotDataset::new(snapshot.clone(), graphs);
                     let rows = fallback::run(data, &query, options, &cancel, sink)?;
-                    (rows, Way::Spareval(why.to_string()), String::new())
+                    let profile = if options.profile {
+                        format!("through spareval ({why}): it has no steps to measure\n")
+                    } else {
+                        String::new()
+                    };
+                    (rows, Way::Spareval(why.to_string()), profile)
                 }
             };
             Ok(QueryReport {

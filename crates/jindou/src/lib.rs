@@ -11,7 +11,7 @@ mod fallback;
 mod native;
 pub mod results;
 
-pub use database::{Database, PlannedQuery, QueryOptions, QueryReport, Way};
+pub use database::{Checksum, Database, PlannedQuery, QueryOptions, QueryReport, Way};
 pub use device::GpuChoice;
 pub use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,

@@ -3,7 +3,7 @@
 //! Where the sink takes rows as text in any order, each worker decodes and formats its own rows, and only finished
 //! pieces of text pass the lock; else decoded rows do.
 
-use crate::database::QueryOptions;
+use crate::database::{Checksum, QueryOptions};
 use crate::device::Device;
 use crate::results::{AnswerSink, RowText, Rows, push_csv_row, push_tsv_row};
 use jindou_engine::{
@@ -30,13 +30,13 @@ fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
     }
 }
 
-/// Runs a plan into a checksum: (rows, checksum).
+/// Runs a plan into a checksum.
 pub(crate) fn checksum(
     device: &Device,
     plan: &Plan,
     snapshot: &Snapshot,
     options: &QueryOptions,
-) -> Result<(u64, u64)> {
+) -> Result<Checksum> {
     let cancel = options.token();
     if let Some(gpu) = device.choose(plan, options.gpu)? {
         match gpu.execute(
@@ -45,7 +45,13 @@ pub(crate) fn checksum(
             Output::Checksum,
             &gpu_options(options, &cancel),
         ) {
-            Ok(r) => return Ok((r.rows, r.checksum.unwrap_or(0))),
+            Ok(r) => {
+                return Ok(Checksum {
+                    rows: r.rows,
+                    checksum: r.checksum.unwrap_or(0),
+                    on_gpu: true,
+                });
+            }
             Err(Error::Unsupported(_)) => {}
             Err(e) => return Err(e),
         }
@@ -60,7 +66,11 @@ pub(crate) fn checksum(
         &sum,
     )?;
     let sum = sum.into_inner();
-    Ok((sum.rows, sum.checksum))
+    Ok(Checksum {
+        rows: sum.rows,
+        checksum: sum.checksum,
+        on_gpu: false,
+    })
 }
 
 /// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, the profile as text.

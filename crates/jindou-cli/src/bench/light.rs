@@ -1,7 +1,7 @@
 //! Light queries over random constants: L4, L5, L6 on one thread, hot and with cold processor caches.
 
 use super::measure::{Times, run};
-use jindou::{Database, PlannedQuery, QueryOptions, Result};
+use jindou::{Database, Error, PlannedQuery, QueryOptions, Result};
 use jindou_workloads::queries::lubm::{Constants, LIGHT};
 use std::time::{Duration, Instant};
 
@@ -48,13 +48,17 @@ pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>>
         let (mut first, mut hot, mut cold) = (Vec::new(), Vec::new(), Vec::new());
         for p in &plans {
             let start = Instant::now();
-            let (r, sum) = run(db, p, &options)?;
+            let seen = run(db, p, &options)?;
             first.push(start.elapsed() * 1000);
-            rows += r;
+            rows += seen.rows;
             let start = Instant::now();
             let again = run(db, p, &options)?;
             hot.push(start.elapsed() * 1000);
-            assert_eq!((r, sum), again, "two runs of one query differ");
+            if again != seen {
+                return Err(Error::Internal(format!(
+                    "two runs of one query differ: {seen:?}, then {again:?}"
+                )));
+            }
         }
         let step = (n / COLD).max(1);
         let mut all_cold = Vec::new();

@@ -5,7 +5,7 @@ use super::{light, lookup};
 use crate::args::BenchLubm;
 use crate::commands::threads_or_all;
 use jindou::{
-    Database, Error, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
+    Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
     QueryOptions, Result,
 };
 use jindou_store::segment::Scope;
@@ -58,8 +58,11 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     for q in wanted {
         let m = measure(&db, q.text, &options, a.repeat)?;
         match q.rows(a.universities) {
-            Some(rows) if rows != m.rows => {
-                wrong.push(format!("{}: {} rows, {rows} are right", q.name, m.rows));
+            Some(rows) if rows != m.seen.rows => {
+                wrong.push(format!(
+                    "{}: {} rows, {rows} are right",
+                    q.name, m.seen.rows
+                ));
             }
             _ => {}
         }
@@ -241,21 +244,33 @@ fn print_table(
     for (name, checked, m) in results {
         println!(
             "{name:<5} {:>10} {:016x}  {:>9.3}  {:>9.3} {:>9.3} {:>9.3}  {:>10.3} {:>10.3}  {}",
-            m.rows,
-            m.checksum,
+            m.seen.rows,
+            m.seen.checksum,
             m.plan.median(),
             m.exec.median(),
             m.exec.min(),
             m.exec.max(),
             m.total.median(),
             m.total.min(),
-            if *checked {
-                ""
-            } else {
-                "(no published count at this scale)"
-            }
+            remark(a.gpu, *checked, m)
         );
     }
+}
+
+/// What the figures of a line must be read with.
+fn remark(gpu: GpuChoice, checked: bool, m: &Measured) -> String {
+    let mut out = String::new();
+    if gpu != GpuChoice::Off {
+        out += if m.seen.on_gpu {
+            "by the GPU's kernels "
+        } else {
+            "by the CPU: no plan for the GPU's kernels "
+        };
+    }
+    if !checked {
+        out += "(no known count at this scale)";
+    }
+    out
 }
 
 fn print_json(
@@ -271,8 +286,8 @@ fn print_json(
         .iter()
         .map(|(name, checked, m)| {
             json!({
-                "name": name, "rows": m.rows, "checksum": format!("{:016x}", m.checksum),
-                "count_checked": checked,
+                "name": name, "rows": m.seen.rows, "checksum": format!("{:016x}", m.seen.checksum),
+                "count_checked": checked, "on_gpu": m.seen.on_gpu,
                 "plan_ms": m.plan.median(), "exec_ms": m.exec.median(), "total_ms": m.total.median(),
                 "exec_min_ms": m.exec.min(), "exec_max_ms": m.exec.max(),
             })

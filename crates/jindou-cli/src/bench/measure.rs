@@ -1,6 +1,6 @@
 //! Running one query many times, and saying how long it took.
 
-use jindou::{Database, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter};
+use jindou::{Checksum, Database, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter};
 use std::time::{Duration, Instant};
 
 /// Times in milliseconds, sorted.
@@ -44,8 +44,7 @@ impl Times {
 /// What one query took.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    pub rows: u64,
-    pub checksum: u64,
+    pub seen: Checksum,
     /// Parsing and planning, nothing cached.
     pub plan: Times,
     /// Every binding written to a batch and folded into the checksum.
@@ -64,7 +63,7 @@ pub fn measure(
 ) -> Result<Measured> {
     let (mut plan, mut exec, mut total) = (Vec::new(), Vec::new(), Vec::new());
     let cached = db.plan(text, options)?;
-    let (rows, checksum) = run(db, &cached, options)?;
+    let seen = run(db, &cached, options)?;
     serialise(db, text, options)?;
     for _ in 0..repeat.max(1) {
         let start = Instant::now();
@@ -73,10 +72,9 @@ pub fn measure(
         let start = Instant::now();
         let again = run(db, &cached, options)?;
         exec.push(start.elapsed());
-        if again != (rows, checksum) {
+        if again != seen {
             return Err(jindou::Error::Internal(format!(
-                "two runs of one query differ: {rows} rows, checksum {checksum:016x}; then {} rows, {:016x}",
-                again.0, again.1
+                "two runs of one query differ: {seen:?}, then {again:?}"
             )));
         }
         let start = Instant::now();
@@ -84,8 +82,7 @@ pub fn measure(
         total.push(start.elapsed());
     }
     Ok(Measured {
-        rows,
-        checksum,
+        seen,
         plan: Times::of(plan),
         exec: Times::of(exec),
         total: Times::of(total),
@@ -93,7 +90,7 @@ pub fn measure(
 }
 
 /// One execution into a checksum.
-pub fn run(db: &Database, query: &PlannedQuery, options: &QueryOptions) -> Result<(u64, u64)> {
+pub fn run(db: &Database, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
     db.checksum(query, options)
 }
 

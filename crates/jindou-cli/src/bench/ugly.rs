@@ -92,9 +92,9 @@ fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()
             worst = (took, text);
         }
         match db.checksum(&plan, &options) {
-            Ok((r, _)) => {
+            Ok(seen) => {
                 done += 1;
-                rows += r;
+                rows += seen.rows;
             }
             Err(Error::Timeout(_) | Error::Limit(_)) => {}
             Err(e) => return Err(e),
@@ -133,7 +133,7 @@ fn lookups(db: &Database, graph: &Ugly, count: usize) -> Result<()> {
         for i in 0..count as u64 {
             let plan = db.plan_uncached(&make(graph, i, 2), &options)?;
             let start = Instant::now();
-            rows += db.checksum(&plan, &options)?.0;
+            rows += db.checksum(&plan, &options)?.rows;
             times.push(start.elapsed() * 1000);
         }
         let t = Times::of(times);
