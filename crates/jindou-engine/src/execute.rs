@@ -162,8 +162,10 @@ fn run_plan<'a>(
     options: &ExecOptions,
     sinks: &dyn SinkFactory,
 ) -> Result<Profile, Halt> {
-    let exploration = plan.exploration();
-    let operators = chain(plan);
+    let exploration = plan
+        .exploration()
+        .ok_or_else(|| Error::Unsupported("operators with two inputs".into()))?;
+    let operators = chain(plan)?;
     let filters = operators
         .iter()
         .take_while(|o| matches!(o, Operator::Filter(..)))
@@ -173,7 +175,7 @@ fn run_plan<'a>(
         Some(Operator::Count { .. } | Operator::OrderBy(..))
     );
     let (local, above) = operators.split_at(filters + usize::from(blocking));
-    let own_sinks = above.is_empty() && !blocking && !plan.ask;
+    let own_sinks = above.is_empty() && !blocking && !plan.is_ask();
 
     let mut first = match exploration.empty {
         Some(_) => None,
@@ -193,7 +195,7 @@ fn run_plan<'a>(
                 stages.push(stage);
                 layout = out;
             }
-            if plan.ask {
+            if plan.is_ask() {
                 stages.push(Stage::Slice {
                     skip: 0,
                     left: Some(1),
@@ -210,7 +212,7 @@ fn run_plan<'a>(
     };
 
     let threads = options.threads.max(1);
-    let stops_early = plan.ask
+    let stops_early = plan.is_ask()
         || !blocking
             && above
                 .iter()

@@ -283,7 +283,7 @@ fn steps_run_piecewise_through_the_boundary() {
         batch_rows: 32,
         ..ExecOptions::default()
     };
-    let steps = &plan.exploration().steps;
+    let steps = &plan.exploration().unwrap().steps;
     let mut whole = CollectSink::default();
     execute_streaming(&plan, &snapshot, &options, &QueryTerms::new(), &mut whole).unwrap();
 

@@ -315,7 +315,7 @@ fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
         })
         .collect();
     Plan {
-        ask: false,
+        form: jindou_plan::Form::Select,
         slots: (0..width).map(|s| format!("v{s}")).collect(),
         output: (0..width).collect(),
         root: Operator::Explore(Exploration { steps, empty: None }),

@@ -1,8 +1,8 @@
 //! A plan in words.
 
 use crate::{
-    Condition, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, PredicateRef, Relation, Slot,
-    StartSource, Step, StepKind, TermTest, Weight, intervals, show,
+    Condition, EdgeList, Exploration, FarEnd, Form, GraphRef, Operand, Operator, Plan,
+    PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest, Weight, intervals, show,
 };
 use jindou_model::Direction;
 use jindou_store::Snapshot;
@@ -17,13 +17,19 @@ pub fn explain(plan: &Plan, snapshot: &Snapshot) -> String {
         Weight::Light => "light",
         Weight::Heavy => "heavy",
     };
-    let kind = if plan.ask { "ASK" } else { "SELECT" };
+    let kind = match plan.form {
+        Form::Ask => "ASK",
+        Form::Select => "SELECT",
+        Form::Construct(_) => "CONSTRUCT",
+        Form::Describe => "DESCRIBE",
+    };
     let _ = writeln!(
         out,
         "{kind}, native, {weight}: about {} on one core",
         time(plan.cost)
     );
-    let exploration = plan.exploration();
+    let nothing = Exploration::default();
+    let exploration = plan.exploration().unwrap_or(&nothing);
     if let Some(why) = &exploration.empty {
         let _ = writeln!(out, "  nothing matches: {why}");
     }
@@ -285,6 +291,18 @@ impl Explainer<'_> {
                     .collect();
                 (i, format!("order by {}", each.join(", ")))
             }
+            // Not planned yet.
+            Operator::Outer(_)
+            | Operator::Values { .. }
+            | Operator::Service(_)
+            | Operator::Steps { .. }
+            | Operator::Path { .. }
+            | Operator::Join { .. }
+            | Operator::Apply { .. }
+            | Operator::Union(_)
+            | Operator::Extend { .. }
+            | Operator::Group { .. }
+            | Operator::Reduced(..) => return,
             Operator::Slice {
                 input,
                 offset,

@@ -14,6 +14,7 @@ mod explain;
 mod intervals;
 mod logical;
 mod model;
+mod operator;
 mod parse;
 mod plan;
 mod planner;
@@ -26,10 +27,14 @@ mod stars;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::explain;
+pub use operator::{
+    Aggregate, AggregateFunction, ApplyKind, Cell, Count, JoinKey, JoinKind, Operator, Path,
+    Service,
+};
 pub use parse::{MAX_CHAINED, MAX_NESTING, MAX_QUERY_BYTES, parse};
 pub use plan::{
-    Condition, Count, EdgeList, Exploration, FarEnd, GeneralExpression, GraphRef, Intervals,
-    LIGHT_COST, Operand, Operator, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
-    TermTest, Weight,
+    Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,
+    LIGHT_COST, Operand, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
+    TemplateTerm, TermTest, Weight,
 };
 pub use planner::{PlanOptions, Planned, plan};

@@ -4,7 +4,7 @@
 //! epoch or snapshot number differs from the snapshot's must be made again.
 //!
 //! ```text
-//! Operator tree            Slice ─ OrderBy ─ Distinct ─ Count ─ Filter ─ Explore
+//! Operator tree            see `operator`
 //! Explore                  steps over a history table, one column of ids per live slot
 //!   Step::Start            binds the first variable(s): index vertex, class instances, a constant's list
 //!   Step::Expand           binds one more variable: one neighbour list, or the intersection of several
@@ -13,6 +13,7 @@
 //!   Step::ScanAll          nothing known
 //! ```
 
+use crate::Operator;
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
 
@@ -280,50 +281,6 @@ pub enum TermTest {
     Numeric,
 }
 
-/// One COUNT.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Count {
-    /// Where the number goes (a query-local `xsd:integer` term).
-    pub to: Slot,
-    /// What is counted; `None` for `COUNT(*)`.
-    pub of: Option<Slot>,
-    /// Distinct values only (with `of: None`: distinct rows of all visible slots, given in `row`).
-    pub distinct: bool,
-    /// The visible slots, for `COUNT(DISTINCT *)`.
-    pub row: Vec<Slot>,
-}
-
-/// A node of the plan above the exploration.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Operator {
-    /// Triple patterns with their pushed-down filters.
-    Explore(Exploration),
-    /// Keeps rows on which the condition is true.
-    Filter(Box<Operator>, Condition),
-    /// Keeps one of each combination of these slots (the projected ones).
-    Distinct(Box<Operator>, Vec<Slot>),
-    /// Groups by slots and counts. No group slots and no rows: one row of zeros.
-    Count {
-        /// Input.
-        input: Box<Operator>,
-        /// Grouping slots.
-        group: Vec<Slot>,
-        /// Counts.
-        counts: Vec<Count>,
-    },
-    /// Sorts by slots (true = descending), in SPARQL's order; stable order of ties is not promised.
-    OrderBy(Box<Operator>, Vec<(Slot, bool)>),
-    /// Skips, then takes. Over `OrderBy` it is a top-k.
-    Slice {
-        /// Input.
-        input: Box<Operator>,
-        /// Rows to skip.
-        offset: u64,
-        /// Rows to take, if bounded.
-        limit: Option<u64>,
-    },
-}
-
 /// Light plans answer in place on one worker; heavy ones are cut into morsels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
@@ -340,8 +297,8 @@ pub const LIGHT_COST: f64 = 200_000.0;
 /// A whole native query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// SELECT (false) or ASK (true).
-    pub ask: bool,
+    /// What the rows become.
+    pub form: Form,
     /// Name by slot; hidden slots have names that no query can write.
     pub slots: Vec<String>,
     /// The result's columns, in order. A slot that is never bound gives an unbound column.
@@ -358,18 +315,56 @@ pub struct Plan {
     pub snapshot: u32,
 }
 
+/// What a query makes of its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    /// SELECT: the columns of `Plan::output`.
+    Select,
+    /// ASK: whether there is a row.
+    Ask,
+    /// CONSTRUCT: these triples for each row; `Plan::output` has the columns of the template's variables, which
+    /// [`TemplateTerm::Column`] counts.
+    Construct(Vec<[TemplateTerm; 3]>),
+    /// DESCRIBE: the vertices in the columns of `Plan::output`.
+    Describe,
+}
+
+/// A position of a CONSTRUCT template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateTerm {
+    /// This column of the output.
+    Column(usize),
+    /// Canonical bytes.
+    Term(Vec<u8>),
+    /// A blank node, new for each row: the same number is the same node in one row.
+    Blank(usize),
+    /// A triple term.
+    Triple(Box<[TemplateTerm; 3]>),
+}
+
 impl Plan {
-    /// The exploration at the bottom.
+    /// True for ASK.
     #[must_use]
-    pub fn exploration(&self) -> &Exploration {
+    pub fn is_ask(&self) -> bool {
+        matches!(self.form, Form::Ask)
+    }
+
+    /// The exploration at the bottom of a plan that is a chain: one exploration, and operators with one input above it.
+    #[must_use]
+    pub fn exploration(&self) -> Option<&Exploration> {
         let mut at = &self.root;
         loop {
             match at {
-                Operator::Explore(e) => return e,
-                Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::OrderBy(i, _) => {
-                    at = i
-                }
-                Operator::Count { input, .. } | Operator::Slice { input, .. } => at = input,
+                Operator::Explore(e) => return Some(e),
+                Operator::Filter(i, _)
+                | Operator::Distinct(i, _)
+                | Operator::Reduced(i, _)
+                | Operator::OrderBy(i, _) => at = i,
+                Operator::Count { input, .. }
+                | Operator::Group { input, .. }
+                | Operator::Extend { input, .. }
+                | Operator::Slice { input, .. } => at = input,
+                _ => return None,
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::emit::Emitter;
 use crate::logical::{self, Logical};
 use crate::model::Model;
-use crate::{Exploration, LIGHT_COST, Operator, Plan, Slot, Weight, resolve, search};
+use crate::{Exploration, Form, LIGHT_COST, Operator, Plan, Slot, Weight, resolve, search};
 use jindou_model::Result;
 use jindou_store::Snapshot;
 
@@ -200,7 +200,7 @@ fn finish(logical: &Logical, snapshot: &Snapshot, found: Found) -> Plan {
     }
     cost += rows * OUT;
     Plan {
-        ask: logical.ask,
+        form: if logical.ask { Form::Ask } else { Form::Select },
         slots,
         output: logical.output.clone(),
         root,

@@ -85,7 +85,7 @@ pub(crate) fn run(
     let gpu = device.choose(plan, options.gpu)?;
     let terms = QueryTerms::new();
     let exec = exec_options(options, cancel);
-    if plan.ask {
+    if plan.is_ask() {
         let mut count = CountSink::default();
         let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut count)?;
         sink.boolean(count.rows > 0)?;
@@ -182,9 +182,11 @@ fn describe_gpu(
 fn is_ordered(op: &Operator) -> bool {
     match op {
         Operator::OrderBy(..) => true,
-        Operator::Explore(_) => false,
-        Operator::Filter(i, _) | Operator::Distinct(i, _) => is_ordered(i),
-        Operator::Count { input, .. } | Operator::Slice { input, .. } => is_ordered(input),
+        Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::Reduced(i, _) => {
+            is_ordered(i)
+        }
+        Operator::Extend { input, .. } | Operator::Slice { input, .. } => is_ordered(input),
+        _ => false,
     }
 }
 
@@ -326,7 +328,7 @@ fn describe(plan: &Plan, snapshot: &Snapshot, options: &QueryOptions, profile: &
     );
     for (i, (step, p)) in plan
         .exploration()
-        .steps
+        .map_or(&[][..], |e| &e.steps)
         .iter()
         .zip(&profile.steps)
         .enumerate()

@@ -38,7 +38,7 @@ pub(crate) enum Stage<'a> {
 }
 
 /// The operators of a plan from the exploration up, without it.
-pub(crate) fn chain(plan: &Plan) -> Vec<&Operator> {
+pub(crate) fn chain(plan: &Plan) -> Result<Vec<&Operator>> {
     let mut out = Vec::new();
     let mut at = &plan.root;
     loop {
@@ -52,10 +52,15 @@ pub(crate) fn chain(plan: &Plan) -> Vec<&Operator> {
                 out.push(at);
                 at = input;
             }
+            _ => return Err(not_yet()),
         }
     }
     out.reverse();
-    out
+    Ok(out)
+}
+
+fn not_yet() -> Error {
+    Error::Unsupported("an operator that the engine does not have yet".into())
 }
 
 impl<'a> Stage<'a> {
@@ -71,6 +76,17 @@ impl<'a> Stage<'a> {
             Operator::Explore(_) => {
                 return Err(Error::Internal("an exploration above an operator".into()));
             }
+            Operator::Outer(_)
+            | Operator::Values { .. }
+            | Operator::Service(_)
+            | Operator::Steps { .. }
+            | Operator::Path { .. }
+            | Operator::Join { .. }
+            | Operator::Apply { .. }
+            | Operator::Union(_)
+            | Operator::Extend { .. }
+            | Operator::Group { .. }
+            | Operator::Reduced(..) => return Err(not_yet()),
             Operator::Filter(_, condition) => (
                 Self::Filter(
                     Filters::new(std::slice::from_ref(condition), layout, run)?,

@@ -161,6 +161,7 @@ impl Data<'_> {
                 let take = limit.map_or(usize::MAX, |l| l as usize);
                 rows.into_iter().skip(*offset as usize).take(take).collect()
             }
+            other => panic!("not interpreted: {other:?}"),
         })
     }
 
