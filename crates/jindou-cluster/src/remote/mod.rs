@@ -14,8 +14,8 @@
 //! keys any update up to that snapshot touched. Keys of segments whose summary does not fit the reader's
 //! memory limit, and patterns over named graphs, go to the server by message as well.
 
+pub mod blocks;
 mod files;
-pub mod monotone;
 mod reader;
 mod server;
 pub mod summary;
