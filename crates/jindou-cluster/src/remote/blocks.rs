@@ -20,7 +20,7 @@ pub const NONE: u32 = u32::MAX;
 /// Keys compared at once.
 const CHUNK: usize = 32;
 /// Keys from which on a binary search goes before.
-const MANY: u64 = 64;
+const MANY: u64 = 128;
 /// Most bits of a key: no block then has more keys than its head can count.
 pub const MAX_LOW: u32 = 25;
 
@@ -36,7 +36,7 @@ impl Writer {
         let (word, shift) = ((self.bits / 64) as usize, self.bits % 64);
         self.bits += u64::from(width);
         self.words
-            .resize(((self.bits + 63) / 64).max(word as u64 + 1) as usize, 0);
+            .resize(self.bits.div_ceil(64).max(word as u64 + 1) as usize, 0);
         let wide = u128::from(value) << shift;
         if let Some(w) = self.words.get_mut(word) {
             *w |= wide as u64;

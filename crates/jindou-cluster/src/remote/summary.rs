@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! intervals  n, n × (start | end << 32, key number of start); unless every   key sets of a few runs
-//!            key has one neighbour: an entry every 32 keys, blocks
+//!            key has one neighbour: an entry every 64 keys, blocks
 //! bitmap     first id, n, n × (64 bits, entry), blocks                       at least one id in 4 of the range
 //! buckets    first id | log2 of ids a bucket << 32, n, n × entry, blocks     all other key sets
 //!
@@ -64,11 +64,11 @@ const BUCKETS: u32 = 3;
 
 /// Ids a key up to which a bitmap is kept: 8 bits a key at most.
 const DENSE: u64 = 4;
-/// Most keys in a bucket, on average: with half as many the directory takes twice the room in the caches, with
-/// twice as many a block is no longer one or two lines.
-const BUCKET: u64 = 24;
+/// Most keys in a bucket, on average. The directory must stay in the caches, so it should be small; a block's
+/// lines are fetched together, so it may have a few.
+const BUCKET: u64 = 48;
 /// Keys between two entries behind intervals.
-const GROUP: u32 = 32;
+const GROUP: u32 = 64;
 
 /// Entries and summaries of one direction.
 #[derive(Debug, Default)]
@@ -264,7 +264,7 @@ impl Half {
         let edges = (next & 0xFFFF_FFFF).wrapping_sub(base) & 0xFFFF_FFFF;
         Self {
             base,
-            guess: base + (edges * u64::from(place) >> log),
+            guess: base + ((edges * u64::from(place)) >> log),
             block: (here >> 32) as u32,
             key,
         }
@@ -324,6 +324,7 @@ impl Summary {
     pub fn locate_near(&self, v: u32, expect: impl FnOnce(u64)) -> Option<(u64, u32)> {
         let half = self.enter(v)?;
         if half.block != NONE {
+            self.prefetch_block(&half);
             expect(self.neighbours_at.wrapping_add(half.guess * 4));
         }
         self.range(half)
@@ -362,7 +363,8 @@ impl Summary {
         if half.block != NONE {
             let at = self.blocks_at() + half.block as usize / 2;
             prefetch(&self.words, at);
-            prefetch(&self.words, at + 7);
+            prefetch(&self.words, at + 8);
+            prefetch(&self.words, at + 16);
         }
     }
 

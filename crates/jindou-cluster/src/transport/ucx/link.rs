@@ -394,7 +394,7 @@ impl Peer for Link {
 
     fn expect(&self, region: RemoteRegion, offset: u64) {
         if let Some(window) = self.windows.get(region.slot) {
-            window.prefetch(offset);
+            window.prefetch_around(offset);
         }
     }
 
