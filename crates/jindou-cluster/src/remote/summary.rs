@@ -16,8 +16,8 @@
 //! behind the last entry is one with the number of all edges. So a lookup reads the summary's struct, an entry
 //! and a block, and an entry and the one behind tell so nearly where the list lies that its memory can be
 //! fetched at the same time as the block ([`Summary::locate_near`]): cache misses are what a lookup costs, and
-//! these are few and side by side. (Elias–Fano offsets and keys need a third of the bits, but four to six
-//! misses one behind the other.)
+//! these are few and side by side. (Elias–Fano offsets and keys take two thirds of the room on LUBM and 0.9
+//! of it on the ugly graph, but four to six misses one behind the other.)
 
 use super::blocks::{self, NONE, Writer};
 use super::files::StoreFiles;

@@ -243,11 +243,12 @@ impl Reader<'_> {
             median(&mut self.messages)
         );
         println!(
-            "one list / bare read {:.2}; {MANY} lists / one list {:.2}; read_many of {MANY} / of 1 {:.2}; {MANY} lists / read_many of {MANY} {:.2}",
+            "one list / bare read {:.2}; {MANY} lists / one list {:.2}; read_many of {MANY} / of 1 {:.2}; {MANY} lists / read_many of {MANY} {:.2}, of 1 {:.2}",
             a / b,
             c / a,
             d / e,
-            c / d
+            c / d,
+            c / e
         );
         Ok(())
     }
