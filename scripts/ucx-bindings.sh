@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 out=crates/jindou-cluster/src/transport/ucx/bindings.rs
 functions='ucp_init_version|ucp_get_version_string|ucp_config_read|ucp_config_modify|ucp_config_release|ucp_cleanup'
 functions+='|ucp_worker_(create|destroy|progress|arm|get_efd|get_address|release_address|set_am_recv_handler)'
-functions+='|ucp_mem_map|ucp_mem_query|ucp_mem_unmap|ucp_rkey_pack|ucp_rkey_buffer_release|ucp_ep_rkey_unpack|ucp_rkey_destroy'
+functions+='|ucp_mem_map|ucp_mem_query|ucp_mem_unmap|ucp_rkey_pack|ucp_rkey_buffer_release|ucp_ep_rkey_unpack|ucp_rkey_ptr|ucp_rkey_destroy'
 functions+='|ucp_ep_create|ucp_ep_close_nbx|ucp_get_nbx|ucp_am_send_nbx'
 functions+='|ucp_request_free|ucs_status_string|ucs_global_opts_set_value'
 header=$(mktemp --suffix .h)

@@ -29,57 +29,82 @@ struct Served {
     file: RemoteRegion,
     summaries: RemoteRegion,
     entries: Vec<SegmentEntry>,
-    /// `Some(None)`: over the memory limit, so ask.
-    kept: Vec<OnceLock<Option<Summary>>>,
+    kept: Vec<Slot>,
 }
+
+/// Room for one summary, a cache line: what a lookup of a segment met for the first time misses first.
+/// `Some(None)`: over the memory limit, so ask.
+#[derive(Default)]
+#[repr(align(64))]
+struct Slot(OnceLock<Option<Summary>>);
 
 /// A remote store as of one snapshot. Make one a query.
 pub struct RemoteSnapshot {
     store: Arc<RemoteStore>,
     number: u32,
-    /// By (direction, predicate).
-    dirty: FxHashMap<(u32, u32), DirtyKeys>,
+    dirty: DirtyKeys,
 }
 
-/// The keys that updates touched: a bit decides for 15 of 16 clean keys, the list for the others. (A patch's
+/// The keys that updates touched: one bit decides for 15 of 16 clean keys, the lists for the others. (A patch's
 /// own bits would send those to the server.)
+#[derive(Default)]
 struct DirtyKeys {
-    /// Bit `key & mask`.
+    /// One for all segments, so that it is small and in the caches; bit [`Self::bit`].
     bits: Box<[u64]>,
-    mask: u32,
-    keys: Vec<u32>,
+    /// 64 less log2 of the bits.
+    shift: u32,
+    /// By (direction, predicate), ascending.
+    keys: FxHashMap<(u32, u32), Vec<u32>>,
 }
 
 impl DirtyKeys {
-    fn new(keys: Vec<u32>) -> Self {
-        let bits = (keys.len().saturating_mul(16))
-            .next_power_of_two()
-            .clamp(64, 1 << 31);
-        let mask = (bits - 1) as u32;
+    fn new(keys: FxHashMap<(u32, u32), Vec<u32>>) -> Self {
+        let count: usize = keys.values().map(Vec::len).sum();
+        if count == 0 {
+            return Self::default();
+        }
+        let bits = count.saturating_mul(16).next_power_of_two().max(64);
+        let shift = 64 - bits.ilog2();
         let mut words = vec![0u64; bits / 64].into_boxed_slice();
-        for k in &keys {
-            let bit = k & mask;
-            // In range: `mask` has as many values as there are bits.
-            if let Some(w) = words.get_mut((bit / 64) as usize) {
-                *w |= 1 << (bit % 64);
+        for (&(d, p), keys) in &keys {
+            for &k in keys {
+                let bit = Self::bit(d, p, k) >> shift;
+                // In range: it has as many values as there are bits.
+                if let Some(w) = words.get_mut((bit / 64) as usize) {
+                    *w |= 1 << (bit % 64);
+                }
             }
         }
         Self {
             bits: words,
-            mask,
+            shift,
             keys,
         }
     }
 
+    /// A key's bit, in the upper bits.
     #[inline]
-    fn contains(&self, key: u32) -> bool {
-        let bit = key & self.mask;
-        let word = self
-            .bits
-            .get((bit / 64) as usize)
-            .copied()
-            .unwrap_or(u64::MAX);
-        word >> (bit % 64) & 1 == 1 && self.keys.binary_search(&key).is_ok()
+    fn bit(direction: u32, predicate: u32, key: u32) -> u64 {
+        let segment = u64::from(predicate) << 1 | u64::from(direction);
+        // Odd multipliers without a pattern in binary (Fibonacci hashing).
+        (u64::from(key) ^ segment.wrapping_mul(0xD6E8_FEB8_6659_FD93))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    #[inline]
+    fn contains(&self, direction: u32, predicate: u32, key: u32) -> bool {
+        if self.bits.is_empty() {
+            return false;
+        }
+        let bit = Self::bit(direction, predicate, key) >> self.shift;
+        let word = self.bits.get((bit / 64) as usize);
+        word.is_none_or(|w| w >> (bit % 64) & 1 == 1) && self.listed(direction, predicate, key)
+    }
+
+    #[cold]
+    fn listed(&self, direction: u32, predicate: u32, key: u32) -> bool {
+        let keys = self.keys.get(&(direction, predicate));
+        keys.is_some_and(|k| k.binary_search(&key).is_ok())
     }
 }
 
@@ -180,7 +205,7 @@ impl RemoteStore {
                 bytemuck::cast_slice_mut(&mut entries),
                 deadline,
             )?;
-            let kept = entries.iter().map(|_| OnceLock::new()).collect();
+            let kept = entries.iter().map(|_| Slot::default()).collect();
             Ok(Served {
                 file,
                 summaries,
@@ -215,7 +240,7 @@ impl RemoteStore {
                 let n = wire::take(&mut rest)?;
                 let mut keys = Vec::new();
                 wire::take_many(&mut rest, n, &mut keys)?;
-                keys.is_sorted().then(|| ((d, p), DirtyKeys::new(keys)))
+                keys.is_sorted().then_some(((d, p), keys))
             };
             let (at, keys) = one().ok_or_else(|| damaged("list of patches"))?;
             dirty.insert(at, keys);
@@ -223,7 +248,7 @@ impl RemoteStore {
         Ok(RemoteSnapshot {
             store: Arc::clone(self),
             number: snapshot,
-            dirty,
+            dirty: DirtyKeys::new(dirty),
         })
     }
 
@@ -276,12 +301,14 @@ impl RemoteStore {
         ) else {
             return Ok(None);
         };
-        if let Some(kept) = slot.get() {
+        if let Some(kept) = slot.0.get() {
             return Ok(kept.as_ref());
         }
         let bytes = entry.summary_words.saturating_mul(8);
         let used = self.memory_used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = used.saturating_add(bytes) <= self.memory_limit && bytes <= served.summaries.len;
+        let fits = entry.finder != 0
+            && used.saturating_add(bytes) <= self.memory_limit
+            && bytes <= served.summaries.len;
         let made = if fits {
             let mut words = vec![0u64; entry.summary_words as usize].into_boxed_slice();
             let at = entry.summary_at.saturating_mul(8);
@@ -292,13 +319,13 @@ impl RemoteStore {
         } else {
             Ok(None)
         };
-        let keep = matches!(made, Ok(Some(_))) && slot.get().is_none();
+        let keep = matches!(made, Ok(Some(_))) && slot.0.get().is_none();
         if !keep {
             self.memory_used.fetch_sub(bytes, Ordering::Relaxed);
         }
         // When two threads came at once, the first one's stays.
         let made = made?;
-        Ok(slot.get_or_init(|| made).as_ref())
+        Ok(slot.0.get_or_init(|| made).as_ref())
     }
 }
 
@@ -347,17 +374,20 @@ impl RemoteSnapshot {
     #[inline]
     #[must_use]
     pub fn is_dirty(&self, p: PredicateId, direction: Direction, key: u32) -> bool {
-        if self.dirty.is_empty() {
-            return false;
-        }
-        let keys = self.dirty.get(&(direction as u32, p.0));
-        keys.is_some_and(|k| k.contains(key))
+        self.dirty.contains(direction as u32, p.0, key)
     }
 
     /// How the clean keys of a segment are to be had.
     fn segment(&self, pattern: Pattern<'_>, deadline: Moment) -> Result<Route<'_>> {
         let served = &self.store.directions[pattern.direction as usize];
-        let Some(entry) = served.entries.get(pattern.predicate.0 as usize) else {
+        let at = pattern.predicate.0 as usize;
+        // Almost always; without a look at the table of contents, which would be one more cache miss.
+        if let (Scope::Default, Some(slot)) = (pattern.scope, served.kept.get(at))
+            && let Some(Some(summary)) = slot.0.get()
+        {
+            return Ok(Route::At(summary));
+        }
+        let Some(entry) = served.entries.get(at) else {
             return Ok(Route::Nowhere);
         };
         if entry.named_edges > 0 && sees_named(pattern.scope) {
@@ -388,7 +418,11 @@ impl RemoteSnapshot {
         };
         let place = match route {
             Route::Nowhere => None,
-            Route::At(summary) => summary.locate(key),
+            Route::At(summary) => {
+                let region = self.store.directions[pattern.direction as usize].file;
+                let peer = &self.store.peer;
+                summary.locate_near(key, |at| peer.expect(region, at))
+            }
             Route::Ask => {
                 let mut lists = Lists::default();
                 self.ask(pattern, &[key], &mut lists, deadline)?;

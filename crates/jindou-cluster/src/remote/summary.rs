@@ -4,18 +4,27 @@
 //! [`SegmentEntry`] a predicate that says where they lie. A summary is:
 //!
 //! ```text
-//! intervals  n, then n × (start | end << 32, key number of start)      key sets of a few runs
-//!   or       bitmap: first id, n, then n × (64 bits, keys before)       at least one id in 4 of the range
-//!   or       keys, as a Monotone                                        all other key sets
-//! offsets    as a Monotone                                              unless every key has one neighbour
+//! intervals  n, n × (start | end << 32, key number of start); unless every   key sets of a few runs
+//!            key has one neighbour: an entry every 64 keys, blocks
+//! bitmap     first id, n, n × (64 bits, entry), blocks                       at least one id in 4 of the range
+//! buckets    first id | log2 of ids a bucket << 32, n, n × entry, blocks     all other key sets
+//!
+//! entry      base | block << 32
 //! ```
+//!
+//! A base is the number of edges before the first key there, a block ([`blocks`]) has the bounds of the lists, and
+//! behind the last entry is one with the number of all edges. So a lookup reads the summary's struct, an entry
+//! and a block, and an entry and the one behind tell so nearly where the list lies that its memory can be
+//! fetched at the same time as the block ([`Summary::locate_near`]): cache misses are what a lookup costs, and
+//! these are few and side by side. (Elias–Fano offsets and keys take two thirds of the room on LUBM and 0.9
+//! of it on the ugly graph, but four to six misses one behind the other.)
 
+use super::blocks::{self, NONE, Writer};
 use super::files::StoreFiles;
-use super::monotone::{self, Shape};
 use bytemuck::{Pod, Zeroable};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
-use jindou_store::segment::{Interval, KeyFinder, Segment, prefetch};
+use jindou_store::segment::{KeyFinder, Segment, prefetch};
 
 /// The reader's table of contents: one a predicate and direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -35,9 +44,9 @@ pub struct SegmentEntry {
     pub keys: u32,
     /// Longest neighbour list.
     pub max_degree: u32,
-    /// 1: intervals, 2: bitmap, 3: keys.
+    /// 1: intervals, 2: bitmap, 3: buckets; 0: no edges, or too large for a summary, so ask.
     pub finder: u32,
-    /// 1 if there are offsets.
+    /// 1 if there are offsets behind intervals.
     pub offsets: u32,
     /// Edges of named graphs, at most `u32::MAX`.
     pub named_edges: u32,
@@ -51,11 +60,15 @@ pub struct SegmentEntry {
 
 const INTERVALS: u32 = 1;
 const BITMAP: u32 = 2;
-const KEYS: u32 = 3;
+const BUCKETS: u32 = 3;
 
-/// Ids a key up to which a bitmap is kept: 8 bits a key at most, where a [`monotone`] takes 4, but found by
-/// one look instead of three.
+/// Ids a key up to which a bitmap is kept: 8 bits a key at most.
 const DENSE: u64 = 4;
+/// Most keys in a bucket, on average. The directory must stay in the caches, so it should be small; a block's
+/// lines are fetched together, so it may have a few.
+const BUCKET: u64 = 48;
+/// Keys between two entries behind intervals.
+const GROUP: u32 = 64;
 
 /// Entries and summaries of one direction.
 #[derive(Debug, Default)]
@@ -84,11 +97,11 @@ impl Summaries {
                 && !segment.is_empty()
             {
                 let at = all.words.len();
-                entry.finder = push_finder(&segment, &mut all.words);
-                if let Some(offsets) = segment.offsets {
-                    monotone::build(offsets, &mut all.words);
-                    entry.offsets = 1;
+                entry.finder = push_summary(&segment, &mut all.words).unwrap_or(0);
+                if entry.finder == 0 {
+                    all.words.truncate(at);
                 }
+                entry.offsets = u32::from(entry.finder == INTERVALS && segment.offsets.is_some());
                 entry.neighbours_at = record.neighbours_at;
                 entry.edges = segment.edge_count();
                 entry.keys = segment.key_count;
@@ -108,52 +121,154 @@ impl Summaries {
     }
 }
 
-fn push_finder(segment: &Segment<'_>, words: &mut Vec<u64>) -> u32 {
+/// Appends a segment's summary and gives its kind; `None` if it has more than 16 gigabytes of blocks.
+fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
+    // Bounds of the lists of keys `from .. to`.
+    let bounds = |from: usize, to: usize| match segment.offsets {
+        Some(offsets) => offsets.get(from..=to).unwrap_or(&[]).to_vec(),
+        None => (from as u32..=to as u32).collect(),
+    };
+    let mut writer = Writer::default();
+    let end = u64::from(u32::try_from(segment.edge_count()).ok()?) | u64::from(NONE) << 32;
     if let KeyFinder::Intervals(runs) = segment.finder {
         words.push(runs.len() as u64);
         for r in runs {
             words.push(u64::from(r.start) | u64::from(r.end) << 32);
             words.push(u64::from(r.base));
         }
-        return INTERVALS;
+        if segment.offsets.is_some() {
+            for from in (0..segment.key_count).step_by(GROUP as usize) {
+                let to = segment.key_count.min(from.saturating_add(GROUP));
+                let ends = bounds(from as usize, to as usize);
+                words.push(numbered(&mut writer, &ends)?);
+            }
+            words.push(end);
+            words.extend(writer.finish());
+        }
+        return Some(INTERVALS);
     }
     if let KeyFinder::Bitmap { first, blocks } = segment.finder
         && blocks.len() as u64 * 64 <= DENSE * u64::from(segment.key_count)
     {
         words.extend([u64::from(first), blocks.len() as u64]);
-        words.extend(blocks.iter().flat_map(|b| [b.bits, u64::from(b.rank)]));
-        return BITMAP;
+        let mut from = 0;
+        for b in blocks {
+            let to = from + b.bits.count_ones() as usize;
+            let ends = bounds(from, to);
+            words.extend([b.bits, numbered(&mut writer, &ends)?]);
+            from = to;
+        }
+        words.extend([0, end]);
+        words.extend(writer.finish());
+        return Some(BITMAP);
     }
-    if let KeyFinder::Directory { keys, .. } = segment.finder {
-        monotone::build(keys, words);
+    let mut all = Vec::new();
+    let keys = match segment.finder {
+        KeyFinder::Directory { keys, .. } => keys,
+        _ => {
+            segment.keys_into(0, segment.key_count, &mut all);
+            &all[..]
+        }
+    };
+    let (first, last) = (keys.first().copied()?, keys.last().copied()?);
+    let range = u64::from(last.saturating_sub(first)) + 1;
+    let shift = (range * BUCKET / keys.len() as u64)
+        .max(1)
+        .ilog2()
+        .min(blocks::MAX_LOW);
+    let bucket_of = |key: u32| key.wrapping_sub(first) >> shift;
+    let buckets = u64::from(bucket_of(last)) + 1;
+    words.extend([u64::from(first) | u64::from(shift) << 32, buckets]);
+    let mut from = 0;
+    let mut lows = Vec::new();
+    for bucket in 0..=bucket_of(last) {
+        let of = keys.get(from..).unwrap_or(&[]);
+        let of = of.iter().take_while(|&&k| bucket_of(k) == bucket);
+        lows.clear();
+        lows.extend(of.map(|k| k.wrapping_sub(first) & ((1 << shift) - 1)));
+        let to = from + lows.len();
+        let ends = bounds(from, to);
+        let at = if lows.is_empty() {
+            NONE
+        } else {
+            writer.block(&lows, shift, &ends)?
+        };
+        words.push(entry(&ends, at));
+        from = to;
+    }
+    words.push(end);
+    words.extend(writer.finish());
+    Some(BUCKETS)
+}
+
+/// The entry of lists whose numbers are known otherwise. With one neighbour a key, the base says all.
+fn numbered(writer: &mut Writer, bounds: &[u32]) -> Option<u64> {
+    let single = match bounds {
+        [a, .., z] => z.saturating_sub(*a) as usize == bounds.len() - 1,
+        _ => true,
+    };
+    let at = if single {
+        NONE
     } else {
-        let mut keys = Vec::with_capacity(segment.key_count as usize);
-        segment.keys_into(0, segment.key_count, &mut keys);
-        monotone::build(&keys, words);
-    }
-    KEYS
+        writer.block(&[], 0, bounds)?
+    };
+    Some(entry(bounds, at))
+}
+
+/// A directory entry: the first list's first bound, and the place of the block.
+fn entry(bounds: &[u32], at: u32) -> u64 {
+    u64::from(bounds.first().copied().unwrap_or(0)) | u64::from(at) << 32
 }
 
 fn hash(words: &[u64]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytemuck::cast_slice(words))
 }
 
-/// A segment's summary in the reader's memory.
+/// A segment's summary in the reader's memory. Fits a cache line, with room for what a table of them needs.
 #[derive(Debug)]
 pub struct Summary {
     words: Box<[u64]>,
     finder: Finder,
-    offsets: Option<Shape>,
     edges: u64,
     neighbours_at: u64,
 }
 
 #[derive(Debug)]
 enum Finder {
-    Intervals(Box<[Interval]>),
-    /// First id; the blocks are the words from the third on, two a block.
-    Bitmap(u32, usize),
-    Keys(Shape),
+    /// Number of runs; of entries, none if every key has one neighbour.
+    Intervals(u32, u32),
+    /// First id and number of entries, two words each.
+    Bitmap(u32, u32),
+    /// First id, log2 of ids a bucket, number of buckets.
+    Buckets(u32, u32, u32),
+}
+
+/// Half a lookup: what the first cache miss told.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    /// Edges before the block's first list.
+    base: u64,
+    /// About where the list begins, in edges.
+    guess: u64,
+    /// [`NONE`]: lists from the base on have one neighbour each.
+    block: u32,
+    /// Number of the list in its block, or the key.
+    key: u32,
+}
+
+impl Half {
+    /// What an entry and the one behind say of a key `place / 2^log` of the way between the two.
+    #[inline]
+    fn between(here: u64, next: u64, place: u32, log: u32, key: u32) -> Self {
+        let base = here & 0xFFFF_FFFF;
+        let edges = (next & 0xFFFF_FFFF).wrapping_sub(base) & 0xFFFF_FFFF;
+        Self {
+            base,
+            guess: base + ((edges * u64::from(place)) >> log),
+            block: (here >> 32) as u32,
+            key,
+        }
+    }
 }
 
 impl Summary {
@@ -163,38 +278,33 @@ impl Summary {
         if words.len() as u64 != entry.summary_words || hash(&words) != entry.summary_hash {
             return None;
         }
-        let (finder, at) = match entry.finder {
+        let finder = match entry.finder {
             INTERVALS => {
-                let (&n, rest) = words.split_first()?;
-                let n = usize::try_from(n).ok()?;
-                let runs = rest.get(..n.checked_mul(2)?)?.chunks_exact(2);
-                let runs = runs.map(|r| Interval {
-                    start: r[0] as u32,
-                    end: (r[0] >> 32) as u32,
-                    base: r[1] as u32,
-                });
-                (Finder::Intervals(runs.collect()), 1 + 2 * n)
+                let n = u32::try_from(*words.first()?).ok()?;
+                let groups = match entry.offsets {
+                    0 => 0,
+                    _ => entry.keys.div_ceil(GROUP) + 1,
+                };
+                words.get(..1 + 2 * n as usize + groups as usize)?;
+                Finder::Intervals(n, groups)
             }
-            BITMAP => {
+            BITMAP | BUCKETS => {
                 let &[first, n] = words.first_chunk::<2>()?;
-                let at = usize::try_from(n).ok()?.checked_mul(2)?.checked_add(2)?;
-                words.get(..at)?;
-                (Finder::Bitmap(u32::try_from(first).ok()?, at), at)
-            }
-            KEYS => {
-                let (shape, at) = Shape::parse(&words, 0)?;
-                (Finder::Keys(shape), at)
+                let (id, shift, n) = (first as u32, (first >> 32) as u32, u32::try_from(n).ok()?);
+                let entry_words = if entry.finder == BITMAP { 2 } else { 1 };
+                // One more: the end.
+                words.get(..2 + entry_words * (n as usize + 1))?;
+                match entry.finder {
+                    BITMAP => Finder::Bitmap(id, n),
+                    _ if shift <= blocks::MAX_LOW => Finder::Buckets(id, shift, n),
+                    _ => return None,
+                }
             }
             _ => return None,
-        };
-        let offsets = match entry.offsets {
-            0 => None,
-            _ => Some(Shape::parse(&words, at)?.0),
         };
         Some(Self {
             words,
             finder,
-            offsets,
             edges: entry.edges,
             neighbours_at: entry.neighbours_at,
         })
@@ -205,67 +315,121 @@ impl Summary {
     #[inline]
     #[must_use]
     pub fn locate(&self, v: u32) -> Option<(u64, u32)> {
-        self.range(self.find(v)?)
+        self.locate_near(v, |_| ())
+    }
+
+    /// [`Self::locate`], which tells `expect` about where the list will be (byte offset) as soon as that can be
+    /// guessed, so that its memory can be fetched meanwhile.
+    #[inline]
+    pub fn locate_near(&self, v: u32, expect: impl FnOnce(u64)) -> Option<(u64, u32)> {
+        let half = self.enter(v)?;
+        if half.block != NONE {
+            self.prefetch_block(&half);
+            expect(self.neighbours_at.wrapping_add(half.guess * 4));
+        }
+        self.range(half)
     }
 
     /// [`Self::locate`] of several vertices, with their cache misses in flight together: appended to `out`.
     pub fn locate_many(&self, vertices: &[u32], out: &mut Vec<Option<(u64, u32)>>) {
-        /// Lookups between a prefetch and its use.
-        const AHEAD: usize = 16;
-        let offsets = self.offsets.as_ref().map(|shape| shape.over(&self.words));
-        let mut numbers = Vec::with_capacity(vertices.len());
-        for (i, &v) in vertices.iter().enumerate() {
-            if let Some(&w) = vertices.get(i + AHEAD) {
-                self.prefetch(w);
+        /// Lookups in flight.
+        const FLIGHT: usize = 32;
+        let mut halves = [None; FLIGHT];
+        for group in vertices.chunks(FLIGHT) {
+            group.iter().for_each(|&v| self.prefetch_entry(v));
+            for (half, &v) in halves.iter_mut().zip(group) {
+                *half = self.enter(v);
+                half.iter().for_each(|h| self.prefetch_block(h));
             }
-            let number = self.find(v);
-            if let (Some(k), Some(o)) = (number, &offsets) {
-                o.prefetch(k);
-            }
-            numbers.push(number);
-        }
-        if let Some(o) = &offsets {
-            for &k in numbers.iter().flatten() {
-                o.prefetch_bits(k);
-            }
-        }
-        out.extend(numbers.into_iter().map(|k| self.range(k?)));
-    }
-
-    #[inline]
-    fn prefetch(&self, v: u32) {
-        if let Finder::Bitmap(first, _) = self.finder {
-            prefetch(&self.words, 2 + 2 * (v.wrapping_sub(first) / 64) as usize);
+            out.extend(halves.iter().take(group.len()).map(|h| self.range((*h)?)));
         }
     }
 
-    /// The number of a key.
     #[inline]
-    fn find(&self, v: u32) -> Option<u64> {
-        match &self.finder {
-            Finder::Intervals(runs) => {
-                let run = runs.iter().find(|r| v >= r.start && v < r.end)?;
-                Some(u64::from(run.base) + u64::from(v - run.start))
+    fn prefetch_entry(&self, v: u32) {
+        match self.finder {
+            Finder::Intervals(..) => {}
+            Finder::Bitmap(first, _) => {
+                prefetch(&self.words, 2 + 2 * (v.wrapping_sub(first) / 64) as usize);
             }
-            Finder::Bitmap(first, end) => {
-                let d = v.checked_sub(*first)?;
-                let at = 2 + 2 * (d / 64) as usize;
-                let &[bits, rank] = self.words.get(at..*end)?.first_chunk::<2>()?;
+            Finder::Buckets(first, shift, _) => {
+                prefetch(&self.words, 2 + (v.wrapping_sub(first) >> shift) as usize);
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch_block(&self, half: &Half) {
+        if half.block != NONE {
+            let at = self.blocks_at() + half.block as usize / 2;
+            prefetch(&self.words, at);
+            prefetch(&self.words, at + 8);
+            prefetch(&self.words, at + 16);
+        }
+    }
+
+    /// First word of the blocks.
+    #[inline]
+    fn blocks_at(&self) -> usize {
+        match self.finder {
+            Finder::Intervals(n, groups) => 1 + 2 * n as usize + groups as usize,
+            Finder::Bitmap(_, n) => 2 + 2 * (n as usize + 1),
+            Finder::Buckets(_, _, n) => 2 + n as usize + 1,
+        }
+    }
+
+    /// The first half of a lookup; `None` if it is known by then that `v` is no key.
+    #[inline]
+    fn enter(&self, v: u32) -> Option<Half> {
+        match self.finder {
+            Finder::Intervals(n, groups) => {
+                let runs = self.words.get(1..1 + 2 * n as usize)?.chunks_exact(2);
+                let mut runs = runs.map(|r| (r[0] as u32, (r[0] >> 32) as u32, r[1] as u32));
+                let (start, _, base) = runs.find(|&(start, end, _)| v >= start && v < end)?;
+                let k = base.wrapping_add(v - start);
+                if groups == 0 {
+                    return Some(Half {
+                        base: u64::from(k),
+                        guess: u64::from(k),
+                        block: NONE,
+                        key: 0,
+                    });
+                }
+                let at = 1 + 2 * n as usize + (k / GROUP) as usize;
+                let &[here, next] = self.words.get(at..)?.first_chunk()?;
+                let place = k % GROUP;
+                Some(Half::between(here, next, place, GROUP.ilog2(), place))
+            }
+            Finder::Bitmap(first, n) => {
+                let d = v.checked_sub(first)?;
+                let i = d / 64;
+                let at = 2 + 2 * i as usize;
+                let &[bits, here, _, next] = self.words.get(at..)?.first_chunk()?;
                 let bit = 1u64 << (d % 64);
-                let before = u64::from((bits & (bit - 1)).count_ones());
-                (bits & bit != 0).then(|| rank.wrapping_add(before))
+                let before = (bits & (bit - 1)).count_ones();
+                (i < n && bits & bit != 0).then(|| Half::between(here, next, d % 64, 6, before))
             }
-            Finder::Keys(shape) => shape.over(&self.words).find(u64::from(v)),
+            Finder::Buckets(first, shift, n) => {
+                let d = v.checked_sub(first)?;
+                let i = d >> shift;
+                let &[here, next] = self.words.get(2 + i as usize..)?.first_chunk()?;
+                let key = d & ((1 << shift) - 1);
+                let empty = (here >> 32) as u32 == NONE;
+                (i < n && !empty).then(|| Half::between(here, next, key, shift, key))
+            }
         }
     }
 
-    /// Where the list of a key lies.
+    /// The second half: where the list lies.
     #[inline]
-    fn range(&self, k: u64) -> Option<(u64, u32)> {
-        let (a, b) = match &self.offsets {
-            None => (k, k.wrapping_add(1)),
-            Some(shape) => shape.over(&self.words).pair(k)?,
+    fn range(&self, half: Half) -> Option<(u64, u32)> {
+        let words = self.words.get(self.blocks_at()..)?;
+        let (a, b) = match self.finder {
+            _ if half.block == NONE => (u64::from(half.key), u64::from(half.key) + 1),
+            Finder::Buckets(_, shift, _) => blocks::find(words, half.block, shift, half.key)?,
+            _ => blocks::nth(words, half.block, half.key)?,
         };
+        let (a, b) = (half.base + a, half.base + b);
         if a > b || b > self.edges {
             return None;
         }

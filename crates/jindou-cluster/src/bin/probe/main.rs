@@ -49,6 +49,9 @@ struct Common {
     /// Spin instead of sleeping.
     #[arg(long)]
     spin: bool,
+    /// Read shared memory by calls of UCX only, never directly.
+    #[arg(long)]
+    no_direct: bool,
     /// Edits laid over the store at serving; the reader needs the same number to verify.
     #[arg(long, default_value_t = 0)]
     edits: u32,
@@ -66,6 +69,7 @@ impl Common {
         UcxOptions {
             devices: self.devices.clone(),
             spin: self.spin,
+            direct: !self.no_direct,
             ..UcxOptions::loopback(fabric)
         }
     }

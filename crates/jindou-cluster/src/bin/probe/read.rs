@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use jindou_cluster::remote::{Access, Lists, Pattern, RemoteSnapshot, RemoteStore};
 use jindou_cluster::transport::ucx::UcxTransport;
-use jindou_cluster::transport::{ByteRange, Epoch, Peer, Transport};
+use jindou_cluster::transport::{ByteRange, Epoch, Peer, RemoteRegion, Transport};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
@@ -77,9 +77,24 @@ struct Reader<'a> {
 
 /// Times in microseconds.
 #[derive(Default)]
+struct Singles {
+    /// One list by `neighbours`.
+    one: Vec<f64>,
+    /// A bare read.
+    bare: Vec<f64>,
+    /// Finding where a list lies, without reading it.
+    find: Vec<f64>,
+    /// Reading one that was found before, by `read_many`.
+    range: Vec<f64>,
+}
+
+/// Times in microseconds.
+#[derive(Default)]
 struct Many {
     /// 64 lists by `neighbours_many`.
     lists: Vec<f64>,
+    /// Bytes of those.
+    bytes: Vec<f64>,
     /// 64 ranges by `read_many`.
     ranges: Vec<f64>,
     /// One range by `read_many`.
@@ -164,7 +179,7 @@ fn segments(store: &RemoteStore) -> Vec<Segment> {
 impl Reader<'_> {
     fn measure(&mut self, r: &Read) -> anyhow::Result<()> {
         let mut random = Random(r.common.seed);
-        let (mut one, mut bare) = (Vec::new(), Vec::new());
+        let mut singles = Singles::default();
         let mut many = Many::default();
         let mut left = r.count as usize;
         while left > 0 {
@@ -172,8 +187,9 @@ impl Reader<'_> {
             left -= n;
             // Different keys of the same distribution: a list that was read is in the caches.
             let choices = self.choose(&mut random, n)?;
-            let others = self.choose(&mut random, n)?;
-            self.read_singles(&choices, &others, &mut one, &mut bare)?;
+            let others = [(); 3].map(|()| self.choose(&mut random, n));
+            let [a, b, c] = others;
+            self.read_singles(&choices, [&a?, &b?, &c?], &mut singles)?;
             self.read_many(&mut random, n.div_ceil(MANY), &mut many)?;
         }
         let [empty, reads, messages] = self.costs;
@@ -184,6 +200,12 @@ impl Reader<'_> {
             percent(messages, asked),
             self.checked
         );
+        let Singles {
+            mut one,
+            mut bare,
+            mut find,
+            mut range,
+        } = singles;
         let (a, b, c) = (median(&mut one), median(&mut bare), median(&mut many.lists));
         let (d, e) = (median(&mut many.ranges), median(&mut many.range));
         println!(
@@ -195,8 +217,18 @@ impl Reader<'_> {
             at(&bare, 0.99)
         );
         println!(
+            "halves of a list   median {:>8.2} us to find one, {:.2} us to read a found one",
+            median(&mut find),
+            median(&mut range)
+        );
+        println!(
             "{MANY} lists at once  median {c:>8.2} us, p99 {:>8.2} us",
             at(&many.lists, 0.99)
+        );
+        println!(
+            "              of      {:>8.0} bytes in the median, {:.0} at p99",
+            median(&mut many.bytes),
+            at(&many.bytes, 0.99)
         );
         println!(
             "read_many of {MANY}    median {d:>8.2} us, p99 {:>8.2} us",
@@ -211,10 +243,12 @@ impl Reader<'_> {
             median(&mut self.messages)
         );
         println!(
-            "one list / bare read {:.2}; {MANY} lists / one list {:.2}; read_many of {MANY} / of 1 {:.2}",
+            "one list / bare read {:.2}; {MANY} lists / one list {:.2}; read_many of {MANY} / of 1 {:.2}; {MANY} lists / read_many of {MANY} {:.2}, of 1 {:.2}",
             a / b,
             c / a,
-            d / e
+            d / e,
+            c / d,
+            c / e
         );
         Ok(())
     }
@@ -269,17 +303,27 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Our reads and bare ones in turn, so that the peer is as awake for the one as for the other.
+    /// Our reads and bare ones in turn, each first every other time, so that the peer is as awake and the caches
+    /// are as full for the one as for the other. What a bare read needs to know is looked up before.
     fn read_singles(
         &mut self,
         choices: &[Choice],
-        others: &[Choice],
-        one: &mut Vec<f64>,
-        bare: &mut Vec<f64>,
+        [for_bare, to_read, to_find]: [&[Choice]; 3],
+        times: &mut Singles,
     ) -> anyhow::Result<()> {
-        let mut got = Vec::with_capacity(choices.len());
-        for (c, other) in choices.iter().zip(others) {
-            let mut out = Vec::with_capacity(64);
+        let mut places = Vec::with_capacity(choices.len());
+        for (c, d) in for_bare.iter().zip(to_read) {
+            places.push((self.place(c)?, self.place(d)?));
+        }
+        let mut room = Vec::new();
+        let mut got = Lists::default();
+        // One buffer for all, as a step of a query has it: a new one is memory that no cache holds.
+        let mut out = Vec::new();
+        for (i, ((c, find), (place, found))) in choices.iter().zip(to_find).zip(places).enumerate()
+        {
+            if i % 2 == 1 {
+                self.read_bare(place, &mut times.bare)?;
+            }
             let deadline = self.transport.deadline(self.wait);
             let start = Instant::now();
             let access = self
@@ -288,27 +332,70 @@ impl Reader<'_> {
             let time = start.elapsed();
             self.costs[access as usize] += 1;
             match access {
-                Access::OneRead => one.push(micros(time)),
+                Access::OneRead => times.one.push(micros(time)),
                 Access::Message => self.messages.push(micros(time)),
                 Access::Empty => {}
             }
-            got.push(out);
-            let store = self.snapshot.store();
-            let place = store.locate(other.p, other.direction, other.key, deadline)?;
-            if let Some((region, offset, n)) = place {
-                let range = [ByteRange { offset, len: n * 4 }];
-                let time = self
-                    .transport
-                    .bare_reads(&*self.peer, region, &range, self.wait)?;
-                bare.extend(time.into_iter().map(micros));
+            got.values.extend_from_slice(&out);
+            got.ends.push(got.values.len());
+            if i % 2 == 0 {
+                self.read_bare(place, &mut times.bare)?;
             }
+            // The two halves of our read, each alone.
+            let deadline = self.transport.deadline(self.wait);
+            if let Some((region, range)) = found {
+                room.resize(range.len as usize, 0);
+                let start = Instant::now();
+                self.peer.read_many(region, &[range], &mut room, deadline)?;
+                times.range.push(micros(start.elapsed()));
+            }
+            let start = Instant::now();
+            self.place(find)?;
+            times.find.push(micros(start.elapsed()));
         }
-        for (c, out) in choices.iter().zip(&got) {
-            self.check(c, out)?;
+        for (i, c) in choices.iter().enumerate() {
+            self.check(c, got.list(i))?;
         }
         Ok(())
     }
 
+    /// Where a key's list lies.
+    fn place(&self, c: &Choice) -> anyhow::Result<Option<(RemoteRegion, ByteRange)>> {
+        let deadline = self.transport.deadline(self.wait);
+        let store = self.snapshot.store();
+        let place = store.locate(c.p, c.direction, c.key, deadline)?;
+        Ok(place.map(|(region, offset, n)| (region, ByteRange { offset, len: n * 4 })))
+    }
+
+    fn read_bare(
+        &self,
+        place: Option<(RemoteRegion, ByteRange)>,
+        times: &mut Vec<f64>,
+    ) -> anyhow::Result<()> {
+        if let Some((region, range)) = place {
+            let time = self
+                .transport
+                .bare_reads(&*self.peer, region, &[range], self.wait)?;
+            times.extend(time.into_iter().map(micros));
+        }
+        Ok(())
+    }
+
+    /// [`MANY`] random keys of one segment, as a step of a query has them.
+    fn choose_many(&self, random: &mut Random) -> anyhow::Result<Vec<Choice>> {
+        let segment = self.choose_segment(random)?;
+        let mut keys = Vec::with_capacity(MANY);
+        // Keys may be too sparse to be found by trying.
+        for _ in 0..4 * MANY {
+            if keys.len() < MANY {
+                keys.extend(self.choose_key(random, segment)?);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// 64 lists of a segment by `neighbours_many`; 64 others, located before, by `read_many`; one of 64 others
+    /// by `read_many`: in turn, from one distribution.
     fn read_many(
         &mut self,
         random: &mut Random,
@@ -317,18 +404,32 @@ impl Reader<'_> {
     ) -> anyhow::Result<()> {
         let mut batches = Vec::with_capacity(rounds);
         for _ in 0..rounds {
-            // All of one predicate, as a step of a query has it.
-            let segment = self.choose_segment(random)?;
-            let Some(first) = self.choose_key(random, segment)? else {
+            let choices = self.choose_many(random)?;
+            let keys: Vec<u32> = choices.iter().map(|c| c.key).collect();
+            let mut places = [Vec::new(), Vec::new()];
+            for places in &mut places {
+                for c in self.choose_many(random)? {
+                    places.extend(self.place(&c)?);
+                }
+            }
+            batches.push((choices, keys, places, Lists::default()));
+        }
+        let mut into = Vec::new();
+        let mut read = |places: &[(RemoteRegion, ByteRange)]| {
+            let ranges: Vec<ByteRange> = places.iter().map(|p| p.1).collect();
+            let Some((region, _)) = places.first() else {
+                return Ok(None);
+            };
+            into.resize(ranges.iter().map(|r| r.len as usize).sum(), 0);
+            let deadline = self.transport.deadline(self.wait);
+            let start = Instant::now();
+            self.peer.read_many(*region, &ranges, &mut into, deadline)?;
+            anyhow::Ok(Some(micros(start.elapsed())))
+        };
+        for (choices, keys, [many, single], lists) in &mut batches {
+            let Some(first) = choices.first() else {
                 continue;
             };
-            let mut keys = vec![first.key];
-            while keys.len() < MANY {
-                keys.extend(self.choose_key(random, segment)?.map(|c| c.key));
-            }
-            batches.push((first, keys, Lists::default()));
-        }
-        for (first, keys, lists) in &mut batches {
             let deadline = self.transport.deadline(self.wait);
             let start = Instant::now();
             self.snapshot
@@ -336,54 +437,16 @@ impl Reader<'_> {
             let time = start.elapsed();
             if lists.accesses.iter().all(|a| *a == Access::OneRead) {
                 times.lists.push(micros(time));
+                times.bytes.push(lists.values.len() as f64 * 4.0);
             }
+            times.ranges.extend(read(many)?);
+            times
+                .range
+                .extend(read(single.get(..1).unwrap_or_default())?);
         }
-        self.read_ranges(random, rounds, times)?;
-        for (first, keys, lists) in &batches {
-            for (i, &key) in keys.iter().enumerate() {
-                let choice = Choice { key, ..*first };
-                self.check(&choice, lists.list(i))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The transport alone: 64 ranges in one call, and one, in turn.
-    fn read_ranges(
-        &self,
-        random: &mut Random,
-        rounds: usize,
-        times: &mut Many,
-    ) -> anyhow::Result<()> {
-        let mut batches = Vec::with_capacity(rounds);
-        for _ in 0..rounds {
-            let (mut region, mut ranges) = (None, Vec::with_capacity(MANY + 1));
-            while ranges.len() <= MANY {
-                for c in self.choose(random, MANY)? {
-                    let deadline = self.transport.deadline(self.wait);
-                    let store = self.snapshot.store();
-                    // One file is one region.
-                    if c.direction == Direction::Out
-                        && let Some((r, offset, n)) =
-                            store.locate(c.p, c.direction, c.key, deadline)?
-                    {
-                        region = Some(r);
-                        ranges.push(ByteRange { offset, len: n * 4 });
-                    }
-                }
-            }
-            ranges.truncate(MANY + 1);
-            batches.extend(region.map(|r| (r, ranges)));
-        }
-        let mut into = Vec::new();
-        for (region, ranges) in &batches {
-            let (single, many) = ranges.split_at(1);
-            for (ranges, times) in [(single, &mut times.range), (many, &mut times.ranges)] {
-                into.resize(ranges.iter().map(|r| r.len as usize).sum(), 0);
-                let deadline = self.transport.deadline(self.wait);
-                let start = Instant::now();
-                self.peer.read_many(*region, ranges, &mut into, deadline)?;
-                times.push(micros(start.elapsed()));
+        for (choices, _, _, lists) in &batches {
+            for (i, c) in choices.iter().enumerate() {
+                self.check(c, lists.list(i))?;
             }
         }
         Ok(())

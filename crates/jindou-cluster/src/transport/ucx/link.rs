@@ -2,6 +2,7 @@
 
 use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED};
 use super::core::{Core, lock};
+use super::direct::{Window, Windows};
 use super::frame::{Frame, GatherRange, Incoming, outcome, what};
 use super::worker::{LANDING, Part};
 use crate::transport::{
@@ -29,6 +30,8 @@ pub(super) struct Link {
     control: TcpStream,
     /// Region numbers by slot, for gathering.
     regions: Mutex<Vec<u64>>,
+    /// Regions that this process sees, in mappings of `core`'s worker.
+    windows: Windows,
 }
 
 impl Link {
@@ -50,6 +53,7 @@ impl Link {
             closed: AtomicBool::new(false),
             control,
             regions: Mutex::default(),
+            windows: Windows::default(),
         }
     }
 
@@ -210,6 +214,46 @@ impl Link {
         Ok(())
     }
 
+    /// Copies out of the peer's memory: nothing to wait for, so the clock is read only every [`LANDING`] bytes.
+    fn read_window(
+        &self,
+        window: &Window,
+        ranges: &[ByteRange],
+        into: &mut [u8],
+        deadline: Moment,
+    ) -> Result<()> {
+        /// Ranges between a prefetch and its use.
+        const AHEAD: usize = 12;
+        let began = (into.len() > LANDING).then(|| self.core.now());
+        let mut rest = into;
+        for (i, r) in ranges.iter().enumerate() {
+            if let Some(next) = ranges.get(i + AHEAD) {
+                window.prefetch(next.offset);
+            }
+            let (now, later) = rest.split_at_mut((r.len as usize).min(rest.len()));
+            rest = later;
+            let mut offset = r.offset;
+            for piece in now.chunks_mut(LANDING) {
+                if !window.read(offset, piece) {
+                    return Err(TransportError::Refused(format!(
+                        "bytes {offset}..+{} are outside the region",
+                        piece.len()
+                    )));
+                }
+                offset += piece.len() as u64;
+                if let Some(began) = began {
+                    if let Some(e) = self.hindrance() {
+                        return Err(e);
+                    }
+                    if self.core.now() >= deadline {
+                        return Err(self.late(began));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// One round by a gathering message, at most [`LANDING`] bytes.
     fn gather_round(
         &self,
@@ -259,7 +303,27 @@ impl Peer for Link {
         let slot = worker
             .attach(self.endpoint, &descriptor.key, descriptor.base)
             .map_err(|e| self.named(e))?;
-        lock(&self.regions).push(descriptor.region);
+        let options = &self.core.options;
+        let window = if options.direct && options.fabric.copies_memory() {
+            worker.pointer(self.endpoint, slot)
+        } else {
+            None
+        };
+        drop(worker);
+        if let Some(pointer) = window {
+            // SAFETY: mapped as long as the worker lives, which `core` holds; the registration has `len` bytes,
+            // as its owner says (see the trust boundary), and they do not change.
+            unsafe { self.windows.open(slot, pointer, descriptor.len) };
+        }
+        let mut regions = lock(&self.regions);
+        // Two threads may attach at once: each slot gets its own region's number.
+        if regions.len() <= slot as usize {
+            regions.resize(slot as usize + 1, u64::MAX);
+        }
+        if let Some(r) = regions.get_mut(slot as usize) {
+            *r = descriptor.region;
+        }
+        drop(regions);
         Ok(RemoteRegion {
             slot,
             epoch: descriptor.epoch,
@@ -278,6 +342,9 @@ impl Peer for Link {
             return Err(e);
         }
         check_read(self, region, ranges, into)?;
+        if let Some(window) = self.windows.get(region.slot) {
+            return self.read_window(window, ranges, into, deadline);
+        }
         // The clock is read only by those who must wait: a read of shared memory is done when it is started.
         if let [r] = ranges
             && r.len as usize <= LANDING
@@ -323,6 +390,12 @@ impl Peer for Link {
             }
         }
         Ok(())
+    }
+
+    fn expect(&self, region: RemoteRegion, offset: u64) {
+        if let Some(window) = self.windows.get(region.slot) {
+            window.prefetch_around(offset);
+        }
     }
 
     fn call(

@@ -15,6 +15,8 @@
 //! - **Gathering**: over TCP, UCX emulates each read by a message of its own, so that 64 reads cost 34 times
 //!   one. There `read_many` sends one message with all ranges, which the peer's progress thread answers with
 //!   one; the peer checks epoch and bounds.
+//! - **Direct reads**: where UCX maps the peer's segment into this process (shared memory), a read is a copy,
+//!   without a lock or a call of UCX, after the same checks as any other.
 //! - **Devices** are always named (UCX's default is every interface it finds).
 //!
 //! Nothing here is authenticated; see [`crate::transport`] for the trust boundary.
@@ -23,6 +25,7 @@ mod bare;
 mod bindings;
 mod control;
 mod core;
+mod direct;
 mod frame;
 mod library;
 mod link;
@@ -98,6 +101,9 @@ pub struct UcxOptions {
     /// How long a caller drives progress itself before it sleeps (without `spin`). Longer than a round trip
     /// over TCP, so that sleeping is the exception.
     pub spin_before_sleep: Duration,
+    /// Where the fabric maps the peer's memory, read it with plain loads instead of calls of UCX. (Off to
+    /// measure, and to test the other way.)
+    pub direct: bool,
     /// Time between heartbeats.
     pub heartbeat: Duration,
     /// Silence after which a peer counts as dead. Several heartbeats.
@@ -114,6 +120,7 @@ impl UcxOptions {
             listen: "127.0.0.1:0".to_owned(),
             spin: false,
             spin_before_sleep: Duration::from_micros(100),
+            direct: true,
             heartbeat: Duration::from_millis(100),
             suspect_after: Duration::from_millis(500),
         }

@@ -44,8 +44,12 @@ pub(super) struct Part {
 pub(super) struct Worker {
     lib: &'static LibUcp,
     context: ucp_context_h,
-    /// Null once closed.
+    /// Null once destroyed.
     handle: ucp_worker_h,
+    /// Nothing may be started or driven any more.
+    closed: bool,
+    /// Somebody may hold a pointer of [`Self::pointer`]: keys and worker stay until the worker is dropped.
+    mapped: bool,
     callbacks: NonNull<Callbacks>,
     endpoints: Vec<Option<Endpoint>>,
     /// Closed endpoints: their keys are destroyed with the worker, when nothing is under way any more.
@@ -105,6 +109,8 @@ impl Worker {
             lib,
             context,
             handle,
+            closed: false,
+            mapped: false,
             callbacks,
             endpoints: Vec::new(),
             graveyard: Vec::new(),
@@ -152,7 +158,7 @@ impl Worker {
     /// Has the event descriptor signal the next event; false if there is work already.
     pub(super) fn arm(&mut self) -> bool {
         // SAFETY: valid handle or skipped.
-        !self.handle.is_null() && unsafe { self.lib.ucp_worker_arm(self.handle) } == UCS_OK
+        !self.closed && unsafe { self.lib.ucp_worker_arm(self.handle) } == UCS_OK
     }
 
     /// The address by which others make endpoints to this worker.
@@ -172,7 +178,7 @@ impl Worker {
     }
 
     fn open(&self) -> Result<()> {
-        if self.handle.is_null() {
+        if self.closed {
             Err(TransportError::Closed)
         } else {
             Ok(())
@@ -249,7 +255,7 @@ impl Worker {
 
     /// Ends a registration.
     pub(super) fn unregister(&mut self, handle: &MemoryHandle) {
-        if !self.handle.is_null() && !handle.0.is_null() {
+        if !self.closed && !handle.0.is_null() {
             // SAFETY: made by `register` on this context and unmapped once: the caller owns and drops it.
             unsafe { self.lib.ucp_mem_unmap(self.context, handle.0) };
         }
@@ -315,6 +321,24 @@ impl Worker {
         }
         endpoint.keys.push((handle, base));
         Ok(endpoint.keys.len() as u32 - 1)
+    }
+
+    /// Where this process sees the region of a slot, if the fabric maps it: readable as long as the worker
+    /// lives, also after the peer's death, a disconnect and [`Self::destroy`].
+    pub(super) fn pointer(&mut self, number: u32, slot: u32) -> Option<*const u8> {
+        let lib = self.lib;
+        let endpoint = self.endpoint(number).ok()?;
+        let &(key, base) = endpoint
+            .keys
+            .get(slot as usize)
+            .filter(|k| !k.0.is_null())?;
+        let mut pointer = ptr::null_mut();
+        // SAFETY: a live key of this endpoint, pointer to a local.
+        let status = unsafe { lib.ucp_rkey_ptr(key, base, &mut pointer) };
+        (status == UCS_OK && !pointer.is_null()).then(|| {
+            self.mapped = true;
+            pointer.cast_const().cast()
+        })
     }
 
     /// An operation with room for `bytes`, pooled if small.
@@ -460,7 +484,7 @@ impl Worker {
     /// Drives progress once; true if anything happened.
     pub(super) fn progress(&mut self) -> bool {
         // SAFETY: valid handle or skipped; callbacks touch `callbacks` only, into which no reference is held.
-        !self.handle.is_null() && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0
+        !self.closed && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0
     }
 
     /// What UCX says to a status.
@@ -498,23 +522,38 @@ impl Worker {
         }
     }
 
-    /// Ends registrations, worker and context; every later call finds the worker closed.
+    /// Ends registrations, worker and context; every later call finds the worker closed. Where pointers into
+    /// peers' memory were given out, all but the registrations stays until the worker is dropped.
     pub(super) fn destroy(&mut self, registrations: &[MemoryHandle]) {
-        if self.handle.is_null() {
+        if self.closed {
             return;
         }
+        self.closed = true;
+        for r in registrations.iter().filter(|r| !r.0.is_null()) {
+            // SAFETY: made by `register` on this context, and used by nobody any more.
+            unsafe { self.lib.ucp_mem_unmap(self.context, r.0) };
+        }
+        if !self.mapped {
+            self.end();
+        }
+    }
+
+    /// Ends keys, worker and context.
+    fn end(&mut self) {
+        self.closed = true;
         let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
+        if handle.is_null() {
+            return;
+        }
+        self.disconnect_all();
         let graveyard = std::mem::take(&mut self.graveyard);
-        // SAFETY: handles made by us and used by nobody any more (`handle` is null for all who come later);
+        // SAFETY: handles made by us and used by nobody any more (`closed` keeps all who come later out);
         // keys before the worker, the worker before the context, the endpoints' contexts after it.
         unsafe {
             for (key, _) in graveyard.iter().flat_map(|e| &e.keys) {
                 if !key.is_null() {
                     self.lib.ucp_rkey_destroy(*key);
                 }
-            }
-            for r in registrations.iter().filter(|r| !r.0.is_null()) {
-                self.lib.ucp_mem_unmap(self.context, r.0);
             }
             self.lib.ucp_worker_destroy(handle);
             self.lib.ucp_cleanup(self.context);
@@ -531,9 +570,8 @@ unsafe impl Sync for MemoryHandle {}
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if self.handle.is_null() {
-            // SAFETY: the worker that called back into it is destroyed; allocated by `Box` in `new`.
-            drop(unsafe { Box::from_raw(self.callbacks.as_ptr()) });
-        }
+        self.end();
+        // SAFETY: the worker that called back into it is destroyed; allocated by `Box` in `new`.
+        drop(unsafe { Box::from_raw(self.callbacks.as_ptr()) });
     }
 }

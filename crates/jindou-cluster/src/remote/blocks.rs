@@ -1,0 +1,258 @@
+//! Keys and bounds of lists in small packed blocks: after one look at a directory (which is small and mostly
+//! in the caches) everything about a key lies in one or two neighbouring cache lines.
+//!
+//! ```text
+//! block   n 26 bits, w 6 bits; of n keys, ascending, the low 8 bits; their other bits; n + 1 fields of w bits
+//! ```
+//!
+//! A block begins at a multiple of 32 bits and belongs to a base, the first bound of its first list. The list of
+//! its key `j` has bounds `base + j + field j` and `base + j + 1 + field j + 1`: no list is empty, so fields grow
+//! by degree − 1, and where every list has one neighbour `w` is 0. Keys may be left out where something
+//! else tells `j`. Their low 8 bits lie side by side to be compared many at once: a binary search among so few costs
+//! more in mispredicted branches than a cache miss.
+
+/// Bits of `n`: keys in a block.
+const COUNT_BITS: u32 = 26;
+/// Bits before the keys.
+const HEAD: u64 = 32;
+/// In place of a block's position: there is none.
+pub const NONE: u32 = u32::MAX;
+/// Keys compared at once.
+const CHUNK: usize = 32;
+/// Keys from which on a binary search goes before.
+const MANY: u64 = 128;
+/// Most bits of a key: no block then has more keys than its head can count.
+pub const MAX_LOW: u32 = 25;
+
+/// Bits appended one behind the other.
+#[derive(Debug, Default)]
+pub struct Writer {
+    words: Vec<u64>,
+    bits: u64,
+}
+
+impl Writer {
+    fn put(&mut self, value: u64, width: u32) {
+        let (word, shift) = ((self.bits / 64) as usize, self.bits % 64);
+        self.bits += u64::from(width);
+        self.words
+            .resize(self.bits.div_ceil(64).max(word as u64 + 1) as usize, 0);
+        let wide = u128::from(value) << shift;
+        if let Some(w) = self.words.get_mut(word) {
+            *w |= wide as u64;
+        }
+        if let Some(w) = self.words.get_mut(word + 1) {
+            *w |= (wide >> 64) as u64;
+        }
+    }
+
+    /// Appends the block of lists with these bounds (one more than lists, strictly ascending) and their keys of
+    /// `low_bits` each, ascending, or none at all. Gives its position; `None` if that has no number any more.
+    pub fn block(&mut self, lows: &[u32], low_bits: u32, bounds: &[u32]) -> Option<u32> {
+        self.bits = self.bits.next_multiple_of(32);
+        let at = u32::try_from(self.bits / 32)
+            .ok()
+            .filter(|&at| at != NONE)?;
+        let base = bounds.first().copied().unwrap_or(0);
+        let field =
+            |(j, &b): (usize, &u32)| u64::from(b.saturating_sub(base)).saturating_sub(j as u64);
+        let most = bounds.iter().enumerate().map(field).max().unwrap_or(0);
+        let width = 64 - most.leading_zeros();
+        self.put(lows.len() as u64 | u64::from(width) << COUNT_BITS, 32);
+        lows.iter().for_each(|&l| self.put(u64::from(l & 0xFF), 8));
+        let rest = low_bits.saturating_sub(8);
+        lows.iter().for_each(|&l| self.put(u64::from(l >> 8), rest));
+        if width > 0 {
+            bounds
+                .iter()
+                .enumerate()
+                .for_each(|b| self.put(field(b), width));
+        }
+        Some(at)
+    }
+
+    /// The blocks' words and some zeros, so that reading at the end needs no care.
+    pub fn finish(mut self) -> Vec<u64> {
+        self.words.extend([0; 1 + CHUNK / 8]);
+        self.words
+    }
+}
+
+/// 64 bits from `bit` on; `None` behind the last word but one.
+#[inline]
+fn window(words: &[u64], bit: u64) -> Option<u64> {
+    let at = usize::try_from(bit / 64).ok()?;
+    let &[a, b] = words.get(at..)?.first_chunk::<2>()?;
+    Some(((u128::from(a) | u128::from(b) << 64) >> (bit % 64)) as u64)
+}
+
+/// The lowest `width` bits.
+#[inline]
+fn low(x: u64, width: u32) -> u64 {
+    x & !(u64::MAX << width.min(63))
+}
+
+/// Number of keys, bits a field, and the position of the first key.
+#[inline]
+fn head(words: &[u64], at: u32) -> Option<(u64, u32, u64)> {
+    let bit = u64::from(at) * 32;
+    let head = window(words, bit)?;
+    let width = (head >> COUNT_BITS) as u32 & 63;
+    Some((low(head, COUNT_BITS), width.min(32), bit + HEAD))
+}
+
+/// Bounds of list `j`, from the block's base, given where fields begin.
+#[inline]
+fn bounds(words: &[u64], fields: u64, width: u32, j: u64) -> Option<(u64, u64)> {
+    if width == 0 {
+        return Some((j, j + 1));
+    }
+    let two = window(words, fields + j * u64::from(width))?;
+    Some((
+        j + low(two, width),
+        j + 1 + low(two.checked_shr(width).unwrap_or(0), width),
+    ))
+}
+
+/// Which of the bytes equal `byte`: bit `i` for byte `i`. Branch-free, eight at a time.
+#[inline]
+fn equal(bytes: &[u8; CHUNK], byte: u8) -> u32 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().rev().fold(0, |mask, w| {
+        let x = u64::from_le_bytes(*w) ^ (u64::from(byte) * LOW);
+        // A byte's high bit: the byte is zero. Then these eight bits side by side.
+        let zero = !(((x & (LOW * 0x7F)) + LOW * 0x7F) | x) & (LOW * 0x80);
+        mask << 8 | ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
+    })
+}
+
+/// Bounds, from the block's base, of the list of a key of `low_bits`; `None` if it is not there. O(1) for up to
+/// [`MANY`] keys, else O(log keys).
+#[inline]
+#[must_use]
+pub fn find(words: &[u64], at: u32, low_bits: u32, key: u32) -> Option<(u64, u64)> {
+    let (n, width, keys) = head(words, at)?;
+    let (rest, rest_bits) = (keys + 8 * n, low_bits.saturating_sub(8));
+    let rest_of = |j: u64| {
+        let bits = window(words, rest + j * u64::from(rest_bits))?;
+        Some(low(bits, rest_bits))
+    };
+    let wanted = u64::from(key >> 8);
+    let (mut from, mut to) = (0, n);
+    if n > MANY {
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if rest_of(middle)? < wanted {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        // As many as can have the same other bits.
+        to = n.min(from + 256);
+    }
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    while from < to {
+        let at = usize::try_from(keys / 8 + from).ok()?;
+        let mut found = equal(bytes.get(at..)?.first_chunk()?, key as u8);
+        if to - from < CHUNK as u64 {
+            found &= (1 << (to - from)) - 1;
+        }
+        while found != 0 {
+            let j = from + u64::from(found.trailing_zeros());
+            if rest_of(j)? == wanted {
+                return bounds(words, rest + n * u64::from(rest_bits), width, j);
+            }
+            found &= found - 1;
+        }
+        from += CHUNK as u64;
+    }
+    None
+}
+
+/// Bounds, from the block's base, of list `j` of a block without keys.
+#[inline]
+#[must_use]
+pub fn nth(words: &[u64], at: u32, j: u32) -> Option<(u64, u64)> {
+    let (_, width, fields) = head(words, at)?;
+    bounds(words, fields, width, u64::from(j))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bounds of lists with these degrees.
+    fn bounds_of(base: u32, degrees: &[u32]) -> Vec<u32> {
+        let mut at = base;
+        let rest = degrees.iter().map(|d| {
+            at += d;
+            at
+        });
+        std::iter::once(base).chain(rest).collect()
+    }
+
+    fn degree() -> impl Strategy<Value = u32> {
+        prop_oneof![5 => 1u32..2, 3 => 1u32..9, 1 => 1u32..2_000_000]
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_is_found_with_its_bounds_and_no_other(
+            blocks in prop::collection::vec(
+                prop_oneof![
+                    prop::collection::btree_map(0u32..900, degree(), 1..70),
+                    prop::collection::btree_map(0u32..900, degree(), 300..500),
+                ],
+                1..5,
+            ),
+            base in 0u32..1000,
+        ) {
+            let low_bits = 10;
+            let mut keyed = Writer::default();
+            let mut plain = Writer::default();
+            let mut made = Vec::new();
+            for b in &blocks {
+                let lows: Vec<u32> = b.keys().copied().collect();
+                let bounds = bounds_of(base, &b.values().copied().collect::<Vec<_>>());
+                let at = keyed.block(&lows, low_bits, &bounds).unwrap();
+                made.push((at, plain.block(&[], 0, &bounds).unwrap(), bounds));
+            }
+            let (keyed, plain) = (keyed.finish(), plain.finish());
+            for (b, (at, plain_at, bounds)) in blocks.iter().zip(&made) {
+                for key in 0..1024 {
+                    let j = b.keys().position(|&k| k == key);
+                    let want = j.map(|j| (u64::from(bounds[j] - base), u64::from(bounds[j + 1] - base)));
+                    prop_assert_eq!(find(&keyed, *at, low_bits, key), want);
+                    if let Some(j) = j {
+                        prop_assert_eq!(nth(&plain, *plain_at, j as u32), want);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn any_words_are_no_fault(words in prop::collection::vec(any::<u64>(), 0..9), at in 0u32..20, key: u32, bits in 0u32..26) {
+            for at in [at, NONE, NONE - 1] {
+                let _ = (find(&words, at, bits, key), nth(&words, at, key));
+            }
+        }
+    }
+
+    #[test]
+    fn the_widest_fields() {
+        let mut writer = Writer::default();
+        writer.put(1, 31);
+        let at = writer.block(&[3, 4], 25, &[0, 1, u32::MAX]).unwrap();
+        let few = writer.block(&[0, 5], 3, &[7, 8, 9]).unwrap();
+        let words = writer.finish();
+        assert_eq!(find(&words, few, 3, 5), Some((1, 2)));
+        assert_eq!(find(&words, few, 3, 1), None);
+        assert_eq!(find(&words, at, 25, 3), Some((0, 1)));
+        assert_eq!(find(&words, at, 25, 4), Some((1, u64::from(u32::MAX))));
+        assert_eq!(find(&words, at, 25, 5), None);
+        assert_eq!(nth(&[], 0, 0), None);
+    }
+}
