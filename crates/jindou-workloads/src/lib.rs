@@ -3,15 +3,17 @@
 //!
 //! - [`lubm`]: the Lehigh University Benchmark, equal to the original generator draw for draw.
 //! - [`ugly`]: a graph with everything that tidy benchmarks leave out.
+//! - [`watdiv`]: the Waterloo SPARQL Diversity Test Suite, equal to the original in distribution.
 //! - [`queries`]: query texts, their known row counts, templates with typed random constants.
 //! - [`ntriples`]: any of it as text.
 //!
-//! Both generators are [`jindou_model::QuadSource`]s: a loader takes them like files.
+//! All generators are [`jindou_model::QuadSource`]s: a loader takes them like files.
 
 pub mod lubm;
 pub mod ntriples;
 pub mod queries;
 pub mod ugly;
+pub mod watdiv;
 
 mod decimal;
 mod random;

@@ -1,0 +1,457 @@
+//! A model at a scale, ready to be drawn from: names are places, ranges are numbers, and the work is cut into
+//! units that do not depend on each other.
+
+use super::draw::{Places, Zipf, normal, unit};
+use super::model::{Association, Attribute, Distribution, Group, Model, RDF_TYPE, Values};
+use super::words::Words;
+use crate::random::Random;
+use jindou_model::{Error, Result};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// How often an object is drawn anew when it has been used; the original gives up at its 50th draw.
+const DRAWS: u32 = 49;
+/// The most places of a Zipfian distribution of literals, each 8 bytes.
+const MOST_ZIPFIAN_LITERALS: u64 = 1 << 24;
+/// About as many statements has a unit.
+const UNIT: f64 = 4096.0;
+
+/// What a literal is made of.
+#[derive(Debug)]
+pub(super) enum Literal {
+    /// A number, the smallest of which is this.
+    Integer(i64),
+    /// A day, the first of which is this.
+    Date(i32),
+    /// A word, the first of which is this, and more of them.
+    Words(u32),
+    /// A name, the first of which is this.
+    Name(u32),
+}
+
+/// An attribute.
+#[derive(Debug)]
+pub(super) struct Fact {
+    /// Place among the properties.
+    pub(super) property: u32,
+    pub(super) literal: Literal,
+    /// What is added to the first.
+    pub(super) places: Places,
+}
+
+/// Attributes had together.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) probability: f64,
+    /// Place among the memberships.
+    pub(super) class: Option<u32>,
+    pub(super) facts: Vec<Fact>,
+}
+
+/// An association.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) property: u32,
+    pub(super) object_kind: u32,
+    exclusive: bool,
+    most: u32,
+    spread: Option<Distribution>,
+    cover: f64,
+    /// Among the objects, or the members of the objects' class.
+    places: Places,
+    objects: u32,
+    subject_class: Option<u32>,
+    object_class: Option<u32>,
+}
+
+/// What one part of the graph says about the entities of a kind.
+#[derive(Debug)]
+pub(super) enum Says {
+    Facts(Vec<Facts>),
+    Link(Link),
+}
+
+/// A part of the graph.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The subjects' kind and number.
+    pub(super) kind: u32,
+    subjects: u32,
+    /// Subjects of a unit.
+    block: u32,
+    /// Its first unit among all.
+    first_unit: u64,
+    pub(super) says: Says,
+}
+
+/// The entities of a kind that are instances of a class.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    bits: Vec<u64>,
+    /// Last first. In what order the original has them depends on its hash table; that the likeliest of a
+    /// Zipfian choice are late entities, not the first of all, is what its data shows.
+    list: Vec<u32>,
+}
+
+impl Members {
+    pub(super) fn has(&self, entity: u32) -> bool {
+        self.bits
+            .get(entity as usize / 64)
+            .is_some_and(|word| word >> (entity % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, entity: u32) {
+        self.bits[entity as usize / 64] |= 1 << (entity % 64);
+    }
+
+    fn of(population: u32) -> Self {
+        Self {
+            bits: vec![0; population as usize / 64 + 1],
+            list: vec![],
+        }
+    }
+
+    fn make_list(&mut self, population: u32) {
+        self.list = (0..population).rev().filter(|e| self.has(*e)).collect();
+    }
+}
+
+/// The model, ready. Memory: bits and 4 bytes an instance of a class that matters, 8 bytes a place of a
+/// Zipfian choice.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    /// IRIs.
+    pub(super) properties: Vec<String>,
+    pub(super) kinds: Vec<String>,
+    pub(super) parts: Vec<Part>,
+    pub(super) members: Vec<Members>,
+    pub(super) units: u64,
+    pub(super) words: Words,
+    pub(super) names: Words,
+    seed: u64,
+}
+
+impl Compiled {
+    /// O(kinds + entities that may be instances of a class).
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when a kind has too many entities, or a Zipfian literal too many values.
+    pub(super) fn new(model: &Model, scale: u32, seed: u64) -> Result<Self> {
+        let populations = (0..model.kinds.len())
+            .map(|k| model.population(k, scale))
+            .collect::<Result<Vec<u32>>>()?;
+        let mut compiler = Compiler {
+            model,
+            populations,
+            wanted: vec![],
+            zipfs: FxHashMap::default(),
+            made: Self {
+                properties: vec![],
+                kinds: model.kinds.iter().map(|k| k.iri.clone()).collect(),
+                parts: vec![],
+                members: vec![],
+                units: 0,
+                words: Words::dictionary(),
+                names: Words::names(),
+                seed,
+            },
+        };
+        // In the original's order: what depends on no class first.
+        compiler.facts(false)?;
+        compiler.links(false);
+        compiler.find_members()?;
+        compiler.facts(true)?;
+        compiler.links(true);
+        Ok(compiler.made)
+    }
+
+    /// The part that a unit belongs to, and the unit's subjects.
+    pub(super) fn unit(&self, unit: u64) -> (usize, std::ops::Range<u32>) {
+        let at = self.parts.partition_point(|p| p.first_unit <= unit) - 1;
+        let part = &self.parts[at];
+        let first = (unit - part.first_unit) * u64::from(part.block);
+        let end = (first + u64::from(part.block)).min(part.subjects.into());
+        (at, first as u32..end as u32)
+    }
+
+    /// The random stream of a unit.
+    pub(super) fn stream(&self, part: usize, unit: u64) -> Random {
+        Random::of(self.seed, part as u64, unit - self.parts[part].first_unit)
+    }
+
+    /// Draws the statements of a link for some subjects: each with its object, in order.
+    pub(super) fn pairs(
+        &self,
+        link: &Link,
+        subjects: std::ops::Range<u32>,
+        random: &mut Random,
+        mut each: impl FnMut(u32, u32) -> Result<()>,
+    ) -> Result<()> {
+        let subject_class = link.subject_class.map(|c| &self.members[c as usize]);
+        let list = link.object_class.map(|c| &self.members[c as usize].list);
+        let objects = list.map_or(link.objects, |l| l.len() as u32);
+        if objects == 0 {
+            return Ok(());
+        }
+        let mut used = Members::of(if link.exclusive { link.objects } else { 0 });
+        for subject in subjects {
+            if subject_class.is_some_and(|c| !c.has(subject)) || unit(random) > link.cover {
+                continue;
+            }
+            let part = match link.spread {
+                None => 1.0,
+                Some(Distribution::Normal) => normal(random),
+                Some(Distribution::Uniform | Distribution::Zipfian) => unit(random),
+            };
+            let count = (part * f64::from(link.most) + 0.5) as u32;
+            for _ in 0..count.min(link.most) {
+                let draws = if link.exclusive { DRAWS } else { 1 };
+                let free = (0..draws).find_map(|_| {
+                    let place = link.places.draw(random) as u32;
+                    let object = list.map_or(place, |l| l[place as usize]);
+                    (!link.exclusive || !used.has(object)).then_some(object)
+                });
+                let Some(object) = free else {
+                    continue;
+                };
+                if link.exclusive {
+                    used.insert(object);
+                }
+                each(subject, object)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Compiler<'m> {
+    model: &'m Model,
+    populations: Vec<u32>,
+    /// Memberships: kind of the instances and class, whether a list is needed.
+    wanted: Vec<(usize, &'m str, bool)>,
+    zipfs: FxHashMap<u64, Arc<Zipf>>,
+    made: Compiled,
+}
+
+impl<'m> Compiler<'m> {
+    fn facts(&mut self, with_class: bool) -> Result<()> {
+        let model = self.model;
+        for (kind, k) in model.kinds.iter().enumerate() {
+            let groups: Vec<&Group> = k
+                .groups
+                .iter()
+                .filter(|g| g.class.is_some() == with_class)
+                .collect();
+            let facts = groups
+                .iter()
+                .map(|g| {
+                    Ok(Facts {
+                        probability: g.probability,
+                        class: g.class.as_deref().map(|c| self.membership(kind, c)),
+                        facts: g
+                            .attributes
+                            .iter()
+                            .map(|a| self.fact(a))
+                            .collect::<Result<_>>()?,
+                    })
+                })
+                .collect::<Result<Vec<Facts>>>()?;
+            let mean: f64 = groups
+                .iter()
+                .map(|g| g.probability * g.attributes.len() as f64)
+                .sum();
+            if !facts.is_empty() {
+                self.part(kind, mean, false, Says::Facts(facts));
+            }
+        }
+        Ok(())
+    }
+
+    fn links(&mut self, with_class: bool) {
+        let model = self.model;
+        for a in &model.associations {
+            if (a.subject_class.is_some() || a.object_class.is_some()) == with_class {
+                let link = self.link(a);
+                let mean = a.cover * f64::from(a.most) * if a.spread.is_some() { 0.5 } else { 1.0 };
+                self.part(a.subject, mean, a.exclusive, Says::Link(link));
+            }
+        }
+    }
+
+    fn part(&mut self, kind: usize, mean: f64, whole: bool, says: Says) {
+        let subjects = self.populations[kind];
+        let block = if whole {
+            subjects.max(1)
+        } else {
+            (UNIT / mean.max(1.0)).max(1.0) as u32
+        };
+        self.made.parts.push(Part {
+            kind: kind as u32,
+            subjects,
+            block,
+            first_unit: self.made.units,
+            says,
+        });
+        self.made.units += u64::from(subjects.div_ceil(block));
+    }
+
+    fn property(&mut self, iri: &str) -> u32 {
+        let properties = &mut self.made.properties;
+        let at = properties.iter().position(|p| p == iri);
+        at.unwrap_or_else(|| {
+            properties.push(iri.to_owned());
+            properties.len() - 1
+        }) as u32
+    }
+
+    /// The table of a Zipfian distribution over `n`, if it is one.
+    fn zipf(&mut self, distribution: Distribution, n: u64) -> Option<Arc<Zipf>> {
+        if distribution != Distribution::Zipfian {
+            return None;
+        }
+        let table = self.zipfs.entry(n);
+        Some(Arc::clone(
+            table.or_insert_with(|| Arc::new(Zipf::new(n as u32))),
+        ))
+    }
+
+    fn fact(&mut self, a: &Attribute) -> Result<Fact> {
+        let (literal, last, days) = match &a.values {
+            Values::Integer(low, high) => (Literal::Integer(*low), low.abs_diff(*high), false),
+            Values::Date(low, high) => (Literal::Date(low.0), low.0.abs_diff(high.0).into(), true),
+            Values::Words(low, high) => {
+                let (from, to) = self.made.words.between(low, high);
+                (
+                    Literal::Words(from),
+                    (to.max(from + 1) - from - 1).into(),
+                    false,
+                )
+            }
+            Values::Name(low, high) => {
+                let (from, to) = self.made.names.between(low, high);
+                (
+                    Literal::Name(from),
+                    (to.max(from + 1) - from - 1).into(),
+                    false,
+                )
+            }
+        };
+        let places = if days { last } else { last + 1 };
+        if a.distribution == Distribution::Zipfian && places > MOST_ZIPFIAN_LITERALS {
+            return Err(Error::Limit(format!(
+                "<{}> has {places} values, a Zipfian distribution at most {MOST_ZIPFIAN_LITERALS}; narrow its range",
+                a.property
+            )));
+        }
+        let zipf = self.zipf(a.distribution, places);
+        Ok(Fact {
+            property: self.property(&a.property),
+            literal,
+            places: if days {
+                Places::below(a.distribution, last, zipf)
+            } else {
+                Places::nearest(a.distribution, last, zipf)
+            },
+        })
+    }
+
+    fn link(&mut self, a: &'m Association) -> Link {
+        let objects = self.populations[a.object];
+        let class = |c: &'m Option<String>| c.as_deref();
+        let subject_class = class(&a.subject_class).map(|c| self.membership(a.subject, c));
+        let object_class = class(&a.object_class).map(|c| self.membership(a.object, c));
+        let choices =
+            object_class.map_or(objects, |c| self.made.members[c as usize].list.len() as u32);
+        let zipf = self.zipf(a.choice, choices.into());
+        Link {
+            property: self.property(&a.property),
+            object_kind: a.object as u32,
+            exclusive: a.exclusive,
+            most: a.most,
+            spread: a.spread,
+            cover: a.cover,
+            places: Places::entities(a.choice, choices, zipf),
+            objects,
+            subject_class,
+            object_class,
+        }
+    }
+
+    /// Place of a membership. It is there once [`Self::find_members`] has been.
+    fn membership(&self, kind: usize, class: &str) -> u32 {
+        let at = self.wanted.iter().position(|w| w.0 == kind && w.1 == class);
+        at.unwrap_or_default() as u32
+    }
+
+    /// Draws all statements that make entities instances of a class, and keeps who is one.
+    fn find_members(&mut self) -> Result<()> {
+        let model = self.model;
+        for (kind, k) in model.kinds.iter().enumerate() {
+            for class in k.groups.iter().filter_map(|g| g.class.as_deref()) {
+                self.want(kind, class, false);
+            }
+        }
+        for a in &model.associations {
+            if let Some(class) = a.subject_class.as_deref() {
+                self.want(a.subject, class, false);
+            }
+            if let Some(class) = a.object_class.as_deref() {
+                self.want(a.object, class, true);
+            }
+        }
+        let mut found = vec![];
+        for (kind, class, list) in &self.wanted {
+            let population = self.populations[*kind];
+            let mut members = Members::of(population);
+            if let Some((class_kind, number)) = model.entity(class) {
+                self.instances(*kind, class_kind, number, &mut members)?;
+            }
+            if *list {
+                members.make_list(population);
+            }
+            found.push(members);
+        }
+        self.made.members = found;
+        Ok(())
+    }
+
+    fn want(&mut self, kind: usize, class: &'m str, list: bool) {
+        match self.wanted.iter_mut().find(|w| w.0 == kind && w.1 == class) {
+            Some(w) => w.2 |= list,
+            None => self.wanted.push((kind, class, list)),
+        }
+    }
+
+    fn instances(
+        &self,
+        kind: usize,
+        class_kind: usize,
+        number: u32,
+        members: &mut Members,
+    ) -> Result<()> {
+        for (at, part) in self.made.parts.iter().enumerate() {
+            let Says::Link(link) = &part.says else {
+                continue;
+            };
+            if part.kind as usize != kind
+                || link.object_kind as usize != class_kind
+                || self.made.properties[link.property as usize] != RDF_TYPE
+            {
+                continue;
+            }
+            let units = u64::from(part.subjects.div_ceil(part.block));
+            for unit in part.first_unit..part.first_unit + units {
+                let mut random = self.made.stream(at, unit);
+                let (_, subjects) = self.made.unit(unit);
+                self.made
+                    .pairs(link, subjects, &mut random, |subject, object| {
+                        if object == number {
+                            members.insert(subject);
+                        }
+                        Ok(())
+                    })?;
+            }
+        }
+        Ok(())
+    }
+}

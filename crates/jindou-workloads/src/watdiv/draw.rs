@@ -1,0 +1,216 @@
+//! Draws from the distributions of a model: the same on every machine, since nothing but sums, products,
+//! quotients and square roots of doubles is used, which IEEE 754 fixes to the last bit.
+
+use super::model::Distribution;
+use crate::random::Random;
+use std::sync::Arc;
+
+/// Uniform in [0, 1): 53 bits.
+pub(crate) fn unit(random: &mut Random) -> f64 {
+    (random.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// Normal with mean 1/2 and deviation 1/6, cut off at 0 and 1: Marsaglia's polar method.
+pub(crate) fn normal(random: &mut Random) -> f64 {
+    loop {
+        let (u, v) = (2.0 * unit(random) - 1.0, 2.0 * unit(random) - 1.0);
+        let s = u * u + v * v;
+        if s > 0.0 && s < 1.0 {
+            let deviate = u * (-2.0 * ln(s) / s).sqrt();
+            return (0.5 + deviate * (0.5 / 3.0)).clamp(0.0, 1.0);
+        }
+    }
+}
+
+/// The natural logarithm of a positive normal number, to some 1e-15 of its size. The standard library's is the
+/// platform's, whose last bits differ.
+fn ln(x: f64) -> f64 {
+    const LN_2: f64 = std::f64::consts::LN_2;
+    // x = mantissa · 2^exponent, mantissa in [√½, √2): then ln of it is 2 artanh of less than 0.172.
+    let bits = x.to_bits();
+    let mut exponent = (bits >> 52) as i64 - 1023;
+    let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    if mantissa > std::f64::consts::SQRT_2 {
+        mantissa *= 0.5;
+        exponent += 1;
+    }
+    let t = (mantissa - 1.0) / (mantissa + 1.0);
+    let square = t * t;
+    let mut sum = 0.0;
+    for k in (0..11).rev() {
+        sum = sum * square + 1.0 / f64::from(2 * k + 1);
+    }
+    2.0 * t * sum + exponent as f64 * LN_2
+}
+
+/// Zipf's law over `0 .. n` with exponent 1: the sums of 1/1 + … + 1/i.
+#[derive(Debug)]
+pub(crate) struct Zipf(Vec<f64>);
+
+impl Zipf {
+    /// 8 bytes a thing.
+    pub(crate) fn new(n: u32) -> Self {
+        let mut sum = 0.0;
+        let sums = (1..=n).map(|i| {
+            sum += 1.0 / f64::from(i);
+            sum
+        });
+        Self(sums.collect())
+    }
+
+    /// A rank, 0 the likeliest; 0 when there is nothing. O(log n).
+    pub(crate) fn draw(&self, random: &mut Random) -> u32 {
+        let all = self.0.last().copied().unwrap_or(0.0);
+        let at = unit(random) * all;
+        let rank = self.0.partition_point(|sum| *sum <= at);
+        rank.min(self.0.len().saturating_sub(1)) as u32
+    }
+}
+
+/// Draws numbers of `0 ..= last`: `factor` times a part of [0, 1], plus `bias`, rounded down.
+#[derive(Debug)]
+pub(crate) struct Places {
+    distribution: Distribution,
+    factor: f64,
+    bias: f64,
+    last: u64,
+    /// Over all places; used, and needed, by a Zipfian distribution only.
+    zipf: Option<Arc<Zipf>>,
+}
+
+impl Places {
+    /// One of `n` entities. The original rounds `n` times a draw, so the first gets half and the last one and a
+    /// half times its due: queries about an entity 0 depend on it. Without entities always 0.
+    pub(crate) fn entities(distribution: Distribution, n: u32, zipf: Option<Arc<Zipf>>) -> Self {
+        Self {
+            distribution,
+            factor: n.into(),
+            bias: 0.5,
+            last: n.saturating_sub(1).into(),
+            zipf,
+        }
+    }
+
+    /// A number of `0 ..= last`, the nearest to the part of `last`: both ends get half their due.
+    pub(crate) fn nearest(distribution: Distribution, last: u64, zipf: Option<Arc<Zipf>>) -> Self {
+        Self {
+            distribution,
+            factor: last as f64,
+            bias: 0.5,
+            last,
+            zipf,
+        }
+    }
+
+    /// A whole number below `n`; 0 when that is 0.
+    pub(crate) fn below(distribution: Distribution, n: u64, zipf: Option<Arc<Zipf>>) -> Self {
+        Self {
+            distribution,
+            factor: n as f64,
+            bias: 0.0,
+            last: n.saturating_sub(1),
+            zipf,
+        }
+    }
+
+    /// A place.
+    pub(crate) fn draw(&self, random: &mut Random) -> u64 {
+        let part = match (self.distribution, &self.zipf) {
+            (Distribution::Zipfian, Some(zipf)) => return zipf.draw(random).into(),
+            (Distribution::Normal, _) => normal(random),
+            _ => unit(random),
+        };
+        ((part * self.factor + self.bias) as u64).min(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_are_right() {
+        for i in 1..2000u32 {
+            for x in [
+                f64::from(i) / 1000.0,
+                f64::from(i) * 1e9,
+                1e-300 * f64::from(i),
+            ] {
+                let error = (ln(x) - x.ln()).abs();
+                assert!(error <= 1e-15 * x.ln().abs().max(1.0), "ln {x}: {error}");
+            }
+        }
+    }
+
+    /// Within five standard errors of what the definition gives.
+    #[test]
+    fn normal_draws_have_the_mean_deviation_and_tails_they_should() {
+        let n = 200_000;
+        let mut random = Random::of(1, 2, 3);
+        let draws: Vec<f64> = (0..n).map(|_| normal(&mut random)).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        assert!((mean - 0.5).abs() < 5.0 / 6.0 / f64::from(n).sqrt());
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n);
+        // Cutting off at three deviations takes 0.4 % off the variance.
+        assert!((variance * 36.0 - 0.996).abs() < 0.002 + 5.0 * (2.0 / f64::from(n)).sqrt());
+        for (bound, share) in [(1.0 / 3.0, 0.158_655), (0.5, 0.5), (2.0 / 3.0, 0.841_345)] {
+            let below = draws.iter().filter(|x| **x < bound).count() as f64;
+            let error = (share * (1.0 - share) / f64::from(n)).sqrt();
+            assert!((below / f64::from(n) - share).abs() < 5.0 * error);
+        }
+    }
+
+    #[test]
+    fn zipf_draws_fall_as_one_over_rank() {
+        let (n, things) = (200_000, 100);
+        let zipf = Zipf::new(things);
+        let mut random = Random::of(4, 5, 6);
+        let mut seen = vec![0u32; things as usize];
+        (0..n).for_each(|_| seen[zipf.draw(&mut random) as usize] += 1);
+        let all: f64 = (1..=things).map(|i| 1.0 / f64::from(i)).sum();
+        for (rank, count) in seen.iter().enumerate() {
+            let share = 1.0 / (rank as f64 + 1.0) / all;
+            let error = (share * (1.0 - share) * f64::from(n)).sqrt();
+            assert!((f64::from(*count) - share * f64::from(n)).abs() < 5.0 * error);
+        }
+        assert_eq!(Zipf::new(0).draw(&mut random), 0);
+    }
+
+    #[test]
+    fn the_first_place_gets_half_and_the_last_one_and_a_half() {
+        let mut random = Random::of(7, 8, 9);
+        let places = Places::entities(Distribution::Uniform, 4, None);
+        let mut seen = [0u32; 4];
+        (0..80_000).for_each(|_| seen[places.draw(&mut random) as usize] += 1);
+        for (count, due) in seen.iter().zip([10_000.0, 20_000.0, 20_000.0, 30_000.0f64]) {
+            assert!(
+                (f64::from(*count) - due).abs() < 5.0 * due.sqrt(),
+                "{seen:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn places_stay_inside_of_their_range() {
+        let mut random = Random::of(1, 1, 1);
+        for distribution in [
+            Distribution::Uniform,
+            Distribution::Normal,
+            Distribution::Zipfian,
+        ] {
+            for n in [0, 1, 2, 9] {
+                let zipf = |n: u32| Some(Arc::new(Zipf::new(n)));
+                let places = [
+                    Places::entities(distribution, n, zipf(n)),
+                    Places::nearest(distribution, n.into(), zipf(n + 1)),
+                    Places::below(distribution, n.into(), zipf(n)),
+                ];
+                for (places, last) in places.iter().zip([n.max(1) - 1, n, n.max(1) - 1]) {
+                    let seen: Vec<u64> = (0..2000).map(|_| places.draw(&mut random)).collect();
+                    assert!(seen.iter().all(|p| *p <= last.into()));
+                    assert!(seen.contains(&0) && seen.contains(&last.into()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,645 @@
+//! WatDiv's e-commerce model, the one that its published data sets and its 20 basic templates are about:
+//! products with reviews, retailers with offers, users who follow, like and buy.
+
+use super::date::Day;
+use super::model::Distribution::{Normal, Uniform, Zipfian};
+use super::model::{Association, Attribute, Distribution, Group, Kind, Model, Values};
+
+const NAMESPACES: [(&str, &str); 11] = [
+    ("dc", "http://purl.org/dc/terms/"),
+    ("foaf", "http://xmlns.com/foaf/"),
+    ("gr", "http://purl.org/goodrelations/"),
+    ("gn", "http://www.geonames.org/ontology#"),
+    ("mo", "http://purl.org/ontology/mo/"),
+    ("og", "http://ogp.me/ns#"),
+    ("rev", "http://purl.org/stuff/rev#"),
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("sorg", "http://schema.org/"),
+    ("wsdbm", "http://db.uwaterloo.ca/~galuc/wsdbm/"),
+];
+
+/// Kinds whose number is the same at every scale.
+const FIXED: [(&str, u32); 10] = [
+    ("wsdbm:Genre", 21),
+    ("wsdbm:SubGenre", 145),
+    ("wsdbm:Topic", 250),
+    ("wsdbm:ProductCategory", 15),
+    ("wsdbm:City", 240),
+    ("wsdbm:Country", 25),
+    ("wsdbm:Language", 35),
+    ("wsdbm:Role", 3),
+    ("wsdbm:AgeGroup", 9),
+    ("wsdbm:Gender", 2),
+];
+
+/// Literals of an attribute.
+#[derive(Clone, Copy)]
+enum Of {
+    Text,
+    Name,
+    Int(i64, i64),
+    /// As `Int`, most in the middle.
+    Bell(i64, i64),
+    Days(Day, Day),
+}
+use Of::{Bell, Int, Name, Text};
+
+const ANY_INT: Of = Int(0, 65_535);
+const ANY_DAY: Of = Of::Days(Day(0), super::parse::LAST_DAY);
+
+/// From the first date to the second, each year, month, day.
+fn days(from: [i32; 3], to: [i32; 3]) -> Of {
+    let day = |[y, m, d]: [i32; 3]| Day::of(y, m, d).unwrap_or(Day(0));
+    Of::Days(day(from), day(to))
+}
+
+/// Probability, class or "", attributes.
+type Row<'a> = (f64, &'a str, &'a [(&'a str, Of)]);
+
+impl Model {
+    /// The model of the published data sets (10M, 100M, 1B triples are scales 100, 1000, 10000).
+    #[must_use]
+    pub fn standard() -> Self {
+        let mut m = Self {
+            namespaces: NAMESPACES
+                .map(|(p, iri)| (p.to_owned(), iri.to_owned()))
+                .to_vec(),
+            ..Self::default()
+        };
+        for (name, count) in FIXED {
+            m.add(name, count, &[]);
+            m.kinds.iter_mut().for_each(|k| k.scales = false);
+        }
+        m.add_products();
+        m.add_trade();
+        m.add_people();
+        m.associate();
+        m
+    }
+
+    fn add(&mut self, name: &str, count: u32, groups: &[Row]) {
+        let attribute = |(name, of): &(&str, Of)| Attribute {
+            property: self.iri(name),
+            values: match *of {
+                Text => Values::Words("A".into(), "z".into()),
+                Name => Values::Name("A".into(), "z".into()),
+                Int(a, b) | Bell(a, b) => Values::Integer(a, b),
+                Of::Days(a, b) => Values::Date(a, b),
+            },
+            distribution: match of {
+                Bell(..) => Normal,
+                _ => Uniform,
+            },
+        };
+        let group = |(probability, class, attributes): &Row| Group {
+            probability: *probability,
+            class: (!class.is_empty()).then(|| self.iri(class)),
+            attributes: attributes.iter().map(attribute).collect(),
+        };
+        let kind = Kind {
+            iri: self.iri(name),
+            count,
+            scales: true,
+            groups: groups.iter().map(group).collect(),
+        };
+        self.kinds.push(kind);
+    }
+
+    /// The names in this file all have a declared prefix, which a test of the whole model sees.
+    fn iri(&self, name: &str) -> String {
+        self.expand(name).unwrap_or_default()
+    }
+
+    fn add_products(&mut self) {
+        let concert = "wsdbm:ProductCategory0";
+        let album = "wsdbm:ProductCategory1";
+        let movie = "wsdbm:ProductCategory2";
+        let book = "wsdbm:ProductCategory3";
+        let article = "wsdbm:ProductCategory4";
+        let expiry = days([2014, 1, 1], [2019, 12, 31]);
+        self.add(
+            "wsdbm:Product",
+            250,
+            &[
+                (1.0, "", &[("og:title", Text)]),
+                (0.6, "", &[("sorg:description", Text)]),
+                (0.3, "", &[("sorg:contentRating", Int(6, 18))]),
+                (0.3, "", &[("sorg:keywords", Text)]),
+                (0.3, "", &[("sorg:text", Text)]),
+                (0.1, "", &[("sorg:contentSize", Int(0, 9999))]),
+                (0.1, "", &[("sorg:caption", Text)]),
+                (0.05, "", &[("sorg:expires", expiry)]),
+                (
+                    0.8,
+                    concert,
+                    &[("mo:opus", Int(0, 999)), ("mo:movement", Int(0, 9))],
+                ),
+                (0.5, concert, &[("wsdbm:composer", Name)]),
+                (0.5, concert, &[("mo:performer", Text)]),
+                (0.5, album, &[("mo:producer", Text)]),
+                (0.5, album, &[("mo:record_number", Int(0, 999))]),
+                (0.5, album, &[("mo:release", ANY_DAY)]),
+                (0.3, movie, &[("sorg:duration", Int(0, 500))]),
+                (0.5, movie, &[("sorg:producer", Text)]),
+                (0.1, movie, &[("sorg:award", Text)]),
+                (0.1, movie, &[("sorg:award", Text)]),
+                (0.1, movie, &[("sorg:award", Text)]),
+                (1.0, book, &[("sorg:isbn", ANY_INT)]),
+                (0.5, book, &[("sorg:bookEdition", Bell(1, 6))]),
+                (0.25, book, &[("sorg:numberOfPages", Bell(1, 999))]),
+                (0.8, article, &[("sorg:publisher", Text)]),
+                (0.7, article, &[("sorg:datePublished", ANY_DAY)]),
+                (0.2, article, &[("sorg:wordCount", Bell(250, 10_000))]),
+                (
+                    0.2,
+                    article,
+                    &[
+                        ("sorg:printColumn", Int(1970, 2013)),
+                        ("sorg:printEdition", Int(1, 36)),
+                    ],
+                ),
+                (
+                    0.2,
+                    article,
+                    &[
+                        ("sorg:printPage", Int(1, 999)),
+                        ("sorg:printSection", Int(1, 9)),
+                    ],
+                ),
+            ],
+        );
+    }
+
+    fn add_trade(&mut self) {
+        let phone = Int(1_111_111, 9_999_999);
+        let serial = Int(11_111_111, 99_999_999);
+        self.add(
+            "wsdbm:Retailer",
+            12,
+            &[
+                (1.0, "", &[("gr:name", Text), ("gr:description", Text)]),
+                (0.8, "", &[("sorg:openingHours", Int(6, 18))]),
+                (0.6, "", &[("sorg:paymentAccepted", Text)]),
+                (0.8, "", &[("sorg:email", Text)]),
+                (0.7, "", &[("sorg:telephone", phone)]),
+                (0.1, "", &[("sorg:faxNumber", phone)]),
+                (0.4, "", &[("sorg:aggregateRating", Int(1, 10))]),
+                (0.1, "", &[("sorg:legalName", Text)]),
+            ],
+        );
+        let from = days([2013, 1, 1], [2013, 6, 21]);
+        let through = days([2013, 9, 1], [2013, 12, 31]);
+        let price_until = days([2013, 6, 22], [2013, 8, 31]);
+        self.add(
+            "wsdbm:Offer",
+            900,
+            &[
+                (1.0, "", &[("gr:serialNumber", serial)]),
+                (1.0, "", &[("gr:price", Int(0, 999))]),
+                (0.4, "", &[("gr:validFrom", from)]),
+                (0.4, "", &[("gr:validThrough", through)]),
+                (0.2, "", &[("sorg:priceValidUntil", price_until)]),
+                (1.0, "", &[("sorg:eligibleQuantity", Int(1, 9))]),
+            ],
+        );
+        let purchase = days([2012, 1, 1], [2012, 12, 31]);
+        self.add(
+            "wsdbm:Purchase",
+            1500,
+            &[
+                (1.0, "", &[("gr:price", Int(0, 999))]),
+                (0.3, "", &[("wsdbm:purchaseDate", purchase)]),
+            ],
+        );
+    }
+
+    fn add_people(&mut self) {
+        self.add(
+            "wsdbm:Website",
+            50,
+            &[(
+                1.0,
+                "",
+                &[("sorg:url", Text), ("wsdbm:hits", Int(0, 10_000))],
+            )],
+        );
+        self.add(
+            "wsdbm:Review",
+            1500,
+            &[
+                (1.0, "", &[("rev:rating", Int(0, 10))]),
+                (0.3, "", &[("rev:title", Text)]),
+                (0.7, "", &[("rev:text", Text)]),
+                (0.05, "", &[("rev:totalVotes", Int(1, 999))]),
+            ],
+        );
+        let birth = days([1970, 1, 1], [1999, 12, 31]);
+        let id = Int(1_000_000, 9_999_999);
+        self.add(
+            "wsdbm:User",
+            1000,
+            &[
+                (1.0, "", &[("wsdbm:userId", id)]),
+                (
+                    0.7,
+                    "",
+                    &[("foaf:givenName", Name), ("foaf:familyName", Name)],
+                ),
+                (0.2, "", &[("sorg:birthDate", birth)]),
+                (0.9, "", &[("sorg:email", Text)]),
+                (0.05, "", &[("sorg:telephone", Int(1_111_111, 9_999_999))]),
+                (0.05, "", &[("sorg:jobTitle", Text)]),
+            ],
+        );
+    }
+
+    fn associate(&mut self) {
+        let flat = None;
+        let even = Some(Uniform);
+        let bell = Some(Normal);
+
+        let sub_genre = self.many("wsdbm:SubGenre");
+        self.link(
+            sub_genre,
+            "rdf:type",
+            "wsdbm:Genre",
+            (1, flat),
+            1.0,
+            Uniform,
+        );
+        self.link(sub_genre, "og:tag", "wsdbm:Topic", (6, even), 1.0, Uniform);
+
+        let product = self.many("wsdbm:Product");
+        let category = "wsdbm:ProductCategory";
+        self.link(product, "rdf:type", category, (1, flat), 1.0, Uniform);
+        for (most, cover) in [((2, flat), 1.0), ((3, even), 0.25)] {
+            self.link(
+                product,
+                "wsdbm:hasGenre",
+                "wsdbm:SubGenre",
+                most,
+                cover,
+                Normal,
+            );
+        }
+        self.link(product, "og:tag", "wsdbm:Topic", (20, bell), 0.6, Uniform);
+        self.link(
+            product,
+            "foaf:homepage",
+            "wsdbm:Website",
+            (1, flat),
+            0.25,
+            Uniform,
+        );
+
+        let city = self.many("wsdbm:City");
+        self.link(
+            city,
+            "gn:parentCountry",
+            "wsdbm:Country",
+            (1, flat),
+            1.0,
+            Zipfian,
+        );
+        let website = self.many("wsdbm:Website");
+        self.link(
+            website,
+            "sorg:language",
+            "wsdbm:Language",
+            (1, flat),
+            1.0,
+            Zipfian,
+        );
+
+        self.associate_users();
+        self.associate_categories();
+
+        let retailer = self.many("wsdbm:Retailer");
+        for (most, cover, choice) in [(180, 1.0, Zipfian), (90, 0.5, Normal), (45, 0.25, Uniform)] {
+            self.link(
+                retailer,
+                "gr:offers",
+                "wsdbm:Offer",
+                (most, bell),
+                cover,
+                choice,
+            );
+        }
+        let hires = self.once("wsdbm:Retailer");
+        self.link(
+            hires,
+            "sorg:contactPoint",
+            "wsdbm:User",
+            (1, flat),
+            0.8,
+            Uniform,
+        );
+        self.link(
+            hires,
+            "sorg:employee",
+            "wsdbm:User",
+            (10, even),
+            0.2,
+            Uniform,
+        );
+
+        let offer = self.many("wsdbm:Offer");
+        self.link(
+            offer,
+            "gr:includes",
+            "wsdbm:Product",
+            (1, flat),
+            1.0,
+            Uniform,
+        );
+        self.link(
+            offer,
+            "sorg:eligibleRegion",
+            "wsdbm:Country",
+            (5, flat),
+            0.5,
+            Zipfian,
+        );
+
+        let buyer = self.once("wsdbm:User").which("wsdbm:Role0");
+        self.link(
+            buyer,
+            "wsdbm:makesPurchase",
+            "wsdbm:Purchase",
+            (20, bell),
+            0.3,
+            Uniform,
+        );
+        let purchase = self.many("wsdbm:Purchase");
+        self.link(
+            purchase,
+            "wsdbm:purchaseFor",
+            "wsdbm:Product",
+            (1, flat),
+            1.0,
+            Zipfian,
+        );
+
+        let review = self.many("wsdbm:Review").to("wsdbm:Role1");
+        self.link(
+            review,
+            "rev:reviewer",
+            "wsdbm:User",
+            (1, flat),
+            1.0,
+            Uniform,
+        );
+        let reviewed = self.once("wsdbm:Product");
+        self.link(
+            reviewed,
+            "rev:hasReview",
+            "wsdbm:Review",
+            (60, bell),
+            0.2,
+            Uniform,
+        );
+    }
+
+    fn associate_users(&mut self) {
+        let flat = None;
+        let bell = Some(Normal);
+        let user = self.many("wsdbm:User");
+        for (most, cover) in [(3, 0.01), (2, 0.1), (1, 1.0)] {
+            self.link(user, "rdf:type", "wsdbm:Role", (most, flat), cover, Zipfian);
+        }
+        for (most, cover, choice) in [(5, 0.2, Zipfian), (25, 0.05, Uniform)] {
+            self.link(
+                user,
+                "wsdbm:likes",
+                "wsdbm:Product",
+                (most, bell),
+                cover,
+                choice,
+            );
+        }
+        let owner = self.once("wsdbm:User");
+        self.link(
+            owner,
+            "foaf:homepage",
+            "wsdbm:Website",
+            (1, flat),
+            0.05,
+            Uniform,
+        );
+        self.link(
+            user,
+            "wsdbm:subscribes",
+            "wsdbm:Website",
+            (15, bell),
+            0.2,
+            Uniform,
+        );
+        for (role, most, cover, choice) in [
+            ("wsdbm:Role2", 5, 0.2, Zipfian),
+            ("wsdbm:Role1", 15, 0.3, Uniform),
+            ("wsdbm:Role0", 100, 0.6, Uniform),
+        ] {
+            let (fan, most) = (user.to(role), (most, bell));
+            self.link(fan, "wsdbm:follows", "wsdbm:User", most, cover, choice);
+        }
+        self.link(
+            user,
+            "wsdbm:friendOf",
+            "wsdbm:User",
+            (225, bell),
+            0.4,
+            Uniform,
+        );
+        self.link(user, "dc:Location", "wsdbm:City", (1, flat), 0.4, Zipfian);
+        self.link(user, "foaf:age", "wsdbm:AgeGroup", (1, flat), 0.5, Normal);
+        self.link(
+            user,
+            "wsdbm:gender",
+            "wsdbm:Gender",
+            (1, flat),
+            0.6,
+            Uniform,
+        );
+        self.link(
+            user,
+            "sorg:nationality",
+            "wsdbm:Country",
+            (1, flat),
+            0.2,
+            Zipfian,
+        );
+    }
+
+    /// What concerts, albums, movies, books and articles have.
+    fn associate_categories(&mut self) {
+        let flat = None;
+        let even = Some(Uniform);
+        let bell = Some(Normal);
+        let product = self.many("wsdbm:Product");
+        let artist = "wsdbm:Role2";
+
+        let concert = product.which("wsdbm:ProductCategory0");
+        self.link(
+            concert.to(artist),
+            "mo:conductor",
+            "wsdbm:User",
+            (1, flat),
+            0.5,
+            Uniform,
+        );
+        self.link(
+            concert,
+            "mo:performed_in",
+            "wsdbm:City",
+            (1, flat),
+            0.5,
+            Zipfian,
+        );
+
+        let album = product.which("wsdbm:ProductCategory1").to(artist);
+        self.link(album, "mo:artist", "wsdbm:User", (1, flat), 0.8, Zipfian);
+
+        let movie = product.which("wsdbm:ProductCategory2");
+        self.link(
+            movie.to(artist),
+            "sorg:actor",
+            "wsdbm:User",
+            (25, bell),
+            0.8,
+            Uniform,
+        );
+        self.link(
+            movie.to(artist),
+            "sorg:director",
+            "wsdbm:User",
+            (1, flat),
+            0.8,
+            Zipfian,
+        );
+        self.link(
+            movie,
+            "sorg:trailer",
+            "wsdbm:Website",
+            (3, even),
+            0.1,
+            Uniform,
+        );
+        self.link(
+            movie,
+            "sorg:language",
+            "wsdbm:Language",
+            (4, even),
+            0.3,
+            Zipfian,
+        );
+
+        let book = product.which("wsdbm:ProductCategory3");
+        self.link(
+            book.to(artist),
+            "sorg:author",
+            "wsdbm:User",
+            (4, bell),
+            0.8,
+            Uniform,
+        );
+        self.link(
+            book.to(artist),
+            "sorg:editor",
+            "wsdbm:User",
+            (4, bell),
+            0.4,
+            Uniform,
+        );
+        self.link(
+            book,
+            "sorg:language",
+            "wsdbm:Language",
+            (10, even),
+            0.05,
+            Zipfian,
+        );
+
+        let article = product.which("wsdbm:ProductCategory4");
+        self.link(
+            article,
+            "sorg:author",
+            "wsdbm:User",
+            (1, flat),
+            0.8,
+            Uniform,
+        );
+        self.link(
+            article,
+            "sorg:editor",
+            "wsdbm:User",
+            (3, bell),
+            0.1,
+            Uniform,
+        );
+    }
+
+    fn many(&self, name: &str) -> Ends {
+        Ends {
+            subject: self.kind(&self.iri(name)).unwrap_or_default(),
+            ..Ends::default()
+        }
+    }
+
+    fn once(&self, name: &str) -> Ends {
+        Ends {
+            exclusive: true,
+            ..self.many(name)
+        }
+    }
+
+    fn link(
+        &mut self,
+        ends: Ends,
+        property: &str,
+        object: &str,
+        (most, spread): (u32, Option<Distribution>),
+        cover: f64,
+        choice: Distribution,
+    ) {
+        self.associations.push(Association {
+            subject: ends.subject,
+            property: self.iri(property),
+            object: self.kind(&self.iri(object)).unwrap_or_default(),
+            exclusive: ends.exclusive,
+            most,
+            spread,
+            cover,
+            choice,
+            subject_class: ends.which.map(|c| self.iri(c)),
+            object_class: ends.to.map(|c| self.iri(c)),
+        });
+    }
+}
+
+/// Which subjects and objects an association has.
+#[derive(Clone, Copy, Default)]
+struct Ends {
+    subject: usize,
+    exclusive: bool,
+    which: Option<&'static str>,
+    to: Option<&'static str>,
+}
+
+impl Ends {
+    /// Only subjects of this class.
+    fn which(self, class: &'static str) -> Self {
+        Self {
+            which: Some(class),
+            ..self
+        }
+    }
+
+    /// Only objects of this class.
+    fn to(self, class: &'static str) -> Self {
+        Self {
+            to: Some(class),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Units into batches.
+
+use super::compile::{Compiled, Fact, Literal, Says};
+use super::date::Day;
+use super::draw::unit;
+use crate::decimal;
+use crate::random::Random;
+use jindou_model::term::{IRI, STRING};
+use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
+
+/// Quads of a batch.
+const BATCH: usize = 8192;
+/// The most words that follow the first of a text, and one more.
+const MORE_WORDS: u32 = 25;
+
+/// Writes units, batches of [`BATCH`] quads; keeps its memory from one to the next.
+pub(super) struct Writer<'a> {
+    compiled: &'a Compiled,
+    sink: &'a mut dyn QuadSink,
+    progress: &'a Progress,
+    batch: QuadBatch,
+    properties: Vec<Span>,
+    /// The last subject, if it is in this batch.
+    subject: Option<(u32, u32, Span)>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        compiled: &'a Compiled,
+        sink: &'a mut dyn QuadSink,
+        progress: &'a Progress,
+    ) -> Self {
+        let mut new = Self {
+            compiled,
+            sink,
+            progress,
+            batch: QuadBatch::default(),
+            properties: vec![],
+            subject: None,
+        };
+        new.begin();
+        new
+    }
+
+    fn begin(&mut self) {
+        self.batch.clear();
+        self.properties.clear();
+        self.subject = None;
+        for iri in &self.compiled.properties {
+            let start = self.batch.bytes.len() as u32;
+            self.batch.bytes.push(IRI);
+            self.batch.bytes.extend_from_slice(iri.as_bytes());
+            self.properties.push(since(&self.batch, start));
+        }
+    }
+
+    /// Delivers what there is.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        let quads = self.batch.quads.len() as u64;
+        if quads > 0 {
+            self.sink.batch(&self.batch)?;
+            self.progress.add(0, quads);
+            self.begin();
+        }
+        Ok(())
+    }
+
+    /// Writes a unit, `0 .. units`.
+    pub(super) fn unit(&mut self, unit_number: u64) -> Result<()> {
+        let compiled = self.compiled;
+        let (at, subjects) = compiled.unit(unit_number);
+        let part = &compiled.parts[at];
+        let mut random = compiled.stream(at, unit_number);
+        match &part.says {
+            Says::Link(link) => compiled.pairs(link, subjects, &mut random, |subject, object| {
+                let s = self.subject(part.kind, subject);
+                let o = self.entity(link.object_kind, object);
+                self.statement(s, link.property, o)
+            }),
+            Says::Facts(groups) => {
+                for subject in subjects {
+                    for group in groups {
+                        let member = group
+                            .class
+                            .is_none_or(|c| compiled.members[c as usize].has(subject));
+                        if !member || unit(&mut random) > group.probability {
+                            continue;
+                        }
+                        for fact in &group.facts {
+                            let s = self.subject(part.kind, subject);
+                            let o = self.literal(fact, &mut random);
+                            self.statement(s, fact.property, o)?;
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn statement(&mut self, s: Span, property: u32, o: Span) -> Result<()> {
+        let p = self.properties[property as usize];
+        self.batch.quads.push([s, p, o, Span::default()]);
+        if self.batch.quads.len() >= BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn subject(&mut self, kind: u32, number: u32) -> Span {
+        if let Some((k, n, span)) = self.subject
+            && (k, n) == (kind, number)
+        {
+            return span;
+        }
+        let span = self.entity(kind, number);
+        self.subject = Some((kind, number, span));
+        span
+    }
+
+    fn entity(&mut self, kind: u32, number: u32) -> Span {
+        let bytes = &mut self.batch.bytes;
+        let start = bytes.len() as u32;
+        bytes.push(IRI);
+        bytes.extend_from_slice(self.compiled.kinds[kind as usize].as_bytes());
+        decimal::push(bytes, number.into());
+        since(&self.batch, start)
+    }
+
+    fn literal(&mut self, fact: &Fact, random: &mut Random) -> Span {
+        let Compiled { words, names, .. } = self.compiled;
+        let place = fact.places.draw(random);
+        let bytes = &mut self.batch.bytes;
+        let start = bytes.len() as u32;
+        bytes.push(STRING);
+        match fact.literal {
+            Literal::Integer(first) => {
+                let value = first.saturating_add_unsigned(place);
+                if value < 0 {
+                    bytes.push(b'-');
+                }
+                decimal::push(bytes, value.unsigned_abs());
+            }
+            Literal::Date(first) => Day(first.saturating_add_unsigned(place as u32)).push(bytes),
+            Literal::Name(first) => {
+                bytes.extend_from_slice(names.get(first + place as u32).as_bytes());
+            }
+            Literal::Words(first) => {
+                bytes.extend_from_slice(words.get(first + place as u32).as_bytes());
+                for _ in 0..random.below(MORE_WORDS) {
+                    bytes.push(b' ');
+                    bytes.extend_from_slice(words.get(random.below(words.len())).as_bytes());
+                }
+            }
+        }
+        since(&self.batch, start)
+    }
+}
+
+fn since(batch: &QuadBatch, start: u32) -> Span {
+    Span {
+        start,
+        len: batch.bytes.len() as u32 - start,
+    }
+}

@@ -1,0 +1,374 @@
+//! WatDiv: the model and the templates against their files, the text against other parsers.
+
+use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
+use jindou_workloads::queries::watdiv::{Template, instances, templates};
+use jindou_workloads::watdiv::{Model, Watdiv, write_ntriples};
+use oxttl::NTriplesParser;
+use proptest::prelude::*;
+use spargebra::SparqlParser;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+/// A file or folder of the inputs that are not in the repository.
+fn shared(path: &str) -> Option<PathBuf> {
+    let shared = std::env::var_os("JINDOU_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let path = shared.join(path);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("skipped: {} is not there", path.display());
+    None
+}
+
+fn text(model: &Model, scale: u32, seed: u64) -> Vec<u8> {
+    let mut out = vec![];
+    let written = write_ntriples(&Watdiv::new(model, scale, seed).unwrap(), &mut out).unwrap();
+    assert_eq!(
+        written as usize,
+        out.iter().filter(|b| **b == b'\n').count()
+    );
+    out
+}
+
+#[test]
+fn the_standard_model_is_the_one_of_the_file() {
+    let Some(path) = shared("workloads/watdiv/model/wsdbm-data-model.txt") else {
+        return;
+    };
+    let parsed = Model::parse("model", &std::fs::read_to_string(path).unwrap()).unwrap();
+    let standard = Model::standard();
+    assert_eq!(parsed.namespaces(), standard.namespaces());
+    for kind in parsed.kinds() {
+        let ours = &standard.kinds()[standard.kind(&kind.iri).unwrap()];
+        assert_eq!(ours, kind);
+    }
+    assert_eq!(parsed.kinds().len(), standard.kinds().len());
+    // Kinds stand at other places, so associations are compared with their kinds' names.
+    let named = |m: &Model| -> Vec<String> {
+        let mut all: Vec<String> = m
+            .associations()
+            .iter()
+            .map(|a| {
+                let kinds = m.kinds();
+                let (s, o) = (&kinds[a.subject].iri, &kinds[a.object].iri);
+                let (mut a, s, o) = (a.clone(), s.clone(), o.clone());
+                (a.subject, a.object) = (0, 0);
+                format!("{s} {o} {a:?}")
+            })
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(named(&parsed), named(&standard));
+}
+
+#[test]
+fn the_templates_are_those_of_the_files() {
+    let Some(folder) = shared("workloads/watdiv/templates") else {
+        return;
+    };
+    let model = Model::standard();
+    for ours in templates() {
+        let file = folder.join(format!("{}.txt", ours.name));
+        let theirs = Template::parse(&ours.name, &std::fs::read_to_string(file).unwrap()).unwrap();
+        assert_eq!(ours.mappings, theirs.mappings, "{}", ours.name);
+        let instance = |t: &Template| {
+            let text = t.instances(&model, 10, 1, 1).unwrap().remove(0).text;
+            SparqlParser::new().parse_query(&text).unwrap()
+        };
+        assert_eq!(instance(&ours), instance(&theirs), "{}", ours.name);
+    }
+    assert_eq!(
+        templates().len(),
+        std::fs::read_dir(folder).unwrap().count()
+    );
+}
+
+#[test]
+fn instances_are_queries_about_entities_that_exist() {
+    let (model, scale, each) = (Model::standard(), 2, 200);
+    let all = instances(scale, 7, each).unwrap();
+    assert_eq!(all, instances(scale, 7, each).unwrap());
+    assert_ne!(all, instances(scale, 8, each).unwrap());
+    assert_eq!(all.len() as u32, 17 * each + 3);
+    let mut websites = HashSet::new();
+    for instance in &all {
+        SparqlParser::new().parse_query(&instance.text).unwrap();
+        assert!(!instance.text.contains('%'));
+        for iri in instance.text.split('<').filter_map(|t| t.split('>').next()) {
+            if let Some((kind, number)) = model.entity(iri) {
+                assert!(number < model.population(kind, scale).unwrap(), "{iri}");
+                if instance.template == "L1" {
+                    websites.insert(number);
+                }
+            }
+        }
+    }
+    // 200 draws of 100 websites find 87 of them, give or take 3.
+    assert!((70..=100).contains(&websites.len()), "{}", websites.len());
+}
+
+#[test]
+fn the_text_is_n_triples_and_repeats_by_seed() {
+    let model = Model::standard();
+    let (first, again, other) = (text(&model, 1, 3), text(&model, 1, 3), text(&model, 1, 4));
+    assert!(first == again && first != other);
+    let triples = NTriplesParser::new()
+        .for_slice(&first)
+        .map(|t| t.unwrap().predicate)
+        .fold(HashMap::new(), |mut counts, p| {
+            *counts.entry(p).or_insert(0) += 1;
+            counts
+        });
+    assert!((80..=86).contains(&triples.len()), "{}", triples.len());
+}
+
+/// Counts quads, each by its text.
+#[derive(Default)]
+struct Counts(HashMap<[Vec<u8>; 3], u32>);
+
+impl QuadSink for Counts {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        for q in &batch.quads {
+            let triple = [0, 1, 2].map(|i| batch.term(q[i]).to_vec());
+            *self.0.entry(triple).or_insert(0) += 1;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn any_number_of_workers_delivers_the_same_statements() {
+    let model = Model::standard();
+    let counts = |workers: usize| {
+        let source = Watdiv::new(&model, 1, 5).unwrap();
+        let progress = Progress::default();
+        let mut all = Counts::default();
+        std::thread::scope(|s| {
+            let running: Vec<_> = (0..workers)
+                .map(|w| {
+                    let (source, progress) = (&source, &progress);
+                    s.spawn(move || {
+                        let mut sink = Counts::default();
+                        source.run(w, workers, &mut sink, progress).unwrap();
+                        sink
+                    })
+                })
+                .collect();
+            for worker in running {
+                for (triple, n) in worker.join().unwrap().0 {
+                    *all.0.entry(triple).or_insert(0) += n;
+                }
+            }
+        });
+        let made = u64::from(all.0.values().sum::<u32>());
+        assert_eq!(progress.quads.into_inner(), made);
+        assert_eq!(Some(progress.done.into_inner()), source.size_hint());
+        all.0
+    };
+    assert_eq!(counts(1), counts(3));
+}
+
+const SMALL: &str = "
+// two kinds
+#namespace e=http://e/
+<type> e:A 40
+<pgroup> 0.5
+#predicate e:n integer -5 5
+#predicate e:d date 2000-02-28 2000-03-02
+</pgroup>
+<pgroup> 1.0 @e:C1
+#predicate e:s string m q
+</pgroup>
+</type>
+<type*> e:C 2
+</type>
+#association e:A rdf:type e:C 2 1 1.0 UNIFORM
+#association e:A e:owns e:A 1 3[uniform] 1.0 UNIFORM
+#association e:A e:likes e:A 2 2 1.0 ZIPFIAN @e:C0 @e:C1
+#namespace rdf=http://www.w3.org/1999/02/22-rdf-syntax-ns#
+#statistics e:A e:owns e:A
+";
+
+/// What the rules say, seen statement by statement.
+#[test]
+fn a_small_model_does_what_it_says() {
+    let rdf = "#namespace rdf=http://www.w3.org/1999/02/22-rdf-syntax-ns#\n";
+    let model = Model::parse("m", &format!("{rdf}{}", SMALL.replace(rdf, ""))).unwrap();
+    let text = text(&model, 10, 1);
+    let triples: Vec<_> = NTriplesParser::new()
+        .for_slice(&text)
+        .map(|t| t.unwrap())
+        .map(|t| {
+            (
+                t.subject.to_string(),
+                t.predicate.as_str().to_owned(),
+                t.object.to_string(),
+            )
+        })
+        .collect();
+    let of = |p: &str| -> Vec<(&str, &str)> {
+        let named = triples.iter().filter(|t| t.1.ends_with(p));
+        named.map(|(s, _, o)| (s.as_str(), o.as_str())).collect()
+    };
+    let class = |n: u32| -> HashSet<&str> {
+        let is = format!("<http://e/C{n}>");
+        let typed = of("#type").into_iter().filter(|t| t.1 == is);
+        typed.map(|t| t.0).collect()
+    };
+    let (zero, one) = (class(0), class(1));
+    assert_eq!((zero.len() + one.len(), of("#type").len()), (400, 400));
+    // Rounding gives class 0 a quarter of all: 100, give or take 8.7.
+    assert!((55..=145).contains(&zero.len()), "{}", zero.len());
+
+    let texts: Vec<&str> = of("/s").iter().map(|t| t.0).collect();
+    assert_eq!(texts.iter().copied().collect::<HashSet<_>>(), one);
+    assert_eq!(texts.len(), one.len());
+    assert!(of("/s").iter().all(|t| ("\"m".."\"r").contains(&t.1)));
+
+    assert_eq!(of("/n").len(), of("/d").len());
+    let whole: HashSet<&str> = of("/n").iter().map(|t| t.1).collect();
+    assert_eq!(whole.len(), 11);
+    assert!(whole.contains("\"-5\"") && whole.contains("\"0\"") && whole.contains("\"5\""));
+    let days: HashSet<&str> = of("/d").iter().map(|t| t.1).collect();
+    let due = ["\"2000-02-28\"", "\"2000-02-29\"", "\"2000-03-01\""];
+    assert_eq!(days, HashSet::from(due));
+
+    let owned: HashSet<&str> = of("/owns").iter().map(|t| t.1).collect();
+    assert_eq!(owned.len(), of("/owns").len(), "an object is owned twice");
+    assert!(owned.len() > 300, "{} are owned", owned.len());
+
+    let likes = of("/likes");
+    assert_eq!(likes.len(), 2 * zero.len());
+    assert!(
+        likes
+            .iter()
+            .all(|t| zero.contains(t.0) && one.contains(t.1))
+    );
+}
+
+#[test]
+fn mistakes_in_a_model_are_named_with_their_line() {
+    let head = "#namespace e=http://e/\n<type> e:A 4\n</type>\n";
+    for (line, words) in [
+        ("<type> e:A 4", "declared twice"),
+        ("<type> f:A 4", "prefix"),
+        ("<type> e:B many", "'many' is not a count"),
+        ("</type>", "without <type>"),
+        ("<pgroup> 1.0", "inside of a <type>"),
+        ("#predicate e:p integer", "outside of a <pgroup>"),
+        ("#association e:A e:p e:B", "no <type> for <http://e/B>"),
+        ("#association e:A e:p e:A 2", "write #association"),
+        (
+            "#association e:A e:p e:A 2 3[often]",
+            "'often' is no distribution",
+        ),
+        (
+            "#association e:A e:p e:A 2 3 1.5",
+            "'1.5' is no probability",
+        ),
+        (
+            "#association e:A e:p e:A 2 3 1 uniform @e:A9 @null",
+            "no entity of this model",
+        ),
+        ("#namespace e=http://e/", "declared twice"),
+        ("#namespace f=http://e/<", "is no IRI"),
+        ("#what", "is no declaration"),
+    ] {
+        let error = Model::parse("m.txt", &format!("{head}{line}\n")).unwrap_err();
+        assert!(
+            matches!(&error, Error::Syntax { at, .. } if at.line == 4),
+            "{line}: {error}"
+        );
+        assert!(error.to_string().contains(words), "{line}: {error}");
+    }
+    let open = Model::parse("m", "#namespace e=http://e/\n<type> e:A 4\n").unwrap_err();
+    assert!(
+        open.to_string().contains("ends inside of a <type>"),
+        "{open}"
+    );
+    let empty = Watdiv::new(&Model::default(), 1, 0).unwrap();
+    assert_eq!(write_ntriples(&empty, &mut vec![]).unwrap(), 0);
+    let model = Model::standard();
+    assert_eq!(
+        write_ntriples(&Watdiv::new(&model, 0, 0).unwrap(), &mut vec![]).unwrap(),
+        0
+    );
+    assert!(matches!(
+        Watdiv::new(&model, u32::MAX, 0),
+        Err(Error::Limit(_))
+    ));
+    assert!(matches!(instances(0, 1, 1), Err(Error::Query(_))));
+}
+
+/// A model's text with words and lines moved, dropped, doubled and replaced.
+fn mutated(edits: &[(usize, usize, u8)]) -> String {
+    let mut lines: Vec<Vec<String>> = SMALL
+        .lines()
+        .map(|l| l.split_whitespace().map(str::to_owned).collect())
+        .collect();
+    let odd = [
+        "",
+        "@null",
+        "1e9",
+        "-1",
+        "4294967295",
+        "e:",
+        ":",
+        "x[",
+        "zipfian",
+        "\u{7f}é",
+        "<pgroup>",
+    ];
+    for (line, word, what) in edits {
+        let at = line % lines.len();
+        let words = &mut lines[at];
+        match what % 4 {
+            0 => {
+                let line = lines.remove(at);
+                lines.push(line);
+            }
+            1 if !words.is_empty() => drop(words.remove(word % words.len())),
+            2 => words.insert(
+                word % (words.len() + 1),
+                odd[usize::from(what / 4) % odd.len()].to_owned(),
+            ),
+            _ if !words.is_empty() => {
+                let at = word % words.len();
+                words[at] = odd[usize::from(what / 4) % odd.len()].to_owned();
+            }
+            _ => {}
+        }
+    }
+    lines.iter().map(|l| l.join(" ") + "\n").collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever a file says, it is a model or an error, and a model makes valid statements. The sink stops after
+    /// some of them, since a model may ask for billions.
+    #[test]
+    fn damaged_models_are_refused_or_work(edits in prop::collection::vec(any::<(usize, usize, u8)>(), 0..4)) {
+        struct Some10k(Vec<u8>, usize);
+        impl QuadSink for Some10k {
+            fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+                self.1 += batch.quads.len();
+                jindou_workloads::ntriples::write_batch(batch, &mut self.0)?;
+                if self.1 > 10_000 { Err(Error::SinkClosed) } else { Ok(()) }
+            }
+        }
+        if let Ok(model) = Model::parse("m", &mutated(&edits)) {
+            if let Ok(source) = Watdiv::new(&model, 2, 1) {
+                let mut sink = Some10k(vec![], 0);
+                let _ = source.run(0, 1, &mut sink, &Progress::default());
+                for triple in NTriplesParser::new().for_slice(&sink.0) {
+                    prop_assert!(triple.is_ok());
+                }
+            }
+        }
+    }
+}
