@@ -48,7 +48,7 @@ pub struct Load {
     /// Files and folders; `-` is standard input (with --format).
     #[arg(value_name = "FILE", required_unless_present = "source")]
     pub files: Vec<PathBuf>,
-    /// Load a generated graph without a file: `lubm:UNIVERSITIES` or `ugly:QUADS`.
+    /// Load a generated graph without a file: `lubm:UNIVERSITIES`, `watdiv:SCALE` or `ugly:QUADS`.
     #[arg(long, value_name = "KIND:SIZE", conflicts_with = "files")]
     pub source: Option<String>,
     /// Syntax of every file, instead of by extension: nt, nq, ttl, trig, rdf, jsonld.
@@ -148,6 +148,23 @@ pub enum Generate {
         #[arg(long, default_value = "-")]
         out: PathBuf,
     },
+    /// The Waterloo SPARQL Diversity Test Suite: products, users and offers, drawn by the original's rules.
+    Watdiv {
+        /// Scale: 1 is some 109,500 statements.
+        #[arg(long, short = 'n')]
+        scale: u32,
+        /// Seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Where to write N-Triples (`-`: standard output).
+        #[arg(long, default_value = "-")]
+        out: PathBuf,
+        /// Another model, in the original's language.
+        #[arg(long, value_name = "FILE")]
+        model: Option<PathBuf>,
+    },
+    /// Instances of WatDiv's templates, a file each: L1-0.rq, L1-1.rq …
+    WatdivQueries(WatdivQueries),
     /// A graph with everything real graphs hurt with: see docs/ugly.md.
     Ugly {
         /// Number of quads.
@@ -162,10 +179,34 @@ pub enum Generate {
     },
 }
 
+#[derive(ClapArgs, Debug)]
+pub struct WatdivQueries {
+    /// Scale of the data that the queries are asked of.
+    #[arg(long, short = 'n')]
+    pub scale: u32,
+    /// Seed.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Instances of each template (one of those that leave nothing open).
+    #[arg(long, default_value_t = 5)]
+    pub instances: u32,
+    /// The folder to write to; made when it is not there.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Another model, in the original's language.
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Other templates: every .txt file of this folder, in the original's form.
+    #[arg(long, value_name = "DIR")]
+    pub templates: Option<PathBuf>,
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Bench {
     /// Load LUBM and run L1 to L7 and q8 to q12, counts checked.
     Lubm(BenchLubm),
+    /// Load WatDiv and run instances of its 20 templates.
+    Watdiv(BenchWatdiv),
     /// Plan and run random queries over the ugly graph, and look up random vertices.
     Ugly(BenchUgly),
 }
@@ -196,6 +237,40 @@ pub struct BenchLubm {
     /// Run the queries on a GPU: on, off, auto.
     #[arg(long, default_value = "off")]
     pub gpu: GpuChoice,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchWatdiv {
+    /// Scale: 1 is some 109,500 statements.
+    #[arg(long, short = 'n')]
+    pub scale: u32,
+    /// Seed of data and queries.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Instances of each template.
+    #[arg(long, default_value_t = 5)]
+    pub instances: u32,
+    /// Templates, e.g. L1,C3 (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Threads for heavy queries and for the load (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each instance.
+    #[arg(long, default_value_t = 7)]
+    pub repeat: usize,
+    /// Where the store is or goes; an existing one of this scale and seed is used as it is (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Write the data to this file of N-Triples first, and load that.
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Memory for the load, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

@@ -5,3 +5,4 @@ mod lookup;
 pub mod lubm;
 mod measure;
 pub mod ugly;
+pub mod watdiv;

@@ -1,12 +1,15 @@
 //! `jindou generate`.
 
+use crate::args::WatdivQueries;
 use jindou::{Error, QuadSource, Result};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::ntriples::{TagCase, write_source};
+use jindou_workloads::queries::watdiv::{Template, templates};
 use jindou_workloads::ugly::Ugly;
+use jindou_workloads::watdiv::{Model, Watdiv};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn lubm(universities: u32, seed: i64, out: &Path) -> Result<ExitCode> {
@@ -15,6 +18,64 @@ pub fn lubm(universities: u32, seed: i64, out: &Path) -> Result<ExitCode> {
 
 pub fn ugly(quads: u64, seed: u64, out: &Path) -> Result<ExitCode> {
     write(&Ugly::new(quads, seed), TagCase::Mixed, out)
+}
+
+pub fn watdiv(scale: u32, seed: u64, model: Option<&Path>, out: &Path) -> Result<ExitCode> {
+    let source = Watdiv::new(&model_of(model)?, scale, seed)?;
+    write(&source, TagCase::Lower, out)
+}
+
+/// A file an instance.
+pub fn watdiv_queries(a: &WatdivQueries) -> Result<ExitCode> {
+    let model = model_of(a.model.as_deref())?;
+    let templates = a
+        .templates
+        .as_deref()
+        .map_or_else(|| Ok(templates()), read_templates)?;
+    std::fs::create_dir_all(&a.out).map_err(|e| Error::io(&a.out, e))?;
+    let mut written = 0;
+    for template in &templates {
+        for instance in template.instances(&model, a.scale, a.seed, a.instances)? {
+            let file = a.out.join(format!("{}.rq", instance.name));
+            std::fs::write(&file, instance.text).map_err(|e| Error::io(&file, e))?;
+            written += 1;
+        }
+    }
+    eprintln!("{written} queries of {} templates", templates.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn model_of(file: Option<&Path>) -> Result<Model> {
+    match file {
+        None => Ok(Model::standard()),
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
+            Model::parse(&file.display().to_string(), &text)
+        }
+    }
+}
+
+fn read_templates(folder: &Path) -> Result<Vec<Template>> {
+    let entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
+    let mut files: Vec<PathBuf> = entries
+        .map(|e| e.map(|e| e.path()).map_err(|e| Error::io(folder, e)))
+        .collect::<Result<_>>()?;
+    files.retain(|f| f.extension().is_some_and(|e| e == "txt"));
+    files.sort();
+    if files.is_empty() {
+        return Err(Error::Query(format!(
+            "{} has no templates: files that end in .txt",
+            folder.display()
+        )));
+    }
+    files
+        .iter()
+        .map(|f| {
+            let text = std::fs::read_to_string(f).map_err(|e| Error::io(f, e))?;
+            let name = f.file_stem().unwrap_or_default().to_string_lossy();
+            Template::parse(&name, &text)
+        })
+        .collect()
 }
 
 fn write(source: &dyn QuadSource, tags: TagCase, out: &Path) -> Result<ExitCode> {

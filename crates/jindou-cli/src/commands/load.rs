@@ -7,7 +7,9 @@ use jindou::{
     CancelToken, Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, Result,
 };
 use jindou_parse::{Input, Sources};
-use jindou_workloads::{lubm::Lubm, ugly::Ugly};
+use jindou_workloads::lubm::Lubm;
+use jindou_workloads::ugly::Ugly;
+use jindou_workloads::watdiv::{Model, Watdiv};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -84,16 +86,20 @@ pub fn run(a: &Load) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `lubm:N` or `ugly:N`.
+/// `lubm:N`, `watdiv:N` or `ugly:N`.
 fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
     let bad = || {
         Error::Limit(format!(
-            "'{spec}' is no generated graph: write lubm:UNIVERSITIES or ugly:QUADS"
+            "'{spec}' is no generated graph: write lubm:UNIVERSITIES, watdiv:SCALE or ugly:QUADS"
         ))
     };
     let (kind, size) = spec.split_once(':').ok_or_else(bad)?;
     Ok(match kind {
         "lubm" => Box::new(Lubm::new(size.parse().map_err(|_| bad())?, 0)),
+        "watdiv" => {
+            let scale = size.parse().map_err(|_| bad())?;
+            Box::new(Watdiv::new(&Model::standard(), scale, 0)?)
+        }
         "ugly" => Box::new(Ugly::new(size.parse().map_err(|_| bad())?, 0)),
         _ => return Err(bad()),
     })

@@ -24,8 +24,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
             seed,
             out,
         }) => generate::lubm(universities, seed, &out),
+        Command::Generate(Generate::Watdiv {
+            scale,
+            seed,
+            out,
+            model,
+        }) => generate::watdiv(scale, seed, model.as_deref(), &out),
+        Command::Generate(Generate::WatdivQueries(a)) => generate::watdiv_queries(&a),
         Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
         Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
+        Command::Bench(Bench::Watdiv(a)) => crate::bench::watdiv::run(&a),
         Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
     }
 }
