@@ -17,7 +17,7 @@ const MIDDLES: &[&str] = &["a", "e", "i", "o", "u", "ai", "ea", "ou", "y", "oa"]
 const ENDS: &[&str] = &[
     "", "", "", "n", "r", "l", "s", "t", "m", "ck", "nd", "ng", "st", "x",
 ];
-const SUFFIXES: &[&str] = &["", "", "'s", "s", "ed", "ing", "ly", "ness"];
+const SUFFIXES: &[&str] = &["", "", "", "'s", "s", "ed", "ing", "y"];
 
 /// Different words in the order of bytes.
 #[derive(Debug)]
