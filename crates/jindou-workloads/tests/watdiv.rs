@@ -361,13 +361,13 @@ proptest! {
                 if self.1 > 10_000 { Err(Error::SinkClosed) } else { Ok(()) }
             }
         }
-        if let Ok(model) = Model::parse("m", &mutated(&edits)) {
-            if let Ok(source) = Watdiv::new(&model, 2, 1) {
-                let mut sink = Some10k(vec![], 0);
-                let _ = source.run(0, 1, &mut sink, &Progress::default());
-                for triple in NTriplesParser::new().for_slice(&sink.0) {
-                    prop_assert!(triple.is_ok());
-                }
+        if let Ok(model) = Model::parse("m", &mutated(&edits))
+            && let Ok(source) = Watdiv::new(&model, 2, 1)
+        {
+            let mut sink = Some10k(vec![], 0);
+            let _ = source.run(0, 1, &mut sink, &Progress::default());
+            for triple in NTriplesParser::new().for_slice(&sink.0) {
+                prop_assert!(triple.is_ok());
             }
         }
     }

@@ -43,7 +43,7 @@ impl Watdiv {
     /// The data of a model at a scale. Draws who is an instance of which class: some 10 ns an entity.
     ///
     /// # Errors
-    /// [`jindou_model::Error::Limit`] when the scale gives more entities of a kind than 32 bits number, or when
+    /// [`jindou_model::Error::Limit`] when the scale gives more than 2²⁸ entities of a kind, or when
     /// the model draws literals by Zipf's law from more than 2²⁴.
     pub fn new(model: &Model, scale: u32, seed: u64) -> Result<Self> {
         Ok(Self {

@@ -111,7 +111,7 @@ fn push_syllable(random: &mut Random, word: &mut String) {
     }
 }
 
-fn capital(word: &mut String) {
+fn capital(word: &mut str) {
     if let Some(first) = word.get_mut(..1) {
         first.make_ascii_uppercase();
     }
