@@ -6,6 +6,7 @@
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
 //! | `filter` | conditions on ids and value ranks; `spareval` for the rest |
 //! | `operators` | DISTINCT, COUNT, ORDER BY, LIMIT above the exploration |
+//! | `values` | expressions: values of rows as ids; aggregates |
 //! | `sink` | where rows go |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
@@ -21,6 +22,7 @@ mod options;
 mod sink;
 mod table;
 mod terms;
+mod values;
 mod within;
 
 pub use execute::{execute, execute_streaming};

@@ -1,15 +1,98 @@
 //! Terms that a query makes (counts), and decoding of ids.
 
-use jindou_dictionary::{Decoder, DictionaryOverlay};
-use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result, VertexId, term};
+use crate::batch::Charge;
+use hashbrown::HashTable;
+use jindou_dictionary::Decoder;
+use jindou_model::{
+    Error, FIRST_QUERY_ID, FIRST_TAIL_ID, MemoryBudget, NO_VERTEX, Result, VertexId, term,
+};
 use jindou_store::Snapshot;
 use oxrdf::Term;
+use oxsdatatypes::DateTime;
 use std::sync::{PoisonError, RwLock};
+
+/// Shards of a query's dictionary: workers that make different terms at once seldom meet.
+const SHARDS: usize = 16;
+/// What a term costs beside its bytes: its end, and its place in the hash table.
+const OVERHEAD: usize = 24;
+/// Bytes are charged to the query in steps of this size.
+const CHARGE_STEP: usize = 1 << 16;
 
 /// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Make one for each query; it must live as long as
 /// somebody decodes the query's results.
 pub struct QueryTerms {
-    overlay: RwLock<DictionaryOverlay>,
+    shards: [RwLock<Shard>; SHARDS],
+    /// The moment that `NOW()` names.
+    now: DateTime,
+}
+
+/// Terms one after the other, and a hash table of their numbers.
+#[derive(Default)]
+struct Shard {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    table: HashTable<u32>,
+    /// Made by the first insertion that is charged to a query.
+    charge: Option<Charge>,
+    charged: usize,
+}
+
+impl Shard {
+    fn term(&self, at: u32) -> Option<&[u8]> {
+        let at = at as usize;
+        let end = *self.ends.get(at)?;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        self.bytes.get(start..end)
+    }
+
+    fn find(&self, hash: u64, canonical: &[u8]) -> Option<u32> {
+        self.table
+            .find(hash, |&at| self.term(at) == Some(canonical))
+            .copied()
+    }
+
+    fn insert(
+        &mut self,
+        hash: u64,
+        canonical: &[u8],
+        budget: Option<&MemoryBudget>,
+    ) -> Result<u32> {
+        if let Some(at) = self.find(hash, canonical) {
+            return Ok(at);
+        }
+        let at = self.ends.len();
+        if at as u64 >= u64::from(u32::MAX - FIRST_QUERY_ID) / SHARDS as u64 {
+            return Err(Error::Limit(
+                "the query makes too many different terms".into(),
+            ));
+        }
+        let held = self.bytes.len() + canonical.len() + (at + 1) * OVERHEAD;
+        if held > self.charged
+            && let Some(budget) = budget
+        {
+            // Vectors double, and old and new live together while they do.
+            let want = (held + held / 2).next_multiple_of(CHARGE_STEP);
+            self.charge
+                .get_or_insert_with(|| Charge::new(budget))
+                .set(want)?;
+            self.charged = want;
+        }
+        self.bytes.extend_from_slice(canonical);
+        self.ends.push(self.bytes.len());
+        let Self {
+            bytes, ends, table, ..
+        } = self;
+        table.insert_unique(hash, at as u32, |&at| {
+            let at = at as usize;
+            let start = if at == 0 { 0 } else { ends[at - 1] };
+            hash_of(&bytes[start..ends[at]])
+        });
+        Ok(at as u32)
+    }
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
 impl Default for QueryTerms {
@@ -23,22 +106,62 @@ impl QueryTerms {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            overlay: RwLock::new(DictionaryOverlay::query()),
+            shards: std::array::from_fn(|_| RwLock::default()),
+            now: DateTime::now(),
         }
     }
 
-    /// The id of a term, new or known.
+    /// The moment that `NOW()` names in this query.
+    #[must_use]
+    pub fn now(&self) -> DateTime {
+        self.now
+    }
+
+    /// The query-local id of a term, new or known. The term must not be in the store: see [`Self::resolve`].
     ///
     /// # Errors
     /// When the query has used up all 2^28 query-local ids.
     pub fn insert(&self, canonical: &[u8]) -> Result<VertexId> {
-        self.overlay
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(canonical)
+        self.insert_charged(canonical, None)
     }
 
-    /// The id of an `xsd:integer`.
+    fn insert_charged(&self, canonical: &[u8], budget: Option<&MemoryBudget>) -> Result<VertexId> {
+        let hash = hash_of(canonical);
+        // The table uses the high and the low bits; these are in between.
+        let shard = (hash >> 32) as usize % SHARDS;
+        let id = |at: u32| VertexId(FIRST_QUERY_ID + at * SHARDS as u32 + shard as u32);
+        let lock = &self.shards[shard];
+        let known = lock
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .find(hash, canonical);
+        if let Some(at) = known {
+            return Ok(id(at));
+        }
+        lock.write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(hash, canonical, budget)
+            .map(id)
+    }
+
+    /// The id of a term that an expression made: the store's if the store has the term, so that equal terms have
+    /// equal ids wherever they come from; else a query-local one, charged to `budget`.
+    ///
+    /// # Errors
+    /// `Limit` when the budget refuses or the ids are used up.
+    pub fn resolve(
+        &self,
+        snapshot: &Snapshot,
+        canonical: &[u8],
+        budget: &MemoryBudget,
+    ) -> Result<VertexId> {
+        match snapshot.lookup(canonical) {
+            Some(v) => Ok(v),
+            None => self.insert_charged(canonical, Some(budget)),
+        }
+    }
+
+    /// The id of an `xsd:integer` that is nobody's join key.
     ///
     /// # Errors
     /// As [`Self::insert`].
@@ -50,8 +173,16 @@ impl QueryTerms {
 
     /// Appends a query-local term's canonical bytes; false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
-        let overlay = self.overlay.read().unwrap_or_else(PoisonError::into_inner);
-        overlay.term(v).map(|t| out.extend_from_slice(t)).is_some()
+        let Some(n) = v.0.checked_sub(FIRST_QUERY_ID) else {
+            return false;
+        };
+        let shard = self.shards[n as usize % SHARDS]
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        shard
+            .term(n / SHARDS as u32)
+            .map(|t| out.extend_from_slice(t))
+            .is_some()
     }
 }
 

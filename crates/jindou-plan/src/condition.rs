@@ -227,6 +227,7 @@ impl Compiler<'_> {
             }
         });
         Condition::General(Box::new(GeneralExpression {
+            base_iri: None,
             expression: e.clone(),
             variables,
         }))

@@ -249,6 +249,8 @@ pub struct GeneralExpression {
     pub expression: spargebra::algebra::Expression,
     /// Its variables and their slots.
     pub variables: Vec<(spargebra::term::Variable, Slot)>,
+    /// What `IRI()` resolves relative references against.
+    pub base_iri: Option<String>,
 }
 
 /// Relations of [`Condition::Compare`].

@@ -1,17 +1,19 @@
 //! `?x < constant` and the like, by rank. What the ranks do not settle (ill-typed literals, NaN, times with
 //! against without zone, terms that updates brought) is evaluated once for each distinct id and remembered.
 
-use super::general::General;
 use super::{ERROR, FALSE, TRUE, Value, dictionary};
 use crate::batch::View;
 use crate::explore::Run;
+use crate::values::Slow;
 use jindou_dictionary::{
     Comparison, NAN_RANK, NO_RANK, Number, NumericBounds, NumericKind, TemporalBounds,
 };
 use jindou_model::term::{self, Parts};
-use jindou_model::{FIRST_TAIL_ID, Result, VertexId};
+use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId};
 use jindou_plan::Relation;
 use jindou_store::Snapshot;
+use oxrdf::{Term, Variable};
+use spargebra::algebra::Expression;
 use std::ops::Range;
 
 /// The constant.
@@ -37,7 +39,7 @@ pub(crate) struct Compare<'a> {
     blanks: Range<u32>,
     langs: Range<u32>,
     snapshot: &'a Snapshot,
-    slow: General<'a>,
+    slow: Slow,
 }
 
 impl<'a> Compare<'a> {
@@ -97,7 +99,7 @@ impl<'a> Compare<'a> {
             blanks: d.tag_range(term::BLANK),
             langs: d.tag_range(term::LANG),
             snapshot: run.snapshot,
-            slow: General::compare(value, relation, bytes)?,
+            slow: by_terms(relation, bytes, run)?,
         })
     }
 
@@ -188,10 +190,35 @@ impl<'a> Compare<'a> {
                 let id = self.value.at(rows, from + i);
                 *o = match self.by_rank(id) {
                     Some(v) => v,
-                    None => self.slow.of_one(run, id)?,
+                    None => match self.slow.value(run, &[id])?.and_then(term::parts) {
+                        Some(Parts::Coded("true", term::BOOLEAN_TAG)) => TRUE,
+                        Some(_) => FALSE,
+                        None => ERROR,
+                    },
                 };
             }
         }
         Ok(())
     }
+}
+
+/// `?x ∘ constant` on terms.
+fn by_terms(relation: Relation, constant: &[u8], run: &Run<'_>) -> Result<Slow> {
+    use Expression as E;
+    let right = match term::decode(constant) {
+        Some(Term::NamedNode(n)) => E::NamedNode(n),
+        Some(Term::Literal(l)) => E::Literal(l),
+        _ => return Err(Error::Internal("a plan's constant is no constant".into())),
+    };
+    let x = Variable::new_unchecked("x");
+    let (a, b) = (Box::new(E::Variable(x.clone())), Box::new(right));
+    let expression = match relation {
+        Relation::Equal => E::Equal(a, b),
+        Relation::NotEqual => E::Not(Box::new(E::Equal(a, b))),
+        Relation::Less => E::Less(a, b),
+        Relation::LessOrEqual => E::LessOrEqual(a, b),
+        Relation::Greater => E::Greater(a, b),
+        Relation::GreaterOrEqual => E::GreaterOrEqual(a, b),
+    };
+    Slow::new(expression, vec![x], true, run)
 }

@@ -1,12 +1,11 @@
 //! Filters on batches of ids. A condition has three values: true, false, error; rows stay on true.
 
 mod compare;
-mod general;
 
 use crate::batch::{Batch, View};
 use crate::explore::Run;
+use crate::values::Evaluator;
 use compare::Compare;
-use general::General;
 use jindou_dictionary::TermKind;
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
@@ -18,14 +17,14 @@ pub(crate) const ERROR: u8 = 2;
 
 /// What a value is read from. A slot without a column is unbound.
 #[derive(Clone, Copy)]
-enum Value {
+pub(crate) enum Value {
     Column(usize),
     Const(u32),
     Unbound,
 }
 
 impl Value {
-    fn of(slot: Slot, layout: &[Slot]) -> Self {
+    pub fn of(slot: Slot, layout: &[Slot]) -> Self {
         layout
             .iter()
             .position(|&s| s == slot)
@@ -40,7 +39,7 @@ impl Value {
     }
 
     #[inline]
-    fn at(self, rows: View<'_>, row: usize) -> u32 {
+    pub fn at(self, rows: View<'_>, row: usize) -> u32 {
         match self {
             Self::Column(c) => rows.column(c).get(row).copied().unwrap_or(0),
             Self::Const(v) => v,
@@ -54,7 +53,7 @@ enum Node<'a> {
     Bound(Value),
     Kind(Value, TermTest),
     Compare(Box<Compare<'a>>),
-    General(Box<General<'a>>),
+    General(Box<Evaluator>),
     Not(Box<Node<'a>>),
     /// Members and scratch.
     And(Vec<Node<'a>>, Vec<u8>),
@@ -80,7 +79,7 @@ impl<'a> Node<'a> {
                 right,
                 run,
             )?)),
-            Condition::General(g) => Self::General(Box::new(General::new(g, layout, run)?)),
+            Condition::General(g) => Self::General(Box::new(Evaluator::new(g, layout, run)?)),
             Condition::Not(c) => Self::Not(Box::new(Self::new(c, layout, run)?)),
             Condition::And(list) => Self::And(all(list)?, vec![]),
             Condition::Or(list) => Self::Or(all(list)?, vec![]),
@@ -124,7 +123,7 @@ impl<'a> Node<'a> {
                 }
             }
             Self::Compare(c) => c.eval(run, rows, from, out)?,
-            Self::General(g) => g.eval(run, rows, from, out)?,
+            Self::General(g) => g.truth(run, rows, from, out)?,
             Self::Not(c) => {
                 // Rows that are not wanted may hold any value: remember them apart.
                 let wanted: Vec<u8> = out.to_vec();

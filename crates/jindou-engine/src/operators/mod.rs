@@ -11,6 +11,7 @@ mod distinct;
 mod order;
 
 pub(crate) use distinct::{Distinct, Seen};
+pub(crate) use order::Places;
 
 use crate::batch::{Batch, View};
 use crate::explore::{Consumer, Flow, Halt, Run};

@@ -11,7 +11,7 @@ use crate::filter::{added_term, dictionary};
 use jindou_dictionary::value::{Group, TemporalKey};
 use jindou_dictionary::{Comparison, Dictionary, Number, SortKey};
 use jindou_model::term::{self, Parts};
-use jindou_model::{FIRST_TAIL_ID, MemoryBudget, Result, VertexId};
+use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, MemoryBudget, Result, VertexId};
 use jindou_plan::Slot;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -303,6 +303,45 @@ mod class {
     pub(super) const TEMPORAL: u8 = 7;
     pub(super) const OTHER: u8 = 16;
     pub(super) const TRIPLE: u8 = 17;
+}
+
+/// The order of ORDER BY between ids one by one, for MIN and MAX.
+#[derive(Default)]
+pub(crate) struct Places {
+    /// Of ids that were compared with a term that the base does not have.
+    known: FxHashMap<u32, Added>,
+}
+
+/// Remembered places; beyond, all are forgotten.
+const PLACES: usize = 1 << 14;
+
+impl Places {
+    /// How two bound ids compare. Between two of the base, two reads of its rank columns.
+    pub fn compare(&mut self, run: &Run<'_>, a: u32, b: u32) -> Ordering {
+        let d = dictionary(run.snapshot);
+        if a < FIRST_TAIL_ID && b < FIRST_TAIL_ID {
+            let key = |id| d.sort_key(VertexId(id)).packed();
+            return key(a).cmp(&key(b));
+        }
+        if self.known.len() >= PLACES {
+            self.known.clear();
+        }
+        for id in [a, b] {
+            self.known.entry(id).or_insert_with(|| {
+                let mut bytes = Vec::new();
+                if id >= FIRST_QUERY_ID {
+                    run.terms.term(VertexId(id), &mut bytes);
+                } else {
+                    run.snapshot.term(VertexId(id), &mut bytes);
+                }
+                Added::new(d, bytes)
+            });
+        }
+        match (self.known.get(&a), self.known.get(&b)) {
+            (Some(a), Some(b)) => a.order(b),
+            _ => Ordering::Equal,
+        }
+    }
 }
 
 /// A term that the base does not have: where it lies between the base's.

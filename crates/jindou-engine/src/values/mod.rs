@@ -1,0 +1,139 @@
+//! Expressions: values of rows as ids, and as true, false or error; aggregates over them.
+//!
+//! ```text
+//! expression ─ code: compile ─► machine: one row at a time ─► value ─► id (the store's, or a query-local one)
+//!                    └ functions without code of their own ─► slow: spareval, remembered by the arguments' ids
+//! ```
+//!
+//! Semantics are `spareval`'s, but for terms that an expression only passes on: they stay the terms they are.
+
+mod aggregate;
+mod code;
+mod machine;
+mod slow;
+#[cfg(test)]
+mod tests;
+mod text;
+mod val;
+
+pub(crate) use aggregate::Accumulators;
+pub(crate) use slow::Slow;
+
+use crate::batch::{Charge, View};
+use crate::explore::Run;
+use crate::filter::{ERROR, FALSE, TRUE};
+use code::Compiled;
+use jindou_model::Result;
+use jindou_plan::{GeneralExpression, Slot};
+use machine::{Machine, Row};
+use rustc_hash::FxHashMap;
+
+/// Remembered values; beyond, all are forgotten.
+const MEMO: usize = 1 << 20;
+/// Rows between two looks at the clock.
+const CHECK: usize = 256;
+
+/// An expression over rows with certain columns. One a worker.
+pub(crate) struct Evaluator {
+    compiled: Compiled,
+    machine: Machine,
+    /// Results by the ids of one or two inputs, where computing is dearer than looking up.
+    memo: Option<FxHashMap<u64, u32>>,
+    charge: Charge,
+}
+
+impl Evaluator {
+    /// # Errors
+    /// `Limit` for an expression nested too deep.
+    pub fn new(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> Result<Self> {
+        let mut compiled = code::compile(g, layout, run)?;
+        let slow = std::mem::take(&mut compiled.slow);
+        let machine = Machine::new(&compiled.constants, slow, run);
+        let known = compiled.pure && compiled.inputs.len() <= 2;
+        let memo =
+            (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);
+        Ok(Self {
+            compiled,
+            machine,
+            memo,
+            charge: Charge::new(run.budget),
+        })
+    }
+
+    /// Ids of the values of the rows, 0 for an error.
+    ///
+    /// # Errors
+    /// `Limit` when there is no room for new terms; `Cancelled`, `Timeout`.
+    pub fn column(&mut self, run: &Run<'_>, rows: View<'_>, out: &mut [u32]) -> Result<()> {
+        for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
+            if row % CHECK == 0 {
+                run.check()?;
+            }
+            *o = self.remembered(run, Row { rows, row }, |m, value| match value {
+                Some(v) => m.id(run, v),
+                None => Ok(0),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Effective boolean values of the rows `from ..` where `out` says `TRUE` ("wanted"); others stay.
+    pub fn truth(
+        &mut self,
+        run: &Run<'_>,
+        rows: View<'_>,
+        from: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        for (i, o) in out.iter_mut().enumerate() {
+            if *o != TRUE {
+                continue;
+            }
+            if i % CHECK == 0 {
+                run.check()?;
+            }
+            let row = from + i;
+            *o = self.remembered(run, Row { rows, row }, |m, value| {
+                Ok(match value.and_then(|v| m.truth(run, v)) {
+                    Some(true) => u32::from(TRUE),
+                    Some(false) => u32::from(FALSE),
+                    None => u32::from(ERROR),
+                })
+            })? as u8;
+        }
+        Ok(())
+    }
+
+    fn remembered(
+        &mut self,
+        run: &Run<'_>,
+        row: Row<'_>,
+        end: impl FnOnce(&mut Machine, machine::Maybe) -> Result<u32>,
+    ) -> Result<u32> {
+        let key = self.memo.is_some().then(|| {
+            let id = |n: usize| {
+                let column = self.compiled.inputs.get(n);
+                column.map_or(0, |&c| {
+                    row.rows.column(c).get(row.row).copied().unwrap_or(0)
+                })
+            };
+            u64::from(id(0)) << 32 | u64::from(id(1))
+        });
+        if let (Some(memo), Some(key)) = (&self.memo, key)
+            && let Some(&known) = memo.get(&key)
+        {
+            return Ok(known);
+        }
+        self.machine.clear();
+        let value = self.machine.eval(run, &self.compiled.code, row)?;
+        let result = end(&mut self.machine, value)?;
+        if let (Some(memo), Some(key)) = (&mut self.memo, key) {
+            if memo.len() >= MEMO {
+                memo.clear();
+            }
+            memo.insert(key, result);
+            self.charge.set(memo.capacity() * 13)?;
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,323 @@
+//! Functions of strings, language tags, datatypes and dates.
+
+use super::code::{Call, Code};
+use super::machine::{Machine, Maybe, Row};
+use super::val::{Num, Span, Text, Val};
+use crate::explore::Run;
+use jindou_model::Result;
+use jindou_model::term::{self, Parts};
+use oxrdf::vocab::{rdf, xsd};
+use oxsdatatypes::DateTime;
+use std::str::FromStr;
+
+impl Machine {
+    /// A simple or language-tagged string's text; `None` for other values.
+    pub(super) fn as_text(&mut self, run: &Run<'_>, v: Val) -> Option<Text> {
+        match v {
+            Val::Text(t) => return Some(t),
+            Val::Bool(_) | Val::Num(_) => return None,
+            Val::Id(_) | Val::Term(_) => self.canonical(run, v),
+        }
+        let held = std::mem::take(&mut self.term);
+        let text = match term::parts(&held) {
+            Some(Parts::String(s)) => Some(Text {
+                text: self.push(s.as_bytes()),
+                lang: None,
+            }),
+            Some(Parts::Lang(s, lang)) => {
+                let lang = self.push(lang.as_bytes());
+                Some(Text {
+                    text: self.push(s.as_bytes()),
+                    lang: Some(lang),
+                })
+            }
+            _ => None,
+        };
+        self.term = held;
+        text
+    }
+
+    fn simple(&mut self, run: &Run<'_>, v: Val) -> Option<Span> {
+        self.as_text(run, v)
+            .and_then(|t| t.lang.is_none().then_some(t.text))
+    }
+
+    fn integer(&mut self, run: &Run<'_>, v: Val) -> Option<i64> {
+        match self.number(run, v)? {
+            Num::Int(i) => Some(i.into()),
+            _ => None,
+        }
+    }
+
+    /// Two strings of which the second has no language tag or the first's (SPARQL 1.1 §17.4.3.1.2).
+    fn compatible(&mut self, run: &Run<'_>, a: Val, b: Val) -> Option<(Text, Text)> {
+        let (a, b) = (self.as_text(run, a)?, self.as_text(run, b)?);
+        let fits = match (a.lang, b.lang) {
+            (_, None) => true,
+            (Some(x), Some(y)) => self.bytes(x) == self.bytes(y),
+            (None, Some(_)) => false,
+        };
+        fits.then_some((a, b))
+    }
+
+    pub(super) fn concat(&mut self, run: &Run<'_>, list: &[Code], at: Row<'_>) -> Result<Maybe> {
+        let mut parts: Vec<Text> = Vec::with_capacity(list.len());
+        for code in list {
+            let Some(v) = self.eval(run, code, at)? else {
+                return Ok(None);
+            };
+            let Some(t) = self.as_text(run, v) else {
+                return Ok(None);
+            };
+            parts.push(t);
+        }
+        let lang = parts.first().and_then(|p| p.lang).filter(|&first| {
+            parts
+                .iter()
+                .all(|p| p.lang.is_some_and(|l| self.bytes(l) == self.bytes(first)))
+        });
+        let start = self.arena.len() as u32;
+        for p in parts {
+            let (from, to) = (p.text.start as usize, p.text.end as usize);
+            let held = self.arena.len() + (to - from);
+            if held > MOST {
+                return Err(jindou_model::Error::Limit(
+                    "an expression makes a string of more than 1 GiB".into(),
+                ));
+            }
+            if held > CHARGED && held > self.arena.capacity() {
+                // Old and new live together while the arena grows.
+                self.charge.set(held * 3)?;
+            }
+            self.arena.extend_from_within(from..to);
+        }
+        let text = Span {
+            start,
+            end: self.arena.len() as u32,
+        };
+        Ok(Some(Val::Text(Text { text, lang })))
+    }
+
+    /// All arguments of the call are there.
+    pub(super) fn text_call(
+        &mut self,
+        run: &Run<'_>,
+        call: Call,
+        first: Val,
+        second: Option<Val>,
+        third: Option<Val>,
+    ) -> Maybe {
+        match call {
+            Call::Str => self.str_of(run, first),
+            Call::Lang => {
+                self.canonical(run, first);
+                let held = std::mem::take(&mut self.term);
+                let lang = match term::parts(&held) {
+                    Some(Parts::Lang(_, lang)) => {
+                        Some(lang.split_once("--").map_or(lang, |(l, _)| l))
+                    }
+                    Some(Parts::String(_) | Parts::Coded(..) | Parts::Typed(..)) => Some(""),
+                    _ => None,
+                };
+                let v = lang.map(|l| self.text(l.as_bytes(), None));
+                self.term = held;
+                v
+            }
+            Call::Datatype => {
+                self.canonical(run, first);
+                let datatype = match term::parts(&self.term)? {
+                    Parts::String(_) => xsd::STRING.as_str().to_owned(),
+                    Parts::Lang(_, l) if l.contains("--") => {
+                        rdf::DIR_LANG_STRING.as_str().to_owned()
+                    }
+                    Parts::Lang(..) => rdf::LANG_STRING.as_str().to_owned(),
+                    Parts::Coded(_, code) => term::datatype_iri(code)?,
+                    Parts::Typed(_, iri) => iri.to_owned(),
+                    _ => return None,
+                };
+                let mut bytes = vec![];
+                term::push_iri(&datatype, &mut bytes);
+                Some(Val::Term(self.push(&bytes)))
+            }
+            Call::LangMatches => {
+                let tag = self.simple(run, first)?;
+                let range = self.simple(run, second?)?;
+                Some(lang_matches(self.str(tag), self.str(range)).into())
+            }
+            Call::StrLen => {
+                let t = self.as_text(run, first)?;
+                let n = self.str(t.text).chars().count() as i64;
+                Some(Val::Num(Num::Int(n.into())))
+            }
+            Call::Contains => {
+                let (a, b) = self.compatible(run, first, second?)?;
+                Some(self.str(a.text).contains(self.str(b.text)).into())
+            }
+            Call::StrStarts => {
+                let (a, b) = self.compatible(run, first, second?)?;
+                Some(self.bytes(a.text).starts_with(self.bytes(b.text)).into())
+            }
+            Call::StrEnds => {
+                let (a, b) = self.compatible(run, first, second?)?;
+                Some(self.bytes(a.text).ends_with(self.bytes(b.text)).into())
+            }
+            Call::StrBefore => {
+                let (a, b) = self.compatible(run, first, second?)?;
+                Some(Val::Text(match self.str(a.text).find(self.str(b.text)) {
+                    Some(n) => Text {
+                        text: Span {
+                            start: a.text.start,
+                            end: a.text.start + n as u32,
+                        },
+                        lang: a.lang,
+                    },
+                    None => EMPTY,
+                }))
+            }
+            Call::StrAfter => {
+                let (a, b) = self.compatible(run, first, second?)?;
+                Some(Val::Text(match self.str(a.text).find(self.str(b.text)) {
+                    Some(n) => Text {
+                        text: Span {
+                            start: a.text.start + n as u32 + (b.text.end - b.text.start),
+                            end: a.text.end,
+                        },
+                        lang: a.lang,
+                    },
+                    None => EMPTY,
+                }))
+            }
+            Call::SubStr => {
+                let t = self.as_text(run, first)?;
+                let start = self.integer(run, second?)?;
+                let length = match third {
+                    Some(v) => Some(self.integer(run, v)?),
+                    None => None,
+                };
+                let (from, to) = substring(self.str(t.text), start, length)?;
+                Some(Val::Text(Text {
+                    text: Span {
+                        start: t.text.start + from as u32,
+                        end: t.text.start + to as u32,
+                    },
+                    lang: t.lang,
+                }))
+            }
+            Call::UCase | Call::LCase => {
+                let t = self.as_text(run, first)?;
+                let text = self.str(t.text);
+                let changed = if call == Call::UCase {
+                    text.to_uppercase()
+                } else {
+                    text.to_lowercase()
+                };
+                Some(self.text(changed.as_bytes(), t.lang))
+            }
+            Call::Year | Call::Month | Call::Day | Call::Hours | Call::Minutes => {
+                self.canonical(run, first);
+                let Parts::Coded(lexical, tag) = term::parts(&self.term)? else {
+                    return None;
+                };
+                if Some(tag) != term::datatype_code(xsd::DATE_TIME.as_str()) {
+                    return None;
+                }
+                let d = DateTime::from_str(lexical).ok()?;
+                let n = match call {
+                    Call::Year => d.year(),
+                    Call::Month => i64::from(d.month()),
+                    Call::Day => i64::from(d.day()),
+                    Call::Hours => i64::from(d.hour()),
+                    _ => i64::from(d.minute()),
+                };
+                Some(Val::Num(Num::Int(n.into())))
+            }
+            Call::Concat | Call::Abs | Call::Ceil | Call::Floor | Call::Round => None,
+        }
+    }
+
+    fn str_of(&mut self, run: &Run<'_>, v: Val) -> Maybe {
+        if let Val::Text(t) = v {
+            return Some(Val::Text(Text {
+                text: t.text,
+                lang: None,
+            }));
+        }
+        self.canonical(run, v);
+        let held = std::mem::take(&mut self.term);
+        let text = match term::parts(&held) {
+            Some(
+                Parts::Iri(s)
+                | Parts::String(s)
+                | Parts::Lang(s, _)
+                | Parts::Coded(s, _)
+                | Parts::Typed(s, _),
+            ) => Some(self.text(s.as_bytes(), None)),
+            _ => None,
+        };
+        self.term = held;
+        text
+    }
+}
+
+/// Text of a row beyond which the query's memory is asked for it.
+const CHARGED: usize = 1 << 20;
+/// Longest text of a row.
+const MOST: usize = 1 << 30;
+
+const EMPTY: Text = Text {
+    text: Span { start: 0, end: 0 },
+    lang: None,
+};
+
+/// Basic filtering of language tags (RFC 4647 §3.3.1).
+fn lang_matches(tag: &str, range: &str) -> bool {
+    if range == "*" {
+        return !tag.is_empty();
+    }
+    let mut parts = tag.split('-');
+    range
+        .split('-')
+        .all(|r| parts.next().is_some_and(|t| t.eq_ignore_ascii_case(r)))
+}
+
+/// Byte range of the characters from `start` (the first is 1), `length` of them.
+fn substring(text: &str, start: i64, length: Option<i64>) -> Option<(usize, usize)> {
+    let start = start.checked_sub(1)?;
+    let end = match length {
+        Some(l) => start.checked_add(l)?,
+        None => i64::MAX,
+    };
+    let place = |n: i64| {
+        let n = usize::try_from(n.max(0)).unwrap_or(usize::MAX);
+        text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
+    };
+    let from = place(start);
+    Some((from, place(end).max(from)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn substrings_count_characters_from_one() {
+        let sub = |s: &'static str, a, b| substring(s, a, b).map(|(x, y)| &s[x..y]);
+        assert_eq!(sub("motor car", 6, None), Some(" car"));
+        assert_eq!(sub("metadata", 4, Some(3)), Some("ada"));
+        assert_eq!(sub("12345", 0, Some(3)), Some("12"));
+        assert_eq!(sub("12345", 5, Some(-3)), Some(""));
+        assert_eq!(sub("12345", -3, Some(5)), Some("1"));
+        assert_eq!(sub("", 1, Some(3)), Some(""));
+        assert_eq!(sub("aé日z", 2, Some(2)), Some("é日"));
+    }
+
+    #[test]
+    fn language_ranges() {
+        assert!(lang_matches("en-GB", "en"));
+        assert!(lang_matches("en", "EN"));
+        assert!(!lang_matches("en", "en-GB"));
+        assert!(lang_matches("de", "*"));
+        assert!(!lang_matches("", "*"));
+        assert!(!lang_matches("", "en"));
+    }
+}
