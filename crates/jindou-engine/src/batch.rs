@@ -1,26 +1,41 @@
 //! Batches: some thousand rows of the history table, a column of ids for each live slot.
 
-use jindou_model::{MemoryBudget, Result};
+use jindou_model::{Error, MemoryBudget, Result};
 
 /// Memory that an operator holds, charged to the query's budget and given back when dropped.
 pub(crate) struct Charge {
     budget: MemoryBudget,
     bytes: u64,
+    /// Who holds it, for the message.
+    holder: &'static str,
 }
 
 impl Charge {
     pub fn new(budget: &MemoryBudget) -> Self {
+        Self::of("", budget)
+    }
+
+    /// What `holder` holds: an operator's name, which is in the error when the budget refuses.
+    pub fn of(holder: &'static str, budget: &MemoryBudget) -> Self {
         Self {
             budget: budget.clone(),
             bytes: 0,
+            holder,
         }
+    }
+
+    /// Bytes held now.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Says that `bytes` are held now. An error (and nothing changes) if the budget refuses.
     pub fn set(&mut self, bytes: usize) -> Result<()> {
         let bytes = bytes as u64;
         if bytes > self.bytes {
-            self.budget.charge(bytes - self.bytes)?;
+            self.budget
+                .charge(bytes - self.bytes)
+                .map_err(|e| self.named(e))?;
         } else if bytes < self.bytes {
             self.budget.release(self.bytes - bytes);
         }
@@ -30,6 +45,16 @@ impl Charge {
 
     pub fn budget(&self) -> &MemoryBudget {
         &self.budget
+    }
+
+    #[cold]
+    fn named(&self, e: Error) -> Error {
+        match e {
+            Error::Limit(m) if !self.holder.is_empty() => {
+                Error::Limit(format!("{}: {m}", self.holder))
+            }
+            e => e,
+        }
     }
 }
 
@@ -75,7 +100,7 @@ impl Batch {
             columns: vec![Vec::new(); width],
             rows: 0,
             room: 0,
-            charge: Charge::new(budget),
+            charge: Charge::of("batches", budget),
         }
     }
 
@@ -178,6 +203,14 @@ pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
         for (o, &i) in out.iter_mut().zip(index) {
             *o = input.get(i as usize).copied().unwrap_or(0);
         }
+    }
+}
+
+/// `out[i] = input[index[i]]` for indexes in any order; 0 where the input has no such row.
+#[inline]
+pub(crate) fn pick(input: &[u32], index: &[u32], out: &mut [u32]) {
+    for (o, &i) in out.iter_mut().zip(index) {
+        *o = input.get(i as usize).copied().unwrap_or(0);
     }
 }
 

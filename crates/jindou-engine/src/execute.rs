@@ -1,36 +1,31 @@
-//! Runs a plan: cuts its start into morsels, gives them to workers, puts their parts together.
+//! Runs a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
-use crate::batch::{Batch, View};
-use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source, StepStats};
-use crate::operators::{self, Output, Seen, Stage, chain};
-use crate::options::{ExecOptions, Profile, StepProfile};
+use crate::compile::{Builder, Pipe};
+use crate::explore::{Halt, Run, StepStats};
+use crate::held::Held;
+use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, Spec, StageStats};
+use crate::options::{ExecOptions, NodeProfile, Profile, StepProfile};
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
+use crate::tree::Nodes;
+use crate::worker::{guarded, run_pipe};
 use jindou_model::{Error, Result};
-use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
+use jindou_plan::{Operator, Plan, Slot, Weight};
 use jindou_store::Snapshot;
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-/// Morsels a thread gets on average: enough that the last ones end together.
-const MORSELS_A_THREAD: u64 = 24;
-/// Largest and smallest number of start values in a morsel.
-const MORSEL: Range<u64> = 16..16_384;
-/// A plan that was called light and runs longer than this gets its other threads: starting them costs about a
-/// tenth of it.
-const PATIENCE: Duration = Duration::from_micros(300);
-/// Rows that a short start is carried to before its steps are shared among threads.
-const SHARE_FROM: usize = 512;
+/// Trees deeper than this run on a thread of their own, whose stack is made for them.
+const PLAIN_DEPTH: usize = 100;
+/// Stack for each level of a deep tree.
+const STACK_A_LEVEL: usize = 8 << 10;
 
-/// Runs a plan with one sink a worker, made by `sinks`. Plans whose last operator must see all rows (DISTINCT,
-/// ORDER BY, LIMIT, COUNT) use one part only, from one thread at a time.
+/// Runs a plan with one sink a worker, made by `sinks`. Rows whose order means something come from one worker.
 ///
 /// # Errors
-/// `Cancelled`, `Timeout`, `Limit` (memory), what the sink returns, `Internal` for a plan of another epoch or
-/// snapshot or a bug. Rows given before an error are not taken back.
+/// `Cancelled`, `Timeout`, `Limit` (memory; the message names the operator), what the sink returns, `Internal` for a plan of
+/// another epoch or snapshot or a bug. Rows given before an error are not taken back.
 pub fn execute<P: ParallelSink>(
     plan: &Plan,
     snapshot: &Snapshot,
@@ -55,62 +50,6 @@ pub fn execute_streaming(
     drive(plan, snapshot, options, terms, &Streaming::new(sink))
 }
 
-/// Operators behind the lock, and the sink they end in.
-struct Tail<'a, 't, 's> {
-    run: &'t Run<'a>,
-    stages: Vec<Stage<'a>>,
-    output: Output<'s>,
-}
-
-impl Consumer for Tail<'_, '_, '_> {
-    fn batch(&mut self, rows: View<'_>) -> Flow {
-        operators::push(&mut self.stages, self.run, rows, &mut self.output)
-    }
-}
-
-/// What workers take morsels of.
-enum Work<'a> {
-    /// The start's values.
-    Source(Source<'a>),
-    /// Rows after the step with this number.
-    Rows(Batch, usize),
-    /// Predicates, for a scan of everything.
-    Scan(Source<'a>),
-}
-
-/// What all workers of a query share.
-struct Shared<'a, 't, 's> {
-    plan: &'a Plan,
-    blocking: bool,
-    exploration: &'a Exploration,
-    run: &'t Run<'a>,
-    work: Work<'a>,
-    total: u64,
-    morsel: u64,
-    next: AtomicU64,
-    /// Operators that each worker has for itself.
-    local: &'t [&'a Operator],
-    above: &'t [&'a Operator],
-    distinct: Option<&'a [Slot]>,
-    tail: Option<Mutex<Tail<'a, 't, 's>>>,
-    sinks: &'t dyn SinkFactory,
-    /// Set by the first worker that halts; others see it at their next check.
-    stop: &'t AtomicBool,
-    outcome: Mutex<Option<Halt>>,
-}
-
-/// What a worker leaves behind.
-struct Done<'a> {
-    /// Its part of the blocking operator.
-    blocking: Option<Stage<'a>>,
-    stats: Vec<StepStats>,
-    rows: u64,
-}
-
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn drive(
     plan: &Plan,
     snapshot: &Snapshot,
@@ -125,496 +64,206 @@ fn drive(
         ));
     }
     options.cancel.check()?;
+    let nodes = Nodes::of(&plan.root)?;
     let stop = AtomicBool::new(false);
     let run = Run {
         snapshot,
         terms,
         cancel: &options.cancel,
         budget: &options.memory,
-        stop: &stop,
         batch_rows: options.batch_rows.clamp(16, 1 << 16),
         profile: options.profile,
+        threads: options.threads.max(1),
+        heavy: plan.weight == Weight::Heavy,
+        service: options.service.as_deref(),
+        stop: &stop,
     };
-    let mut profile = guarded(|| match run_plan(plan, &run, options, sinks) {
-        Ok(p) => Ok(p),
-        Err(Halt::Failed(e)) => Err(e),
-        Err(Halt::Stop) => Ok(Profile::default()),
-    })?;
+    let profile = Mutex::new(Profile {
+        nodes: vec![NodeProfile::default(); nodes.len()],
+        threads: 1,
+        ..Profile::default()
+    });
+    let exec = Exec {
+        run,
+        nodes: &nodes,
+        profile: &profile,
+        outer: None,
+    };
+    let all = || guarded(|| unhalted(exec.output(plan, sinks)));
+    if nodes.depth <= PLAIN_DEPTH {
+        all()?;
+    } else {
+        std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .stack_size((8 << 20) + nodes.depth * STACK_A_LEVEL)
+                .spawn_scoped(scope, all)
+                .map_err(|e| Error::Limit(format!("no thread for a deep query: {e}")))?
+                .join()
+                .unwrap_or_else(|_| Err(Error::Internal("the engine panicked".into())))
+        })?;
+    }
+    let mut profile = profile.into_inner().unwrap_or_else(PoisonError::into_inner);
     profile.elapsed = begin.elapsed();
+    if let Some(node) = bottom(&plan.root) {
+        profile.steps = profile.nodes.get(node).map_or(vec![], |n| n.steps.clone());
+    }
     Ok(profile)
 }
 
-/// A panic below becomes an error: a damaged store must not take the process down.
-fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
-        Err(Error::Internal(format!("the engine panicked: {text}")))
-    })
-}
-
-fn run_plan<'a>(
-    plan: &'a Plan,
-    run: &Run<'a>,
-    options: &ExecOptions,
-    sinks: &dyn SinkFactory,
-) -> Result<Profile, Halt> {
-    let exploration = plan
-        .exploration()
-        .ok_or_else(|| Error::Unsupported("operators with two inputs".into()))?;
-    let operators = chain(plan)?;
-    let filters = operators
-        .iter()
-        .take_while(|o| matches!(o, Operator::Filter(..)))
-        .count();
-    let blocking = matches!(
-        operators.get(filters),
-        Some(Operator::Count { .. } | Operator::OrderBy(..))
-    );
-    let (local, above) = operators.split_at(filters + usize::from(blocking));
-    let own_sinks = above.is_empty() && !blocking && !plan.is_ask();
-
-    let mut first = match exploration.empty {
-        Some(_) => None,
-        None => Some(Pipeline::new(exploration, run)?),
-    };
-    let layout = first.as_ref().map_or(vec![], |p| p.layout().to_vec());
-
-    // What lies behind the lock.
-    let mut sink = (!own_sinks).then(|| sinks.worker());
-    let tail = match &mut sink {
-        None => None,
-        Some(sink) => {
-            let (_, mut layout) = local_stages(local, above, &layout, run)?;
-            let mut stages = Vec::with_capacity(above.len() + 1);
-            for (i, operator) in above.iter().enumerate() {
-                let (stage, out) = Stage::new(operator, &above[i + 1..], &layout, run)?;
-                stages.push(stage);
-                layout = out;
-            }
-            if plan.is_ask() {
-                stages.push(Stage::Slice {
-                    skip: 0,
-                    left: Some(1),
-                    rest: Batch::new(layout.len(), run.budget),
-                });
-            }
-            let output = Output::new(plan, &layout, &mut **sink);
-            Some(Mutex::new(Tail {
-                run,
-                stages,
-                output,
-            }))
-        }
-    };
-
-    let threads = options.threads.max(1);
-    let stops_early = plan.is_ask()
-        || !blocking
-            && above
-                .iter()
-                .any(|o| matches!(o, Operator::Slice { limit: Some(_), .. }));
-    let heavy = plan.weight == Weight::Heavy && !stops_early && threads > 1;
-    let mut stats = Vec::new();
-    let mut shared = Shared {
-        plan,
-        blocking,
-        exploration,
-        run,
-        work: Work::Rows(Batch::new(0, run.budget), 0),
-        total: 0,
-        morsel: 1,
-        next: AtomicU64::new(0),
-        local,
-        above,
-        distinct: match above.first() {
-            Some(Operator::Distinct(_, slots)) if !blocking && threads > 1 => Some(slots),
-            _ => None,
-        },
-        tail,
-        sinks,
-        stop: run.stop,
-        outcome: Mutex::new(None),
-    };
-    if let Some(first) = &mut first {
-        (shared.work, shared.total) = cut(exploration, first, run, heavy)?;
-        shared.morsel = match &shared.work {
-            Work::Scan(_) => 1,
-            _ if threads == 1 => shared.total.max(1),
-            _ => {
-                (shared.total / (threads as u64 * MORSELS_A_THREAD)).clamp(MORSEL.start, MORSEL.end)
-            }
-        };
-    }
-
-    let mut done: Vec<Done<'a>> = Vec::new();
-    if let Some(first) = first {
-        done = run_workers(&shared, first, threads, heavy)?;
-    }
-
-    let mut rows = 0;
-    for d in &done {
-        add_stats(&mut stats, &d.stats);
-        rows += d.rows;
-    }
-    let joined = done.len().max(1);
-    let stopped = shared.stop.load(Ordering::Relaxed);
-    if let Some(tail) = shared.tail.take() {
-        let mut tail = tail.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if blocking {
-            let mut parts = done.into_iter().filter_map(|d| d.blocking);
-            let mut whole = match parts.next() {
-                Some(w) => w,
-                None => match local_stages(local, above, &layout, run)?.0.pop() {
-                    Some(w) => w,
-                    None => return Err(Error::Internal("no operator to finish".into()).into()),
-                },
-            };
-            for p in parts {
-                whole.merge(p)?;
-            }
-            let flow = operators::finish(std::slice::from_mut(&mut whole), run, &mut tail);
-            stop_is_fine(flow)?;
-        }
-        if !stopped {
-            let Tail { stages, output, .. } = &mut tail;
-            stop_is_fine(operators::finish(stages, run, output))?;
-        }
-        rows = tail.output.rows;
-    }
-    if let Some(sink) = sink {
-        sink.done()?;
-    }
-    Ok(Profile {
-        steps: stats
-            .iter()
-            .map(|s| StepProfile {
-                rows_in: s.rows_in,
-                rows_out: s.rows_out,
-                time: s.time,
-                bytes: s.touched,
-            })
-            .collect(),
-        rows,
-        elapsed: Duration::ZERO,
-        threads: joined,
-    })
-}
-
-fn stop_is_fine(flow: Flow) -> Flow {
+fn unhalted(flow: Result<(), Halt>) -> Result<()> {
     match flow {
-        Err(Halt::Stop) => Ok(()),
-        other => other,
-    }
-}
-
-fn add_stats(sum: &mut Vec<StepStats>, part: &[StepStats]) {
-    if sum.len() < part.len() {
-        sum.resize(part.len(), StepStats::default());
-    }
-    for (s, p) in sum.iter_mut().zip(part) {
-        s.rows_in += p.rows_in;
-        s.rows_out += p.rows_out;
-        s.time += p.time;
-        s.touched += p.touched;
-    }
-}
-
-fn local_stages<'a>(
-    local: &[&'a Operator],
-    above: &[&'a Operator],
-    layout: &[Slot],
-    run: &Run<'a>,
-) -> Result<(Vec<Stage<'a>>, Vec<Slot>)> {
-    let mut layout = layout.to_vec();
-    let mut stages = Vec::with_capacity(local.len());
-    for operator in local {
-        let (stage, out) = Stage::new(operator, above, &layout, run)?;
-        stages.push(stage);
-        layout = out;
-    }
-    Ok((stages, layout))
-}
-
-/// Rows that a short start has become, on their way to being shared.
-struct Collect {
-    rows: Batch,
-    bare: usize,
-}
-
-impl Consumer for Collect {
-    fn batch(&mut self, rows: View<'_>) -> Flow {
-        if rows.columns.is_empty() {
-            self.bare += rows.rows;
-            return Ok(());
-        }
-        Ok(self.rows.append(rows)?)
-    }
-}
-
-/// What the morsels are. A heavy plan whose start is short is carried on until there are rows to share.
-fn cut<'a>(
-    exploration: &'a Exploration,
-    pipeline: &mut Pipeline<'a>,
-    run: &Run<'a>,
-    heavy: bool,
-) -> Result<(Work<'a>, u64), Halt> {
-    let source = Pipeline::source(exploration, run)?;
-    let len = source.len();
-    if heavy && source.is_unit() && pipeline.is_scan() {
-        return Ok((
-            Work::Scan(source),
-            u64::from(run.snapshot.predicate_count()),
-        ));
-    }
-    if !heavy || len >= SHARE_FROM as u64 || pipeline.steps() == 0 {
-        return Ok((Work::Source(source), len));
-    }
-    let collect = |at: usize, pipeline: &Pipeline<'_>| Collect {
-        rows: Batch::new(pipeline.layout_after(at).len(), run.budget),
-        bare: 0,
-    };
-    let mut held = collect(0, pipeline);
-    pipeline.morsel(run, &source, 0..len, 0, &mut held)?;
-    let mut at = 0;
-    while at < pipeline.steps() && (1..SHARE_FROM).contains(&(held.rows.rows + held.bare)) {
-        let mut next = collect(at + 1, pipeline);
-        let total = held.rows.rows + held.bare;
-        let mut chunk = Batch::new(held.rows.columns.len(), run.budget);
-        each_chunk(
-            &held.rows,
-            total,
-            0..total,
-            run.batch_rows,
-            &mut chunk,
-            |rows| pipeline.rows(run, rows, at..at + 1, &mut next),
-        )?;
-        pipeline.flush(run, at..at + 1, &mut next)?;
-        held = next;
-        at += 1;
-    }
-    let mut rows = held.rows;
-    if held.bare > 0 {
-        rows.rows = held.bare;
-    }
-    let total = rows.rows as u64;
-    Ok((Work::Rows(rows, at), total))
-}
-
-/// Calls `f` with the rows `range` of a batch, `step` at a time, copied to `chunk`.
-fn each_chunk(
-    rows: &Batch,
-    total: usize,
-    range: Range<usize>,
-    step: usize,
-    chunk: &mut Batch,
-    mut f: impl FnMut(View<'_>) -> Flow,
-) -> Flow {
-    let range = range.start..range.end.min(total);
-    for from in range.clone().step_by(step) {
-        let n = step.min(range.end - from);
-        if rows.columns.is_empty() {
-            f(View {
-                columns: &[],
-                rows: n,
-            })?;
-            continue;
-        }
-        chunk.copy_rows(rows, from, n)?;
-        f(chunk.view())?;
-    }
-    Ok(())
-}
-
-fn run_workers<'a>(
-    shared: &Shared<'a, '_, '_>,
-    first: Pipeline<'a>,
-    threads: usize,
-    heavy: bool,
-) -> Result<Vec<Done<'a>>, Halt> {
-    let mut done = Vec::with_capacity(threads);
-    if threads == 1 {
-        done.extend(worker(shared, Some(first), &mut || {}));
-    } else {
-        let others = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            let begin = Instant::now();
-            let mut waiting = true;
-            let mut start = |at_once: bool| {
-                let left = shared
-                    .total
-                    .saturating_sub(shared.next.load(Ordering::Relaxed));
-                if waiting && left > 0 && (at_once || begin.elapsed() > PATIENCE) {
-                    waiting = false;
-                    let more = left.div_ceil(shared.morsel).min(threads as u64 - 1);
-                    for _ in 0..more {
-                        // A system without threads to give runs the query on fewer.
-                        let _ = std::thread::Builder::new().spawn_scoped(scope, || {
-                            let d = worker(shared, None, &mut || {});
-                            lock(&others).extend(d);
-                        });
-                    }
-                }
-            };
-            if heavy {
-                start(true);
-            }
-            done.extend(worker(shared, Some(first), &mut || start(false)));
-        });
-        done.append(&mut lock(&others));
-    }
-    match lock(&shared.outcome).take() {
-        Some(Halt::Failed(e)) => Err(Halt::Failed(e)),
-        // Blocking operators never stop their input early, so nothing is missing.
-        Some(Halt::Stop) | None => Ok(done),
-    }
-}
-
-/// One worker from first to last morsel. What halts it is the query's outcome, if it is the first to.
-fn worker<'a>(
-    shared: &Shared<'a, '_, '_>,
-    pipeline: Option<Pipeline<'a>>,
-    between: &mut dyn FnMut(),
-) -> Option<Done<'a>> {
-    let result = guarded(|| match take_morsels(shared, pipeline, between) {
-        Ok(done) => Ok(Ok(done)),
+        Ok(()) | Err(Halt::Stop) => Ok(()),
         Err(Halt::Failed(e)) => Err(e),
-        Err(Halt::Stop) => Ok(Err(Halt::Stop)),
-    });
-    let halt = match result {
-        Ok(Ok(done)) => return Some(done),
-        Ok(Err(halt)) => halt,
-        Err(e) => Halt::Failed(e),
-    };
-    let mut outcome = lock(&shared.outcome);
-    if outcome.is_none() {
-        *outcome = Some(halt);
-    }
-    shared.stop.store(true, Ordering::Relaxed);
-    None
-}
-
-/// The end of a worker's own chain.
-enum Target<'w, 'a, 't, 's> {
-    /// Its own sink.
-    Own(Output<'w>),
-    /// The operators behind the lock, with a filter of rows met lately before DISTINCT.
-    Shared(&'w Mutex<Tail<'a, 't, 's>>, Option<Seen>),
-    /// A blocking operator takes all.
-    Nothing,
-}
-
-impl Consumer for Target<'_, '_, '_, '_> {
-    fn batch(&mut self, rows: View<'_>) -> Flow {
-        match self {
-            Self::Own(output) => output.batch(rows),
-            Self::Shared(tail, None) => lock(tail).batch(rows),
-            Self::Shared(tail, Some(seen)) => {
-                let rows = seen.pass(rows)?;
-                if rows.rows == 0 {
-                    return Ok(());
-                }
-                lock(tail).batch(rows)
-            }
-            Self::Nothing => Ok(()),
-        }
     }
 }
 
-struct Chain<'r, 'a, 'w, 't, 's> {
-    run: &'r Run<'a>,
-    stages: Vec<Stage<'a>>,
-    target: Target<'w, 'a, 't, 's>,
-}
-
-impl Consumer for Chain<'_, '_, '_, '_, '_> {
-    fn batch(&mut self, rows: View<'_>) -> Flow {
-        operators::push(&mut self.stages, self.run, rows, &mut self.target)
-    }
-}
-
-fn take_morsels<'a>(
-    shared: &Shared<'a, '_, '_>,
-    pipeline: Option<Pipeline<'a>>,
-    between: &mut dyn FnMut(),
-) -> Result<Done<'a>, Halt> {
-    let run = shared.run;
-    let mut pipeline = match pipeline {
-        Some(p) => p,
-        None => Pipeline::new(shared.exploration, run)?,
-    };
-    let (stages, layout) = local_stages(shared.local, shared.above, pipeline.layout(), run)?;
-    let mut own = match (shared.blocking, &shared.tail) {
-        (false, None) => Some(shared.sinks.worker()),
-        _ => None,
-    };
-    let target = match (&mut own, &shared.tail) {
-        (Some(sink), _) => Target::Own(Output::new(shared.plan, &layout, &mut **sink)),
-        (None, Some(tail)) if !shared.blocking => Target::Shared(
-            tail,
-            shared
-                .distinct
-                .map(|slots| Seen::new(&layout, slots, run))
-                .filter(Seen::is_useful),
-        ),
-        _ => Target::Nothing,
-    };
-    let mut chain = Chain {
-        run,
-        stages,
-        target,
-    };
-    let from_step = match &shared.work {
-        Work::Rows(_, at) => *at,
-        Work::Source(_) | Work::Scan(_) => 0,
-    };
-    let steps = from_step..pipeline.steps();
-    let mut chunk = match &shared.work {
-        Work::Rows(rows, _) => Batch::new(rows.columns.len(), run.budget),
-        Work::Source(_) | Work::Scan(_) => Batch::new(0, run.budget),
-    };
+/// The node of the exploration at the bottom of a chain.
+fn bottom(root: &Operator) -> Option<usize> {
+    let (mut at, mut node) = (root, 0);
     loop {
-        let from = shared.next.fetch_add(shared.morsel, Ordering::Relaxed);
-        if from >= shared.total {
-            break;
+        match at {
+            Operator::Explore(_) => return Some(node),
+            _ => match crate::tree::inputs(at)[..] {
+                [input] => (at, node) = (input, node + 1),
+                _ => return None,
+            },
         }
-        let to = shared.total.min(from + shared.morsel);
-        match &shared.work {
-            Work::Source(source) => {
-                pipeline.morsel(run, source, from..to, steps.end, &mut chain)?;
-            }
-            Work::Scan(source) => {
-                pipeline.scan_only(from as u32..to as u32);
-                pipeline.morsel(run, source, 0..1, steps.end, &mut chain)?;
-            }
-            Work::Rows(rows, _) => {
-                let range = from as usize..to as usize;
-                each_chunk(rows, rows.rows, range, run.batch_rows, &mut chunk, |rows| {
-                    pipeline.rows(run, rows, steps.clone(), &mut chain)
-                })?;
+    }
+}
+
+/// What running any part of a plan needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Exec<'a> {
+    pub run: Run<'a>,
+    pub nodes: &'a Nodes,
+    pub profile: &'a Mutex<Profile>,
+    /// The row that a dependent part is run for.
+    pub outer: Option<&'a OuterRow>,
+}
+
+impl<'a> Exec<'a> {
+    /// Runs the whole plan.
+    fn output(&self, plan: &'a Plan, sinks: &dyn SinkFactory) -> Result<(), Halt> {
+        let mut pipe = Builder::new(self).pipe(&plan.root, 0)?;
+        if plan.is_ask() {
+            add_slice(&mut pipe, SliceState::new(0, Some(1)));
+        }
+        let (end, _) = self.finish(pipe, EndSpec::Output(&plan.output, sinks), None)?;
+        if let End::Output(o) = end {
+            self.profile().rows = o.rows;
+        }
+        Ok(())
+    }
+
+    /// Runs an operator into an end, for the operator `for_node`.
+    pub fn run_into<'s>(
+        &self,
+        op: &'a Operator,
+        node: usize,
+        end: EndSpec<'a, 's>,
+        for_node: usize,
+    ) -> Result<(End<'a, 's>, Vec<Slot>), Halt> {
+        let pipe = Builder::new(self).pipe(op, node)?;
+        self.finish(pipe, end, Some(for_node))
+    }
+
+    fn finish<'s>(
+        &self,
+        pipe: Pipe<'a>,
+        end: EndSpec<'a, 's>,
+        for_node: Option<usize>,
+    ) -> Result<(End<'a, 's>, Vec<Slot>), Halt> {
+        let end = run_pipe(self, &pipe, end)?;
+        for link in &pipe.links {
+            if let Spec::Distinct(d) = &link.spec {
+                self.holds(link.node, d.bytes());
             }
         }
-        between();
+        if let Some(node) = for_node {
+            self.holds(node, end.bytes());
+        }
+        Ok((end, pipe.layout))
     }
-    pipeline.flush(run, steps, &mut chain)?;
-    let Chain {
-        mut stages, target, ..
-    } = chain;
-    let rows = match &target {
-        Target::Own(o) => o.rows,
-        _ => 0,
-    };
-    drop(target);
-    if let Some(sink) = own {
-        sink.done()?;
+
+    /// The rows of an operator, held by one of this name; and their slots.
+    pub fn held(
+        &self,
+        op: &'a Operator,
+        node: usize,
+        holder: &'static str,
+    ) -> Result<(Held, Vec<Slot>), Halt> {
+        match self.run_into(op, node, EndSpec::Held(holder), node)? {
+            (End::Held(held), slots) => Ok((held, slots)),
+            _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
+        }
     }
-    let blocking = if shared.blocking { stages.pop() } else { None };
-    Ok(Done {
-        blocking,
-        stats: pipeline.stats(),
-        rows,
-    })
+
+    /// Whether an operator has a row.
+    pub fn any(&self, op: &'a Operator, node: usize) -> Result<bool, Halt> {
+        match self.run_into(op, node, EndSpec::Any, node)? {
+            (End::Any(any), _) => Ok(any),
+            _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
+        }
+    }
+
+    fn profile(&self) -> std::sync::MutexGuard<'_, Profile> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes bytes that a node's tables hold.
+    pub fn holds(&self, node: usize, bytes: u64) {
+        if bytes > 0
+            && let Some(n) = self.profile().nodes.get_mut(node)
+        {
+            n.held = n.held.max(bytes);
+        }
+    }
+
+    /// Notes that so many threads took part.
+    pub fn joined(&self, threads: usize) {
+        let mut p = self.profile();
+        p.threads = p.threads.max(threads);
+    }
+
+    /// Adds what one worker did for a node.
+    pub fn did(&self, node: usize, stats: &StageStats, steps: &[StepStats]) {
+        let mut profile = self.profile();
+        let Some(n) = profile.nodes.get_mut(node) else {
+            return;
+        };
+        n.rows_in += stats.rows_in;
+        n.rows_out += stats.rows_out;
+        n.time += stats.time;
+        n.threads += usize::from(stats.rows_in > 0 || !steps.is_empty());
+        if n.steps.len() < steps.len() {
+            n.steps.resize(steps.len(), StepProfile::default());
+        }
+        for (sum, s) in n.steps.iter_mut().zip(steps) {
+            sum.rows_in += s.rows_in;
+            sum.rows_out += s.rows_out;
+            sum.time += s.time;
+            sum.bytes += s.touched;
+        }
+    }
+}
+
+/// Puts a slice behind everything.
+fn add_slice(pipe: &mut Pipe<'_>, state: SliceState) {
+    let at = pipe.links.len();
+    for l in &mut pipe.leaves {
+        if l.first == crate::operators::END {
+            l.first = at;
+        }
+    }
+    for l in &mut pipe.links {
+        if l.next == crate::operators::END {
+            l.next = at;
+        }
+    }
+    pipe.links.push(Link {
+        spec: Spec::Slice(Arc::new(state)),
+        input: pipe.layout.clone(),
+        next: crate::operators::END,
+        node: 0,
+    });
 }

@@ -182,6 +182,9 @@ impl CpuExecutor {
             budget: &options.memory,
             batch_rows: options.batch_rows.clamp(16, 1 << 16),
             profile: false,
+            threads: 1,
+            heavy: false,
+            service: None,
             stop: &stop,
         };
         let flow = |f: Flow| match f {

@@ -2,31 +2,44 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `execute` | cuts a plan's start into morsels, gives them to workers, puts their parts together |
+//! | `execute` | runs a plan |
+//! | `compile` | operators to pipelines: leaves, stages, ends |
+//! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
 //! | `filter` | conditions on ids and value ranks; `spareval` for the rest |
-//! | `operators` | DISTINCT, COUNT, ORDER BY, LIMIT above the exploration |
+//! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
+//! | `path` | property paths |
+//! | `values` | expressions, computed terms, aggregates |
+//! | `held`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
 //! | `values` | expressions: values of rows as ids; aggregates |
 //! | `sink` | where rows go |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
 
 mod batch;
+mod compile;
 mod execute;
 mod executor;
 mod explore;
 mod filter;
+mod held;
 mod intersect;
+mod key_table;
 mod operators;
 mod options;
+mod path;
 mod sink;
 mod table;
 mod terms;
+mod tree;
 mod values;
 mod within;
+mod worker;
 
 pub use execute::{execute, execute_streaming};
 pub use executor::{CpuExecutor, Executor, Table, Task};
-pub use options::{DEFAULT_BATCH_ROWS, ExecOptions, Profile, StepProfile};
+pub use options::{
+    DEFAULT_BATCH_ROWS, ExecOptions, NodeProfile, Profile, ServiceCaller, StepProfile,
+};
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

@@ -1,11 +1,31 @@
 //! How to run a plan, and what running it took.
 
-use jindou_model::{CancelToken, MemoryBudget};
+use jindou_model::{CancelToken, MemoryBudget, Result};
+use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Rows in a batch by default: a dozen columns of it stay in the second-level cache, and the fixed cost of a
 /// batch (some hundred nanoseconds a step) is spread over enough rows.
 pub const DEFAULT_BATCH_ROWS: usize = 2048;
+
+/// Asks other endpoints for rows, for `SERVICE`. The engine knows no network: who runs it says what may be reached.
+pub trait ServiceCaller: Debug + Send + Sync {
+    /// Sends `query` to `endpoint` and calls `row` with the canonical bytes of each solution's terms: one cell for each of
+    /// `variables`, `None` where it is unbound.
+    ///
+    /// # Errors
+    /// Whatever keeps the answer from being complete, with the endpoint's name; what `row` returns; `Cancelled` and
+    /// `Timeout` of `cancel`.
+    fn call(
+        &self,
+        endpoint: &str,
+        query: &str,
+        variables: &[&str],
+        cancel: &CancelToken,
+        row: &mut dyn FnMut(&[Option<Vec<u8>>]) -> Result<()>,
+    ) -> Result<()>;
+}
 
 /// How to run a plan.
 #[derive(Clone, Debug)]
@@ -19,8 +39,10 @@ pub struct ExecOptions {
     pub memory: MemoryBudget,
     /// Rows in a batch; clamped to `16 ..= 65536`.
     pub batch_rows: usize,
-    /// Measure the time of each step.
+    /// Measure the time of each step and operator.
     pub profile: bool,
+    /// Who calls other endpoints; without one, a plan with `SERVICE` is an error.
+    pub service: Option<Arc<dyn ServiceCaller>>,
 }
 
 impl Default for ExecOptions {
@@ -31,6 +53,7 @@ impl Default for ExecOptions {
             memory: MemoryBudget::unlimited(),
             batch_rows: DEFAULT_BATCH_ROWS,
             profile: false,
+            service: None,
         }
     }
 }
@@ -48,15 +71,37 @@ pub struct StepProfile {
     pub bytes: u64,
 }
 
+/// What one operator of the tree did, all workers together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeProfile {
+    /// Rows that came in, of all inputs; of a join, those of the side that streams.
+    pub rows_in: u64,
+    /// Rows that went out.
+    pub rows_out: u64,
+    /// Time in the operator itself, without its inputs and what its rows were given to, summed over threads; zero unless
+    /// profiling.
+    pub time: Duration,
+    /// Most bytes that its tables held at once.
+    pub held: u64,
+    /// Threads that worked on it.
+    pub threads: usize,
+    /// By step, for explorations (the start first) and `Steps`.
+    pub steps: Vec<StepProfile>,
+}
+
 /// What running a plan took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// By exploration step, the start first. Empty when the plan is known to be empty.
+    /// By operator: preorder, inputs as they are written in [`jindou_plan::Operator`] (a join's left before its right, an
+    /// apply's input before its inner).
+    pub nodes: Vec<NodeProfile>,
+    /// By step of the exploration at the bottom of a plan that is a chain, the start first. Empty for other plans and when
+    /// the exploration is known to be empty.
     pub steps: Vec<StepProfile>,
     /// Rows given to the sink.
     pub rows: u64,
     /// From call to return.
     pub elapsed: Duration,
-    /// Threads that took part.
+    /// Threads that took part, at most at once.
     pub threads: usize,
 }

@@ -18,9 +18,10 @@ mod source;
 mod step;
 
 pub(crate) use source::Source;
-pub(crate) use step::{Pipeline, StepStats};
+pub(crate) use step::{FIRST_HIDDEN, Pipeline, StepStats, layout_after};
 
 use crate::batch::{Batch, View};
+use crate::options::ServiceCaller;
 use crate::terms::QueryTerms;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Operand, Slot};
@@ -51,6 +52,7 @@ pub(crate) trait Consumer {
 }
 
 /// What every part of a running query shares.
+#[derive(Clone, Copy)]
 pub(crate) struct Run<'r> {
     pub snapshot: &'r Snapshot,
     pub terms: &'r QueryTerms,
@@ -58,7 +60,13 @@ pub(crate) struct Run<'r> {
     pub budget: &'r MemoryBudget,
     pub batch_rows: usize,
     pub profile: bool,
-    /// Set when another worker ended the query.
+    /// Threads at most.
+    pub threads: usize,
+    /// The plan was called heavy: more than one thread from the start.
+    pub heavy: bool,
+    /// Who calls other endpoints.
+    pub service: Option<&'r dyn ServiceCaller>,
+    /// Set when another worker failed, or when nobody wants more rows.
     pub stop: &'r AtomicBool,
 }
 

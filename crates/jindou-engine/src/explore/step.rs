@@ -280,6 +280,16 @@ fn binds(kind: &StepKind) -> Vec<Slot> {
     out
 }
 
+/// Slots from here on are the engine's own: row numbers of the rows that an `Apply` works on.
+pub(crate) const FIRST_HIDDEN: Slot = 0xFF00;
+
+/// The columns after steps that go on from rows with these columns.
+pub(crate) fn layout_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
+    steps
+        .iter()
+        .fold(slots.to_vec(), |before, step| layout(&before, step))
+}
+
 /// The columns after a step: what is bound and still needed, by its filters or later.
 fn layout(before: &[Slot], step: &Step) -> Vec<Slot> {
     let mut filter_slots = Vec::new();
@@ -288,7 +298,8 @@ fn layout(before: &[Slot], step: &Step) -> Vec<Slot> {
     }
     let mut out: Vec<Slot> = Vec::new();
     for s in before.iter().copied().chain(binds(&step.kind)) {
-        if (step.live.contains(&s) || filter_slots.contains(&s)) && !out.contains(&s) {
+        let needed = step.live.contains(&s) || filter_slots.contains(&s) || s >= FIRST_HIDDEN;
+        if needed && !out.contains(&s) {
             out.push(s);
         }
     }
@@ -377,7 +388,8 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Steps that go on from rows with these columns; there is no start.
+    /// Steps that go on from rows with these columns; there is no start. Slots from [`FIRST_HIDDEN`] on stay whether or
+    /// not a step calls them live.
     pub fn after(slots: &[Slot], steps: &'a [Step], run: &Run<'a>) -> Result<Self> {
         let mut layouts = vec![slots.to_vec()];
         let mut states = Vec::with_capacity(steps.len());
@@ -493,6 +505,14 @@ impl<'a> Pipeline<'a> {
             rest = after;
         }
         Ok(())
+    }
+
+    /// Forgets the rows that steps still hold.
+    pub fn clear(&mut self) {
+        for step in &mut self.steps {
+            step.out.rows = 0;
+            step.bare = 0;
+        }
     }
 
     /// What each step did, the start first.

@@ -1,11 +1,14 @@
 //! COUNT with and without groups.
 
-use super::BATCH;
+use super::group::Groups;
 use crate::batch::{Batch, Charge, View};
-use crate::explore::{Flow, Run};
+use crate::explore::Run;
 use crate::table::{IdSet, TupleSet};
-use jindou_model::Result;
+use jindou_model::{Result, term};
 use jindou_plan::{Count, Slot};
+
+/// Rows without columns that are looked at together.
+const MOST_BARE: usize = 1 << 16;
 
 /// What one count needs to know of the distinct values so far.
 enum Distinct {
@@ -31,13 +34,9 @@ struct One {
 
 pub(crate) struct Counter<'a> {
     group: &'a [Slot],
-    /// Column of each group slot; `None` when never bound.
-    columns: Vec<Option<usize>>,
-    groups: TupleSet,
+    groups: Groups,
     counts: Vec<One>,
     tuple: Vec<u32>,
-    /// Group number by row of the batch.
-    of_row: Vec<u32>,
     charge: Charge,
 }
 
@@ -71,23 +70,39 @@ impl<'a> Counter<'a> {
             .collect();
         Self {
             group,
-            columns: group.iter().map(column).collect(),
-            groups: TupleSet::new(group.len(), run.budget),
+            groups: Groups::new(group, layout, run),
             counts,
             tuple: vec![],
-            of_row: vec![],
-            charge: Charge::new(run.budget),
+            charge: Charge::of("COUNT", run.budget),
         }
     }
 
     pub fn add(&mut self, rows: View<'_>) -> Result<()> {
+        if rows.columns.is_empty() && rows.rows > MOST_BARE && !self.group.is_empty() {
+            let mut left = rows.rows;
+            while left > 0 {
+                let rows = left.min(MOST_BARE);
+                left -= rows;
+                self.add(View { columns: &[], rows })?;
+            }
+            return Ok(());
+        }
         if self.group.is_empty() {
-            self.of_row.clear();
             for c in &mut self.counts {
                 c.numbers.resize(1, 0);
             }
+        } else if rows.columns.is_empty() && rows.rows > 1 {
+            // Without columns all rows are of one group.
+            self.groups.find(View {
+                columns: &[],
+                rows: 1,
+            })?;
+            let g = self.groups.of_row.first().copied().unwrap_or(0);
+            self.groups.of_row.resize(rows.rows, g);
+            self.room()?;
         } else {
-            self.find_groups(rows)?;
+            self.groups.find(rows)?;
+            self.room()?;
         }
         for c in &mut self.counts {
             if c.never {
@@ -106,12 +121,12 @@ impl<'a> Counter<'a> {
                 }
                 Distinct::No => match c.of {
                     None => {
-                        for &g in &self.of_row {
+                        for &g in &self.groups.of_row {
                             c.numbers[g as usize] += 1;
                         }
                     }
                     Some(of) => {
-                        for (&g, &v) in self.of_row.iter().zip(rows.column(of)) {
+                        for (&g, &v) in self.groups.of_row.iter().zip(rows.column(of)) {
                             c.numbers[g as usize] += u64::from(v != 0);
                         }
                     }
@@ -133,7 +148,7 @@ impl<'a> Counter<'a> {
                         rows.rows
                     };
                     for row in 0..different.min(rows.rows) {
-                        let g = self.of_row.get(row).copied().unwrap_or(0);
+                        let g = self.groups.of_row.get(row).copied().unwrap_or(0);
                         self.tuple.clear();
                         self.tuple.push(g);
                         for &column in &c.row {
@@ -153,34 +168,6 @@ impl<'a> Counter<'a> {
         Ok(())
     }
 
-    /// Numbers the group of each row.
-    fn find_groups(&mut self, rows: View<'_>) -> Result<()> {
-        self.of_row.clear();
-        if rows.columns.is_empty() {
-            self.tuple.clear();
-            self.tuple.resize(self.columns.len(), 0);
-            let (g, _) = self.groups.insert(&self.tuple)?;
-            self.of_row.resize(rows.rows, g);
-        } else {
-            // Consecutive rows are often of one group.
-            let mut last = None;
-            for row in 0..rows.rows {
-                self.tuple.clear();
-                for c in &self.columns {
-                    let v = c.map_or(0, |c| rows.column(c).get(row).copied().unwrap_or(0));
-                    self.tuple.push(v);
-                }
-                let g = match last {
-                    Some(g) if self.groups.get(g) == &self.tuple[..] => g,
-                    _ => self.groups.insert(&self.tuple)?.0,
-                };
-                last = Some(g);
-                self.of_row.push(g);
-            }
-        }
-        self.room()
-    }
-
     fn room(&mut self) -> Result<()> {
         let n = self.groups.len();
         self.charge
@@ -193,18 +180,8 @@ impl<'a> Counter<'a> {
 
     /// Adds another worker's numbers.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
-        let mut number = Vec::with_capacity(other.groups.len().max(1));
-        if self.group.is_empty() {
-            number.push(0);
-            for c in &mut self.counts {
-                c.numbers.resize(1, 0);
-            }
-        } else {
-            for t in other.groups.tuples() {
-                number.push(self.groups.insert(t)?.0);
-            }
-            self.room()?;
-        }
+        let number = self.groups.merge(&other.groups)?;
+        self.room()?;
         for (c, o) in self.counts.iter_mut().zip(&other.counts) {
             match (&mut c.distinct, &o.distinct) {
                 (Distinct::Ids(a), Distinct::Ids(b)) => {
@@ -235,31 +212,30 @@ impl<'a> Counter<'a> {
         Ok(())
     }
 
-    /// Gives the groups with their numbers. Without group slots there always is one row.
-    pub fn give(&mut self, run: &Run<'_>, to: &mut dyn FnMut(View<'_>) -> Flow) -> Flow {
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        self.groups.bytes() + self.charge.bytes()
+    }
+
+    /// The groups with their numbers. Without group slots there always is one row.
+    pub fn finish(mut self, run: &Run<'_>) -> Result<Batch> {
         let width = self.group.len();
-        let groups = if width == 0 { 1 } else { self.groups.len() };
-        for c in &mut self.counts {
-            c.numbers.resize(groups, 0);
-        }
+        let groups = self.groups.len();
+        self.room()?;
         let mut out = Batch::new(width + self.counts.len(), run.budget);
-        out.ensure(groups.min(BATCH))?;
+        out.ensure(groups)?;
+        out.rows = groups;
+        self.groups.write_keys(&mut out.columns);
         let mut small = SmallNumbers::default();
-        for from in (0..groups).step_by(BATCH) {
-            run.check()?;
-            let n = (groups - from).min(BATCH);
-            for i in 0..n {
-                for (column, &v) in self.groups.get((from + i) as u32).iter().enumerate() {
-                    out.columns[column][i] = v;
+        for (column, count) in out.columns.iter_mut().skip(width).zip(&self.counts) {
+            for (i, (o, &n)) in column.iter_mut().zip(&count.numbers).enumerate() {
+                if i % 65_536 == 0 {
+                    run.check()?;
                 }
-                for (c, count) in self.counts.iter().enumerate() {
-                    out.columns[width + c][i] = small.id(run, count.numbers[from + i])?;
-                }
+                *o = small.id(run, n)?;
             }
-            out.rows = n;
-            to(out.view())?;
         }
-        Ok(())
+        Ok(out)
     }
 }
 
@@ -273,15 +249,22 @@ impl SmallNumbers {
     fn id(&mut self, run: &Run<'_>, n: u64) -> Result<u32> {
         const SMALL: u64 = 1024;
         if n >= SMALL {
-            return Ok(run.terms.integer(n)?.0);
+            return number(run, n);
         }
         let at = n as usize;
         if self.ids.len() <= at {
             self.ids.resize(at + 1, 0);
         }
         if self.ids[at] == 0 {
-            self.ids[at] = run.terms.integer(n)?.0;
+            self.ids[at] = number(run, n)?;
         }
         Ok(self.ids[at])
     }
+}
+
+/// The id of an `xsd:integer`: the store's if it has the term, since the number may be joined.
+fn number(run: &Run<'_>, n: u64) -> Result<u32> {
+    let mut bytes = vec![term::FIRST_DATATYPE];
+    bytes.extend_from_slice(n.to_string().as_bytes());
+    Ok(run.terms.resolve(run.snapshot, &bytes, run.budget)?.0)
 }

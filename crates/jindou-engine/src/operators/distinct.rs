@@ -1,128 +1,328 @@
-//! DISTINCT: rows are given on as soon as they are seen for the first time.
+//! DISTINCT: rows are given on as soon as they are seen for the first time. The set is cut into parts by hash; a worker locks
+//! each part once a batch. One column of many ids becomes a bitmap without locks.
 
-use crate::batch::{Batch, View};
+use crate::batch::{Batch, Charge, View};
 use crate::explore::Run;
-use crate::table::{IdSet, TupleSet, hash};
-use jindou_model::Result;
+use crate::key_table::{KeyTable, NONE, hash_rows};
+use crate::table::hash;
+use jindou_model::{FIRST_TAIL_ID, MemoryBudget, Result};
 use jindou_plan::Slot;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-enum Known {
-    /// No columns: one row is all.
-    None(bool),
-    One(IdSet),
-    More(TupleSet),
-}
+/// Parts of a set that several workers share.
+const PARTS: usize = 16;
+/// Ids above this many turn a set of one column into a bitmap, where one is affordable.
+const BITMAP_FROM: usize = 1 << 13;
+/// Rows between fetching an entry and reading it.
+const AHEAD: usize = 8;
 
-pub(crate) struct Distinct {
+/// What all workers share of a DISTINCT.
+pub(crate) struct SharedDistinct {
+    /// Columns to keep.
     columns: Vec<usize>,
-    known: Known,
-    out: Batch,
-    tuple: Vec<u32>,
-    index: Vec<u32>,
+    parts: Vec<Mutex<KeyTable>>,
+    /// Keys in all parts.
+    len: AtomicUsize,
+    bits: OnceLock<Bitmap>,
+    /// Vertices of the base.
+    span: u32,
+    budget: MemoryBudget,
+    /// Without columns: a row was given.
+    given: AtomicBool,
 }
 
-impl Distinct {
+struct Bitmap {
+    words: Vec<AtomicU64>,
+    _charge: Charge,
+}
+
+impl SharedDistinct {
     pub fn new(layout: &[Slot], slots: &[Slot], run: &Run<'_>) -> Self {
         let columns: Vec<usize> = slots
             .iter()
             .filter_map(|s| layout.iter().position(|l| l == s))
             .collect();
-        let known = match columns.len() {
-            0 => Known::None(false),
-            1 => Known::One(IdSet::new(run.snapshot.base().vertices(), run.budget)),
-            n => Known::More(TupleSet::new(n, run.budget)),
-        };
-        let out = Batch::new(columns.len(), run.budget);
+        let parts = if run.threads > 1 { PARTS } else { 1 };
+        let width = columns.len();
         Self {
+            parts: (0..parts)
+                .map(|_| Mutex::new(KeyTable::new(width, 0, Charge::of("DISTINCT", run.budget))))
+                .collect(),
             columns,
-            known,
-            out,
-            tuple: vec![],
+            len: AtomicUsize::new(0),
+            bits: OnceLock::new(),
+            span: run
+                .snapshot
+                .base()
+                .vertices()
+                .saturating_add(1)
+                .min(FIRST_TAIL_ID),
+            budget: run.budget.clone(),
+            given: AtomicBool::new(false),
+        }
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        let parts: u64 = self.parts.iter().map(|p| lock(p).bytes()).sum();
+        parts + self.bits.get().map_or(0, |b| b.words.len() as u64 * 8)
+    }
+
+    /// The bitmap of one-column sets, once there are ids enough.
+    fn bitmap(&self) -> Option<&Bitmap> {
+        if let Some(b) = self.bits.get() {
+            return Some(b);
+        }
+        let n = self.len.load(Ordering::Relaxed);
+        // A table costs some 12 to 40 bytes an id, a bitmap an eighth of a byte a vertex.
+        if self.columns.len() != 1 || n < BITMAP_FROM || n * 64 < self.span as usize / 8 {
+            return None;
+        }
+        let words = (self.span as usize).div_ceil(64);
+        let mut charge = Charge::of("DISTINCT", &self.budget);
+        charge.set(words * 8).ok()?;
+        let bitmap = Bitmap {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            _charge: charge,
+        };
+        Some(self.bits.get_or_init(|| bitmap))
+    }
+}
+
+fn lock(part: &Mutex<KeyTable>) -> std::sync::MutexGuard<'_, KeyTable> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One worker's side of a DISTINCT.
+pub(crate) struct Distinct<'a> {
+    shared: &'a SharedDistinct,
+    out: Batch,
+    hashes: Vec<u64>,
+    /// 1 for rows that are new.
+    new: Vec<u8>,
+    index: Vec<u32>,
+    /// Rows by part, and where each part's begin.
+    by_part: Vec<u32>,
+}
+
+impl<'a> Distinct<'a> {
+    pub fn new(shared: &'a SharedDistinct, run: &Run<'_>) -> Self {
+        Self {
+            shared,
+            out: Batch::new(shared.columns.len(), run.budget),
+            hashes: vec![],
+            new: vec![],
             index: vec![],
+            by_part: vec![],
         }
     }
 
     /// The rows not seen before.
     pub fn new_rows(&mut self, rows: View<'_>) -> Result<View<'_>> {
-        self.index.clear();
-        match &mut self.known {
-            Known::None(seen) => {
-                let new = usize::from(!*seen && rows.rows > 0);
-                *seen = true;
-                return Ok(View {
-                    columns: &[],
-                    rows: new,
-                });
-            }
-            Known::One(set) => {
-                for (i, &id) in rows.column(self.columns[0]).iter().enumerate() {
-                    if set.insert(id)? {
-                        self.index.push(i as u32);
-                    }
-                }
-            }
-            Known::More(set) => {
-                for row in 0..rows.rows {
-                    self.tuple.clear();
-                    self.tuple.extend(
-                        self.columns
-                            .iter()
-                            .map(|&c| rows.column(c).get(row).copied().unwrap_or(0)),
-                    );
-                    if set.insert(&self.tuple)?.1 {
-                        self.index.push(row as u32);
-                    }
-                }
-            }
+        let shared = self.shared;
+        if shared.columns.is_empty() {
+            let first = rows.rows > 0 && !shared.given.swap(true, Ordering::Relaxed);
+            return Ok(View {
+                columns: &[],
+                rows: usize::from(first),
+            });
         }
+        self.new.clear();
+        self.new.resize(rows.rows, 0);
+        self.index.clear();
+        if let [column] = shared.columns[..] {
+            self.ids(rows.column(column))?;
+        } else {
+            self.index.extend(0..rows.rows as u32);
+            self.tuples(rows)?;
+        }
+        self.index.clear();
+        self.index.extend(
+            (0u32..)
+                .zip(&self.new)
+                .filter(|(_, n)| **n == 1)
+                .map(|(i, _)| i),
+        );
         self.out.ensure(self.index.len())?;
-        for (o, &c) in self.columns.iter().enumerate() {
+        for (o, &c) in shared.columns.iter().enumerate() {
             self.out.gather(o, 0, rows.column(c), &self.index);
         }
         self.out.rows = self.index.len();
         Ok(self.out.view())
     }
+
+    fn ids(&mut self, ids: &[u32]) -> Result<()> {
+        let shared = self.shared;
+        let bitmap = shared.bitmap();
+        match bitmap {
+            None => self.index.extend(0..ids.len() as u32),
+            Some(b) => {
+                for (row, &id) in (0u32..).zip(ids) {
+                    match b.words.get((id / 64) as usize) {
+                        Some(word) => {
+                            let bit = 1 << (id % 64);
+                            if word.load(Ordering::Relaxed) & bit == 0
+                                && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+                            {
+                                self.index.push(row);
+                            }
+                        }
+                        None => self.index.push(row),
+                    }
+                }
+            }
+        }
+        // What was seen before there was a bitmap is in the table.
+        self.to_parts(|row| {
+            let id = ids.get(row as usize).copied().unwrap_or(0);
+            hash(&[id])
+        });
+        let mut added = 0;
+        for (p, rows) in parts(&self.by_part, shared.parts.len()) {
+            if rows.is_empty() {
+                continue;
+            }
+            let mut part = lock(&shared.parts[p]);
+            // Only now is it sure whether others use the bitmap: bits are set before the part is looked at.
+            let bits = shared.bits.get();
+            for &row in rows {
+                let id = ids.get(row as usize).copied().unwrap_or(0);
+                let word = bits.and_then(|b| b.words.get((id / 64) as usize));
+                let fresh = match word {
+                    None => {
+                        let fresh = part.insert_id(id)?.1;
+                        added += usize::from(fresh);
+                        fresh
+                    }
+                    Some(word) => {
+                        let bit = 1 << (id % 64);
+                        // With the bitmap at hand before, this worker has just set the bit itself.
+                        let mine =
+                            bitmap.is_some() || word.fetch_or(bit, Ordering::Relaxed) & bit == 0;
+                        mine && part.find_one(id) == NONE
+                    }
+                };
+                if let Some(n) = self.new.get_mut(row as usize) {
+                    *n = u8::from(fresh);
+                }
+            }
+        }
+        shared.len.fetch_add(added, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn tuples(&mut self, rows: View<'_>) -> Result<()> {
+        let shared = self.shared;
+        // A result rarely has more columns; then a list is made.
+        const FEW: usize = 16;
+        let mut few: [&[u32]; FEW] = [&[]; FEW];
+        let many: Vec<&[u32]>;
+        let columns: &[&[u32]] = if shared.columns.len() <= FEW {
+            for (f, &c) in few.iter_mut().zip(&shared.columns) {
+                *f = rows.column(c);
+            }
+            &few[..shared.columns.len()]
+        } else {
+            many = shared.columns.iter().map(|&c| rows.column(c)).collect();
+            &many
+        };
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hash_rows(columns, rows.rows, &mut hashes);
+        self.to_parts(|row| hashes.get(row as usize).copied().unwrap_or(0));
+        for (p, rows) in parts(&self.by_part, shared.parts.len()) {
+            if rows.is_empty() {
+                continue;
+            }
+            let mut part = lock(&shared.parts[p]);
+            for (i, &row) in rows.iter().enumerate() {
+                if let Some(&ahead) = rows.get(i + AHEAD) {
+                    part.prefetch_hash(hashes.get(ahead as usize).copied().unwrap_or(0));
+                }
+                let h = hashes.get(row as usize).copied().unwrap_or(0);
+                let fresh = part.insert_row(columns, row as usize, h)?.1;
+                if let Some(n) = self.new.get_mut(row as usize) {
+                    *n = u8::from(fresh);
+                }
+            }
+        }
+        self.hashes = hashes;
+        Ok(())
+    }
+
+    /// Sorts the rows of `self.index` by part: `by_part` begins with the end of each part.
+    fn to_parts(&mut self, hash: impl Fn(u32) -> u64) {
+        let n = self.shared.parts.len();
+        let mask = n as u64 - 1;
+        self.by_part.clear();
+        self.by_part.resize(n + self.index.len(), 0);
+        let (ends, places) = self.by_part.split_at_mut(n);
+        if let [end] = ends {
+            *end = places.len() as u32;
+            places.copy_from_slice(&self.index);
+            return;
+        }
+        for &row in &self.index {
+            ends[(hash(row) & mask) as usize] += 1;
+        }
+        let mut sum = 0;
+        for e in ends.iter_mut() {
+            let count = *e;
+            *e = sum;
+            sum += count;
+        }
+        for &row in &self.index {
+            let e = &mut ends[(hash(row) & mask) as usize];
+            places[*e as usize] = row;
+            *e += 1;
+        }
+    }
 }
 
-/// Slots of a worker's own filter before the shared set.
-const RECENT: usize = 1 << 14;
+/// The rows of each part.
+fn parts(by_part: &[u32], n: usize) -> impl Iterator<Item = (usize, &[u32])> {
+    let (ends, places) = by_part.split_at(n.min(by_part.len()));
+    let mut from = 0;
+    ends.iter().enumerate().map(move |(p, &end)| {
+        let rows = places.get(from..end as usize).unwrap_or(&[]);
+        from = end as usize;
+        (p, rows)
+    })
+}
 
-/// Drops most repetitions before they reach the set that all workers share: a table of rows met lately, one
-/// hash a slot, the newer overwriting the older. What it lets through may have been seen; what it drops has.
-pub(crate) struct Seen {
+/// Slots of a worker's memory of rows met lately.
+const RECENT: usize = 1 << 12;
+
+/// REDUCED: drops repetitions of rows met lately. A table of rows, one hash a slot, the newer overwriting the older.
+pub(crate) struct Recent {
     columns: Vec<usize>,
-    /// The rows' ids, `columns.len()` a slot; slot 0's first id 0 means empty (rows of only unbound
-    /// values pass).
+    /// The rows' ids, `columns.len()` a slot; all 0 means empty (rows of only unbound values pass).
     slots: Vec<u32>,
     out: Batch,
     tuple: Vec<u32>,
     index: Vec<u32>,
 }
 
-impl Seen {
-    /// Over the columns of a distinct operator's slots.
-    pub fn new(layout: &[Slot], slots: &[Slot], run: &Run<'_>) -> Self {
-        let columns: Vec<usize> = slots
-            .iter()
-            .filter_map(|s| layout.iter().position(|l| l == s))
-            .collect();
+impl Recent {
+    pub fn new(columns: &[usize], run: &Run<'_>) -> Self {
         Self {
             slots: vec![0; RECENT * columns.len()],
-            columns,
-            out: Batch::new(layout.len(), run.budget),
+            columns: columns.to_vec(),
+            out: Batch::new(columns.len(), run.budget),
             tuple: vec![],
             index: vec![],
         }
     }
 
-    /// Rows without columns need no filter.
-    pub fn is_useful(&self) -> bool {
-        !self.columns.is_empty()
-    }
-
-    /// The rows that may be new, all columns kept.
+    /// The rows that may be new.
     pub fn pass(&mut self, rows: View<'_>) -> Result<View<'_>> {
         let w = self.columns.len();
+        if w == 0 {
+            return Ok(View {
+                columns: &[],
+                rows: rows.rows,
+            });
+        }
         self.index.clear();
         for row in 0..rows.rows {
             self.tuple.clear();
@@ -131,7 +331,7 @@ impl Seen {
                     .iter()
                     .map(|&c| rows.column(c).get(row).copied().unwrap_or(0)),
             );
-            let at = (hash(&self.tuple) >> 50) as usize % RECENT * w;
+            let at = (hash(&self.tuple) >> 52) as usize % RECENT * w;
             let slot = &mut self.slots[at..at + w];
             if slot != &self.tuple[..] || self.tuple.iter().all(|&v| v == 0) {
                 slot.copy_from_slice(&self.tuple);
@@ -139,8 +339,8 @@ impl Seen {
             }
         }
         self.out.ensure(self.index.len())?;
-        for c in 0..rows.columns.len() {
-            self.out.gather(c, 0, rows.column(c), &self.index);
+        for (o, &c) in self.columns.iter().enumerate() {
+            self.out.gather(o, 0, rows.column(c), &self.index);
         }
         self.out.rows = self.index.len();
         Ok(self.out.view())

@@ -48,11 +48,16 @@ impl Sorter {
             most,
             ids: vec![],
             rows: 0,
-            charge: Charge::new(run.budget),
+            charge: Charge::of("ORDER BY", run.budget),
             budget: run.budget.clone(),
             bare: 0,
             buffer: vec![],
         }
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        self.charge.bytes()
     }
 
     /// Keeps the rows (row after row).
@@ -119,7 +124,7 @@ impl Sorter {
 
     /// Rows with their keys, in no order.
     fn order(&self, run: &Run<'_>) -> Result<Order> {
-        let mut charge = Charge::new(&self.budget);
+        let mut charge = Charge::of("ORDER BY", &self.budget);
         let more = self.by.len().saturating_sub(1);
         charge.set(self.rows * (16 + more * 8))?;
         let mut keys = Keys::new(run);

@@ -1,0 +1,587 @@
+//! Operators → pipelines: leaves, stages, and what had to be run first because it sees all rows.
+
+use crate::batch::Batch;
+use crate::execute::Exec;
+use crate::explore::{FIRST_HIDDEN, Halt, layout_after};
+use crate::held::Held;
+use crate::operators::{
+    ApplySpec, Attach, END, EachSpec, End, EndSpec, JoinTable, Link, PathSpec, Shape,
+    SharedDistinct, SliceState, Sorter, Spec,
+};
+use crate::tree::{common, outer_slots, row_wise, slots_of, with};
+use jindou_model::{CancelToken, Error, Result, term};
+use jindou_plan::{ApplyKind, Cell, Exploration, JoinKind, Operator, Service, Slot};
+use std::sync::{Arc, Mutex};
+
+/// Where rows come from.
+pub(crate) enum Source<'a> {
+    Explore(&'a Exploration),
+    Held(Held),
+    /// Columns of any length.
+    Whole(Batch),
+    /// Sorted when they are read; the order holds as long as one worker reads.
+    Sorted(Box<Mutex<Sorter>>),
+    /// The outer rows of an apply, these columns of them.
+    Outer(Vec<usize>),
+}
+
+pub(crate) struct Leaf<'a> {
+    pub source: Source<'a>,
+    /// The first stage, or [`END`].
+    pub first: usize,
+    pub node: usize,
+}
+
+/// Leaves and stages that end in one place.
+pub(crate) struct Pipe<'a> {
+    pub leaves: Vec<Leaf<'a>>,
+    pub links: Vec<Link<'a>>,
+    /// Slots of the rows that come out.
+    pub layout: Vec<Slot>,
+}
+
+impl Pipe<'_> {
+    /// The slices that rows of a leaf pass.
+    pub fn slices(&self, leaf: usize) -> impl Iterator<Item = &SliceState> {
+        let mut at = self.leaves.get(leaf).map_or(END, |l| l.first);
+        std::iter::from_fn(move || {
+            let link = self.links.get(at)?;
+            at = link.next;
+            Some(link)
+        })
+        .filter_map(|l| match &l.spec {
+            Spec::Slice(s) => Some(&**s),
+            _ => None,
+        })
+    }
+
+    /// True if the order of rows must be kept.
+    pub fn is_ordered(&self) -> bool {
+        self.leaves
+            .iter()
+            .any(|l| matches!(l.source, Source::Sorted(_)))
+    }
+
+    /// True if the last stage of all is a slice: once it is done, so is everything.
+    pub fn ends_in_slice(&self) -> bool {
+        self.links
+            .last()
+            .is_some_and(|l| l.next == END && matches!(l.spec, Spec::Slice(_)))
+    }
+}
+
+/// A leaf or stage whose rows go nowhere yet.
+#[derive(Clone, Copy)]
+enum Open {
+    Leaf(usize),
+    Link(usize),
+}
+
+/// The outer rows that `Outer` stands for.
+enum Outer {
+    /// The one of [`Exec::outer`], if any.
+    One,
+    /// A batch of rows with these columns, numbered in the hidden slot.
+    Many(Vec<Slot>, Slot),
+}
+
+pub(crate) struct Builder<'e, 'a> {
+    exec: &'e Exec<'a>,
+    leaves: Vec<Leaf<'a>>,
+    links: Vec<Link<'a>>,
+    open: Vec<Open>,
+    outer: Outer,
+    /// Applies around this one.
+    level: u16,
+}
+
+impl<'e, 'a> Builder<'e, 'a> {
+    pub fn new(exec: &'e Exec<'a>) -> Self {
+        Self {
+            exec,
+            leaves: vec![],
+            links: vec![],
+            open: vec![],
+            outer: Outer::One,
+            level: 0,
+        }
+    }
+
+    /// The pipeline of an operator. Whatever below it sees all rows has been run when this returns.
+    pub fn pipe(mut self, op: &'a Operator, node: usize) -> Result<Pipe<'a>, Halt> {
+        let layout = self.op(op, node)?;
+        Ok(Pipe {
+            leaves: self.leaves,
+            links: self.links,
+            layout,
+        })
+    }
+
+    fn leaf(&mut self, source: Source<'a>, node: usize) {
+        self.open.push(Open::Leaf(self.leaves.len()));
+        self.leaves.push(Leaf {
+            source,
+            first: END,
+            node,
+        });
+    }
+
+    /// Puts a stage behind all open ends; without any there are no rows, and no stage.
+    fn link(&mut self, spec: Spec<'a>, input: &[Slot], node: usize) {
+        if self.open.is_empty() {
+            return;
+        }
+        let at = self.links.len();
+        for open in self.open.drain(..) {
+            match open {
+                Open::Leaf(l) => self.leaves[l].first = at,
+                Open::Link(l) => self.links[l].next = at,
+            }
+        }
+        self.links.push(Link {
+            spec,
+            input: input.to_vec(),
+            next: END,
+            node,
+        });
+        self.open.push(Open::Link(at));
+    }
+
+    /// Adds an operator; returns the slots of its rows.
+    fn op(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
+        let below = node + 1;
+        Ok(match op {
+            Operator::Explore(e) => {
+                if e.empty.is_some() {
+                    return Ok(vec![]);
+                }
+                self.leaf(Source::Explore(e), node);
+                layout_after(&[], &e.steps)
+            }
+            Operator::Outer(slots) => self.outer(slots, node)?,
+            Operator::Values { slots, rows } => {
+                let held = self.values(slots.len(), rows)?;
+                self.leaf(Source::Held(held), node);
+                slots.clone()
+            }
+            Operator::Service(service) => {
+                let (held, slots) = self.service(service)?;
+                self.leaf(Source::Held(held), node);
+                slots
+            }
+            Operator::Steps { input, steps } => {
+                let slots = self.op(input, below)?;
+                self.link(Spec::Steps(steps), &slots, node);
+                layout_after(&slots, steps)
+            }
+            Operator::Path {
+                input,
+                subject,
+                path,
+                object,
+                graph,
+            } => {
+                let slots = self.op(input, below)?;
+                let spec = PathSpec {
+                    subject,
+                    path,
+                    object,
+                    graph,
+                };
+                let out = spec.output(&slots);
+                self.link(Spec::Path(spec), &slots, node);
+                out
+            }
+            Operator::Filter(input, condition) => {
+                let slots = self.op(input, below)?;
+                self.link(Spec::Filter(condition), &slots, node);
+                slots
+            }
+            Operator::Extend { input, to, value } => {
+                let slots = self.op(input, below)?;
+                if slots.contains(to) {
+                    return Err(internal("binds a slot twice"));
+                }
+                self.link(Spec::Extend(value), &slots, node);
+                with(slots, [*to])
+            }
+            Operator::Union(list) => self.union(list, node)?,
+            Operator::Join { .. } => self.join(op, node)?,
+            Operator::Apply { .. } => self.apply(op, node)?,
+            Operator::Reduced(input, slots) => {
+                let input = self.op(input, below)?;
+                let kept = common(slots, &input);
+                let columns = kept
+                    .iter()
+                    .filter_map(|s| input.iter().position(|i| i == s))
+                    .collect();
+                self.link(Spec::Reduced(columns), &input, node);
+                kept
+            }
+            Operator::Distinct(input, slots) => {
+                let input = self.op(input, below)?;
+                let kept = common(slots, &input);
+                let shared = SharedDistinct::new(&input, &kept, &self.exec.run);
+                self.link(Spec::Distinct(shared), &input, node);
+                kept
+            }
+            Operator::Slice {
+                input,
+                offset,
+                limit,
+            } => {
+                let slots = match &**input {
+                    Operator::OrderBy(rows, by) => {
+                        let most = limit.map(|l| offset.saturating_add(l));
+                        self.sorted(rows, by, most, below)?
+                    }
+                    _ => self.op(input, below)?,
+                };
+                let state = Arc::new(SliceState::new(*offset, *limit));
+                self.link(Spec::Slice(state), &slots, node);
+                slots
+            }
+            Operator::OrderBy(rows, by) => self.sorted(rows, by, None, node)?,
+            Operator::Group {
+                input,
+                by,
+                aggregates,
+            } => {
+                let end = self
+                    .exec
+                    .run_into(input, below, EndSpec::Group(by, aggregates), node)?;
+                let End::Group(group) = end.0 else {
+                    return Err(internal("ends in something else"));
+                };
+                let rows = group.finish(&self.exec.run)?;
+                self.leaf(Source::Whole(rows), node);
+                by.iter()
+                    .copied()
+                    .chain(aggregates.iter().map(|a| a.to))
+                    .collect()
+            }
+            Operator::Count {
+                input,
+                group,
+                counts,
+            } => {
+                let end = self
+                    .exec
+                    .run_into(input, below, EndSpec::Count(group, counts), node)?;
+                let End::Count(count) = end.0 else {
+                    return Err(internal("ends in something else"));
+                };
+                let rows = count.finish(&self.exec.run)?;
+                self.leaf(Source::Whole(rows), node);
+                group
+                    .iter()
+                    .copied()
+                    .chain(counts.iter().map(|c| c.to))
+                    .collect()
+            }
+        })
+    }
+
+    fn sorted(
+        &mut self,
+        rows: &'a Operator,
+        by: &'a [(Slot, bool)],
+        most: Option<u64>,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let end = self
+            .exec
+            .run_into(rows, node + 1, EndSpec::Order(by, most), node)?;
+        let (End::Order(sorter), slots) = end else {
+            return Err(internal("ends in something else"));
+        };
+        self.leaf(Source::Sorted(Box::new(Mutex::new(*sorter))), node);
+        Ok(slots)
+    }
+
+    fn outer(&mut self, slots: &[Slot], node: usize) -> Result<Vec<Slot>, Halt> {
+        match &self.outer {
+            Outer::One => {
+                let Some(outer) = self.exec.outer else {
+                    return Err(internal("reads an outer row where there is none"));
+                };
+                let there = common(slots, &outer.slots);
+                let mut batch = Batch::new(there.len(), self.exec.run.budget);
+                batch.ensure(1)?;
+                batch.rows = 1;
+                for (column, slot) in batch.columns.iter_mut().zip(&there) {
+                    let at = outer.slots.iter().position(|s| s == slot);
+                    let value = at.and_then(|at| outer.values.get(at));
+                    if let (Some(c), Some(&v)) = (column.first_mut(), value) {
+                        *c = v;
+                    }
+                }
+                self.leaf(Source::Whole(batch), node);
+                Ok(there)
+            }
+            Outer::Many(there, number) => {
+                let mut kept = common(slots, there);
+                let columns = kept
+                    .iter()
+                    .filter_map(|s| there.iter().position(|t| t == s))
+                    .collect();
+                kept.push(*number);
+                self.leaf(Source::Outer(columns), node);
+                Ok(kept)
+            }
+        }
+    }
+
+    fn values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<Held> {
+        let run = &self.exec.run;
+        let mut held = Held::new(width, run, "VALUES");
+        let mut batch = Batch::new(width, run.budget);
+        for part in rows.chunks(run.batch_rows) {
+            batch.ensure(part.len())?;
+            batch.rows = part.len();
+            for (c, column) in batch.columns.iter_mut().enumerate() {
+                for (o, row) in column.iter_mut().zip(part) {
+                    *o = match row.get(c) {
+                        None | Some(Cell::Unbound) => 0,
+                        Some(Cell::Id(v)) => *v,
+                        Some(Cell::Term(t)) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
+                    };
+                }
+            }
+            held.push(batch.view())?;
+        }
+        Ok(held)
+    }
+
+    fn service(&self, service: &Service) -> Result<(Held, Vec<Slot>)> {
+        let run = &self.exec.run;
+        let slots = with(vec![], service.slots.iter().map(|s| s.1));
+        let call = || {
+            let Some(caller) = run.service else {
+                return Err(Error::Unsupported(format!(
+                    "SERVICE <{}>: calls to other endpoints are not allowed here",
+                    service.endpoint
+                )));
+            };
+            let mut held = Held::new(slots.len(), run, "SERVICE");
+            let mut batch = Batch::new(slots.len(), run.budget);
+            batch.ensure(run.batch_rows)?;
+            let names: Vec<&str> = service.slots.iter().map(|s| s.0.as_str()).collect();
+            let cancel: &CancelToken = run.cancel;
+            caller.call(
+                &service.endpoint,
+                &service.query,
+                &names,
+                cancel,
+                &mut |row| {
+                    let at = batch.rows;
+                    for ((_, slot), cell) in service.slots.iter().zip(row) {
+                        let column = slots.iter().position(|s| s == slot);
+                        if let Some(c) = column.and_then(|c| batch.columns.get_mut(c)) {
+                            c[at] = match cell {
+                                None => 0,
+                                Some(t) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
+                            };
+                        }
+                    }
+                    batch.rows += 1;
+                    if batch.rows == run.batch_rows {
+                        run.check()?;
+                        held.push(batch.view())?;
+                        batch.rows = 0;
+                    }
+                    Ok(())
+                },
+            )?;
+            held.push(batch.view())?;
+            Ok(held)
+        };
+        match call() {
+            Ok(held) => Ok((held, slots)),
+            Err(e @ (Error::Cancelled | Error::Timeout(_) | Error::Internal(_))) => Err(e),
+            Err(_) if service.silent => {
+                let mut held = Held::new(0, run, "SERVICE");
+                held.push(crate::batch::View {
+                    columns: &[],
+                    rows: 1,
+                })?;
+                Ok((held, vec![]))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn union(&mut self, list: &'a [Operator], node: usize) -> Result<Vec<Slot>, Halt> {
+        let before = std::mem::take(&mut self.open);
+        debug_assert!(before.is_empty(), "a union begins where nothing is open");
+        let mut parts: Vec<(Vec<Slot>, Vec<Open>)> = Vec::with_capacity(list.len());
+        let mut at = node + 1;
+        for input in list {
+            let slots = self.op(input, at)?;
+            parts.push((slots, std::mem::take(&mut self.open)));
+            at = self.exec.nodes.after(at);
+        }
+        let all = parts.iter().fold(vec![], |all: Vec<Slot>, (slots, open)| {
+            if open.is_empty() {
+                all
+            } else {
+                with(all, slots.iter().copied())
+            }
+        });
+        let mut done = Vec::new();
+        for (slots, open) in parts {
+            self.open = open;
+            if slots != all {
+                let columns = all
+                    .iter()
+                    .map(|s| slots.iter().position(|t| t == s))
+                    .collect();
+                self.link(Spec::Project(columns), &slots, node);
+            }
+            done.append(&mut self.open);
+        }
+        self.open = done;
+        Ok(all)
+    }
+
+    fn join(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
+        let Operator::Join {
+            kind,
+            left,
+            right,
+            on,
+            condition,
+        } = op
+        else {
+            return Err(internal("calls something else a join"));
+        };
+        let (kind, left_node) = (*kind, node + 1);
+        let right_node = self.exec.nodes.after(left_node);
+        let (held, right_slots) = self.exec.held(right, right_node, "hash join")?;
+        if held.rows() == 0 {
+            match kind {
+                JoinKind::Inner => {
+                    // No rows: nothing of the left side needs to run.
+                    let left = slots_of(left, self.outer_slots());
+                    return Ok(with(left, right_slots));
+                }
+                JoinKind::Semi => return Ok(slots_of(left, self.outer_slots())),
+                JoinKind::Left | JoinKind::Anti | JoinKind::Minus => {}
+            }
+        }
+        let left_slots = self.op(left, left_node)?;
+        let shape = Shape::new(kind, &left_slots, &right_slots, on, condition.as_ref())?;
+        let output = shape.output.clone();
+        if self.open.is_empty() {
+            return Ok(output);
+        }
+        let table = JoinTable::build(shape, held, &self.exec.run)?;
+        self.exec.holds(node, table.bytes());
+        self.link(Spec::Probe(Box::new(table)), &left_slots, node);
+        Ok(output)
+    }
+
+    fn outer_slots(&self) -> &[Slot] {
+        match &self.outer {
+            Outer::One => self.exec.outer.map_or(&[][..], |o| &o.slots),
+            Outer::Many(slots, _) => slots,
+        }
+    }
+
+    fn apply(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
+        let Operator::Apply {
+            input,
+            inner,
+            kind,
+            each_row,
+        } = op
+        else {
+            return Err(internal("calls something else an apply"));
+        };
+        let (kind, input_node) = (*kind, node + 1);
+        let inner_node = self.exec.nodes.after(input_node);
+        let outer = self.op(input, input_node)?;
+        let booleans = match kind {
+            ApplyKind::Mark(to) => {
+                if outer.contains(&to) {
+                    return Err(internal("binds a slot twice"));
+                }
+                [self.boolean("false")?, self.boolean("true")?]
+            }
+            _ => [0; 2],
+        };
+        let output = |inner: &[Slot]| match kind {
+            ApplyKind::Inner | ApplyKind::Left => {
+                let new = inner.iter().copied().filter(|s| *s < FIRST_HIDDEN);
+                with(outer.clone(), new)
+            }
+            ApplyKind::Semi | ApplyKind::Anti => outer.clone(),
+            ApplyKind::Mark(to) => with(outer.clone(), [to]),
+        };
+        if *each_row || !row_wise(inner) {
+            let output = output(&slots_of(inner, &outer));
+            let reads = outer_slots(inner)
+                .into_iter()
+                .filter_map(|s| Some((s, outer.iter().position(|o| *o == s)?)))
+                .collect();
+            let spec = EachSpec {
+                kind,
+                inner,
+                node: inner_node,
+                exec: *self.exec,
+                outer: outer.clone(),
+                output: output.clone(),
+                reads,
+                booleans,
+            };
+            self.link(Spec::Each(Box::new(spec)), &outer, node);
+            return Ok(output);
+        }
+        let number = FIRST_HIDDEN
+            .checked_add(self.level)
+            .filter(|_| self.level < 255)
+            .ok_or_else(|| {
+                Error::Limit("the query nests OPTIONAL and EXISTS deeper than 255 levels".into())
+            })?;
+        let mut builder = Builder {
+            outer: Outer::Many(outer.clone(), number),
+            level: self.level + 1,
+            ..Builder::new(self.exec)
+        };
+        let inner_slots = builder.op(inner, inner_node)?;
+        let leaves = builder
+            .leaves
+            .into_iter()
+            .filter_map(|l| match l.source {
+                Source::Outer(columns) => Some((columns, l.first)),
+                _ => None,
+            })
+            .collect();
+        let output = output(&inner_slots);
+        let spec = ApplySpec {
+            kind,
+            links: builder.links,
+            leaves,
+            // Without a leaf there are no inner rows to have a number.
+            number: inner_slots.iter().position(|s| *s == number).unwrap_or(0),
+            attach: Attach::new(&outer, &inner_slots, &output, &outer_slots(inner)),
+            widths: (outer.len(), output.len()),
+            booleans,
+        };
+        self.link(Spec::Apply(Box::new(spec)), &outer, node);
+        Ok(output)
+    }
+
+    /// The id of an `xsd:boolean`.
+    fn boolean(&self, lexical: &str) -> Result<u32> {
+        let run = &self.exec.run;
+        let mut bytes = vec![term::BOOLEAN_TAG];
+        bytes.extend_from_slice(lexical.as_bytes());
+        Ok(run.terms.resolve(run.snapshot, &bytes, run.budget)?.0)
+    }
+}
+
+#[cold]
+fn internal(what: &str) -> Halt {
+    Error::Internal(format!("the plan {what}")).into()
+}

@@ -1,0 +1,134 @@
+//! Rows kept in memory in chunks of about a batch: inputs of joins, results of nested runs, inline data.
+
+use crate::batch::{Charge, View};
+use crate::explore::{Consumer, Flow, Run};
+use jindou_model::Result;
+
+/// Some rows, columns of one length.
+pub(crate) struct Chunk {
+    columns: Vec<Vec<u32>>,
+    rows: usize,
+}
+
+impl Chunk {
+    pub fn view(&self) -> View<'_> {
+        View {
+            columns: &self.columns,
+            rows: self.rows,
+        }
+    }
+}
+
+/// Rows in chunks, charged to the query's budget. Giving a chunk to a pipeline copies nothing.
+pub(crate) struct Held {
+    width: usize,
+    chunks: Vec<Chunk>,
+    /// Rows in chunks.
+    rows: u64,
+    /// Rows without columns.
+    bare: u64,
+    /// Rows that a chunk is filled up to.
+    full: usize,
+    charge: Charge,
+}
+
+impl Held {
+    /// For rows of `width` columns, on behalf of the operator `holder`.
+    pub fn new(width: usize, run: &Run<'_>, holder: &'static str) -> Self {
+        Self {
+            width,
+            chunks: vec![],
+            rows: 0,
+            bare: 0,
+            full: run.batch_rows,
+            charge: Charge::of(holder, run.budget),
+        }
+    }
+
+    /// Keeps a copy of the rows.
+    pub fn push(&mut self, rows: View<'_>) -> Result<()> {
+        if rows.rows == 0 {
+            return Ok(());
+        }
+        if self.width == 0 {
+            self.bare += rows.rows as u64;
+            return Ok(());
+        }
+        self.rows += rows.rows as u64;
+        if let Some(last) = self.chunks.last_mut()
+            && last.rows + rows.rows <= self.full
+        {
+            let had = last.columns.first().map_or(0, Vec::capacity);
+            // Room grows by doubling, up to a full chunk.
+            let want = last.rows + rows.rows;
+            if want > had {
+                let room = (had * 2).clamp(want, self.full);
+                self.charge
+                    .set(self.charge.bytes() as usize + (room - had) * 4 * self.width)?;
+                for c in &mut last.columns {
+                    c.reserve_exact(room - c.len());
+                }
+            }
+            for (i, c) in last.columns.iter_mut().enumerate() {
+                c.extend_from_slice(rows.column(i));
+            }
+            last.rows = want;
+            return Ok(());
+        }
+        self.charge
+            .set(self.charge.bytes() as usize + rows.rows * 4 * self.width + 64)?;
+        self.chunks.push(Chunk {
+            columns: (0..self.width).map(|c| rows.column(c).to_vec()).collect(),
+            rows: rows.rows,
+        });
+        Ok(())
+    }
+
+    /// Takes another part's rows over.
+    pub fn append(&mut self, mut other: Self) -> Result<()> {
+        let bytes = other.charge.bytes() as usize;
+        // Both charges hold the rows for a moment otherwise.
+        other.charge.set(0)?;
+        self.charge.set(self.charge.bytes() as usize + bytes)?;
+        self.rows += other.rows;
+        self.bare += other.bare;
+        self.chunks.append(&mut other.chunks);
+        Ok(())
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows + self.bare
+    }
+
+    pub fn bare(&self) -> u64 {
+        self.bare
+    }
+
+    pub fn chunks(&self) -> &[Chunk] {
+        &self.chunks
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.charge.bytes()
+    }
+
+    /// Calls `f` with all rows; those without columns in one piece.
+    pub fn each(&self, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
+        if self.bare > 0 {
+            f(View {
+                columns: &[],
+                rows: usize::try_from(self.bare).unwrap_or(usize::MAX),
+            })?;
+        }
+        for c in &self.chunks {
+            f(c.view())?;
+        }
+        Ok(())
+    }
+}
+
+impl Consumer for Held {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        Ok(self.push(rows)?)
+    }
+}

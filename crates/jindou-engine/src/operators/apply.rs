@@ -1,0 +1,288 @@
+//! Apply: a dependent part that runs on a batch of outer rows at once. Each outer row gets a number in a hidden column that
+//! the inner rows carry; at the end the number says which outer row an inner row belongs to.
+
+use super::stage::{Link, Rest, Stage, finish, hand_all, hand_on, push};
+use crate::batch::{Batch, View, gather, pick};
+use crate::explore::{Consumer, Flow, Halt, Run};
+use jindou_model::Result;
+use jindou_plan::{ApplyKind, Slot};
+
+/// How inner rows are put behind outer ones.
+pub(crate) struct Attach {
+    /// Columns of outer rows.
+    width: usize,
+    /// For each column that comes behind them, the inner one.
+    new: Vec<Option<usize>>,
+    /// Outer and inner column of slots that both have and the inner part did not read from the outer row.
+    both: Vec<(usize, usize)>,
+}
+
+impl Attach {
+    /// `output` begins with the outer slots; `read` are those that the inner part got from the outer row.
+    pub fn new(outer: &[Slot], inner: &[Slot], output: &[Slot], read: &[Slot]) -> Self {
+        let of = |s: &Slot| inner.iter().position(|i| i == s);
+        Self {
+            width: outer.len(),
+            new: output.iter().skip(outer.len()).map(of).collect(),
+            both: outer
+                .iter()
+                .enumerate()
+                .filter(|(_, s)| !read.contains(s))
+                .filter_map(|(o, s)| Some((o, of(s)?)))
+                .collect(),
+        }
+    }
+
+    /// Appends inner rows, each behind the outer row that `numbers` says; those that contradict it are left out. Says for each
+    /// inner row whether it stayed, in `kept`.
+    pub fn append(
+        &self,
+        out: &mut Batch,
+        outer: View<'_>,
+        numbers: &[u32],
+        inner: View<'_>,
+        kept: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (from, n) = (out.rows, inner.rows);
+        kept.clear();
+        kept.resize(n, 1);
+        out.ensure((from + n).next_power_of_two())?;
+        for (c, column) in out.columns.iter_mut().enumerate() {
+            let column = &mut column[from..from + n];
+            match c.checked_sub(self.width) {
+                None => pick(outer.column(c), numbers, column),
+                Some(at) => match self.new.get(at).copied().flatten() {
+                    Some(i) => column.copy_from_slice(inner.column(i)),
+                    None => column.fill(0),
+                },
+            }
+        }
+        let mut wrong = 0;
+        for &(o, i) in &self.both {
+            let Some(column) = out.columns.get_mut(o) else {
+                continue;
+            };
+            let cells = column[from..from + n].iter_mut().zip(inner.column(i));
+            for ((o, &v), kept) in cells.zip(kept.iter_mut()) {
+                if *o == 0 {
+                    *o = v;
+                } else if v != 0 && v != *o {
+                    *kept = 0;
+                    wrong += 1;
+                }
+            }
+        }
+        out.rows = from + n;
+        if wrong > 0 {
+            out.retain(from, kept);
+        }
+        Ok(())
+    }
+}
+
+/// Appends outer rows alone: those whose flag is `want`. `mark` is the value of a last column for flags 0 and 1.
+pub(crate) fn alone(
+    out: &mut Batch,
+    outer: View<'_>,
+    index: &[u32],
+    width: usize,
+    mark: Option<(&[u8], [u32; 2])>,
+) -> Result<()> {
+    let (from, n) = (out.rows, index.len());
+    if n == 0 {
+        return Ok(());
+    }
+    out.ensure((from + n).next_power_of_two())?;
+    for (c, column) in out.columns.iter_mut().enumerate() {
+        let column = &mut column[from..from + n];
+        if c < width {
+            gather(outer.column(c), index, column);
+        } else if let Some((flags, values)) = mark {
+            for (o, &i) in column.iter_mut().zip(index) {
+                let set = flags.get(i as usize).copied().unwrap_or(0);
+                *o = values[usize::from(set == 1)];
+            }
+        } else {
+            column.fill(0);
+        }
+    }
+    out.rows = from + n;
+    Ok(())
+}
+
+/// The row numbers that an apply gives alone, by what was matched.
+pub(crate) fn alone_of(kind: ApplyKind, matched: &[u8], out: &mut Vec<u32>) {
+    out.clear();
+    let numbers = (0u32..).zip(matched);
+    match kind {
+        ApplyKind::Inner => {}
+        ApplyKind::Left | ApplyKind::Anti => {
+            out.extend(numbers.filter(|m| *m.1 == 0).map(|m| m.0));
+        }
+        ApplyKind::Semi => out.extend(numbers.filter(|m| *m.1 == 1).map(|m| m.0)),
+        ApplyKind::Mark(_) => out.extend(numbers.map(|m| m.0)),
+    }
+}
+
+/// What an apply is made from.
+pub(crate) struct ApplySpec<'a> {
+    pub kind: ApplyKind,
+    /// The inner part's stages.
+    pub links: Vec<Link<'a>>,
+    /// Where outer rows go in: the outer columns (the row number comes behind them), and the first stage.
+    pub leaves: Vec<(Vec<usize>, usize)>,
+    /// The row number's column in inner rows.
+    pub number: usize,
+    pub attach: Attach,
+    /// Columns of outer rows, and of what comes out.
+    pub widths: (usize, usize),
+    /// Ids of `false` and `true`, for a mark.
+    pub booleans: [u32; 2],
+}
+
+pub(crate) struct Apply<'a> {
+    spec: &'a ApplySpec<'a>,
+    inner: Vec<Stage<'a>>,
+    feed: Vec<Batch>,
+    matched: Vec<u8>,
+    out: Batch,
+    index: Vec<u32>,
+    kept: Vec<u8>,
+}
+
+impl<'a> Apply<'a> {
+    pub fn new(spec: &'a ApplySpec<'a>, run: &Run<'a>) -> Result<Self> {
+        Ok(Self {
+            spec,
+            inner: spec
+                .links
+                .iter()
+                .map(|l| Stage::new(l, run))
+                .collect::<Result<_>>()?,
+            feed: spec
+                .leaves
+                .iter()
+                .map(|l| Batch::new(l.0.len() + 1, run.budget))
+                .collect(),
+            matched: vec![],
+            out: Batch::new(spec.widths.1, run.budget),
+            index: vec![],
+            kept: vec![],
+        })
+    }
+
+    pub fn inner(&self) -> &[Stage<'a>] {
+        &self.inner
+    }
+
+    pub fn clear(&mut self) {
+        self.out.rows = 0;
+        self.inner.iter_mut().for_each(Stage::clear);
+    }
+
+    pub fn finish(&mut self, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        hand_all(&mut self.out, rest)
+    }
+
+    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        let spec = self.spec;
+        self.matched.clear();
+        self.matched.resize(rows.rows, 0);
+        self.inner.iter_mut().for_each(Stage::clear);
+        let mut end = Collect {
+            spec,
+            outer: rows,
+            matched: &mut self.matched,
+            open: rows.rows,
+            enough: false,
+            out: &mut self.out,
+            kept: &mut self.kept,
+            run,
+            rest: &mut *rest,
+        };
+        match feed(&mut self.inner, &mut self.feed, spec, run, rows, &mut end) {
+            Err(Halt::Stop) if end.enough => {}
+            other => other?,
+        }
+        let mut index = std::mem::take(&mut self.index);
+        alone_of(spec.kind, &self.matched, &mut index);
+        let mark = Some((&self.matched[..], spec.booleans))
+            .filter(|_| matches!(spec.kind, ApplyKind::Mark(_)));
+        alone(&mut self.out, rows, &index, spec.widths.0, mark)?;
+        self.index = index;
+        hand_on(&mut self.out, run, rest)
+    }
+}
+
+/// Sends the outer rows through the inner stages.
+fn feed(
+    inner: &mut [Stage<'_>],
+    batches: &mut [Batch],
+    spec: &ApplySpec<'_>,
+    run: &Run<'_>,
+    rows: View<'_>,
+    end: &mut Collect<'_, '_, '_>,
+) -> Flow {
+    for ((columns, first), batch) in spec.leaves.iter().zip(batches) {
+        run.check()?;
+        batch.ensure(rows.rows)?;
+        batch.rows = rows.rows;
+        if let Some((numbers, cells)) = batch.columns.split_last_mut() {
+            for (o, &c) in cells.iter_mut().zip(columns) {
+                o[..rows.rows].copy_from_slice(rows.column(c));
+            }
+            for (o, n) in numbers[..rows.rows].iter_mut().zip(0u32..) {
+                *o = n;
+            }
+        }
+        push(inner, 0, *first, run, batch.view(), end)?;
+    }
+    for at in 0..inner.len() {
+        finish(inner, at, run, end)?;
+    }
+    Ok(())
+}
+
+/// Takes the inner rows of a batch of outer rows.
+struct Collect<'x, 'r, 'p> {
+    spec: &'x ApplySpec<'p>,
+    outer: View<'x>,
+    matched: &'x mut [u8],
+    /// Outer rows without an inner row so far.
+    open: usize,
+    /// Nothing more is needed of this batch.
+    enough: bool,
+    out: &'x mut Batch,
+    kept: &'x mut Vec<u8>,
+    run: &'x Run<'r>,
+    rest: &'x mut dyn Consumer,
+}
+
+impl Consumer for Collect<'_, '_, '_> {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        let numbers = rows.column(self.spec.number);
+        if matches!(self.spec.kind, ApplyKind::Inner | ApplyKind::Left) {
+            let outer = self.outer;
+            self.spec
+                .attach
+                .append(self.out, outer, numbers, rows, self.kept)?;
+            for (&n, &kept) in numbers.iter().zip(&*self.kept) {
+                if let Some(m) = self.matched.get_mut(n as usize) {
+                    *m |= kept;
+                }
+            }
+            return hand_on(self.out, self.run, self.rest);
+        }
+        for &n in numbers {
+            if let Some(m) = self.matched.get_mut(n as usize) {
+                self.open -= usize::from(*m == 0);
+                *m = 1;
+            }
+        }
+        if self.open == 0 {
+            self.enough = true;
+            return Err(Halt::Stop);
+        }
+        Ok(())
+    }
+}

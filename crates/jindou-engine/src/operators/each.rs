@@ -1,0 +1,186 @@
+//! Apply with a dependent part that looks at all its rows: it is run once for each distinct combination of the outer columns
+//! that it reads, and its rows are kept for the next outer row with the same combination, as far as there is memory.
+
+use super::apply::{Attach, alone, alone_of};
+use super::stage::{Rest, hand_all, hand_on};
+use crate::batch::{Batch, Charge, View};
+use crate::execute::Exec;
+use crate::explore::{Flow, Halt, Run};
+use crate::held::Held;
+use crate::key_table::KeyTable;
+use jindou_model::{Error, Result};
+use jindou_plan::{ApplyKind, Operator, Slot};
+use std::sync::atomic::AtomicBool;
+
+/// What a dependent part sees of its outer row.
+pub(crate) struct OuterRow {
+    pub slots: Vec<Slot>,
+    pub values: Vec<u32>,
+}
+
+/// What it is made from.
+pub(crate) struct EachSpec<'a> {
+    pub kind: ApplyKind,
+    pub inner: &'a Operator,
+    /// The inner operator's number.
+    pub node: usize,
+    pub exec: Exec<'a>,
+    pub outer: Vec<Slot>,
+    pub output: Vec<Slot>,
+    /// Outer slots that the inner part reads, with their columns.
+    pub reads: Vec<(Slot, usize)>,
+    pub booleans: [u32; 2],
+}
+
+/// What a combination gave.
+enum Known {
+    /// Not run, or forgotten.
+    No,
+    /// Whether there is a row.
+    Any(bool),
+    Rows(Held, Attach),
+}
+
+pub(crate) struct Each<'a> {
+    spec: &'a EachSpec<'a>,
+    keys: KeyTable,
+    /// By number of the combination.
+    known: Vec<Known>,
+    numbers: Vec<u32>,
+    matched: Vec<u8>,
+    out: Batch,
+    index: Vec<u32>,
+    kept: Vec<u8>,
+}
+
+impl<'a> Each<'a> {
+    pub fn new(spec: &'a EachSpec<'a>, run: &Run<'_>) -> Self {
+        Self {
+            keys: KeyTable::new(
+                spec.reads.len(),
+                0,
+                Charge::of("correlated part", run.budget),
+            ),
+            known: vec![],
+            numbers: vec![],
+            matched: vec![],
+            out: Batch::new(spec.output.len(), run.budget),
+            index: vec![],
+            kept: vec![],
+            spec,
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.out.rows = 0;
+    }
+
+    pub fn finish(&mut self, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        hand_all(&mut self.out, rest)
+    }
+
+    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        let spec = self.spec;
+        let columns: Vec<&[u32]> = spec.reads.iter().map(|r| rows.column(r.1)).collect();
+        let mut numbers = std::mem::take(&mut self.numbers);
+        self.keys.insert(&columns, rows.rows, &mut numbers)?;
+        self.known.resize_with(self.keys.len(), || Known::No);
+        self.matched.clear();
+        self.matched.resize(rows.rows, 0);
+        for (row, &n) in numbers.iter().enumerate() {
+            if matches!(self.known.get(n as usize), Some(Known::No) | None) {
+                run.check()?;
+                let known = self.run_remembering(run, n)?;
+                if let Some(k) = self.known.get_mut(n as usize) {
+                    *k = known;
+                }
+            }
+            match self.known.get(n as usize) {
+                Some(Known::Any(any)) => self.matched[row] = u8::from(*any),
+                Some(Known::Rows(held, attach)) => {
+                    let (out, kept, index) = (&mut self.out, &mut self.kept, &mut self.index);
+                    let matched = &mut self.matched[row];
+                    each_part(held, run, |part| {
+                        index.clear();
+                        index.resize(part.rows, row as u32);
+                        attach.append(out, rows, index, part, kept)?;
+                        *matched |= u8::from(kept.contains(&1));
+                        hand_on(out, run, rest)
+                    })?;
+                }
+                Some(Known::No) | None => {}
+            }
+        }
+        self.numbers = numbers;
+        let mut index = std::mem::take(&mut self.index);
+        alone_of(spec.kind, &self.matched, &mut index);
+        let mark = Some((&self.matched[..], spec.booleans))
+            .filter(|_| matches!(spec.kind, ApplyKind::Mark(_)));
+        alone(&mut self.out, rows, &index, spec.outer.len(), mark)?;
+        self.index = index;
+        hand_on(&mut self.out, run, rest)
+    }
+
+    /// Runs the inner part for a combination. When memory is short, what earlier ones gave is forgotten first.
+    fn run_remembering(&mut self, run: &Run<'_>, number: u32) -> Result<Known> {
+        match self.run_once(run, number) {
+            Err(Error::Limit(_)) if self.known.iter().any(|k| matches!(k, Known::Rows(..))) => {
+                self.known.iter_mut().for_each(|k| *k = Known::No);
+                self.run_once(run, number)
+            }
+            other => other,
+        }
+    }
+
+    fn run_once(&self, run: &Run<'_>, number: u32) -> Result<Known> {
+        let spec = self.spec;
+        let outer = OuterRow {
+            slots: spec.reads.iter().map(|r| r.0).collect(),
+            values: self.keys.key(number).to_vec(),
+        };
+        let stop = AtomicBool::new(false);
+        let exec = Exec {
+            run: Run {
+                threads: 1,
+                heavy: false,
+                stop: &stop,
+                ..*run
+            },
+            nodes: spec.exec.nodes,
+            profile: spec.exec.profile,
+            outer: Some(&outer),
+        };
+        let flow = match spec.kind {
+            ApplyKind::Inner | ApplyKind::Left => exec
+                .held(spec.inner, spec.node, "correlated part")
+                .map(|(held, slots)| {
+                    let attach = Attach::new(&spec.outer, &slots, &spec.output, &outer.slots);
+                    Known::Rows(held, attach)
+                }),
+            ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_) => {
+                exec.any(spec.inner, spec.node).map(Known::Any)
+            }
+        };
+        flow.map_err(|halt| match halt {
+            Halt::Failed(e) => e,
+            Halt::Stop => Error::Internal("a correlated part stopped by itself".into()),
+        })
+    }
+}
+
+/// Calls `f` with all rows, a batch at most at a time.
+fn each_part(held: &Held, run: &Run<'_>, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
+    held.each(|view| {
+        if !view.columns.is_empty() {
+            return f(view);
+        }
+        let mut left = view.rows;
+        while left > 0 {
+            let rows = left.min(run.batch_rows);
+            left -= rows;
+            run.check()?;
+            f(View { columns: &[], rows })?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,170 @@
+//! The ends of pipelines: one part a worker, put together when all are done.
+
+use super::BATCH;
+use super::count::Counter;
+use super::group::Grouping;
+use super::order::Sorter;
+use crate::batch::View;
+use crate::explore::{Consumer, Flow, Halt, Run};
+use crate::held::Held;
+use crate::sink::{SinkFactory, WorkerSink};
+use jindou_model::{Error, Result};
+use jindou_plan::{Aggregate, Count, Slot};
+
+/// What a pipeline's rows become.
+#[derive(Clone, Copy)]
+pub(crate) enum EndSpec<'a, 's> {
+    /// The query's result, with these columns.
+    Output(&'a [Slot], &'s dyn SinkFactory),
+    /// Rows in memory, held by an operator of this name.
+    Held(&'static str),
+    /// Whether there is one.
+    Any,
+    Count(&'a [Slot], &'a [Count]),
+    Group(&'a [Slot], &'a [Aggregate]),
+    /// Sorted; at most so many of the first.
+    Order(&'a [(Slot, bool)], Option<u64>),
+}
+
+/// One worker's part of an end.
+pub(crate) enum End<'a, 's> {
+    Output(Output<'s>),
+    Held(Held),
+    Any(bool),
+    Count(Box<Counter<'a>>),
+    Group(Box<Grouping>),
+    Order(Box<Sorter>),
+}
+
+impl<'a, 's> End<'a, 's> {
+    pub fn new(spec: EndSpec<'a, 's>, layout: &[Slot], run: &Run<'_>) -> Self {
+        match spec {
+            EndSpec::Output(output, sinks) => {
+                Self::Output(Output::new(output, layout, sinks.worker()))
+            }
+            EndSpec::Held(holder) => Self::Held(Held::new(layout.len(), run, holder)),
+            EndSpec::Any => Self::Any(false),
+            EndSpec::Count(group, counts) => {
+                Self::Count(Box::new(Counter::new(group, counts, layout, run)))
+            }
+            EndSpec::Group(by, aggregates) => {
+                Self::Group(Box::new(Grouping::new(by, aggregates, layout, run)))
+            }
+            EndSpec::Order(by, most) => Self::Order(Box::new(Sorter::new(by, layout, most, run))),
+        }
+    }
+
+    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>) -> Flow {
+        match self {
+            Self::Output(o) => o.batch(rows),
+            Self::Held(h) => Ok(h.push(rows)?),
+            Self::Any(any) => {
+                *any |= rows.rows > 0;
+                if *any { Err(Halt::Stop) } else { Ok(()) }
+            }
+            Self::Count(c) => Ok(c.add(rows)?),
+            Self::Group(g) => Ok(g.add(run, rows)?),
+            Self::Order(o) => Ok(o.add(run, rows)?),
+        }
+    }
+
+    /// Adds what another worker's part holds.
+    pub fn merge(&mut self, run: &Run<'_>, other: Self) -> Result<()> {
+        match (self, other) {
+            (Self::Output(a), Self::Output(b)) => a.rows += b.rows,
+            (Self::Held(a), Self::Held(b)) => a.append(b)?,
+            (Self::Any(a), Self::Any(b)) => *a |= b,
+            (Self::Count(a), Self::Count(b)) => a.merge(&b)?,
+            (Self::Group(a), Self::Group(b)) => a.merge(run, *b)?,
+            (Self::Order(a), Self::Order(b)) => a.merge(*b)?,
+            _ => return Err(Error::Internal("ends of two kinds do not merge".into())),
+        }
+        Ok(())
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Held(h) => h.bytes(),
+            Self::Count(c) => c.bytes(),
+            Self::Group(g) => g.bytes(),
+            Self::Order(o) => o.bytes(),
+            Self::Output(_) | Self::Any(_) => 0,
+        }
+    }
+}
+
+/// Gives the plan's output columns to a sink.
+pub(crate) struct Output<'s> {
+    /// `None` once given back.
+    sink: Option<Box<dyn WorkerSink + 's>>,
+    /// Column by output position; `None` for one that is never bound.
+    columns: Vec<Option<usize>>,
+    zeros: Vec<u32>,
+    pub rows: u64,
+}
+
+/// Results with at most so many columns need no allocation a batch.
+const WIDE: usize = 24;
+
+impl<'s> Output<'s> {
+    fn new(output: &[Slot], layout: &[Slot], sink: Box<dyn WorkerSink + 's>) -> Self {
+        let columns = output
+            .iter()
+            .map(|s| layout.iter().position(|l| l == s))
+            .collect::<Vec<_>>();
+        Self {
+            sink: Some(sink),
+            columns,
+            zeros: vec![],
+            rows: 0,
+        }
+    }
+
+    /// Gives the sink back: all rows were taken.
+    pub fn done(mut self) -> Result<Self> {
+        if let Some(sink) = self.sink.take() {
+            sink.done()?;
+        }
+        Ok(self)
+    }
+}
+
+impl Consumer for Output<'_> {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        let unbound = self.columns.iter().any(Option::is_none);
+        if unbound && rows.columns.is_empty() && rows.rows > BATCH {
+            // Bare rows have no bound; zeros have.
+            let mut left = rows.rows;
+            while left > 0 {
+                let n = left.min(BATCH);
+                left -= n;
+                self.batch(View {
+                    columns: &[],
+                    rows: n,
+                })?;
+            }
+            return Ok(());
+        }
+        self.rows += rows.rows as u64;
+        if unbound && self.zeros.len() < rows.rows {
+            self.zeros.resize(rows.rows, 0);
+        }
+        let zeros = self.zeros.get(..rows.rows).unwrap_or(&[]);
+        let Some(sink) = &mut self.sink else {
+            return Ok(());
+        };
+        let column = |c: &Option<usize>| c.map_or(zeros, |c| rows.column(c));
+        let result = if self.columns.len() <= WIDE {
+            let mut refs: [&[u32]; WIDE] = [&[]; WIDE];
+            for (r, c) in refs.iter_mut().zip(&self.columns) {
+                *r = column(c);
+            }
+            sink.batch(&refs[..self.columns.len()], rows.rows)
+        } else {
+            let refs: Vec<&[u32]> = self.columns.iter().map(column).collect();
+            sink.batch(&refs, rows.rows)
+        };
+        Ok(result?)
+    }
+}

@@ -1,0 +1,154 @@
+//! GROUP BY: numbers the groups of rows, and hands rows with their numbers to the aggregates.
+
+use crate::batch::{Batch, Charge, View};
+use crate::explore::Run;
+use crate::key_table::KeyTable;
+use crate::values::Accumulators;
+use jindou_model::{FIRST_TAIL_ID, Result};
+use jindou_plan::{Aggregate, Slot};
+
+/// The groups of rows with certain columns.
+pub(crate) struct Groups {
+    /// Column of each grouping slot; `None` when never bound.
+    columns: Vec<Option<usize>>,
+    keys: KeyTable,
+    zeros: Vec<u32>,
+    /// Group number by row of the batch.
+    pub of_row: Vec<u32>,
+}
+
+impl Groups {
+    pub fn new(by: &[Slot], layout: &[Slot], run: &Run<'_>) -> Self {
+        let vertices = run.snapshot.base().vertices().saturating_add(1);
+        Self {
+            columns: by
+                .iter()
+                .map(|s| layout.iter().position(|l| l == s))
+                .collect(),
+            keys: KeyTable::new(
+                by.len(),
+                vertices.min(FIRST_TAIL_ID),
+                Charge::of("GROUP BY", run.budget),
+            ),
+            zeros: vec![],
+            of_row: vec![],
+        }
+    }
+
+    /// Groups so far; without grouping slots there always is one.
+    pub fn len(&self) -> usize {
+        self.keys.len().max(usize::from(self.columns.is_empty()))
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.keys.bytes()
+    }
+
+    /// Numbers the groups of the rows: `of_row`.
+    pub fn find(&mut self, rows: View<'_>) -> Result<()> {
+        if self.columns.iter().any(Option::is_none) && self.zeros.len() < rows.rows {
+            self.zeros.resize(rows.rows, 0);
+        }
+        let zeros = self.zeros.get(..rows.rows).unwrap_or(&[]);
+        let columns: Vec<&[u32]> = self
+            .columns
+            .iter()
+            .map(|c| c.map_or(zeros, |c| rows.column(c)))
+            .collect();
+        self.keys.insert(&columns, rows.rows, &mut self.of_row)
+    }
+
+    /// Takes another worker's groups over; the numbers that they have here, by their numbers there.
+    pub fn merge(&mut self, other: &Self) -> Result<Vec<u32>> {
+        let width = self.columns.len();
+        let mut map = Vec::with_capacity(other.len());
+        if width == 0 {
+            map.push(0);
+            return Ok(map);
+        }
+        let mut columns = vec![Vec::new(); width];
+        for part in other.keys.keys().chunks(width * super::BATCH) {
+            for (c, column) in columns.iter_mut().enumerate() {
+                column.clear();
+                column.extend(part.iter().skip(c).step_by(width));
+            }
+            let refs: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+            self.keys
+                .insert(&refs, part.len() / width, &mut self.of_row)?;
+            map.extend_from_slice(&self.of_row);
+        }
+        Ok(map)
+    }
+
+    /// Writes the keys of the groups to the first columns of a batch that has room for them.
+    pub fn write_keys(&self, columns: &mut [Vec<u32>]) {
+        let width = self.columns.len();
+        for (c, column) in columns.iter_mut().enumerate().take(width) {
+            let keys = self.keys.keys().iter().skip(c).step_by(width.max(1));
+            for (o, &k) in column.iter_mut().zip(keys) {
+                *o = k;
+            }
+        }
+    }
+}
+
+/// One worker's part of a GROUP BY.
+pub(crate) struct Grouping {
+    groups: Groups,
+    aggregates: Accumulators,
+    width: usize,
+}
+
+impl Grouping {
+    pub fn new(by: &[Slot], aggregates: &[Aggregate], layout: &[Slot], run: &Run<'_>) -> Self {
+        Self {
+            groups: Groups::new(by, layout, run),
+            aggregates: Accumulators::new(aggregates, layout, run),
+            width: by.len() + aggregates.len(),
+        }
+    }
+
+    pub fn add(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<()> {
+        if rows.columns.is_empty() && rows.rows > run.batch_rows {
+            let mut left = rows.rows;
+            while left > 0 {
+                let rows = left.min(run.batch_rows);
+                left -= rows;
+                run.check()?;
+                self.add(run, View { columns: &[], rows })?;
+            }
+            return Ok(());
+        }
+        self.groups.find(rows)?;
+        self.aggregates.grow(self.groups.len())?;
+        self.aggregates.add(run, rows, &self.groups.of_row)
+    }
+
+    pub fn merge(&mut self, run: &Run<'_>, other: Self) -> Result<()> {
+        let map = self.groups.merge(&other.groups)?;
+        self.aggregates.grow(self.groups.len())?;
+        self.aggregates.merge(run, other.aggregates, &map)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.groups.bytes()
+    }
+
+    /// The groups: keys, then the aggregates' values.
+    pub fn finish(mut self, run: &Run<'_>) -> Result<Batch> {
+        let rows = self.groups.len();
+        self.aggregates.grow(rows)?;
+        let mut out = Batch::new(self.width, run.budget);
+        out.ensure(rows)?;
+        out.rows = rows;
+        self.groups.write_keys(&mut out.columns);
+        let values = self.aggregates.finish(run)?;
+        let from = self.width - values.len().min(self.width);
+        for (column, values) in out.columns.iter_mut().skip(from).zip(values) {
+            for (o, v) in column.iter_mut().zip(values) {
+                *o = v;
+            }
+        }
+        Ok(out)
+    }
+}

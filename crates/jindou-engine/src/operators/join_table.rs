@@ -1,0 +1,434 @@
+//! The held side of a hash join.
+//!
+//! Keys that may be unbound on the held side cut its rows into *classes*, one for each set of them that is bound. A row of
+//! the streaming side is looked up in each class by the keys that are bound on **both** sides; each such set of keys has an
+//! index of the class, made when it is first asked for. So any mix of bound and unbound keys is matched exactly. With keys
+//! that are always bound there is one class with one index, and its rows lie in the order of their keys.
+
+use crate::batch::{Charge, View};
+use crate::explore::{Flow, Run};
+use crate::held::Held;
+use crate::key_table::{KeyTable, NONE};
+use jindou_model::{Error, MemoryBudget, Result};
+use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Who holds it, in errors.
+const HOLDER: &str = "hash join";
+/// Keys that may be unbound: a bit each.
+const MOST_UNSURE: usize = 64;
+
+/// A slot of both sides.
+#[derive(Clone, Copy)]
+pub(crate) struct Key {
+    pub left: usize,
+    /// Column of the held rows.
+    pub right: usize,
+}
+
+/// How the sides go together: columns of the rows that stream, that are held, and that come out.
+pub(crate) struct Shape<'a> {
+    pub kind: JoinKind,
+    /// Slots of what comes out: those of the left side, then what the right side adds.
+    pub output: Vec<Slot>,
+    pub left_width: usize,
+    /// Bound in every row of both sides.
+    pub sure: Vec<Key>,
+    /// May be unbound in some row of a side.
+    pub unsure: Vec<Key>,
+    /// Columns of the held rows that come behind the left side's.
+    pub added: Vec<usize>,
+    pub condition: Option<&'a Condition>,
+    /// Slots of left rows with the right side's behind, for the condition.
+    pub both: Vec<Slot>,
+}
+
+impl<'a> Shape<'a> {
+    /// # Errors
+    /// `Limit` for more than 64 keys that may be unbound.
+    pub fn new(
+        kind: JoinKind,
+        left: &[Slot],
+        right: &[Slot],
+        on: &[JoinKey],
+        condition: Option<&'a Condition>,
+    ) -> Result<Self> {
+        let (mut sure, mut unsure, mut added) = (vec![], vec![], vec![]);
+        let mut both = left.to_vec();
+        for (r, slot) in right.iter().enumerate() {
+            let Some(l) = left.iter().position(|s| s == slot) else {
+                added.push(r);
+                both.push(*slot);
+                continue;
+            };
+            let key = Key { left: l, right: r };
+            match on.iter().find(|k| k.slot == *slot) {
+                Some(k) if k.left_bound && k.right_bound => sure.push(key),
+                _ => unsure.push(key),
+            }
+        }
+        if unsure.len() > MOST_UNSURE {
+            return Err(Error::Limit(format!(
+                "{HOLDER}: more than {MOST_UNSURE} shared variables may be unbound; bind some of them"
+            )));
+        }
+        let output = match kind {
+            JoinKind::Inner | JoinKind::Left => both.clone(),
+            JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => left.to_vec(),
+        };
+        Ok(Self {
+            kind,
+            output,
+            left_width: left.len(),
+            sure,
+            unsure,
+            added,
+            condition,
+            both,
+        })
+    }
+}
+
+/// An index of a class by some of its columns.
+pub(crate) struct Index {
+    /// Key → number.
+    pub keys: KeyTable,
+    /// Places of the rows of key `n` are `starts[n] .. starts[n + 1]`; empty when every key has one row: place `n`.
+    starts: Vec<u32>,
+    /// Row by place; empty when the rows lie in this order.
+    order: Vec<u32>,
+    _charge: Charge,
+}
+
+impl Index {
+    /// The places of a key's rows.
+    #[inline]
+    pub fn places(&self, number: u32) -> (u32, u32) {
+        match self.starts.get(number as usize..) {
+            Some([from, to, ..]) => (*from, *to),
+            _ => (number, number + 1),
+        }
+    }
+
+    /// Where the bounds of the places are read, for a prefetch.
+    #[inline]
+    pub fn starts(&self) -> &[u32] {
+        &self.starts
+    }
+
+    #[inline]
+    pub fn row(&self, place: u32) -> u32 {
+        if self.order.is_empty() {
+            place
+        } else {
+            self.order.get(place as usize).copied().unwrap_or(NONE)
+        }
+    }
+
+    pub fn in_order(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+/// Held rows in which the same keys are bound.
+pub(crate) struct Class {
+    /// Bits of the unsure keys that are bound.
+    pub mask: u64,
+    pub columns: Vec<Vec<u32>>,
+    pub rows: usize,
+    /// By all keys that are bound.
+    main: Arc<Index>,
+    /// By fewer of the unsure keys.
+    others: Mutex<FxHashMap<u64, Arc<Index>>>,
+    charge: Charge,
+}
+
+pub(crate) struct JoinTable<'a> {
+    pub shape: Shape<'a>,
+    pub classes: Vec<Class>,
+    budget: MemoryBudget,
+}
+
+impl<'a> JoinTable<'a> {
+    /// Takes the right side's rows.
+    pub fn build(shape: Shape<'a>, held: Held, run: &Run<'_>) -> Result<Self> {
+        let budget = run.budget.clone();
+        let mut classes = Vec::new();
+        if shape.unsure.is_empty() {
+            classes.push(Class::new(&shape, 0, held, run)?);
+        } else {
+            for (mask, part) in split(&shape, held, run)? {
+                classes.push(Class::new(&shape, mask, part, run)?);
+            }
+        }
+        Ok(Self {
+            shape,
+            classes,
+            budget,
+        })
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        self.classes
+            .iter()
+            .map(|c| c.charge.bytes() + c.main.keys.bytes() + c.main._charge.bytes())
+            .sum()
+    }
+
+    /// The keys that rows with the unsure keys `mask` are matched by in a class.
+    pub fn keys(&self, mask: u64) -> impl Iterator<Item = Key> {
+        keys(&self.shape, mask)
+    }
+
+    /// The index of a class by the sure keys and the unsure ones in `mask`, a subset of the class's own.
+    pub fn index(&self, run: &Run<'_>, class: &Class, mask: u64) -> Result<Arc<Index>> {
+        if mask == class.mask {
+            return Ok(Arc::clone(&class.main));
+        }
+        let mut others = class.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = others.get(&mask) {
+            return Ok(Arc::clone(index));
+        }
+        let columns: Vec<&[u32]> = keys(&self.shape, mask)
+            .map(|k| class.columns.get(k.right).map_or(&[][..], Vec::as_slice))
+            .collect();
+        let mut numbering = Numbering::new(columns.len(), class.rows, &self.budget)?;
+        for from in (0..class.rows).step_by(run.batch_rows) {
+            run.check()?;
+            let to = class.rows.min(from + run.batch_rows);
+            let part: Vec<&[u32]> = columns
+                .iter()
+                .map(|c| c.get(from..to).unwrap_or(&[]))
+                .collect();
+            numbering.add(&part, to - from)?;
+        }
+        let (mut index, place_of_row) = numbering.finish()?;
+        let mut order = vec![0; class.rows];
+        for (row, &place) in (0u32..).zip(&place_of_row) {
+            if let Some(o) = order.get_mut(place as usize) {
+                *o = row;
+            }
+        }
+        index.order = order;
+        let index = Arc::new(index);
+        others.insert(mask, Arc::clone(&index));
+        Ok(index)
+    }
+}
+
+fn keys<'s>(shape: &'s Shape<'_>, mask: u64) -> impl Iterator<Item = Key> + 's {
+    let unsure = shape
+        .unsure
+        .iter()
+        .enumerate()
+        .filter(move |(i, _)| mask >> i & 1 == 1)
+        .map(|(_, k)| *k);
+    shape.sure.iter().copied().chain(unsure)
+}
+
+/// Held rows by which unsure keys are bound.
+fn split(shape: &Shape<'_>, held: Held, run: &Run<'_>) -> Result<Vec<(u64, Held)>> {
+    let mut parts: Vec<(u64, Held)> = Vec::new();
+    let (mut masks, mut index, mut seen) = (vec![], vec![], vec![]);
+    let mut columns: Vec<Vec<u32>> = Vec::new();
+    for chunk in held.chunks() {
+        run.check()?;
+        let rows = chunk.view();
+        let bound = shape.unsure.iter().map(|k| rows.column(k.right));
+        masks_of(bound, rows.rows, &mut masks);
+        seen.clear();
+        seen.extend_from_slice(&masks);
+        seen.sort_unstable();
+        seen.dedup();
+        for &mask in &seen {
+            let at = match parts.iter().position(|p| p.0 == mask) {
+                Some(at) => at,
+                None => {
+                    parts.push((mask, Held::new(rows.columns.len(), run, HOLDER)));
+                    parts.len() - 1
+                }
+            };
+            index.clear();
+            index.extend((0u32..).zip(&masks).filter(|m| *m.1 == mask).map(|m| m.0));
+            columns.resize(rows.columns.len(), vec![]);
+            for (c, column) in columns.iter_mut().enumerate() {
+                let from = rows.column(c);
+                column.clear();
+                column.extend(
+                    index
+                        .iter()
+                        .map(|&i| from.get(i as usize).copied().unwrap_or(0)),
+                );
+            }
+            let view = View {
+                columns: &columns,
+                rows: index.len(),
+            };
+            if let Some(p) = parts.get_mut(at) {
+                p.1.push(view)?;
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// By row, which of the columns are bound.
+pub(crate) fn masks_of<'c>(
+    columns: impl Iterator<Item = &'c [u32]>,
+    rows: usize,
+    out: &mut Vec<u64>,
+) {
+    out.clear();
+    out.resize(rows, 0);
+    for (i, column) in columns.enumerate() {
+        for (m, &v) in out.iter_mut().zip(column) {
+            *m |= u64::from(v != 0) << i;
+        }
+    }
+}
+
+impl Class {
+    fn new(shape: &Shape<'_>, mask: u64, held: Held, run: &Run<'_>) -> Result<Self> {
+        let rows = usize::try_from(held.rows())
+            .ok()
+            .filter(|r| u32::try_from(*r).is_ok_and(|r| r < NONE))
+            .ok_or_else(|| {
+                Error::Limit(format!(
+                    "{HOLDER}: the held side has more than 4 billion rows"
+                ))
+            })?;
+        let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
+        let right: Vec<usize> = keys(shape, mask).map(|k| k.right).collect();
+        let mut numbering = Numbering::new(right.len(), rows, run.budget)?;
+        if let [column] = right[..] {
+            numbering.span(held.chunks().iter().map(|c| c.view().column(column)))?;
+        }
+        held_flow(held.each(|view| {
+            run.check()?;
+            let columns: Vec<&[u32]> = right.iter().map(|&c| view.column(c)).collect();
+            Ok(numbering.add(&columns, view.rows)?)
+        }))?;
+        let (index, place_of_row) = numbering.finish()?;
+        let mut charge = Charge::of(HOLDER, run.budget);
+        charge.set(rows * width * 4)?;
+        let mut columns = vec![vec![0u32; rows]; width];
+        let mut from = 0;
+        for chunk in held.chunks() {
+            let view = chunk.view();
+            let places = place_of_row.get(from..from + view.rows).unwrap_or(&[]);
+            for (c, column) in columns.iter_mut().enumerate() {
+                for (&v, &place) in view.column(c).iter().zip(places) {
+                    if let Some(o) = column.get_mut(place as usize) {
+                        *o = v;
+                    }
+                }
+            }
+            from += view.rows;
+        }
+        Ok(Self {
+            mask,
+            columns,
+            rows,
+            main: Arc::new(index),
+            others: Mutex::default(),
+            charge,
+        })
+    }
+}
+
+fn held_flow(flow: Flow) -> Result<()> {
+    match flow {
+        Err(crate::explore::Halt::Failed(e)) => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Numbers the keys of rows and sorts the rows by them.
+struct Numbering {
+    keys: KeyTable,
+    /// Key number by row.
+    of_row: Vec<u32>,
+    scratch: Vec<u32>,
+    charge: Charge,
+}
+
+impl Numbering {
+    fn new(width: usize, rows: usize, budget: &MemoryBudget) -> Result<Self> {
+        let mut charge = Charge::of(HOLDER, budget);
+        // Numbers by row now, bounds of places at the end.
+        charge.set(rows * 8)?;
+        Ok(Self {
+            keys: KeyTable::new(width, 0, Charge::of(HOLDER, budget)),
+            of_row: Vec::with_capacity(rows),
+            scratch: vec![],
+            charge,
+        })
+    }
+
+    /// Keys of one column that lie close together go into an array.
+    fn span<'c>(&mut self, parts: impl Iterator<Item = &'c [u32]>) -> Result<()> {
+        let (mut first, mut last, mut rows) = (u32::MAX, 0, 0usize);
+        for part in parts {
+            rows += part.len();
+            for &v in part {
+                first = first.min(v);
+                last = last.max(v);
+            }
+        }
+        if first <= last && (last - first) as usize <= rows.saturating_mul(4) {
+            self.keys.lay_out(first, last)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        self.keys.insert(columns, rows, &mut self.scratch)?;
+        self.of_row.extend_from_slice(&self.scratch);
+        Ok(())
+    }
+
+    /// The index, and the place of each row.
+    fn finish(mut self) -> Result<(Index, Vec<u32>)> {
+        let keys = self.keys.len();
+        if keys == self.of_row.len() {
+            // Every row has a key of its own: numbers are places.
+            self.charge.set(0)?;
+            let index = Index {
+                keys: self.keys,
+                starts: vec![],
+                order: vec![],
+                _charge: self.charge,
+            };
+            return Ok((index, self.of_row));
+        }
+        let mut starts = vec![0u32; keys + 1];
+        for &n in &self.of_row {
+            starts[n as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for s in &mut starts {
+            sum += *s;
+            *s = sum;
+        }
+        // `starts[n]` runs to the start of the next key while places are given out.
+        for n in &mut self.of_row {
+            let place = &mut starts[*n as usize];
+            *n = *place;
+            *place += 1;
+        }
+        starts.rotate_right(1);
+        if let Some(s) = starts.first_mut() {
+            *s = 0;
+        }
+        self.charge.set(starts.len() * 4)?;
+        let index = Index {
+            keys: self.keys,
+            starts,
+            order: vec![],
+            _charge: self.charge,
+        };
+        Ok((index, self.of_row))
+    }
+}

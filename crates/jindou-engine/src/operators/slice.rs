@@ -1,0 +1,79 @@
+//! LIMIT and OFFSET: workers claim row numbers from one counter, so no lock is taken and none waits.
+
+use super::stage::Rest;
+use crate::batch::{Batch, View};
+use crate::explore::{Consumer, Flow, Halt, Run};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What all workers share of a slice.
+pub(crate) struct SliceState {
+    skip: u64,
+    /// Row number after the last that is given.
+    end: u64,
+    taken: AtomicU64,
+}
+
+impl SliceState {
+    pub fn new(offset: u64, limit: Option<u64>) -> Self {
+        Self {
+            skip: offset,
+            end: match limit {
+                Some(0) => 0,
+                Some(limit) => offset.saturating_add(limit),
+                None => u64::MAX,
+            },
+            taken: AtomicU64::new(0),
+        }
+    }
+
+    /// True if it takes no more rows.
+    pub fn is_done(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) >= self.end
+    }
+}
+
+pub(crate) struct Slice<'a> {
+    state: &'a SliceState,
+    out: Batch,
+}
+
+impl<'a> Slice<'a> {
+    pub fn new(state: &'a SliceState, width: usize, run: &Run<'_>) -> Self {
+        Self {
+            state,
+            out: Batch::new(width, run.budget),
+        }
+    }
+
+    pub fn batch(&mut self, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        if self.state.is_done() {
+            return Err(Halt::Stop);
+        }
+        let n = rows.rows as u64;
+        let first = self.state.taken.fetch_add(n, Ordering::Relaxed);
+        let from = self.state.skip.clamp(first, first + n);
+        let to = self.state.end.clamp(from, first + n);
+        let (skip, take) = ((from - first) as usize, (to - from) as usize);
+        if take > 0 {
+            if skip == 0 {
+                rest.batch(View {
+                    columns: rows.columns,
+                    rows: take,
+                })?;
+            } else {
+                self.out.ensure(take)?;
+                self.out.rows = take;
+                for (c, out) in self.out.columns.iter_mut().enumerate() {
+                    let part = rows.column(c).get(skip..skip + take).unwrap_or(&[]);
+                    out[..part.len()].copy_from_slice(part);
+                }
+                rest.batch(self.out.view())?;
+            }
+        }
+        if self.state.is_done() {
+            Err(Halt::Stop)
+        } else {
+            Ok(())
+        }
+    }
+}

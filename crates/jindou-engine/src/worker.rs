@@ -1,0 +1,546 @@
+//! Runs one pipeline: cuts its leaves into morsels, gives them to workers, puts their parts together.
+
+use crate::batch::{Batch, View};
+use crate::compile::{Leaf, Pipe, Source};
+use crate::execute::Exec;
+use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
+use crate::held::Held;
+use crate::operators::{END, End, EndSpec, Sorter, Stage, StageStats, finish, push};
+use jindou_model::{Error, Result};
+use jindou_plan::Exploration;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Morsels a thread gets on average: enough that the last ones end together.
+const MORSELS_A_THREAD: u64 = 24;
+/// Largest and smallest number of start values in a morsel.
+const MORSEL: Range<u64> = 16..16_384;
+/// A plan that was called light and runs longer than this gets its other threads: starting them costs about a
+/// tenth of it.
+const PATIENCE: Duration = Duration::from_micros(300);
+/// Rows that a short start is carried to before its steps are shared among threads.
+const SHARE_FROM: usize = 512;
+/// Stack of a worker: as much as the deepest tree that runs on its caller's needs.
+const STACK: usize = 8 << 20;
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A panic below becomes an error: a damaged store must not take the process down.
+pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Err(Error::Internal(format!("the engine panicked: {text}")))
+    })
+}
+
+/// What workers take morsels of.
+enum Work<'p> {
+    /// The start's values.
+    Start(Start<'p>),
+    /// Rows after the step with this number.
+    After(Batch, usize),
+    /// Predicates, for a scan of everything.
+    Scan(Start<'p>),
+    /// Chunks; with the bare rows first.
+    Held(&'p Held),
+    /// Rows of long columns.
+    Whole(&'p Batch),
+    Sorted(&'p Mutex<Sorter>),
+}
+
+/// A leaf while it is worked on.
+struct Job<'p> {
+    work: Work<'p>,
+    total: u64,
+    morsel: u64,
+    next: AtomicU64,
+    /// Nobody wants more of its rows.
+    done: AtomicBool,
+}
+
+/// What all workers of a pipeline share.
+struct Shared<'d, 'p, 'a, 's> {
+    pipe: &'p Pipe<'a>,
+    end: EndSpec<'a, 's>,
+    run: &'d Run<'p>,
+    jobs: Vec<Job<'p>>,
+    /// Nobody wants any more rows: what is left undone is not missing.
+    enough: AtomicBool,
+    outcome: Mutex<Option<Error>>,
+}
+
+/// What a worker leaves behind.
+struct Done<'a, 's> {
+    end: End<'a, 's>,
+    explored: Vec<(usize, Vec<StepStats>)>,
+    stages: Vec<(usize, StageStats, Vec<StepStats>)>,
+}
+
+/// Runs a pipeline to its end.
+pub(crate) fn run_pipe<'a, 's>(
+    exec: &Exec<'a>,
+    pipe: &Pipe<'a>,
+    end: EndSpec<'a, 's>,
+) -> Result<End<'a, 's>, Halt> {
+    let stop = AtomicBool::new(false);
+    let run = Run {
+        stop: &stop,
+        ..exec.run
+    };
+    let ends_early = matches!(end, EndSpec::Any)
+        || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
+    let threads = if pipe.is_ordered() { 1 } else { run.threads };
+    let heavy = run.heavy && !ends_early && threads > 1;
+    let mut first: Option<(usize, Pipeline<'_>)> = None;
+    let mut jobs = Vec::with_capacity(pipe.leaves.len());
+    for (at, leaf) in pipe.leaves.iter().enumerate() {
+        let (work, total, pipeline) = job(leaf, &run, heavy)?;
+        let morsel = match &work {
+            Work::Scan(_) | Work::Held(_) => 1,
+            Work::Sorted(_) => total.max(1),
+            _ if threads == 1 => total.max(1),
+            _ => (total / (threads as u64 * MORSELS_A_THREAD)).clamp(MORSEL.start, MORSEL.end),
+        };
+        jobs.push(Job {
+            work,
+            total,
+            morsel,
+            next: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+        });
+        if let (None, Some(p)) = (&first, pipeline) {
+            first = Some((at, p));
+        }
+    }
+    let shared = Shared {
+        pipe,
+        end,
+        run: &run,
+        jobs,
+        enough: AtomicBool::new(false),
+        outcome: Mutex::new(None),
+    };
+    let done = run_workers(&shared, first, threads, heavy)?;
+    exec.joined(done.len());
+    let mut whole: Option<End<'a, 's>> = None;
+    for d in done {
+        for (leaf, steps) in &d.explored {
+            let node = shared.pipe.leaves.get(*leaf).map_or(0, |l| l.node);
+            let ends = StageStats {
+                rows_in: steps.first().map_or(0, |s| s.rows_in),
+                rows_out: steps.last().map_or(0, |s| s.rows_out),
+                time: steps.iter().map(|s| s.time).sum(),
+            };
+            exec.did(node, &ends, steps);
+        }
+        for (node, stats, steps) in &d.stages {
+            exec.did(*node, stats, steps);
+        }
+        match &mut whole {
+            None => whole = Some(d.end),
+            Some(w) => w.merge(&exec.run, d.end)?,
+        }
+    }
+    Ok(match whole {
+        Some(w) => w,
+        None => End::new(end, &pipe.layout, &exec.run),
+    })
+}
+
+/// What the morsels of a leaf are. The pipeline of an exploration that was made to find out is returned too.
+fn job<'p, 'a>(
+    leaf: &'p Leaf<'a>,
+    run: &Run<'p>,
+    heavy: bool,
+) -> Result<(Work<'p>, u64, Option<Pipeline<'p>>), Halt> {
+    Ok(match &leaf.source {
+        Source::Explore(e) => {
+            let mut pipeline = Pipeline::new(e, run)?;
+            let (work, total) = cut(e, &mut pipeline, run, heavy)?;
+            (work, total, Some(pipeline))
+        }
+        Source::Held(h) => {
+            let total = h.chunks().len() as u64 + u64::from(h.bare() > 0);
+            (Work::Held(h), total, None)
+        }
+        Source::Whole(b) => (Work::Whole(b), b.rows as u64, None),
+        Source::Sorted(s) => (Work::Sorted(s), 1, None),
+        Source::Outer(_) => {
+            return Err(Error::Internal("outer rows outside of an apply".into()).into());
+        }
+    })
+}
+
+/// Rows that a short start has become, on their way to being shared.
+struct Collect {
+    rows: Batch,
+    bare: usize,
+}
+
+impl Consumer for Collect {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        if rows.columns.is_empty() {
+            self.bare += rows.rows;
+            return Ok(());
+        }
+        Ok(self.rows.append(rows)?)
+    }
+}
+
+/// What the morsels of an exploration are. A heavy plan whose start is short is carried on until there are rows to share.
+fn cut<'p>(
+    exploration: &'p Exploration,
+    pipeline: &mut Pipeline<'p>,
+    run: &Run<'p>,
+    heavy: bool,
+) -> Result<(Work<'p>, u64), Halt> {
+    let source = Pipeline::source(exploration, run)?;
+    let len = source.len();
+    if heavy && source.is_unit() && pipeline.is_scan() {
+        return Ok((
+            Work::Scan(source),
+            u64::from(run.snapshot.predicate_count()),
+        ));
+    }
+    if !heavy || len >= SHARE_FROM as u64 || pipeline.steps() == 0 {
+        return Ok((Work::Start(source), len));
+    }
+    let collect = |at: usize, pipeline: &Pipeline<'_>| Collect {
+        rows: Batch::new(pipeline.layout_after(at).len(), run.budget),
+        bare: 0,
+    };
+    let mut held = collect(0, pipeline);
+    pipeline.morsel(run, &source, 0..len, 0, &mut held)?;
+    let mut at = 0;
+    while at < pipeline.steps() && (1..SHARE_FROM).contains(&(held.rows.rows + held.bare)) {
+        let mut next = collect(at + 1, pipeline);
+        let total = held.rows.rows + held.bare;
+        let mut chunk = Batch::new(held.rows.columns.len(), run.budget);
+        each_chunk(
+            &held.rows,
+            total,
+            0..total,
+            run.batch_rows,
+            &mut chunk,
+            |rows| pipeline.rows(run, rows, at..at + 1, &mut next),
+        )?;
+        pipeline.flush(run, at..at + 1, &mut next)?;
+        held = next;
+        at += 1;
+    }
+    let mut rows = held.rows;
+    if held.bare > 0 {
+        rows.rows = held.bare;
+    }
+    let total = rows.rows as u64;
+    Ok((Work::After(rows, at), total))
+}
+
+/// Calls `f` with the rows `range` of a batch, `step` at a time, copied to `chunk`.
+fn each_chunk(
+    rows: &Batch,
+    total: usize,
+    range: Range<usize>,
+    step: usize,
+    chunk: &mut Batch,
+    mut f: impl FnMut(View<'_>) -> Flow,
+) -> Flow {
+    let range = range.start..range.end.min(total);
+    for from in range.clone().step_by(step) {
+        let n = step.min(range.end - from);
+        if rows.columns.is_empty() {
+            f(View {
+                columns: &[],
+                rows: n,
+            })?;
+        } else {
+            chunk.copy_rows(rows, from, n)?;
+            f(chunk.view())?;
+        }
+    }
+    Ok(())
+}
+
+fn run_workers<'p, 'a, 's>(
+    shared: &Shared<'_, 'p, 'a, 's>,
+    first: Option<(usize, Pipeline<'p>)>,
+    threads: usize,
+    heavy: bool,
+) -> Result<Vec<Done<'a, 's>>, Halt> {
+    let mut done = Vec::with_capacity(threads);
+    if threads == 1 {
+        done.extend(worker(shared, first, &mut || {}));
+    } else {
+        let others = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            let begin = Instant::now();
+            let mut waiting = true;
+            let mut start = |at_once: bool| {
+                if !waiting || !(at_once || begin.elapsed() > PATIENCE) {
+                    return;
+                }
+                let left = |j: &Job<'_>| {
+                    let left = j.total.saturating_sub(j.next.load(Ordering::Relaxed));
+                    left.div_ceil(j.morsel)
+                };
+                let left: u64 = shared.jobs.iter().map(left).sum();
+                if left > 0 {
+                    waiting = false;
+                    for _ in 0..left.min(threads as u64 - 1) {
+                        // A system without threads to give runs the query on fewer.
+                        let _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(
+                            scope,
+                            || {
+                                let d = worker(shared, None, &mut || {});
+                                lock(&others).extend(d);
+                            },
+                        );
+                    }
+                }
+            };
+            if heavy {
+                start(true);
+            }
+            done.extend(worker(shared, first, &mut || start(false)));
+        });
+        done.append(&mut lock(&others));
+    }
+    match lock(&shared.outcome).take() {
+        Some(e) => Err(Halt::Failed(e)),
+        None => Ok(done),
+    }
+}
+
+/// One worker from first to last morsel. What fails first is the query's outcome.
+fn worker<'p, 'a, 's>(
+    shared: &Shared<'_, 'p, 'a, 's>,
+    first: Option<(usize, Pipeline<'p>)>,
+    between: &mut dyn FnMut(),
+) -> Option<Done<'a, 's>> {
+    let failed = match guarded(|| take_morsels(shared, first, between)) {
+        Ok(done) => return Some(done),
+        Err(e) => e,
+    };
+    let mut outcome = lock(&shared.outcome);
+    if outcome.is_none() {
+        *outcome = Some(failed);
+    }
+    shared.run.stop.store(true, Ordering::Relaxed);
+    None
+}
+
+/// Where the rows of a leaf go: through the stages to the end.
+struct Chain<'w, 'p, 'd, 'a, 's> {
+    run: &'d Run<'p>,
+    stages: &'w mut [Stage<'p>],
+    first: usize,
+    end: &'w mut AtEnd<'d, 'p, 'a, 's>,
+}
+
+impl Consumer for Chain<'_, '_, '_, '_, '_> {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        if self.first == END {
+            return self.end.batch(rows);
+        }
+        push(self.stages, 0, self.first, self.run, rows, self.end)
+    }
+}
+
+struct AtEnd<'d, 'p, 'a, 's> {
+    run: &'d Run<'p>,
+    end: End<'a, 's>,
+}
+
+impl Consumer for AtEnd<'_, '_, '_, '_> {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        self.end.batch(self.run, rows)
+    }
+}
+
+fn take_morsels<'p, 'a, 's>(
+    shared: &Shared<'_, 'p, 'a, 's>,
+    first: Option<(usize, Pipeline<'p>)>,
+    between: &mut dyn FnMut(),
+) -> Result<Done<'a, 's>> {
+    let run = shared.run;
+    let mut stages = shared
+        .pipe
+        .links
+        .iter()
+        .map(|l| Stage::new(l, run))
+        .collect::<Result<Vec<_>>>()?;
+    let mut end = AtEnd {
+        run,
+        end: End::new(shared.end, &shared.pipe.layout, run),
+    };
+    let mut explored = Vec::new();
+    let (first_at, mut first) = first.unzip();
+    for (at, job) in shared.jobs.iter().enumerate() {
+        let mut pipeline = if first_at == Some(at) {
+            first.take()
+        } else {
+            None
+        };
+        let mut chain = Chain {
+            run,
+            stages: &mut stages,
+            first: shared.pipe.leaves.get(at).map_or(END, |l| l.first),
+            end: &mut end,
+        };
+        let flow = take_job(shared, at, job, &mut pipeline, &mut chain, between);
+        soft(shared, flow, || {
+            job.done.store(true, Ordering::Relaxed);
+            let all = matches!(shared.end, EndSpec::Any) || shared.pipe.ends_in_slice();
+            if all {
+                // Others may leave what they are at: its rows would be dropped.
+                shared.enough.store(true, Ordering::Relaxed);
+                run.stop.store(true, Ordering::Relaxed);
+            }
+        })?;
+        if let Some(p) = pipeline {
+            explored.push((at, p.stats()));
+        }
+    }
+    for at in 0..stages.len() {
+        let flow = finish(&mut stages, at, run, &mut end);
+        soft(shared, flow, || {})?;
+    }
+    let end = match end.end {
+        End::Output(o) => End::Output(o.done()?),
+        other => other,
+    };
+    let mut did = Vec::with_capacity(stages.len());
+    for s in &stages {
+        s.inside(&mut |node, stats, steps| did.push((node, *stats, steps.to_vec())));
+    }
+    Ok(Done {
+        end,
+        explored,
+        stages: did,
+    })
+}
+
+/// An end that is no failure: nobody wants more rows.
+fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> Result<()> {
+    match flow {
+        Ok(()) => Ok(()),
+        Err(Halt::Stop) => {
+            stopped();
+            Ok(())
+        }
+        // Said because of the stop flag, which then is no failure's.
+        Err(Halt::Failed(Error::Cancelled))
+            if shared.enough.load(Ordering::Relaxed) && !shared.run.cancel.is_cancelled() =>
+        {
+            Ok(())
+        }
+        Err(Halt::Failed(e)) => Err(e),
+    }
+}
+
+/// Takes morsels of one leaf until there are no more.
+fn take_job<'p>(
+    shared: &Shared<'_, 'p, '_, '_>,
+    at: usize,
+    job: &Job<'p>,
+    pipeline: &mut Option<Pipeline<'p>>,
+    chain: &mut Chain<'_, 'p, '_, '_, '_>,
+    between: &mut dyn FnMut(),
+) -> Flow {
+    let run = shared.run;
+    let from_step = match &job.work {
+        Work::After(_, at) => *at,
+        _ => 0,
+    };
+    let mut chunk = match &job.work {
+        Work::After(rows, _) => Batch::new(rows.columns.len(), run.budget),
+        Work::Whole(rows) => Batch::new(rows.columns.len(), run.budget),
+        _ => Batch::new(0, run.budget),
+    };
+    loop {
+        if job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done()) {
+            return Ok(());
+        }
+        let from = job.next.fetch_add(job.morsel, Ordering::Relaxed);
+        if from >= job.total {
+            break;
+        }
+        let to = job.total.min(from + job.morsel);
+        let range = from as usize..to as usize;
+        match &job.work {
+            Work::Start(source) => {
+                let p = explorer(shared, at, pipeline)?;
+                let steps = p.steps();
+                p.morsel(run, source, from..to, steps, chain)?;
+            }
+            Work::Scan(source) => {
+                let p = explorer(shared, at, pipeline)?;
+                let steps = p.steps();
+                p.scan_only(from as u32..to as u32);
+                p.morsel(run, source, 0..1, steps, chain)?;
+            }
+            Work::After(rows, _) => {
+                let p = explorer(shared, at, pipeline)?;
+                let steps = from_step..p.steps();
+                each_chunk(rows, rows.rows, range, run.batch_rows, &mut chunk, |rows| {
+                    p.rows(run, rows, steps.clone(), chain)
+                })?;
+            }
+            Work::Held(held) => {
+                run.check()?;
+                let bare = usize::from(held.bare() > 0);
+                for place in range {
+                    match place.checked_sub(bare).map(|p| held.chunks().get(p)) {
+                        None => chain.batch(View {
+                            columns: &[],
+                            rows: usize::try_from(held.bare()).unwrap_or(usize::MAX),
+                        })?,
+                        Some(Some(c)) => chain.batch(c.view())?,
+                        Some(None) => {}
+                    }
+                }
+            }
+            Work::Whole(rows) => {
+                each_chunk(rows, rows.rows, range, run.batch_rows, &mut chunk, |rows| {
+                    run.check()?;
+                    chain.batch(rows)
+                })?;
+            }
+            Work::Sorted(sorter) => {
+                lock(sorter).give(run, &mut |rows| chain.batch(rows))?;
+            }
+        }
+        between();
+    }
+    if let Some(p) = pipeline {
+        let steps = from_step..p.steps();
+        p.flush(run, steps, chain)?;
+    }
+    Ok(())
+}
+
+/// This worker's pipeline of a leaf that is an exploration.
+fn explorer<'w, 'p>(
+    shared: &Shared<'_, 'p, '_, '_>,
+    at: usize,
+    pipeline: &'w mut Option<Pipeline<'p>>,
+) -> Result<&'w mut Pipeline<'p>> {
+    if pipeline.is_none() {
+        let Some(Source::Explore(e)) = shared.pipe.leaves.get(at).map(|l| &l.source) else {
+            return Err(Error::Internal("a leaf that is no exploration".into()));
+        };
+        *pipeline = Some(Pipeline::new(e, shared.run)?);
+    }
+    pipeline
+        .as_mut()
+        .ok_or_else(|| Error::Internal("a leaf without a pipeline".into()))
+}
