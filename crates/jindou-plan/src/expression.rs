@@ -12,7 +12,7 @@ pub(crate) struct Expr {
     pub variables: Vec<(Variable, Slot)>,
     /// See [`GeneralExpression::per_row`].
     pub per_row: bool,
-    pub base: Option<Box<str>>,
+    pub base_iri: Option<String>,
 }
 
 impl Expr {
@@ -47,7 +47,7 @@ impl Expr {
             expression: e.clone(),
             variables,
             per_row,
-            base: self.base.clone(),
+            base_iri: self.base_iri.clone(),
         }
     }
 }

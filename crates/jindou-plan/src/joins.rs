@@ -135,6 +135,6 @@ fn one_of(slot: Slot, rows: &[Vec<Option<Vec<u8>>>]) -> Option<Expr> {
         expression,
         variables: vec![(v, slot)],
         per_row: false,
-        base: None,
+        base_iri: None,
     })
 }

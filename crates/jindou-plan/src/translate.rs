@@ -35,7 +35,7 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
     | Query::Construct { pattern, .. }
     | Query::Describe { pattern, .. }) = query;
     let mut t = Translator {
-        base: query.base_iri().map(|b| b.as_str().into()),
+        base: query.base_iri().map(|b| b.as_str().to_owned()),
         ..Translator::default()
     };
     let mut env = Env {
@@ -166,7 +166,7 @@ struct Translator {
     blanks: FxHashMap<String, Slot>,
     /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
     outer: SlotSet,
-    base: Option<Box<str>>,
+    base: Option<String>,
 }
 
 impl Translator {
@@ -483,7 +483,7 @@ impl Translator {
                     expression: Expression::Not(Box::new(within)),
                     variables: vec![(v, p)],
                     per_row: false,
-                    base: None,
+                    base_iri: None,
                 };
                 let node = pattern(End::Slot(p), s, o);
                 if list.is_empty() {
@@ -550,7 +550,7 @@ impl Translator {
             expression: Expression::Variable(name.clone()),
             variables: vec![(name, g)],
             per_row: false,
-            base: None,
+            base_iri: None,
         };
         if node.possible.has(outside) {
             let names = Node::graphs(g).in_graph(g).extend(outside, value);
@@ -592,7 +592,7 @@ impl Translator {
                 expression: e.clone(),
                 variables,
                 per_row,
-                base: if needs_base { self.base.clone() } else { None },
+                base_iri: if needs_base { self.base.clone() } else { None },
             }),
         }
     }
