@@ -290,6 +290,7 @@ fn random_expressions(cases: usize, seed: u64) {
                 expression: e.clone(),
                 variables: (0..3).map(|n| (x(n), n as u16)).collect(),
                 base_iri: None,
+                per_row: false,
             };
             let mut evaluator = Evaluator::new(&g, &[0, 1, 2], run).unwrap();
             let view = View {
@@ -477,6 +478,7 @@ fn doubling_strings_hits_the_budget() {
             expression: e,
             variables: vec![(x(0), 0)],
             base_iri: None,
+            per_row: false,
         };
         let mut evaluator = Evaluator::new(&g, &[0], &small).unwrap();
         let mut id = ids[1];
