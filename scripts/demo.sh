@@ -41,4 +41,4 @@ echo
 echo "Done. Your own data:"
 echo "   $jindou load  --store my.store FILE-OR-FOLDER..."
 echo "   $jindou query --store my.store 'SELECT * WHERE { ?s ?p ?o } LIMIT 10'"
-echo "(There is no server yet: queries run from the command line or through the Rust library.)"
+echo "   $jindou serve --store my.store      # SPARQL over HTTP: docs/server.md"

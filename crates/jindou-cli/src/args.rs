@@ -3,6 +3,7 @@
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use jindou::{GpuChoice, ResultFormat};
 use jindou_parse::Format;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub enum Command {
     Load(Load),
     /// Answer a SPARQL query.
     Query(Query),
+    /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
+    Serve(Box<Serve>),
     /// Verify every byte of a store and name what is damaged.
     Check(StoreArg),
     /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.
@@ -119,6 +122,85 @@ pub struct Query {
     /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Serve {
+    /// The store directory.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Address to listen on; anything but this machine's own needs --token-file.
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    pub host: IpAddr,
+    /// Port; 0 takes a free one.
+    #[arg(long, default_value_t = 7878)]
+    pub port: u16,
+    /// Time limit of a query whose request names none.
+    #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME")]
+    pub timeout: Duration,
+    /// The longest limit that a request can ask for.
+    #[arg(long, value_parser = parse_duration, default_value = "1h", value_name = "TIME")]
+    pub max_timeout: Duration,
+    /// Memory of all queries together, e.g. 8G (default: half of this machine's).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Memory of one query (default: a quarter of --memory).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub query_memory: Option<u64>,
+    /// Threads a heavy query may use (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Heavy queries that compute at once; the others wait (default: one a core, at least two).
+    #[arg(long, value_name = "N")]
+    pub heavy_slots: Option<usize>,
+    /// Light queries that compute at once (default: two a core, at least four).
+    #[arg(long, value_name = "N")]
+    pub light_slots: Option<usize>,
+    /// Queries that exist at once, those that wait for a slot or for their reader included.
+    #[arg(long, default_value_t = 4096, value_name = "N")]
+    pub max_queries: usize,
+    /// Connections at once.
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub max_connections: usize,
+    /// Longest request.
+    #[arg(long, value_parser = parse_size, default_value = "8M", value_name = "SIZE")]
+    pub max_request_bytes: u64,
+    /// Most rows (or triples) of one answer.
+    #[arg(long, value_name = "N")]
+    pub max_result_rows: Option<u64>,
+    /// Most bytes of one answer, before compression.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub max_result_bytes: Option<u64>,
+    /// Log the text of queries that take this long.
+    #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
+    pub slow_query: Duration,
+    /// Serve TLS with this PEM certificate chain.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its PEM private key.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Bearer tokens: lines `read TOKEN` and `write TOKEN`.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
+    #[arg(long = "cors-origin", value_name = "ORIGIN")]
+    pub cors_origins: Vec<String>,
+    /// How long a shutdown waits for what runs.
+    #[arg(long, value_parser = parse_duration, default_value = "30s", value_name = "TIME")]
+    pub grace: Duration,
+    /// The default graph is the union of all graphs.
+    #[arg(long)]
+    pub union_default_graph: bool,
+    /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
+    #[arg(long, default_value = "auto")]
+    pub gpu: GpuChoice,
+    /// Log as text or json, to standard error.
+    #[arg(long, default_value = "text", value_parser = ["text", "json"])]
+    pub log_format: String,
+    /// What to log: error, warn, info, debug, trace, or directives such as `info,jindou_server=debug`.
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    pub log: String,
 }
 
 #[derive(ClapArgs, Debug)]

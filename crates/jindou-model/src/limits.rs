@@ -74,17 +74,40 @@ struct BudgetInner {
     limit: u64,
     used: AtomicU64,
     peak: AtomicU64,
+    /// What this budget's bytes are charged to as well.
+    whole: Option<MemoryBudget>,
+}
+
+impl Drop for BudgetInner {
+    /// What a part still holds when its last owner goes is given back to the whole.
+    fn drop(&mut self) {
+        if let Some(whole) = &self.whole {
+            whole.release(*self.used.get_mut());
+        }
+    }
 }
 
 impl MemoryBudget {
     /// A budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
+        Self::of(limit, None)
+    }
+
+    /// A budget of `limit` bytes that is a part of this one: what is charged to the part is charged to the whole, and
+    /// refused where either has no room. For many queries that share a process.
+    #[must_use]
+    pub fn part(&self, limit: u64) -> Self {
+        Self::of(limit, Some(self.clone()))
+    }
+
+    fn of(limit: u64, whole: Option<Self>) -> Self {
         Self {
             inner: Arc::new(BudgetInner {
                 limit,
                 used: AtomicU64::new(0),
                 peak: AtomicU64::new(0),
+                whole,
             }),
         }
     }
@@ -98,13 +121,19 @@ impl MemoryBudget {
     /// Takes `bytes`, or says that the limit is reached (and takes nothing).
     pub fn charge(&self, bytes: u64) -> Result<()> {
         if self.try_charge(bytes) {
-            Ok(())
-        } else {
-            Err(Error::Limit(format!(
+            return Ok(());
+        }
+        let own = self.used().saturating_add(bytes) > self.inner.limit;
+        Err(Error::Limit(match &self.inner.whole {
+            Some(whole) if !own => format!(
+                "all queries together reached their memory limit of {} MiB; try again later",
+                whole.inner.limit >> 20
+            ),
+            _ => format!(
                 "the memory limit of {} MiB is reached; raise --memory or narrow the query",
                 self.inner.limit >> 20
-            )))
-        }
+            ),
+        }))
     }
 
     /// Takes `bytes` if they fit.
@@ -116,6 +145,12 @@ impl MemoryBudget {
             self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
             return false;
         }
+        if let Some(whole) = &self.inner.whole
+            && !whole.try_charge(bytes)
+        {
+            self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
         self.inner.peak.fetch_max(after, Ordering::Relaxed);
         true
     }
@@ -123,6 +158,9 @@ impl MemoryBudget {
     /// Gives `bytes` back.
     pub fn release(&self, bytes: u64) {
         self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.inner.whole {
+            whole.release(bytes);
+        }
     }
 
     /// The limit in bytes.
@@ -156,6 +194,20 @@ mod tests {
         assert_eq!(b.used(), 8);
         b.release(8);
         assert_eq!((b.used(), b.peak()), (0, 8));
+    }
+
+    #[test]
+    fn a_part_is_charged_to_the_whole() {
+        let whole = MemoryBudget::new(10);
+        let (a, b) = (whole.part(8), whole.part(8));
+        assert!(a.try_charge(6) && !a.try_charge(3));
+        assert!(!b.try_charge(5) && b.try_charge(4));
+        assert_eq!((a.used(), b.used(), whole.used()), (6, 4, 10));
+        assert!(b.charge(1).unwrap_err().to_string().contains("together"));
+        a.release(6);
+        assert_eq!(whole.used(), 4);
+        drop(b);
+        assert_eq!(whole.used(), 0);
     }
 
     #[test]

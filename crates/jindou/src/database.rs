@@ -2,12 +2,17 @@
 
 use crate::dataset::{Graphs, SnapshotDataset};
 use crate::device::{Device, GpuChoice};
+use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
+use crate::summary::Summary;
 use crate::{fallback, native};
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
-use jindou_plan::{CacheKey, Plan, PlanCache, PlanOptions, Planned};
+use jindou_plan::{CacheKey, Plan, PlanCache, PlanOptions, Planned, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
+use oxrdf::NamedNode;
 use spargebra::Query;
+use spargebra::algebra::QueryDataset;
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -59,6 +64,54 @@ pub struct QueryOptions {
     pub profile: bool,
     /// Whether a GPU may be used.
     pub gpu: GpuChoice,
+    /// The graphs to ask instead of those that the query names.
+    pub dataset: Option<DatasetChoice>,
+}
+
+/// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
+/// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatasetChoice {
+    /// IRIs of the graphs whose merge is the default graph.
+    pub default: Vec<String>,
+    /// IRIs of the named graphs.
+    pub named: Vec<String>,
+}
+
+impl DatasetChoice {
+    fn apply(&self, query: &mut Query) -> Result<()> {
+        let nodes = |list: &[String]| -> Result<Vec<NamedNode>> {
+            list.iter()
+                .map(|iri| {
+                    NamedNode::new(iri)
+                        .map_err(|e| Error::Query(format!("the graph <{iri}> is not an IRI: {e}")))
+                })
+                .collect()
+        };
+        let chosen = QueryDataset {
+            default: nodes(&self.default)?,
+            named: Some(nodes(&self.named)?),
+        };
+        match query {
+            Query::Select { dataset, .. }
+            | Query::Construct { dataset, .. }
+            | Query::Describe { dataset, .. }
+            | Query::Ask { dataset, .. } => *dataset = Some(chosen),
+        }
+        Ok(())
+    }
+
+    /// The cache's key of a text over this dataset. No valid query begins with a zero byte, so it is no other's key.
+    fn key(&self, text: &str) -> String {
+        let mut out = String::new();
+        for (tag, list) in [('d', &self.default), ('n', &self.named)] {
+            for iri in list {
+                out.extend(['\0', tag]);
+                out.push_str(iri);
+            }
+        }
+        out + "\0\0" + text
+    }
 }
 
 impl Default for QueryOptions {
@@ -72,6 +125,7 @@ impl Default for QueryOptions {
             union_default: None,
             profile: false,
             gpu: GpuChoice::Off,
+            dataset: None,
         }
     }
 }
@@ -117,6 +171,10 @@ pub struct QueryReport {
     pub way: Way,
     /// Step by step, when asked for.
     pub profile: String,
+    /// The same as a tree, when asked for.
+    pub profile_tree: Option<ProfileNode>,
+    /// Whether the plan was found in the cache.
+    pub plan_cached: bool,
 }
 
 /// What [`Database::checksum`] saw.
@@ -134,9 +192,22 @@ pub struct Checksum {
 pub struct PlannedQuery {
     planned: Arc<Planned>,
     snapshot: Snapshot,
+    cached: bool,
 }
 
 impl PlannedQuery {
+    /// True if it is so small that waking a second thread would gain nothing. Queries without a native plan are not.
+    #[must_use]
+    pub fn is_light(&self) -> bool {
+        self.plan().is_some_and(|p| p.weight == Weight::Light)
+    }
+
+    /// True if the plan was in the cache.
+    #[must_use]
+    pub fn is_cached(&self) -> bool {
+        self.cached
+    }
+
     /// The native plan, if the query has one.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
@@ -221,27 +292,58 @@ impl Database {
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot();
+        let keyed = match &options.dataset {
+            Some(d) => Cow::Owned(d.key(text)),
+            None => Cow::Borrowed(text),
+        };
         let key = CacheKey {
-            text,
+            text: &keyed,
             options: Self::plan_options(&snapshot, options),
             epoch: snapshot.base().epoch(),
             snapshot: snapshot.number(),
         };
-        let planned = match self.inner.plans.get(&key) {
+        let found = self.inner.plans.get(&key);
+        let cached = found.is_some();
+        let planned = match found {
             Some(found) => found,
             None => {
-                let query = jindou_plan::parse(text)?;
+                let query = Self::parse(text, options)?;
                 let planned = Arc::new(jindou_plan::plan(&query, &snapshot, &key.options)?);
                 self.inner.plans.insert(&key, Arc::clone(&planned));
                 planned
             }
         };
-        Ok(PlannedQuery { planned, snapshot })
+        Ok(PlannedQuery {
+            planned,
+            snapshot,
+            cached,
+        })
+    }
+
+    /// The query over the dataset that the options choose.
+    fn parse(text: &str, options: &QueryOptions) -> Result<Query> {
+        let mut query = jindou_plan::parse(text)?;
+        if let Some(dataset) = &options.dataset {
+            dataset.apply(&mut query)?;
+        }
+        Ok(query)
+    }
+
+    /// Counts for a description of the data. O(predicates + classes + characteristic sets).
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary::of(&self.snapshot())
+    }
+
+    /// Plans in the cache.
+    #[must_use]
+    pub fn cached_plans(&self) -> usize {
+        self.inner.plans.len()
     }
 
     /// Parses and plans a query, the cache aside.
     pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        self.plan_parsed(&jindou_plan::parse(text)?, options)
+        self.plan_parsed(&Self::parse(text, options)?, options)
     }
 
     /// Plans a parsed query, the cache aside.
@@ -249,7 +351,11 @@ impl Database {
         let snapshot = self.snapshot();
         let plan_options = Self::plan_options(&snapshot, options);
         let planned = Arc::new(jindou_plan::plan(query, &snapshot, &plan_options)?);
-        Ok(PlannedQuery { planned, snapshot })
+        Ok(PlannedQuery {
+            planned,
+            snapshot,
+            cached: false,
+        })
     }
 
     /// Runs a planned query into an order-independent checksum over every binding. The way to measure the engine without parsing, planning, decoding and writing.
@@ -303,14 +409,14 @@ impl Database {
             let plan_time = start.elapsed();
             cancel.check()?;
             let snapshot = &planned.snapshot;
-            let (rows, way, profile) = match &*planned.planned {
+            let (rows, way, profile, profile_tree) = match &*planned.planned {
                 Planned::Native(plan) => {
-                    let (rows, profile) =
+                    let (rows, profile, tree) =
                         native::run(&self.inner.device, plan, snapshot, options, &cancel, sink)?;
-                    (rows, Way::Native, profile)
+                    (rows, Way::Native, profile, tree)
                 }
                 Planned::Other(why) => {
-                    let query = jindou_plan::parse(text)?;
+                    let query = Self::parse(text, options)?;
                     let union = Self::union_default(snapshot, options);
                     let graphs = Graphs::of(snapshot, query.dataset(), union);
                     let data = SnapshotDataset::new(snapshot.clone(), graphs);
@@ -320,7 +426,10 @@ impl Database {
                     } else {
                         String::new()
                     };
-                    (rows, Way::Spareval(why.to_string()), profile)
+                    let tree = options
+                        .profile
+                        .then(|| ProfileNode::result("spareval", rows, None));
+                    (rows, Way::Spareval(why.to_string()), profile, tree)
                 }
             };
             Ok(QueryReport {
@@ -329,6 +438,8 @@ impl Database {
                 run_time: start.elapsed() - plan_time,
                 way,
                 profile,
+                profile_tree,
+                plan_cached: planned.cached,
             })
         })
     }

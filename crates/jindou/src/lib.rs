@@ -9,10 +9,15 @@ pub mod dataset;
 mod device;
 mod fallback;
 mod native;
+mod profile;
 pub mod results;
+mod summary;
 
-pub use database::{Checksum, Database, PlannedQuery, QueryOptions, QueryReport, Way};
+pub use database::{
+    Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport, Way,
+};
 pub use device::GpuChoice;
+pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,
     Span,
@@ -20,4 +25,6 @@ pub use jindou_model::{
 pub use jindou_parse as parse;
 pub use jindou_plan::parse as parse_query;
 pub use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, PHASES as LOAD_PHASES};
+pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
+pub use summary::Summary;

@@ -5,7 +5,8 @@
 
 use crate::database::{Checksum, QueryOptions};
 use crate::device::Device;
-use crate::results::{AnswerSink, RowText, Rows, push_csv_row, push_tsv_row};
+use crate::profile::ProfileNode;
+use crate::results::{AnswerSink, RowText, Rows};
 use jindou_engine::{
     ChecksumSink, CountSink, ExecOptions, ParallelSink, Profile, QueryTerms, Sink, Summed,
     TermDecoder, execute, execute_streaming,
@@ -17,8 +18,10 @@ use jindou_store::Snapshot;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// Text passes the lock in pieces of at least this size.
-const PIECE: usize = 1 << 18;
+/// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
+/// wait for a whole piece.
+const PIECE: usize = 1 << 16;
+const FIRST_PIECE: usize = 1 << 12;
 
 fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
     ExecOptions {
@@ -73,7 +76,7 @@ pub(crate) fn checksum(
     })
 }
 
-/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, the profile as text.
+/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, the profile as text and as a tree.
 pub(crate) fn run(
     device: &Device,
     plan: &Plan,
@@ -81,7 +84,7 @@ pub(crate) fn run(
     options: &QueryOptions,
     cancel: &CancelToken,
     sink: &mut dyn AnswerSink,
-) -> Result<(u64, String)> {
+) -> Result<(u64, String, Option<ProfileNode>)> {
     let gpu = device.choose(plan, options.gpu)?;
     let terms = QueryTerms::new();
     let exec = exec_options(options, cancel);
@@ -90,7 +93,8 @@ pub(crate) fn run(
         let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut count)?;
         sink.boolean(count.rows > 0)?;
         sink.finish()?;
-        return Ok((1, describe(plan, snapshot, options, &profile)));
+        let text = describe(plan, snapshot, options, &profile);
+        return Ok((1, text, tree(options, &profile, 1)));
     }
     let names: Vec<String> = plan
         .output
@@ -109,7 +113,11 @@ pub(crate) fn run(
         match gpu.execute(plan, snapshot, output, &gpu_options(options, cancel)) {
             Ok(r) => {
                 sink.finish()?;
-                return Ok((r.rows, describe_gpu(plan, snapshot, options, &r.profile)));
+                let text = describe_gpu(plan, snapshot, options, &r.profile);
+                let tree = options
+                    .profile
+                    .then(|| ProfileNode::result(&r.profile.device, r.rows, None));
+                return Ok((r.rows, text, tree));
             }
             // Said before the first row.
             Err(Error::Unsupported(why)) => note = format!("on the CPU: {why}\n"),
@@ -146,7 +154,15 @@ pub(crate) fn run(
     if options.profile {
         note += &describe(plan, snapshot, options, &profile);
     }
-    Ok((profile.rows, note))
+    Ok((profile.rows, note, tree(options, &profile, profile.rows)))
+}
+
+/// The profile of a run on the CPU as a tree; `None` unless asked for.
+fn tree(options: &QueryOptions, profile: &Profile, rows: u64) -> Option<ProfileNode> {
+    let steps = || ProfileNode::steps("cpu", &profile.steps);
+    options
+        .profile
+        .then(|| ProfileNode::result("cpu", rows, steps()))
 }
 
 fn gpu_options(options: &QueryOptions, cancel: &CancelToken) -> GpuOptions {
@@ -265,6 +281,10 @@ struct Piece<'a, 'p, 's> {
     whole: &'p Pieces<'a, 's>,
     decoder: RowDecoder<'a>,
     text: Vec<u8>,
+    /// Rows in `text`.
+    rows: u64,
+    /// Size to hand on.
+    enough: usize,
 }
 
 impl Piece<'_, '_, '_> {
@@ -274,8 +294,10 @@ impl Piece<'_, '_, '_> {
                 .sink
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .raw(&self.text)?;
+                .raw(&self.text, self.rows)?;
             self.text.clear();
+            self.rows = 0;
+            self.enough = PIECE.min(self.enough * 2);
         }
         Ok(())
     }
@@ -286,14 +308,12 @@ impl Sink for Piece<'_, '_, '_> {
         for from in (0..rows).step_by(GROUP) {
             let group = self.decoder.group(columns, from, rows)?;
             for r in 0..group.rows {
-                match self.whole.kind {
-                    RowText::Tsv => push_tsv_row(group.row(r), &mut self.text),
-                    RowText::Csv => push_csv_row(group.row(r), &mut self.text),
-                }
+                self.whole.kind.push(group.row(r), &mut self.text);
             }
-        }
-        if self.text.len() >= PIECE {
-            self.hand_on()?;
+            self.rows += group.rows as u64;
+            if self.text.len() >= self.enough {
+                self.hand_on()?;
+            }
         }
         Ok(())
     }
@@ -307,6 +327,8 @@ impl<'a: 'p, 'p, 's> ParallelSink for &'p Pieces<'a, 's> {
             whole: self,
             decoder: RowDecoder::new(self.snapshot, self.terms),
             text: Vec::new(),
+            rows: 0,
+            enough: FIRST_PIECE,
         }
     }
 

@@ -5,6 +5,7 @@ mod generate;
 mod info;
 mod load;
 mod query;
+mod serve;
 
 use crate::args::{Args, Bench, Command, Generate};
 use jindou::{CancelToken, Result};
@@ -17,6 +18,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::Load(a) => load::run(&a),
         Command::Query(a) => query::run(&a),
+        Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
         Command::Generate(Generate::Lubm {

@@ -118,7 +118,7 @@ impl AnswerSink for Collector {
         Ok(())
     }
 
-    fn raw(&mut self, _: &[u8]) -> Result<()> {
+    fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {
         Err(Error::Internal("text rows for a collector of terms".into()))
     }
 

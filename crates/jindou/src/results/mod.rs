@@ -1,6 +1,7 @@
 //! Answers on their way out: tables of terms in the formats that people and programs read.
 
 mod answer;
+mod rows;
 mod table;
 mod text;
 mod writer;
@@ -11,6 +12,7 @@ pub use writer::{ResultFormat, ResultWriter};
 
 use jindou_model::Result;
 use oxrdf::Triple;
+use std::sync::Arc;
 
 /// Takes one answer: `solutions` then `rows` or `raw` any number of times, or `boolean`, or `graph` then
 /// `triple` any number of times; then `finish`.
@@ -19,13 +21,13 @@ pub trait AnswerSink: Send {
     fn solutions(&mut self, variables: &[String]) -> Result<()>;
     /// Adds rows to the table.
     fn rows(&mut self, rows: &Rows) -> Result<()>;
-    /// Some if rows may be turned into text by any thread, in any order, with [`push_tsv_row`] or
-    /// [`push_csv_row`], and handed to [`Self::raw`].
+    /// Some if rows may be turned into text by any thread, in any order, with [`RowText::push`], and handed to
+    /// [`Self::raw`].
     fn row_text(&self) -> Option<RowText> {
         None
     }
-    /// Adds whole rows that are text already.
-    fn raw(&mut self, text: &[u8]) -> Result<()>;
+    /// Adds `rows` whole rows that are text already.
+    fn raw(&mut self, text: &[u8], rows: u64) -> Result<()>;
     /// The whole answer of ASK.
     fn boolean(&mut self, value: bool) -> Result<()>;
     /// Starts a graph.
@@ -36,13 +38,43 @@ pub trait AnswerSink: Send {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Which text [`AnswerSink::raw`] takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which text [`AnswerSink::raw`] takes. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowText {
     /// TSV rows.
     Tsv,
     /// CSV rows.
     Csv,
+    /// Members of a SPARQL Results JSON document's `bindings`, each with a comma before it, and the text before each
+    /// variable's term.
+    Json(Arc<[Vec<u8>]>),
+    /// `result` elements of SPARQL Results XML, and the text before each variable's term.
+    Xml(Arc<[Vec<u8>]>),
+}
+
+impl RowText {
+    /// JSON rows of these variables.
+    #[must_use]
+    pub fn json(variables: &[String]) -> Self {
+        Self::Json(rows::json_keys(variables).into())
+    }
+
+    /// XML rows of these variables.
+    #[must_use]
+    pub fn xml(variables: &[String]) -> Self {
+        Self::Xml(rows::xml_keys(variables).into())
+    }
+
+    /// Appends one row. O(bytes of the row).
+    #[inline]
+    pub fn push<'a>(&self, row: impl Iterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
+        match self {
+            Self::Tsv => push_tsv_row(row, out),
+            Self::Csv => push_csv_row(row, out),
+            Self::Json(keys) => rows::push_json_row(keys, row, out),
+            Self::Xml(keys) => rows::push_xml_row(keys, row, out),
+        }
+    }
 }
 
 /// Some rows of decoded terms: canonical bytes ([`jindou_model::term`]) in row order, `None` for unbound.

@@ -1,11 +1,11 @@
 //! One front for all result formats.
 
 use super::table::Table;
-use super::{AnswerSink, RowText, Rows, push_csv_row, push_tsv_row};
-use jindou_model::{Error, Result, term};
-use oxrdf::{Term, Triple, Variable};
+use super::{AnswerSink, RowText, Rows, rows};
+use jindou_model::{Error, Result};
+use oxrdf::Triple;
 use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
-use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSerializer};
+use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 use std::io::Write;
 use std::str::FromStr;
 
@@ -57,15 +57,36 @@ impl FromStr for ResultFormat {
 enum State<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, Kind),
-    Solutions(Box<WriterSolutionsSerializer<W>>, Vec<Variable>),
     Graph(Box<WriterQuadSerializer<W>>),
     Done,
 }
 
 enum Kind {
     Table(Table),
-    Tsv,
-    Csv,
+    /// Rows of a text, and whether one was written.
+    Rows(RowText, bool),
+}
+
+impl Kind {
+    fn tail(&self) -> &'static [u8] {
+        match self {
+            Self::Rows(RowText::Json(_), _) => b"]}}\n",
+            Self::Rows(RowText::Xml(_), _) => b"</results></sparql>\n",
+            _ => b"",
+        }
+    }
+}
+
+/// Leaves out the comma before an answer's first row.
+fn unjoined<'t>(kind: &mut Kind, text: &'t [u8]) -> &'t [u8] {
+    match kind {
+        Kind::Rows(RowText::Json(_), started) if !text.is_empty() => {
+            let from = usize::from(!*started);
+            *started = true;
+            &text[from..]
+        }
+        _ => text,
+    }
 }
 
 /// Writes one answer: `solutions` then `rows`*, or `boolean`, or `triples`*; then `finish`.
@@ -105,72 +126,64 @@ impl<W: Write> ResultWriter<W> {
 impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     fn solutions(&mut self, variables: &[String]) -> Result<()> {
         let mut out = self.ready()?;
-        self.state = match self.format {
-            ResultFormat::Table => State::Text(out, Vec::new(), Kind::Table(Table::new(variables))),
+        let (kind, head) = match self.format {
+            ResultFormat::Table => (Kind::Table(Table::new(variables)), Vec::new()),
             ResultFormat::Tsv | ResultFormat::Rdf(_) => {
-                let head: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
-                writeln!(out, "{}", head.join("\t")).map_err(closed)?;
-                State::Text(out, Vec::new(), Kind::Tsv)
+                let names: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
+                let head = names.join("\t") + "\n";
+                (Kind::Rows(RowText::Tsv, false), head.into_bytes())
             }
             ResultFormat::Csv => {
-                write!(out, "{}\r\n", variables.join(",")).map_err(closed)?;
-                State::Text(out, Vec::new(), Kind::Csv)
+                let head = variables.join(",") + "\r\n";
+                (Kind::Rows(RowText::Csv, false), head.into_bytes())
             }
-            ResultFormat::Json | ResultFormat::Xml => {
-                let vars: Vec<Variable> = variables.iter().map(Variable::new_unchecked).collect();
-                let s = QueryResultsSerializer::from_format(solution_format(self.format))
-                    .serialize_solutions_to_writer(out, vars.clone())
-                    .map_err(closed)?;
-                State::Solutions(Box::new(s), vars)
-            }
+            ResultFormat::Json => (
+                Kind::Rows(RowText::json(variables), false),
+                json_head(variables),
+            ),
+            ResultFormat::Xml => (
+                Kind::Rows(RowText::xml(variables), false),
+                xml_head(variables),
+            ),
         };
+        out.write_all(&head).map_err(closed)?;
+        self.state = State::Text(out, Vec::new(), kind);
         Ok(())
     }
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
-        match &mut self.state {
-            State::Text(out, buffer, kind) => {
-                for r in 0..rows.rows {
-                    match kind {
-                        Kind::Table(t) => t.row(rows.row(r), buffer),
-                        Kind::Tsv => push_tsv_row(rows.row(r), buffer),
-                        Kind::Csv => push_csv_row(rows.row(r), buffer),
-                    }
-                    if buffer.len() >= PIECE {
-                        out.write_all(buffer).map_err(closed)?;
-                        buffer.clear();
-                    }
-                }
-                Ok(())
+        let State::Text(out, buffer, kind) = &mut self.state else {
+            return Err(Error::Internal("rows outside a table".into()));
+        };
+        for r in 0..rows.rows {
+            match kind {
+                Kind::Table(t) => t.row(rows.row(r), buffer),
+                Kind::Rows(text, _) => text.push(rows.row(r), buffer),
             }
-            State::Solutions(s, vars) => {
-                for r in 0..rows.rows {
-                    let mut terms: Vec<(&Variable, Term)> = Vec::with_capacity(vars.len());
-                    for (v, cell) in vars.iter().zip(rows.row(r)) {
-                        if let Some(cell) = cell {
-                            terms.push((v, term::decode(cell).ok_or_else(damaged)?));
-                        }
-                    }
-                    s.serialize(terms.iter().map(|(v, t)| (*v, t)))
-                        .map_err(closed)?;
-                }
-                Ok(())
+            if buffer.len() >= PIECE {
+                out.write_all(unjoined(kind, buffer)).map_err(closed)?;
+                buffer.clear();
             }
-            _ => Err(Error::Internal("rows outside a table".into())),
         }
+        Ok(())
     }
 
     fn row_text(&self) -> Option<RowText> {
         match &self.state {
-            State::Text(_, _, Kind::Tsv) => Some(RowText::Tsv),
-            State::Text(_, _, Kind::Csv) => Some(RowText::Csv),
+            State::Text(_, _, Kind::Rows(text, _)) => Some(text.clone()),
             _ => None,
         }
     }
 
-    fn raw(&mut self, text: &[u8]) -> Result<()> {
+    fn raw(&mut self, text: &[u8], _: u64) -> Result<()> {
         match &mut self.state {
-            State::Text(out, _, Kind::Tsv | Kind::Csv) => out.write_all(text).map_err(closed),
+            State::Text(out, buffer, kind @ Kind::Rows(..)) => {
+                if !buffer.is_empty() {
+                    out.write_all(unjoined(kind, buffer)).map_err(closed)?;
+                    buffer.clear();
+                }
+                out.write_all(unjoined(kind, text)).map_err(closed)
+            }
             _ => Err(Error::Internal("text rows outside a text table".into())),
         }
     }
@@ -207,17 +220,12 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn finish(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.state, State::Done) {
-            State::Text(mut out, mut buffer, kind) => {
-                if let Kind::Table(mut t) = kind {
+            State::Text(mut out, mut buffer, mut kind) => {
+                if let Kind::Table(t) = &mut kind {
                     t.finish(&mut buffer);
                 }
-                out.write_all(&buffer)
-                    .and_then(|()| out.flush())
-                    .map_err(closed)
-            }
-            State::Solutions(s, _) => {
-                let mut out = s.finish().map_err(closed)?;
-                out.write_all(b"\n")
+                out.write_all(unjoined(&mut kind, &buffer))
+                    .and_then(|()| out.write_all(kind.tail()))
                     .and_then(|()| out.flush())
                     .map_err(closed)
             }
@@ -235,6 +243,27 @@ fn solution_format(f: ResultFormat) -> QueryResultsFormat {
     }
 }
 
-fn damaged() -> Error {
-    Error::Store("the store's dictionary is damaged; run `jindou check`".into())
+fn json_head(variables: &[String]) -> Vec<u8> {
+    let mut out = b"{\"head\":{\"vars\":[".to_vec();
+    for (i, v) in variables.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        rows::push_json_string(v.as_bytes(), &mut out);
+    }
+    out.extend_from_slice(b"]},\"results\":{\"bindings\":[");
+    out
+}
+
+fn xml_head(variables: &[String]) -> Vec<u8> {
+    let mut out =
+        b"<?xml version=\"1.0\"?><sparql xmlns=\"http://www.w3.org/2005/sparql-results#\"><head>"
+            .to_vec();
+    for v in variables {
+        out.extend_from_slice(b"<variable name=\"");
+        rows::push_xml_text(v.as_bytes(), &mut out);
+        out.extend_from_slice(b"\"/>");
+    }
+    out.extend_from_slice(b"</head><results>");
+    out
 }

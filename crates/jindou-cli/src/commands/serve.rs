@@ -1,0 +1,88 @@
+//! `jindou serve`.
+
+use super::threads_or_all;
+use crate::args::Serve;
+use jindou::{Database, Error, Result};
+use jindou_server::{Server, ServerOptions, TlsFiles};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+pub fn run(a: &Serve) -> Result<ExitCode> {
+    let filter = EnvFilter::try_new(&a.log).map_err(|e| {
+        Error::Unsupported(format!("--log {}: {e}; write it like info or debug", a.log))
+    })?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if a.log_format == "json" {
+        log.json().init();
+    } else {
+        log.with_ansi(std::io::stderr().is_terminal()).init();
+    }
+    let db = Database::open(&a.store)?;
+    let standard = ServerOptions::default();
+    let threads = threads_or_all(a.threads);
+    let memory = a.memory.unwrap_or(standard.memory);
+    let options = ServerOptions {
+        host: a.host,
+        port: a.port,
+        timeout: a.timeout.min(a.max_timeout),
+        max_timeout: a.max_timeout,
+        memory,
+        query_memory: a.query_memory.unwrap_or(memory / 4),
+        threads,
+        heavy_slots: a.heavy_slots.unwrap_or(standard.heavy_slots),
+        light_slots: a.light_slots.unwrap_or(standard.light_slots),
+        max_queries: a.max_queries,
+        max_connections: a.max_connections,
+        max_request_bytes: usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX),
+        max_result_rows: a.max_result_rows,
+        max_result_bytes: a.max_result_bytes,
+        slow_query: Some(a.slow_query),
+        tls: match (&a.tls_cert, &a.tls_key) {
+            (Some(cert), Some(key)) => Some(TlsFiles {
+                cert: cert.clone(),
+                key: key.clone(),
+            }),
+            _ => None,
+        },
+        token_file: a.token_file.clone(),
+        cors_origins: a.cors_origins.clone(),
+        grace: a.grace,
+        union_default: a.union_default_graph.then_some(true),
+        gpu: a.gpu,
+    };
+    let scheme = if options.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    raise_descriptor_limit();
+    let server = Server::start(db, options).map_err(|e| Error::Store(e.to_string()))?;
+    println!(
+        "serving {} at {scheme}://{}/query",
+        a.store.display(),
+        server.address()
+    );
+    server.run_until_signal();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A connection is a file descriptor, and many systems allow a process 1,024 of them until it asks for more.
+fn raise_descriptor_limit() {
+    #[cfg(unix)]
+    {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: both calls read or write this one structure, which lives until they return.
+        unsafe {
+            if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+                limit.rlim_cur = limit.rlim_max;
+                libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+            }
+        }
+    }
+}

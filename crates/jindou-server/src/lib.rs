@@ -1,0 +1,36 @@
+//! Jindou over HTTP: the SPARQL 1.1 Protocol, the reading half of the Graph Store Protocol, a service description with
+//! VoID statistics, live queries, health and metrics. `docs/server.md` describes it from outside.
+//!
+//! | module | job |
+//! |---|---|
+//! | `listen` | sockets, TLS, connections, graceful shutdown |
+//! | `guard` | what every request passes: tokens, CORS, counting |
+//! | `routes` | one file a route |
+//! | `negotiate` | Accept and Accept-Encoding |
+//! | `run` | one query from admission to its last byte, on a thread of its own |
+//! | `outlet` | formatted answers → chunks → the response's body, compressed on the way |
+//! | `slots` | how many queries compute at once |
+//! | `live` | queries that exist now: seen, counted, cancelled |
+//! | `problem` | errors as HTTP answers |
+//! | `metrics` | counters for Prometheus |
+//!
+//! It knows the database by its front door only, the crate `jindou`.
+
+mod auth;
+mod guard;
+mod listen;
+mod live;
+mod metrics;
+mod negotiate;
+mod options;
+mod outlet;
+mod problem;
+mod quads;
+mod routes;
+mod run;
+mod shared;
+mod slots;
+mod tls;
+
+pub use listen::Server;
+pub use options::{ServeError, ServerOptions, TlsFiles};

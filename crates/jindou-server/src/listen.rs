@@ -1,0 +1,346 @@
+//! Sockets, TLS, connections, graceful shutdown.
+
+use crate::auth::Tokens;
+use crate::live::{Cause, LiveQueries};
+use crate::metrics::Metrics;
+use crate::options::{ServeError, ServerOptions};
+use crate::run::Connection;
+use crate::shared::Shared;
+use crate::slots::Slots;
+use crate::{routes, tls};
+use axum::Router;
+use axum::body::Body;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use jindou::{Database, MemoryBudget};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+/// Time for a request's head to arrive, and for a TLS handshake.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Most bytes of a request's head; a GET carries its query there.
+const MAX_HEAD: usize = 128 << 10;
+/// The system's buffer of a connection: bounds what a reader that stopped costs outside this process' own limits.
+const SEND_BUFFER: usize = 512 << 10;
+/// What a shutdown waits after cancelling, for threads to see it.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// How far a shutdown is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Serving,
+    /// No new connections and requests; what runs goes on.
+    Draining,
+    /// What runs is cancelled.
+    Stopping,
+}
+
+/// A running server. Dropped, it stops at once.
+pub struct Server {
+    runtime: Option<Runtime>,
+    address: SocketAddr,
+    phase: watch::Sender<Phase>,
+    finished: watch::Receiver<bool>,
+    live: Arc<LiveQueries>,
+}
+
+impl Server {
+    /// Listens and serves on threads of its own.
+    ///
+    /// # Errors
+    /// [`ServeError`]: the address, the token file or the TLS files do not serve, or the address can be reached from
+    /// elsewhere and there are no tokens.
+    pub fn start(db: Database, options: ServerOptions) -> Result<Self, ServeError> {
+        let tokens = options.token_file.as_deref().map(Tokens::read);
+        let tokens = tokens.transpose()?;
+        if tokens.is_none() && !options.host.is_loopback() {
+            return Err(ServeError::Open(options.host));
+        }
+        let tls = options.tls.as_ref().map(tls::config).transpose()?;
+        if tls.is_none() && !options.host.is_loopback() {
+            tracing::warn!(
+                "tokens and answers travel unencrypted: give --tls-cert and --tls-key, or put a TLS proxy in front"
+            );
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("jindou-http")
+            .max_blocking_threads(options.max_queries.max(1))
+            .enable_all()
+            .build()
+            .map_err(ServeError::Threads)?;
+        let wanted = SocketAddr::new(options.host, options.port);
+        let failed = |source| ServeError::Listen {
+            address: wanted.to_string(),
+            source,
+        };
+        let listener = {
+            let _inside = runtime.enter();
+            listen(wanted).map_err(failed)?
+        };
+        let address = listener.local_addr().map_err(failed)?;
+        let live = Arc::new(LiveQueries::new(options.max_queries));
+        let metrics = Metrics::new()
+            .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
+        let shared = Arc::new(Shared {
+            db,
+            tokens,
+            live: Arc::clone(&live),
+            slots: Slots::new(options.light_slots, options.heavy_slots),
+            memory: MemoryBudget::new(options.memory),
+            metrics,
+            options,
+        });
+        let (phase, on_phase) = watch::channel(Phase::Serving);
+        let (done, finished) = watch::channel(false);
+        runtime.spawn(async move {
+            serve(shared, listener, tls.map(TlsAcceptor::from), on_phase).await;
+            let _ = done.send(true);
+        });
+        Ok(Self {
+            runtime: Some(runtime),
+            address,
+            phase,
+            finished,
+            live,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Queries that exist now: computing, queued or waiting for their readers.
+    #[must_use]
+    pub fn live_queries(&self) -> usize {
+        self.live.list().len()
+    }
+
+    /// Stops listening; what runs goes on for the options' grace at most. Called again, it cancels what runs.
+    pub fn shut_down(&self) {
+        self.phase.send_modify(|p| {
+            *p = match p {
+                Phase::Serving => Phase::Draining,
+                _ => Phase::Stopping,
+            }
+        });
+    }
+
+    /// Serves until the process is asked to end (SIGINT, SIGTERM): the first time gracefully, the second time at once.
+    pub fn run_until_signal(mut self) {
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        let mut finished = self.finished.clone();
+        runtime.block_on(async {
+            let signals = async {
+                loop {
+                    signal().await;
+                    tracing::info!("shutting down: waiting for what runs; once more to cancel it");
+                    self.shut_down();
+                }
+            };
+            tokio::select! {
+                () = signals => {}
+                _ = finished.wait_for(|done| *done) => {}
+            }
+        });
+        runtime.shutdown_timeout(LAST_WAIT);
+    }
+
+    /// Shuts down and waits for the end.
+    pub fn stop(mut self) {
+        self.shut_down();
+        if let Some(runtime) = self.runtime.take() {
+            let mut finished = self.finished.clone();
+            runtime.block_on(async {
+                let _ = finished.wait_for(|done| *done).await;
+            });
+            runtime.shutdown_timeout(LAST_WAIT);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            for q in self.live.list() {
+                q.cancel(Cause::Shutdown);
+            }
+            runtime.shutdown_timeout(LAST_WAIT);
+        }
+    }
+}
+
+async fn signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    // Connections take this over from the socket that accepts them.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    TcpListener::from_std(socket.into())
+}
+
+async fn serve(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    mut phase: watch::Receiver<Phase>,
+) {
+    let router = routes::router(Arc::clone(&shared));
+    let room = Arc::new(Semaphore::new(shared.options.max_connections.max(1)));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            biased;
+            _ = phase.wait_for(|p| *p > Phase::Serving) => break,
+            a = accept(&listener, &room) => a,
+        };
+        let Some((stream, peer, permit)) = accepted else {
+            continue;
+        };
+        set_up(&stream, shared.options.max_timeout);
+        let (shared, router, tls, phase) = (
+            Arc::clone(&shared),
+            router.clone(),
+            tls.clone(),
+            phase.clone(),
+        );
+        connections.spawn(async move {
+            shared.metrics.connections.inc();
+            let connection = Arc::new(Connection {
+                peer: peer.to_string(),
+                cut: Notify::new(),
+            });
+            match tls {
+                None => converse(stream, router, connection, phase).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await
+                    {
+                        converse(stream, router, connection, phase).await;
+                    }
+                }
+            }
+            shared.metrics.connections.dec();
+            drop(permit);
+        });
+    }
+    drop(listener);
+    let drained = async {
+        while connections.join_next().await.is_some() {}
+        shared.live.drained().await;
+    };
+    let mut drained = pin!(drained);
+    let cut_short = tokio::select! {
+        () = &mut drained => false,
+        () = tokio::time::sleep(shared.options.grace) => true,
+        _ = phase.wait_for(|p| *p == Phase::Stopping) => true,
+    };
+    if cut_short {
+        let left = shared.live.list();
+        tracing::warn!(
+            queries = left.len(),
+            "shutting down: cancelling what still runs"
+        );
+        for q in left {
+            q.cancel(Cause::Shutdown);
+        }
+        // Connections whose readers stopped reading end with the runtime.
+        let _ = tokio::time::timeout(LAST_WAIT, drained).await;
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, peer)) => Some((stream, peer, permit)),
+        Err(e) => {
+            // Out of descriptors, or a connection that ended before it was taken: neither ends a server.
+            tracing::warn!("cannot accept a connection: {e}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            None
+        }
+    }
+}
+
+fn set_up(stream: &TcpStream, longest: Duration) {
+    // Failures leave defaults that work too.
+    let _ = stream.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let _ = SockRef::from(stream).set_tcp_user_timeout(Some(longest));
+    #[cfg(not(target_os = "linux"))]
+    let _ = longest;
+}
+
+/// Serves one connection to its end.
+async fn converse<S>(
+    stream: S,
+    router: Router,
+    connection: Arc<Connection>,
+    mut phase: watch::Receiver<Phase>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = {
+        let connection = Arc::clone(&connection);
+        service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+            request.extensions_mut().insert(Arc::clone(&connection));
+            router.clone().oneshot(request.map(Body::new))
+        })
+    };
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut serving = pin!(serving);
+    let mut closing = false;
+    loop {
+        tokio::select! {
+            // Errors are the client's leaving, or an answer that broke off and was logged where it did.
+            _ = serving.as_mut() => return,
+            () = connection.cut.notified() => return,
+            _ = phase.wait_for(|p| *p > Phase::Serving), if !closing => {
+                closing = true;
+                serving.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The queries that exist now.
+
+use jindou::{CancelToken, Error, MemoryBudget, Result};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+/// Longest text that is kept for lists and logs, in bytes.
+const SHOWN: usize = 4096;
+
+/// What a query does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Waits for a slot.
+    Queued,
+    /// Computes.
+    Running,
+    /// Waits for its reader.
+    Sending,
+}
+
+impl State {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Sending => "waiting for its reader",
+        }
+    }
+}
+
+/// Why a query was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The client closed its connection.
+    ClientGone,
+    /// Somebody asked for it at the admin route.
+    Admin,
+    /// The server shuts down.
+    Shutdown,
+}
+
+/// One query that exists.
+pub(crate) struct LiveQuery {
+    pub(crate) id: u64,
+    /// The text, shortened.
+    pub(crate) text: String,
+    /// Where the request came from.
+    pub(crate) client: String,
+    pub(crate) started: Instant,
+    pub(crate) limit: Duration,
+    pub(crate) memory: MemoryBudget,
+    pub(crate) rows: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) light: OnceLock<bool>,
+    state: AtomicU8,
+    cancel: CancelToken,
+    cause: OnceLock<Cause>,
+    stop: Notify,
+    runtime: Handle,
+}
+
+impl LiveQuery {
+    /// Asks the query to end; the first cause counts.
+    pub(crate) fn cancel(&self, cause: Cause) {
+        let _ = self.cause.set(cause);
+        self.cancel.cancel();
+        self.stop.notify_one();
+    }
+
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.cause.get().copied()
+    }
+
+    /// The token that its operators look at.
+    pub(crate) fn token(&self) -> CancelToken {
+        self.cancel.clone()
+    }
+
+    /// Time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.started.elapsed())
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.state.load(Ordering::Relaxed) {
+            0 => State::Queued,
+            1 => State::Running,
+            _ => State::Sending,
+        }
+    }
+
+    pub(crate) fn set_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    /// Ok to go on.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if self.left().is_zero() {
+            return Err(Error::Timeout(self.limit));
+        }
+        Ok(())
+    }
+
+    /// Blocks this thread until the future is done, the query's deadline passes or it is cancelled. Never on a thread of the
+    /// runtime itself.
+    pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> Result<T> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = self.stop.notified() => {
+                    // Another waiter of this query may come: the permit stays.
+                    self.stop.notify_one();
+                    Err(Error::Cancelled)
+                }
+                done = future => Ok(done),
+                () = tokio::time::sleep(self.left()) => Err(Error::Timeout(self.limit)),
+            }
+        })
+    }
+}
+
+/// All of them. Bounded.
+pub(crate) struct LiveQueries {
+    inner: Mutex<Inner>,
+    most: usize,
+    /// Told when the last one ends.
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    queries: BTreeMap<u64, Arc<LiveQuery>>,
+    last: u64,
+}
+
+/// What a new query brings.
+pub(crate) struct Newcomer {
+    pub(crate) text: String,
+    pub(crate) client: String,
+    pub(crate) limit: Duration,
+    pub(crate) memory: MemoryBudget,
+}
+
+/// Keeps a query in the list while it lives.
+pub(crate) struct Admitted {
+    all: Arc<LiveQueries>,
+    pub(crate) query: Arc<LiveQuery>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut inner = self.all.lock();
+        inner.queries.remove(&self.query.id);
+        if inner.queries.is_empty() {
+            self.all.idle.notify_waiters();
+        }
+    }
+}
+
+impl LiveQueries {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            inner: Mutex::default(),
+            most,
+            idle: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a query in; `None` when there are too many.
+    pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Option<Admitted> {
+        let mut text = new.text;
+        if text.len() > SHOWN {
+            let at = (0..=SHOWN).rev().find(|&i| text.is_char_boundary(i));
+            text.truncate(at.unwrap_or(0));
+            text.push('…');
+        }
+        let mut inner = self.lock();
+        if inner.queries.len() >= self.most {
+            return None;
+        }
+        inner.last += 1;
+        let query = Arc::new(LiveQuery {
+            id: inner.last,
+            text,
+            client: new.client,
+            started: Instant::now(),
+            limit: new.limit,
+            memory: new.memory,
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            light: OnceLock::new(),
+            state: AtomicU8::new(State::Queued as u8),
+            cancel: CancelToken::new(),
+            cause: OnceLock::new(),
+            stop: Notify::new(),
+            runtime: Handle::current(),
+        });
+        inner.queries.insert(query.id, Arc::clone(&query));
+        Some(Admitted {
+            all: Arc::clone(self),
+            query,
+        })
+    }
+
+    /// Oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<LiveQuery>> {
+        self.lock().queries.values().cloned().collect()
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<LiveQuery>> {
+        self.lock().queries.get(&id).cloned()
+    }
+
+    /// Ends when there is none.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let idle = self.idle.notified();
+            tokio::pin!(idle);
+            idle.as_mut().enable();
+            if self.lock().queries.is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+}

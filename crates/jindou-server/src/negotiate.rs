@@ -1,0 +1,226 @@
+//! What the client would like: Accept and Accept-Encoding with their weights (RFC 9110, section 12.5).
+
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AsHeaderName};
+use jindou::ResultFormat;
+use oxrdfio::RdfFormat;
+
+/// A media type that is offered, and what writes it.
+pub(crate) type Offer = (&'static str, ResultFormat);
+
+/// For SELECT and ASK; the first is what a client gets that does not mind.
+pub(crate) const TABLES: [Offer; 8] = [
+    ("application/sparql-results+json", ResultFormat::Json),
+    ("application/sparql-results+xml", ResultFormat::Xml),
+    ("text/csv; charset=utf-8", ResultFormat::Csv),
+    (
+        "text/tab-separated-values; charset=utf-8",
+        ResultFormat::Tsv,
+    ),
+    ("application/json", ResultFormat::Json),
+    ("application/xml", ResultFormat::Xml),
+    ("text/xml", ResultFormat::Xml),
+    ("text/plain; charset=utf-8", ResultFormat::Tsv),
+];
+
+const JSON_LD: ResultFormat = ResultFormat::Rdf(RdfFormat::JsonLd {
+    profile: oxrdfio::JsonLdProfileSet::empty(),
+});
+
+/// For CONSTRUCT, DESCRIBE, graphs and the service description.
+pub(crate) const GRAPHS: [Offer; 10] = [
+    ("text/turtle", ResultFormat::Rdf(RdfFormat::Turtle)),
+    (
+        "application/n-triples",
+        ResultFormat::Rdf(RdfFormat::NTriples),
+    ),
+    ("application/rdf+xml", ResultFormat::Rdf(RdfFormat::RdfXml)),
+    ("application/ld+json", JSON_LD),
+    ("application/n-quads", ResultFormat::Rdf(RdfFormat::NQuads)),
+    ("application/trig", ResultFormat::Rdf(RdfFormat::TriG)),
+    ("application/json", JSON_LD),
+    ("application/xml", ResultFormat::Rdf(RdfFormat::RdfXml)),
+    ("text/xml", ResultFormat::Rdf(RdfFormat::RdfXml)),
+    (
+        "text/plain; charset=utf-8",
+        ResultFormat::Rdf(RdfFormat::NTriples),
+    ),
+];
+
+/// For whole datasets.
+pub(crate) const DATASETS: [Offer; 3] = [
+    ("application/n-quads", ResultFormat::Rdf(RdfFormat::NQuads)),
+    ("application/trig", ResultFormat::Rdf(RdfFormat::TriG)),
+    ("application/ld+json", JSON_LD),
+];
+
+/// For errors.
+pub(crate) const PROBLEMS: [(&str, bool); 3] = [
+    ("application/problem+json", true),
+    ("application/json", true),
+    ("text/plain; charset=utf-8", false),
+];
+
+/// What a response's content is coded in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+impl Coding {
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Identity => None,
+            Self::Gzip => Some("gzip"),
+            Self::Zstd => Some("zstd"),
+        }
+    }
+}
+
+/// The weighted items of a list header, all its lines together. Weights in thousandths.
+fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(String, u16)> {
+    let lines = headers.get_all(name);
+    let items = lines
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','));
+    items
+        .filter_map(|item| {
+            let mut parts = item.split(';').map(str::trim);
+            let what = parts.next().filter(|w| !w.is_empty())?;
+            let weight = parts
+                .filter_map(|p| p.split_once('='))
+                .find(|(k, _)| k.trim().eq_ignore_ascii_case("q"))
+                .map_or(Some(1.0), |(_, q)| q.trim().parse::<f32>().ok())
+                .filter(|q| (0.0..=1.0).contains(q))
+                .unwrap_or(0.0);
+            Some((what.to_ascii_lowercase(), (weight * 1000.0) as u16))
+        })
+        .collect()
+}
+
+/// The weight of a media type: that of the most specific range that holds it.
+fn weight(ranges: &[(String, u16)], media: &str) -> u16 {
+    let media = media.split(';').next().unwrap_or(media);
+    let group = media.split('/').next().unwrap_or(media);
+    let specific = |range: &str| {
+        if range == media {
+            3
+        } else if range.strip_suffix("/*") == Some(group) {
+            2
+        } else {
+            u8::from(range == "*/*")
+        }
+    };
+    ranges
+        .iter()
+        .map(|(range, q)| (specific(range), *q))
+        .filter(|(s, _)| *s > 0)
+        .max_by_key(|(s, _)| *s)
+        .map_or(0, |(_, q)| q)
+}
+
+/// The offer that the client likes best, the earlier one of equals; `None` if it takes none of them.
+pub(crate) fn accept<T: Copy>(
+    headers: &HeaderMap,
+    offers: &[(&'static str, T)],
+) -> Option<(&'static str, T)> {
+    let ranges = weighted(headers, ACCEPT);
+    if ranges.is_empty() {
+        return offers.first().copied();
+    }
+    let mut best = None;
+    let mut most = 0;
+    for &offer in offers {
+        let q = weight(&ranges, offer.0);
+        if q > most {
+            (best, most) = (Some(offer), q);
+        }
+    }
+    best
+}
+
+/// The names of offers, for an error that says what there is.
+pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
+    let names = offers
+        .iter()
+        .map(|o| o.0.split(';').next().unwrap_or_default());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The content coding that the client likes best; none if it says nothing.
+pub(crate) fn coding(headers: &HeaderMap) -> Coding {
+    let items = weighted(headers, ACCEPT_ENCODING);
+    let of = |names: &[&str]| {
+        let named = items.iter().find(|(n, _)| names.contains(&n.as_str()));
+        let any = || items.iter().find(|(n, _)| n == "*");
+        named.or_else(any).map_or(0, |(_, q)| *q)
+    };
+    let (zstd, gzip) = (of(&["zstd"]), of(&["gzip", "x-gzip"]));
+    let identity = items
+        .iter()
+        .find(|(n, _)| n == "identity")
+        .map_or(1, |(_, q)| *q);
+    if zstd == 0 && gzip == 0 || identity > zstd.max(gzip) {
+        Coding::Identity
+    } else if zstd >= gzip {
+        Coding::Zstd
+    } else {
+        Coding::Gzip
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn with(name: &'static str, value: &'static str) -> HeaderMap {
+        let mut h = HeaderMap::new();
+        h.insert(name, HeaderValue::from_static(value));
+        h
+    }
+
+    fn table(value: &'static str) -> Option<&'static str> {
+        accept(&with("accept", value), &TABLES).map(|o| o.0)
+    }
+
+    #[test]
+    fn the_highest_weight_wins_and_the_most_specific_range_counts() {
+        assert_eq!(table("*/*"), Some("application/sparql-results+json"));
+        assert_eq!(
+            table("text/csv;q=0.5, application/sparql-results+xml;q=0.9"),
+            Some("application/sparql-results+xml")
+        );
+        assert_eq!(
+            table("text/*, text/csv;q=0"),
+            Some("text/tab-separated-values; charset=utf-8")
+        );
+        assert_eq!(table("application/json"), Some("application/json"));
+        assert_eq!(table("image/png"), None);
+        assert_eq!(
+            table("text/turtle, */*;q=0.1"),
+            Some("application/sparql-results+json")
+        );
+        assert_eq!(table("text/csv;q=nonsense"), None);
+        assert_eq!(
+            accept(&HeaderMap::new(), &TABLES).map(|o| o.0),
+            Some("application/sparql-results+json")
+        );
+    }
+
+    #[test]
+    fn codings_have_weights_too() {
+        let coding = |v| super::coding(&with("accept-encoding", v));
+        assert_eq!(coding("gzip, deflate, br, zstd"), Coding::Zstd);
+        assert_eq!(coding("gzip"), Coding::Gzip);
+        assert_eq!(coding("zstd;q=0.2, gzip;q=0.4"), Coding::Gzip);
+        assert_eq!(coding("gzip;q=0"), Coding::Identity);
+        assert_eq!(coding("identity, gzip;q=0.5"), Coding::Identity);
+        assert_eq!(coding("br"), Coding::Identity);
+        assert_eq!(coding("*"), Coding::Zstd);
+        assert_eq!(super::coding(&HeaderMap::new()), Coding::Identity);
+    }
+}

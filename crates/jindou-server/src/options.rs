@@ -1,0 +1,120 @@
+//! How to serve.
+
+use jindou::{GpuChoice, QueryOptions};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How to serve; [`Default`] is a server for this machine alone.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Address to listen on. Anything but loopback needs `token_file`.
+    pub host: IpAddr,
+    /// Port; 0 takes a free one.
+    pub port: u16,
+    /// A query's time limit where the request names none.
+    pub timeout: Duration,
+    /// The longest limit that a request can ask for.
+    pub max_timeout: Duration,
+    /// Bytes for all queries together.
+    pub memory: u64,
+    /// Bytes for one query.
+    pub query_memory: u64,
+    /// Threads that a heavy query may use.
+    pub threads: usize,
+    /// Heavy queries that compute at once; the others wait.
+    pub heavy_slots: usize,
+    /// Light queries that compute at once. They never wait for heavy ones.
+    pub light_slots: usize,
+    /// Queries that exist at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
+    pub max_queries: usize,
+    /// Connections at once; further ones wait in the system's queue.
+    pub max_connections: usize,
+    /// Longest request body in bytes.
+    pub max_request_bytes: usize,
+    /// Most rows (or triples) of one answer.
+    pub max_result_rows: Option<u64>,
+    /// Most bytes of one answer, before compression.
+    pub max_result_bytes: Option<u64>,
+    /// Queries that take longer are logged with their text.
+    pub slow_query: Option<Duration>,
+    /// Serve TLS.
+    pub tls: Option<TlsFiles>,
+    /// Lines `read TOKEN` and `write TOKEN`. Without it: loopback only, nobody may write.
+    pub token_file: Option<PathBuf>,
+    /// Origins whose pages may read answers; `*` for all. Empty: all with `token_file`, else pages of this machine.
+    pub cors_origins: Vec<String>,
+    /// How long a shutdown waits for what runs.
+    pub grace: Duration,
+    /// Whether queries see the union of all graphs as their default graph; `None`: as the store was loaded.
+    pub union_default: Option<bool>,
+    /// Whether a GPU may be used.
+    pub gpu: GpuChoice,
+}
+
+/// PEM files of a TLS server.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// Certificate chain, the server's own first.
+    pub cert: PathBuf,
+    /// Private key (PKCS #8, PKCS #1 or SEC 1).
+    pub key: PathBuf,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        let query = QueryOptions::default();
+        Self {
+            host: IpAddr::from([127, 0, 0, 1]),
+            port: 7878,
+            timeout: Duration::from_secs(60),
+            max_timeout: Duration::from_secs(3600),
+            memory: query.memory.limit(),
+            query_memory: query.memory.limit() / 4,
+            threads: query.threads,
+            heavy_slots: query.threads.max(2),
+            light_slots: query.threads.max(2) * 2,
+            max_queries: 4096,
+            max_connections: 10_000,
+            max_request_bytes: 8 << 20,
+            max_result_rows: None,
+            max_result_bytes: None,
+            slow_query: Some(Duration::from_secs(10)),
+            tls: None,
+            token_file: None,
+            cors_origins: Vec::new(),
+            grace: Duration::from_secs(30),
+            union_default: None,
+            gpu: GpuChoice::Off,
+        }
+    }
+}
+
+/// Why a server did not start or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A host that others can reach, and no tokens.
+    #[error(
+        "{0} can be reached from other machines, and without --token-file anybody there could read everything; give --token-file FILE, or --host 127.0.0.1"
+    )]
+    Open(IpAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which one.
+        address: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file that the options name.
+    #[error("{}: {message}", .path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The runtime did not start.
+    #[error("cannot start the server's threads: {0}")]
+    Threads(std::io::Error),
+}

@@ -1,0 +1,322 @@
+//! The way of an answer's bytes from the query's threads to the response: compressed, cut into chunks, through a
+//! bounded channel. The first chunk decides the response's status, so an error before it is an ordinary error answer.
+
+use crate::live::{Cause, LiveQuery, State};
+use crate::negotiate::Coding;
+use crate::slots::Slot;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http_body::Frame;
+use jindou::{Error, Result};
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// Size of a chunk: large enough that waking the other side per chunk is nothing, small enough for thousands of readers.
+const CHUNK: usize = 1 << 16;
+/// Chunks that may wait for the reader.
+const WAITING: usize = 2;
+/// Answers shorter than this are not compressed.
+const WORTH_CODING: usize = 1 << 10;
+/// A chunk leaves at the latest with the first write after this.
+const LATEST: Duration = Duration::from_millis(100);
+
+/// How the response begins.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) content_type: &'static str,
+    pub(crate) coding: Coding,
+    /// Known when the whole answer is there.
+    pub(crate) length: Option<usize>,
+}
+
+/// One step of a body.
+enum Item {
+    Data(Bytes),
+    /// The rest; with it the answer is whole.
+    Last(Bytes),
+}
+
+enum Coder {
+    /// Too little was written to decide.
+    Undecided(Vec<u8>),
+    Plain(Vec<u8>),
+    Gzip(GzEncoder<Vec<u8>>),
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+}
+
+impl Coder {
+    fn decided(coding: Coding) -> io::Result<Self> {
+        Ok(match coding {
+            Coding::Identity => Self::Plain(Vec::new()),
+            Coding::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), Compression::fast())),
+            Coding::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(Vec::new(), 1)?),
+        })
+    }
+
+    fn coding(&self) -> Coding {
+        match self {
+            Self::Undecided(_) | Self::Plain(_) => Coding::Identity,
+            Self::Gzip(_) => Coding::Gzip,
+            Self::Zstd(_) => Coding::Zstd,
+        }
+    }
+
+    fn write_all(&mut self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Undecided(out) | Self::Plain(out) => out.write_all(text),
+            Self::Gzip(coder) => coder.write_all(text),
+            Self::Zstd(coder) => coder.write_all(text),
+        }
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        match self {
+            Self::Undecided(out) | Self::Plain(out) => out,
+            Self::Gzip(coder) => coder.get_mut(),
+            Self::Zstd(coder) => coder.get_mut(),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Undecided(_) | Self::Plain(_) => Ok(()),
+            Self::Gzip(coder) => coder.flush(),
+            Self::Zstd(coder) => coder.flush(),
+        }
+    }
+
+    fn finish(self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Undecided(out) | Self::Plain(out) => Ok(out),
+            Self::Gzip(coder) => coder.finish(),
+            Self::Zstd(coder) => coder.finish(),
+        }
+    }
+}
+
+/// The query's end.
+pub(crate) struct Outlet {
+    query: Arc<LiveQuery>,
+    slot: Slot,
+    head: Option<oneshot::Sender<Head>>,
+    items: mpsc::Sender<Item>,
+    content_type: &'static str,
+    wanted: Coding,
+    coder: Coder,
+    sent_at: Instant,
+    most_bytes: u64,
+    /// Set once: nothing goes out after it.
+    failure: Option<Error>,
+}
+
+/// The response's end.
+pub(crate) struct Inlet {
+    pub(crate) head: oneshot::Receiver<Head>,
+    pub(crate) body: AnswerBody,
+}
+
+/// A connected pair.
+pub(crate) fn pair(
+    query: &Arc<LiveQuery>,
+    slot: Slot,
+    wanted: Coding,
+    most_bytes: Option<u64>,
+) -> (Outlet, Inlet) {
+    let (head, on_head) = oneshot::channel();
+    let (items, on_items) = mpsc::channel(WAITING);
+    let outlet = Outlet {
+        query: Arc::clone(query),
+        slot,
+        head: Some(head),
+        items,
+        content_type: "application/octet-stream",
+        wanted,
+        coder: Coder::Undecided(Vec::new()),
+        sent_at: Instant::now(),
+        most_bytes: most_bytes.unwrap_or(u64::MAX),
+        failure: None,
+    };
+    let inlet = Inlet {
+        head: on_head,
+        body: AnswerBody {
+            items: on_items,
+            query: Arc::clone(query),
+            ended: false,
+        },
+    };
+    (outlet, inlet)
+}
+
+impl Outlet {
+    /// To be called before the first byte.
+    pub(crate) fn set_content_type(&mut self, content_type: &'static str) {
+        self.content_type = content_type;
+    }
+
+    /// The slot that is given back while the reader is waited for.
+    pub(crate) fn set_slot(&mut self, slot: Slot) {
+        self.slot = slot;
+    }
+
+    /// Why writing failed, if it did: better than what the writer's caller knows.
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
+    }
+
+    /// True once the response's status is out.
+    pub(crate) fn is_started(&self) -> bool {
+        self.head.is_none()
+    }
+
+    fn begin(&mut self) {
+        if let Some(head) = self.head.take() {
+            let coding = self.coder.coding();
+            // Nobody there: the next send will tell.
+            let _ = head.send(Head {
+                content_type: self.content_type,
+                coding,
+                length: None,
+            });
+        }
+    }
+
+    fn send(&mut self, item: Item) -> Result<()> {
+        self.sent_at = Instant::now();
+        let item = match self.items.try_send(item) {
+            Ok(()) => return Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(Error::SinkClosed),
+            Err(mpsc::error::TrySendError::Full(item)) => item,
+        };
+        self.query.set_state(State::Sending);
+        self.slot.give_back();
+        self.query
+            .wait_for(self.items.send(item))?
+            .map_err(|_| Error::SinkClosed)?;
+        self.query.set_state(State::Queued);
+        self.slot.take(&self.query)?;
+        self.query.set_state(State::Running);
+        Ok(())
+    }
+
+    fn add(&mut self, text: &[u8]) -> Result<()> {
+        let before = self
+            .query
+            .bytes
+            .fetch_add(text.len() as u64, Ordering::Relaxed);
+        if before + text.len() as u64 > self.most_bytes {
+            return Err(Error::Limit(format!(
+                "the answer is longer than the server's limit of {} bytes; narrow the query or use LIMIT",
+                self.most_bytes
+            )));
+        }
+        let write = |e: io::Error| Error::io("<response>", e);
+        if let Coder::Undecided(held) = &mut self.coder
+            && held.len() + text.len() > WORTH_CODING
+        {
+            let held = std::mem::take(held);
+            self.coder = Coder::decided(self.wanted).map_err(write)?;
+            self.coder.write_all(&held).map_err(write)?;
+        }
+        self.coder.write_all(text).map_err(write)?;
+        let late = self.sent_at.elapsed() >= LATEST;
+        if late {
+            self.coder.flush().map_err(write)?;
+        }
+        if self.coder.out().len() >= CHUNK || (late && !self.coder.out().is_empty()) {
+            self.begin();
+            let out = std::mem::replace(self.coder.out(), Vec::with_capacity(CHUNK));
+            self.send(Item::Data(out.into()))?;
+        }
+        Ok(())
+    }
+
+    /// Sends the rest and says that the answer is whole.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if let Some(e) = self.failure.take() {
+            return Err(e);
+        }
+        let coder = std::mem::replace(&mut self.coder, Coder::Undecided(Vec::new()));
+        let coding = coder.coding();
+        let out = coder.finish().map_err(|e| Error::io("<response>", e))?;
+        if let Some(head) = self.head.take() {
+            let _ = head.send(Head {
+                content_type: self.content_type,
+                coding,
+                length: Some(out.len()),
+            });
+        }
+        self.send(Item::Last(out.into()))
+    }
+}
+
+impl Write for Outlet {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        if self.failure.is_none()
+            && let Err(e) = self.add(text)
+        {
+            self.failure = Some(e);
+        }
+        match &self.failure {
+            // The reason is in `failure`; writers pass this kind on as "the reader went away".
+            Some(_) => Err(io::ErrorKind::BrokenPipe.into()),
+            None => Ok(text.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The body of an answer. Dropped before its end (the client went away), it cancels its query; ending without the query's
+/// word that the answer is whole, it fails, so that the connection is cut and the answer does not look complete.
+pub(crate) struct AnswerBody {
+    items: mpsc::Receiver<Item>,
+    query: Arc<LiveQuery>,
+    ended: bool,
+}
+
+/// The answer broke off; the log says why.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer broke off")]
+pub(crate) struct BrokenOff;
+
+impl http_body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        self.items.poll_recv(cx).map(|item| match item {
+            Some(Item::Data(data)) => Some(Ok(Frame::data(data))),
+            Some(Item::Last(data)) => {
+                self.ended = true;
+                (!data.is_empty()).then(|| Ok(Frame::data(data)))
+            }
+            None => Some(Err(BrokenOff)),
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.query.cancel(Cause::ClientGone);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
+
+use crate::negotiate;
+use axum::body::Body;
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use jindou::Error;
+
+/// An error on its way to the client.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    /// The last part of the problem's type, `urn:jindou:problem:KIND`.
+    pub(crate) kind: &'static str,
+    pub(crate) detail: String,
+    /// Line and column in the query, from 1.
+    at: Option<(u64, u64)>,
+    header: Option<(http::HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            kind,
+            detail: detail.into(),
+            at: None,
+            header: None,
+        }
+    }
+
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+    }
+
+    pub(crate) fn method(allowed: &'static str) -> Self {
+        let mut p = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method",
+            format!("this resource takes {allowed}"),
+        );
+        p.header = Some((ALLOW, HeaderValue::from_static(allowed)));
+        p
+    }
+
+    pub(crate) fn media_type(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
+    }
+
+    pub(crate) fn not_acceptable<T>(offers: &[(&'static str, T)]) -> Self {
+        Self::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "not-acceptable",
+            format!("there is only {}", negotiate::names(offers)),
+        )
+    }
+
+    pub(crate) fn unauthorized(detail: &str) -> Self {
+        let mut p = Self::new(StatusCode::UNAUTHORIZED, "token", detail);
+        p.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        p
+    }
+
+    pub(crate) fn busy(detail: impl Into<String>) -> Self {
+        let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
+        p.header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
+        p
+    }
+
+    /// An error of the database, before the response began. `planning`: the query was being read, so a limit is one of
+    /// its form.
+    pub(crate) fn of(error: &Error, planning: bool) -> Self {
+        let detail = error.to_string();
+        let (status, kind) = match error {
+            Error::Query(_) | Error::Syntax { .. } => (StatusCode::BAD_REQUEST, "syntax"),
+            Error::Limit(_) if planning => (StatusCode::BAD_REQUEST, "query-limit"),
+            Error::Limit(_) => (StatusCode::INSUFFICIENT_STORAGE, "limit"),
+            Error::Timeout(_) => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),
+            Error::Cancelled => (StatusCode::SERVICE_UNAVAILABLE, "cancelled"),
+            Error::Unsupported(_) => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        };
+        let mut p = Self::new(status, kind, detail);
+        if status == StatusCode::BAD_REQUEST {
+            p.at = position(&p.detail);
+        }
+        p
+    }
+
+    /// The response, as text if the client likes that better.
+    pub(crate) fn response(self, headers: &HeaderMap) -> Response<Body> {
+        let (media, json) = negotiate::accept(headers, &negotiate::PROBLEMS)
+            .unwrap_or(("application/problem+json", true));
+        let body = if json {
+            let mut document = serde_json::json!({
+                "type": format!("urn:jindou:problem:{}", self.kind),
+                "title": self.status.canonical_reason().unwrap_or("error"),
+                "status": self.status.as_u16(),
+                "detail": self.detail,
+            });
+            if let Some((line, column)) = self.at {
+                document["line"] = line.into();
+                document["column"] = column.into();
+            }
+            document.to_string() + "\n"
+        } else {
+            self.detail + "\n"
+        };
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status;
+        let all = response.headers_mut();
+        all.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+        if let Some((name, value)) = self.header {
+            all.insert(name, value);
+        }
+        response
+    }
+}
+
+/// The position that a message of the query parser (`error at 1:5: …`) or of its guard (`line 1, column 5: …`) names.
+fn position(message: &str) -> Option<(u64, u64)> {
+    let number = |s: &str| -> Option<(u64, usize)> {
+        let digits = s.bytes().take_while(u8::is_ascii_digit).count();
+        Some((s[..digits].parse().ok()?, digits))
+    };
+    let pair = |lead: &str, between: &str| {
+        let rest = &message[message.find(lead)? + lead.len()..];
+        let (line, n) = number(rest)?;
+        let (column, _) = number(rest[n..].strip_prefix(between)?)?;
+        Some((line, column))
+    };
+    pair("error at ", ":").or_else(|| pair("line ", ", column "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_found_in_messages_of_the_parser_itself() {
+        for (query, expected) in [
+            ("SELECT * {\n ?s ?p }", Some((2, 8))),
+            (&*("ASK ".to_owned() + &"{".repeat(5000)), None),
+        ] {
+            let e = jindou::parse_query(query).unwrap_err();
+            let found = position(&e.to_string());
+            assert!(found.is_some(), "{e}");
+            if expected.is_some() {
+                assert_eq!(found, expected, "{e}");
+            }
+        }
+        assert_eq!(position("no position here"), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! Rows of a SELECT as the quads of a graph: graphs are read by native queries whose rows stream, not by CONSTRUCT,
+//! which has to remember what it gave.
+
+use jindou::results::Rows;
+use jindou::{Error, Result};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
+use oxrdfio::WriterQuadSerializer;
+use std::io::Write;
+
+/// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
+pub(crate) fn push_rows<W: Write>(rows: &Rows, to: &mut WriterQuadSerializer<W>) -> Result<()> {
+    for r in 0..rows.rows {
+        let quad = quad(rows.row(r)).ok_or_else(|| {
+            Error::Store("the store's dictionary is damaged; run `jindou check`".into())
+        })?;
+        // Only the outlet can fail, and it knows why itself.
+        to.serialize_quad(&quad).map_err(|_| Error::SinkClosed)?;
+    }
+    Ok(())
+}
+
+fn quad<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>) -> Option<Quad> {
+    let mut term = || jindou::decode_term(cells.next()??);
+    let subject: NamedOrBlankNode = match term()? {
+        Term::NamedNode(n) => n.into(),
+        Term::BlankNode(b) => b.into(),
+        _ => return None,
+    };
+    let Term::NamedNode(predicate) = term()? else {
+        return None;
+    };
+    let predicate: NamedNode = predicate;
+    let object = term()?;
+    let graph = match term() {
+        None => GraphName::DefaultGraph,
+        Some(Term::NamedNode(n)) => n.into(),
+        Some(Term::BlankNode(b)) => b.into(),
+        Some(_) => return None,
+    };
+    Some(Quad::new(subject, predicate, object, graph))
+}

@@ -1,0 +1,66 @@
+//! `/admin/queries`: what runs, and a way to end it.
+
+use super::{answered, reading, text};
+use crate::live::{Cause, LiveQuery};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use http::{HeaderMap, Method, Response, StatusCode};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn document(q: &LiveQuery) -> Value {
+    json!({
+        "id": q.id, "query": q.text, "client": q.client, "state": q.state().name(),
+        "class": q.light.get().map(|light| if *light { "light" } else { "heavy" }),
+        "seconds": q.started.elapsed().as_secs_f64(), "timeout": q.limit.as_secs_f64(),
+        "rows": q.rows.load(Ordering::Relaxed), "bytes": q.bytes.load(Ordering::Relaxed),
+        "memory": q.memory.used(),
+    })
+}
+
+fn page(value: &Value) -> Response<Body> {
+    text("application/json", format!("{value:#}\n"))
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let answer = reading(&method).map(|()| {
+        let all: Vec<_> = shared.live.list().iter().map(|q| document(q)).collect();
+        page(&json!({ "queries": all }))
+    });
+    answered(answer, &headers)
+}
+
+pub(super) async fn one(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let found = id.parse().ok().and_then(|id| shared.live.get(id));
+    let answer = match found {
+        None => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "no-query",
+            format!("there is no query {id}; it may have ended"),
+        )),
+        Some(q) if method == Method::DELETE => {
+            tracing::info!(id = q.id, "query cancelled at the admin route");
+            q.cancel(Cause::Admin);
+            let mut response = page(&document(&q));
+            *response.status_mut() = StatusCode::ACCEPTED;
+            Ok(response)
+        }
+        Some(q) => match reading(&method) {
+            Ok(()) => Ok(page(&document(&q))),
+            Err(_) => Err(Problem::method("GET, HEAD, DELETE")),
+        },
+    };
+    answered(answer, &headers)
+}

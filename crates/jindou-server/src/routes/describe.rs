@@ -1,0 +1,153 @@
+//! The service description (SPARQL 1.1 Service Description) with the data's VoID statistics.
+
+use super::input::address;
+use super::text;
+use crate::negotiate::{self, GRAPHS, TABLES};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::body::Body;
+use http::{Response, StatusCode};
+use jindou::{ResultFormat, Summary};
+use oxrdf::vocab::{rdf, xsd};
+use oxrdf::{BlankNode, Literal, NamedNode, Term, Triple};
+use oxrdfio::{RdfFormat, RdfSerializer};
+use std::collections::BTreeSet;
+
+const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
+const VOID: &str = "http://rdfs.org/ns/void#";
+const FORMATS: &str = "http://www.w3.org/ns/formats/";
+/// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
+const LISTED: usize = 1000;
+
+pub(super) fn answer(
+    shared: &Shared,
+    request: &http::request::Parts,
+) -> Result<Response<Body>, Problem> {
+    let (content_type, format) = negotiate::accept(&request.headers, &GRAPHS)
+        // Browsers and tools that list only result formats: a description is RDF or nothing.
+        .or_else(|| negotiate::accept(&request.headers, &TABLES).map(|_| GRAPHS[0]))
+        .ok_or_else(|| Problem::not_acceptable(&GRAPHS))?;
+    let ResultFormat::Rdf(format) = format else {
+        return Err(internal("a description in a result format"));
+    };
+    let endpoint = address(shared, &request.headers, "/query")
+        .or_else(|| NamedNode::new("http://localhost/query").ok())
+        .ok_or_else(|| internal("no IRI for the endpoint"))?;
+    let mut writer = RdfSerializer::from_format(format);
+    if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) {
+        for (name, iri) in [("sd", SD), ("void", VOID), ("formats", FORMATS)] {
+            writer = writer
+                .with_prefix(name, iri)
+                .map_err(|e| internal(&e.to_string()))?;
+        }
+    }
+    let mut writer = writer.for_writer(Vec::new());
+    for triple in describe(endpoint, &shared.db.summary()) {
+        writer
+            .serialize_triple(&triple)
+            .map_err(|e| internal(&e.to_string()))?;
+    }
+    let body = writer.finish().map_err(|e| internal(&e.to_string()))?;
+    Ok(text(content_type, body))
+}
+
+fn internal(what: &str) -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", what)
+}
+
+fn sd(local: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("{SD}{local}"))
+}
+
+fn void(local: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("{VOID}{local}"))
+}
+
+fn number(n: u64) -> Literal {
+    Literal::new_typed_literal(n.to_string(), xsd::INTEGER)
+}
+
+#[derive(Default)]
+struct Graph(Vec<Triple>);
+
+impl Graph {
+    fn add(&mut self, subject: &BlankNode, predicate: NamedNode, object: impl Into<Term>) {
+        self.0.push(Triple::new(subject.clone(), predicate, object));
+    }
+
+    /// A new node of a class.
+    fn node(&mut self, name: &str, class: NamedNode) -> BlankNode {
+        let node = BlankNode::new_unchecked(name);
+        self.add(&node, rdf::TYPE.into_owned(), class);
+        node
+    }
+}
+
+fn describe(endpoint: NamedNode, data: &Summary) -> Vec<Triple> {
+    let mut g = Graph::default();
+    let service = g.node("service", sd("Service"));
+    g.add(&service, sd("endpoint"), endpoint);
+    g.add(&service, sd("supportedLanguage"), sd("SPARQL10Query"));
+    g.add(&service, sd("supportedLanguage"), sd("SPARQL11Query"));
+    let mut formats: BTreeSet<&str> = [
+        "SPARQL_Results_JSON",
+        "SPARQL_Results_XML",
+        "SPARQL_Results_CSV",
+        "SPARQL_Results_TSV",
+    ]
+    .into();
+    for (_, format) in GRAPHS {
+        if let ResultFormat::Rdf(f) = format {
+            formats.insert(match f {
+                RdfFormat::Turtle => "Turtle",
+                RdfFormat::NTriples => "N-Triples",
+                RdfFormat::NQuads => "N-Quads",
+                RdfFormat::TriG => "TriG",
+                RdfFormat::RdfXml => "RDF_XML",
+                _ => "JSON-LD",
+            });
+        }
+    }
+    for name in formats {
+        let format = NamedNode::new_unchecked(format!("{FORMATS}{name}"));
+        g.add(&service, sd("resultFormat"), format);
+    }
+    if data.union_default {
+        g.add(&service, sd("feature"), sd("UnionDefaultGraph"));
+    }
+    let dataset = g.node("dataset", sd("Dataset"));
+    g.add(&service, sd("defaultDataset"), dataset.clone());
+    g.add(&dataset, rdf::TYPE.into_owned(), void("Dataset"));
+    let statements = data.triples.saturating_add(data.named_quads);
+    g.add(&dataset, void("triples"), number(statements));
+    g.add(&dataset, void("distinctSubjects"), number(data.subjects));
+    g.add(
+        &dataset,
+        void("properties"),
+        number(data.predicates.len() as u64),
+    );
+    g.add(&dataset, void("classes"), number(data.classes.len() as u64));
+    let default = g.node("default", sd("Graph"));
+    g.add(&dataset, sd("defaultGraph"), default.clone());
+    let seen = if data.union_default {
+        None
+    } else {
+        Some(data.triples)
+    };
+    if let Some(n) = seen {
+        g.add(&default, void("triples"), number(n));
+    }
+    for (i, (iri, n)) in data.predicates.iter().take(LISTED).enumerate() {
+        let part = g.node(&format!("p{i}"), void("Dataset"));
+        g.add(&dataset, void("propertyPartition"), part.clone());
+        g.add(&part, void("property"), NamedNode::new_unchecked(iri));
+        g.add(&part, void("triples"), number(*n));
+    }
+    for (i, (iri, n)) in data.classes.iter().take(LISTED).enumerate() {
+        let part = g.node(&format!("c{i}"), void("Dataset"));
+        g.add(&dataset, void("classPartition"), part.clone());
+        g.add(&part, void("class"), NamedNode::new_unchecked(iri));
+        g.add(&part, void("entities"), number(*n));
+    }
+    g.0
+}

@@ -1,0 +1,181 @@
+//! A request's parameters, from its URL and its body.
+
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::body::Body;
+use http::header::{CONTENT_TYPE, HOST};
+use http::{HeaderMap, StatusCode, Uri};
+use http_body_util::BodyExt;
+use jindou::DatasetChoice;
+use oxrdf::NamedNode;
+use std::time::Duration;
+
+/// Time for a body to arrive.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Parameters in their order.
+#[derive(Debug, Default)]
+pub(super) struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Of a URL.
+    pub(super) fn of_url(uri: &Uri) -> Self {
+        let mut p = Self::default();
+        p.add(uri.query().unwrap_or_default().as_bytes());
+        p
+    }
+
+    /// Adds those of a form.
+    pub(super) fn add(&mut self, encoded: &[u8]) {
+        self.0.extend(form_urlencoded::parse(encoded).into_owned());
+    }
+
+    pub(super) fn all(&self, name: &str) -> Vec<String> {
+        let found = self.0.iter().filter(|(k, _)| k == name);
+        found.map(|(_, v)| v.clone()).collect()
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(k, _)| k == name)
+    }
+
+    /// The only value of a parameter.
+    pub(super) fn one(&self, name: &str) -> Result<Option<String>, Problem> {
+        let mut found = self.all(name);
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            n => Err(Problem::bad_request(format!(
+                "the parameter '{name}' is given {n} times; once is allowed"
+            ))),
+        }
+    }
+
+    /// The dataset that the request chooses (SPARQL 1.1 Protocol, section 2.1.4).
+    pub(super) fn dataset(&self) -> Option<DatasetChoice> {
+        let choice = DatasetChoice {
+            default: self.all("default-graph-uri"),
+            named: self.all("named-graph-uri"),
+        };
+        (choice != DatasetChoice::default()).then_some(choice)
+    }
+
+    /// `timeout`: seconds, or milliseconds with `ms`.
+    pub(super) fn timeout(&self) -> Result<Option<Duration>, Problem> {
+        let Some(text) = self.one("timeout")? else {
+            return Ok(None);
+        };
+        let t = text.trim();
+        let (number, scale) = match t.strip_suffix("ms") {
+            Some(n) => (n, 1e-3),
+            None => (t.strip_suffix('s').unwrap_or(t), 1.0),
+        };
+        let time = number.trim().parse::<f64>().ok();
+        time.and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
+            .map(Some)
+            .ok_or_else(|| {
+                Problem::bad_request(format!(
+                    "timeout={text} is not a time; write seconds (30, 0.5) or milliseconds (500ms)"
+                ))
+            })
+    }
+
+    /// A switch: `true`, `1` or nothing after the name; `false` or `0`.
+    pub(super) fn switch(&self, name: &str) -> Result<bool, Problem> {
+        match self.one(name)?.as_deref() {
+            None | Some("false" | "0") => Ok(false),
+            Some("" | "true" | "1") => Ok(true),
+            Some(other) => Err(Problem::bad_request(format!(
+                "{name}={other} is neither true nor false"
+            ))),
+        }
+    }
+}
+
+/// The address that the client used for this path, as an IRI.
+pub(super) fn address(shared: &Shared, headers: &HeaderMap, path: &str) -> Option<NamedNode> {
+    let scheme = if shared.options.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let host = headers.get(HOST)?.to_str().ok()?;
+    NamedNode::new(format!("{scheme}://{host}{path}")).ok()
+}
+
+/// The media type of a body, lower case, without parameters.
+///
+/// # Errors
+/// 415 when the body is not declared as UTF-8.
+pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Ok(None);
+    };
+    let Ok(value) = value.to_str() else {
+        return Err(Problem::media_type("the Content-Type cannot be read"));
+    };
+    let mut parts = value.split(';').map(str::trim);
+    let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+    for p in parts {
+        if let Some((k, v)) = p.split_once('=')
+            && k.trim().eq_ignore_ascii_case("charset")
+            && !v.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+        {
+            return Err(Problem::media_type(format!(
+                "the body is in {v}; only UTF-8 is read"
+            )));
+        }
+    }
+    Ok(Some(media))
+}
+
+/// The whole body.
+///
+/// # Errors
+/// 413 when it is longer than `most`, 408 when it does not come, 400 when it breaks off.
+pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+    match tokio::time::timeout(PATIENCE, read(body, most)).await {
+        Ok(Ok(Some(body))) => Ok(body),
+        Ok(Ok(None)) => Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "request-size",
+            format!("the request's body is longer than the server's limit of {most} bytes"),
+        )),
+        Ok(Err(e)) => Err(Problem::bad_request(format!(
+            "the request's body broke off: {e}"
+        ))),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "slow-request",
+            "the request's body did not come in time",
+        )),
+    }
+}
+
+/// `None` if it is too long. Some more is read then and thrown away: clients send all before they look at the answer, and
+/// an answer on a connection that closes with unread data gets lost.
+async fn read(mut body: Body, most: usize) -> Result<Option<Vec<u8>>, axum::Error> {
+    let mut kept = Vec::new();
+    let mut seen = 0usize;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else {
+            continue;
+        };
+        seen = seen.saturating_add(data.len());
+        if seen <= most {
+            kept.extend_from_slice(&data);
+        } else if seen > most.saturating_mul(4) {
+            break;
+        }
+    }
+    Ok((seen <= most).then_some(kept))
+}
+
+/// A body as text.
+pub(super) fn utf8(body: Vec<u8>) -> Result<String, Problem> {
+    String::from_utf8(body).map_err(|e| {
+        Problem::bad_request(format!(
+            "the body is not UTF-8 from byte {} on",
+            e.utf8_error().valid_up_to()
+        ))
+    })
+}

@@ -1,0 +1,93 @@
+//! One file a route.
+
+mod admin;
+mod describe;
+mod input;
+mod query;
+mod store;
+mod update;
+
+use crate::guard;
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::middleware::from_fn_with_state;
+use axum::routing::any;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use std::sync::Arc;
+
+const ROUTES: &str = "Jindou\n\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/metrics        Prometheus\n/admin/queries  queries that run\n";
+
+/// All routes behind the guard.
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", any(home))
+        .route("/query", any(query::handle))
+        .route("/update", any(update::handle))
+        .route("/store", any(store::handle))
+        .route("/store/{*graph}", any(store::handle))
+        .route("/health", any(health))
+        .route("/metrics", any(metrics))
+        .route("/admin/queries", any(admin::list))
+        .route("/admin/queries/{id}", any(admin::one))
+        .fallback(nothing)
+        .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
+        .with_state(shared)
+}
+
+/// A whole body of this type.
+fn text(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Lets only requests by GET and HEAD on.
+fn reading(method: &Method) -> Result<(), Problem> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        Ok(())
+    } else {
+        Err(Problem::method("GET, HEAD"))
+    }
+}
+
+fn answered(result: Result<Response<Body>, Problem>, headers: &HeaderMap) -> Response<Body> {
+    result.unwrap_or_else(|problem| problem.response(headers))
+}
+
+async fn home(method: Method, headers: HeaderMap) -> Response<Body> {
+    let answer = reading(&method).map(|()| text("text/plain; charset=utf-8", ROUTES));
+    answered(answer, &headers)
+}
+
+async fn nothing(headers: HeaderMap) -> Response<Body> {
+    let problem = Problem::new(
+        StatusCode::NOT_FOUND,
+        "not-found",
+        "there is nothing here; the routes are /query, /update, /store, /health, /metrics and /admin/queries",
+    );
+    problem.response(&headers)
+}
+
+async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
+    let answer = reading(&method).map(|()| text("application/json", "{\"status\":\"ok\"}\n"));
+    answered(answer, &headers)
+}
+
+async fn metrics(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let answer = reading(&method).and_then(|()| {
+        let made = shared.metrics.text(&shared);
+        made.map(|body| text("text/plain; version=0.0.4; charset=utf-8", body))
+            .map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", e.to_string()))
+    });
+    answered(answer, &headers)
+}

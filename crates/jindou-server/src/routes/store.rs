@@ -1,0 +1,130 @@
+//! `/store`: the reading half of the SPARQL 1.1 Graph Store HTTP Protocol; graphs are named indirectly (section 4.2) or, below
+//! `/store/`, by their own address (section 4.1).
+
+use super::input::{Parameters, address};
+use super::{answered, update};
+use crate::negotiate::{self, Coding, DATASETS, GRAPHS};
+use crate::problem::Problem;
+use crate::run::{self, Connection, Work};
+use crate::shared::Shared;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Response, StatusCode};
+use std::sync::Arc;
+
+pub(super) async fn handle(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    answered(answer(&shared, connection, request).await, &headers)
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    connection: Arc<Connection>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let headers = request.headers();
+    match *request.method() {
+        Method::GET | Method::HEAD => {}
+        Method::PUT | Method::POST | Method::DELETE | Method::PATCH => {
+            return Err(update::refusal(shared));
+        }
+        _ => return Err(Problem::method("GET, HEAD, OPTIONS")),
+    }
+    let parameters = Parameters::of_url(request.uri());
+    let path = request.uri().path();
+    let graph = match parameters.one("graph")? {
+        None if path != "/store" => Some(
+            address(shared, headers, path)
+                .ok_or_else(|| {
+                    Problem::bad_request("this address is not an IRI that could name a graph")
+                })?
+                .into_string(),
+        ),
+        graph => graph,
+    };
+    let default = parameters.one("default")?.is_some();
+    let offers: &[_] = match (&graph, default) {
+        (Some(_), true) => {
+            return Err(Problem::bad_request(
+                "'default' and 'graph' name two graphs; one is allowed",
+            ));
+        }
+        (None, false) => &DATASETS,
+        _ => &GRAPHS,
+    };
+    let offer =
+        negotiate::accept(headers, offers).ok_or_else(|| Problem::not_acceptable(offers))?;
+    let mut union_default = None;
+    let queries = match &graph {
+        Some(iri) => {
+            let name = oxrdf::NamedNode::new(iri)
+                .map_err(|e| Problem::bad_request(format!("graph={iri} is not an IRI: {e}")))?;
+            exists(shared, &connection, &parameters, name.as_ref()).await?;
+            vec![format!("SELECT ?s ?p ?o {{ GRAPH {name} {{ ?s ?p ?o }} }}")]
+        }
+        None if default => vec!["SELECT ?s ?p ?o { ?s ?p ?o }".into()],
+        None => {
+            // The dataset as it is, not as queries see it.
+            union_default = Some(false);
+            vec![
+                "SELECT ?s ?p ?o { ?s ?p ?o }".into(),
+                "SELECT ?s ?p ?o ?g { GRAPH ?g { ?s ?p ?o } }".into(),
+            ]
+        }
+    };
+    if *request.method() == Method::HEAD {
+        let mut response = Response::new(Body::empty());
+        let all = response.headers_mut();
+        all.insert(CONTENT_TYPE, HeaderValue::from_static(offer.0));
+        return Ok(response);
+    }
+    let request = run::Request {
+        work: Work::Graph(queries, offer),
+        timeout: parameters.timeout()?,
+        dataset: None,
+        union_default,
+        coding: negotiate::coding(headers),
+        tables: None,
+        graphs: Some(offer),
+        connection,
+        base: None,
+    };
+    run::answer(shared, request).await
+}
+
+/// 404 for a graph without a triple: the store keeps no empty graphs.
+async fn exists(
+    shared: &Arc<Shared>,
+    connection: &Arc<Connection>,
+    parameters: &Parameters,
+    name: oxrdf::NamedNodeRef<'_>,
+) -> Result<(), Problem> {
+    let request = run::Request {
+        work: Work::Query(format!("ASK {{ GRAPH {name} {{ ?s ?p ?o }} }}")),
+        timeout: parameters.timeout()?,
+        dataset: None,
+        union_default: None,
+        coding: Coding::Identity,
+        tables: Some(("text/csv", jindou::ResultFormat::Csv)),
+        graphs: None,
+        connection: Arc::clone(connection),
+        base: None,
+    };
+    let response = run::answer(shared, request).await?;
+    let body = super::input::body(response.into_body(), 64).await?;
+    if body.starts_with(b"true") {
+        Ok(())
+    } else {
+        Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "no-graph",
+            format!("there is no graph {name}"),
+        ))
+    }
+}

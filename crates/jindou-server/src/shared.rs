@@ -1,0 +1,21 @@
+//! What all requests of a server share.
+
+use crate::auth::Tokens;
+use crate::live::LiveQueries;
+use crate::metrics::Metrics;
+use crate::options::ServerOptions;
+use crate::slots::Slots;
+use jindou::{Database, MemoryBudget};
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct Shared {
+    pub(crate) db: Database,
+    pub(crate) options: ServerOptions,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) live: Arc<LiveQueries>,
+    pub(crate) slots: Slots,
+    /// Of all queries together.
+    pub(crate) memory: MemoryBudget,
+    pub(crate) metrics: Metrics,
+}

@@ -1,0 +1,157 @@
+//! A small HTTP/1.1 client that shows what libraries hide: whether a body was whole, and a connection to stop reading from.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// The body came to its announced end.
+    pub whole: bool,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map_or("", |(_, v)| v)
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("a body of text")
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    /// The problem's kind.
+    pub fn problem(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let json = self.json();
+        assert_eq!(json["status"], self.status);
+        let kind = json["type"].as_str().expect("a type");
+        kind.trim_start_matches("urn:jindou:problem:").to_owned()
+    }
+}
+
+pub fn connect(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(to).expect("a connection");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a timeout");
+    stream
+}
+
+/// Writes a request's head and body.
+pub fn send(
+    stream: &mut impl Write,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) {
+    let mut head = format!("{method} {target} HTTP/1.1\r\n");
+    if !headers.iter().any(|h| h.0.eq_ignore_ascii_case("host")) {
+        head += "host: localhost\r\n";
+    }
+    for (name, value) in headers {
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    if !body.is_empty() || method == "POST" {
+        let _ = write!(head, "content-length: {}\r\n", body.len());
+    }
+    head += "\r\n";
+    let mut all = head.into_bytes();
+    all.extend_from_slice(body);
+    // A server may answer and close before it has read everything (too large a body).
+    let _ = stream.write_all(&all);
+}
+
+/// Reads one answer.
+pub fn receive(stream: &mut impl Read, method: &str) -> Answer {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("a status line");
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|s| s.parse().ok())
+        .unwrap_or_else(|| panic!("no status line: {line:?}"));
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line).expect("a header");
+        let trimmed = line.trim_end();
+        if trimmed.is_empty() {
+            break;
+        }
+        let (name, value) = trimmed.split_once(':').expect("a header");
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let mut answer = Answer {
+        status,
+        headers,
+        body: Vec::new(),
+        whole: true,
+    };
+    if method == "HEAD" || status == 204 {
+        return answer;
+    }
+    if answer.header("transfer-encoding") == "chunked" {
+        answer.whole = chunks(&mut reader, &mut answer.body).is_some();
+    } else if let Ok(length) = answer.header("content-length").parse::<usize>() {
+        answer.body = vec![0; length];
+        answer.whole = reader.read_exact(&mut answer.body).is_ok();
+    }
+    answer
+}
+
+/// The chunks of a body; `None` if it breaks off.
+fn chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let length = usize::from_str_radix(line.trim_end(), 16).ok()?;
+        let from = body.len();
+        body.resize(from + length, 0);
+        reader.read_exact(&mut body[from..]).ok()?;
+        line.clear();
+        reader.read_line(&mut line).ok()?;
+        if length == 0 {
+            return Some(());
+        }
+    }
+}
+
+/// One request on a connection of its own.
+pub fn request(
+    to: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    let mut stream = connect(to);
+    send(&mut stream, method, target, headers, body);
+    receive(&mut stream, method)
+}
+
+/// A URL's text for a parameter.
+pub fn escape(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, b| {
+        if b.is_ascii_alphanumeric() {
+            out.push(char::from(b));
+        } else {
+            let _ = write!(out, "%{b:02X}");
+        }
+        out
+    })
+}

@@ -1,0 +1,172 @@
+//! Limits of every kind end their own query with their own error, and nothing else notices.
+
+use crate::client::{connect, escape, receive, request, send};
+use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
+use jindou_server::{Server, ServerOptions};
+use std::time::{Duration, Instant};
+
+fn still_answers(server: &Server) {
+    let answer = ask(
+        server,
+        "ASK { <http://e/s7> ?p ?o }",
+        &[("accept", "text/csv")],
+    );
+    assert_eq!(answer.text(), "true\n");
+    until("no query is left", || server.live_queries() == 0);
+}
+
+#[test]
+fn time_before_the_first_byte() {
+    let server = serve(thousand(), options());
+    let query = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h FILTER(?b < ?d && ?d < ?f && ?f < ?h) }";
+    let start = Instant::now();
+    let target = format!("/query?timeout=300ms&query={}", escape(query));
+    let answer = request(server.address(), "GET", &target, &[], b"");
+    assert_eq!((answer.status, &*answer.problem()), (503, "timeout"));
+    assert!(answer.text().contains("300ms"), "{}", answer.text());
+    assert!(start.elapsed() < Duration::from_secs(20));
+    still_answers(&server);
+    for bad in ["timeout=soon", "timeout=-1", "timeout=1&timeout=2"] {
+        let target = format!("/query?{bad}&query=ASK%7B%7D");
+        assert_eq!(
+            request(server.address(), "GET", &target, &[], b"").status,
+            400
+        );
+    }
+}
+
+#[test]
+fn time_in_the_middle_breaks_the_answer_off() {
+    let server = serve(thousand(), options());
+    let target = format!("/query?timeout=0.3&query={}", escape(ENDLESS));
+    let answer = request(server.address(), "GET", &target, &[], b"");
+    assert_eq!(answer.status, 200);
+    assert!(!answer.whole && !answer.body.is_empty());
+    still_answers(&server);
+}
+
+#[test]
+fn a_request_cannot_ask_for_more_than_the_cap() {
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            max_timeout: Duration::from_millis(200),
+            ..options()
+        },
+    );
+    let target = format!("/query?timeout=3600&query={}", escape(ENDLESS));
+    let start = Instant::now();
+    assert!(!request(server.address(), "GET", &target, &[], b"").whole);
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn memory() {
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            query_memory: 8 << 20,
+            ..options()
+        },
+    );
+    let answer = ask(&server, &format!("{MILLION} ORDER BY ?b ?d"), &[]);
+    assert_eq!((answer.status, &*answer.problem()), (507, "limit"));
+    assert!(answer.text().contains("memory"));
+    still_answers(&server);
+}
+
+#[test]
+fn rows_and_bytes_of_an_answer() {
+    let limited = ServerOptions {
+        max_result_rows: Some(50),
+        max_result_bytes: Some(1 << 20),
+        ..options()
+    };
+    let server = serve(thousand(), limited);
+    let rows = ask(&server, "SELECT * { ?s ?p ?o } LIMIT 51", &[]);
+    assert_eq!((rows.status, &*rows.problem()), (507, "limit"));
+    assert!(rows.text().contains("rows than the server's limit of 50"));
+    assert_eq!(
+        ask(&server, "SELECT * { ?s ?p ?o } LIMIT 50", &[]).status,
+        200
+    );
+    let bytes = serve(
+        thousand(),
+        ServerOptions {
+            max_result_bytes: Some(1000),
+            ..options()
+        },
+    );
+    let answer = ask(&bytes, "SELECT * { ?s ?p ?o }", &[]);
+    assert_eq!((answer.status, &*answer.problem()), (507, "limit"));
+    assert!(answer.text().contains("limit of 1000 bytes"));
+    // Past the first bytes on the wire the answer can only break off.
+    let large = serve(
+        thousand(),
+        ServerOptions {
+            max_result_bytes: Some(1 << 20),
+            ..options()
+        },
+    );
+    let answer = ask(&large, MILLION, &[("accept", "text/csv")]);
+    assert!(answer.status == 200 && !answer.whole && answer.body.len() <= 1 << 20);
+    still_answers(&large);
+}
+
+#[test]
+fn depth_and_length_of_a_query() {
+    let server = serve(thousand(), options());
+    let deep = "ASK ".to_owned() + &"{".repeat(100_000);
+    let direct = [("content-type", "application/sparql-query")];
+    let post = |text: &[u8]| request(server.address(), "POST", "/query", &direct, text);
+    let answer = post(deep.as_bytes());
+    assert_eq!((answer.status, &*answer.problem()), (400, "query-limit"));
+    assert_eq!(answer.json()["line"], 1);
+    let long = format!("ASK {{ ?s ?p \"{}\" }}", "x".repeat(5 << 20));
+    let answer = post(long.as_bytes());
+    assert_eq!((answer.status, &*answer.problem()), (400, "query-limit"));
+    let larger = vec![b' '; 9 << 20];
+    let answer = post(&larger);
+    assert_eq!((answer.status, &*answer.problem()), (413, "request-size"));
+    still_answers(&server);
+}
+
+#[test]
+fn a_head_that_never_ends_or_never_comes() {
+    let server = serve(thousand(), options());
+    let huge = "x".repeat(200 << 10);
+    let answer = request(server.address(), "GET", "/health", &[("x", &huge)], b"");
+    assert_eq!(answer.status, 431);
+    // A body that is announced and does not come, from somebody who leaves.
+    let mut stream = connect(server.address());
+    let head = b"POST /query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-query\r\ncontent-length: 100\r\n\r\nASK";
+    std::io::Write::write_all(&mut stream, head).unwrap();
+    drop(stream);
+    still_answers(&server);
+}
+
+#[test]
+fn too_many_queries_are_told_to_come_back() {
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            max_queries: 2,
+            ..options()
+        },
+    );
+    let target = format!("/query?query={}", escape(ENDLESS));
+    let mut readers: Vec<_> = (0..2).map(|_| connect(server.address())).collect();
+    for r in &mut readers {
+        send(r, "GET", &target, &[], b"");
+    }
+    until("both exist", || server.live_queries() == 2);
+    let answer = ask(&server, "ASK {}", &[]);
+    assert_eq!((answer.status, &*answer.problem()), (503, "busy"));
+    assert_eq!(answer.header("retry-after"), "1");
+    drop(readers);
+    still_answers(&server);
+    let mut stream = connect(server.address());
+    send(&mut stream, "GET", "/metrics", &[], b"");
+    let metrics = receive(&mut stream, "GET");
+    assert!(metrics.text().contains("jindou_queries_refused_total 1"));
+}

@@ -1,0 +1,83 @@
+//! The server as its clients meet it, over sockets.
+
+mod client;
+mod limits;
+mod negotiation;
+mod protocol;
+mod routes;
+mod security;
+mod streams;
+
+use client::{Answer, escape, request};
+use jindou::parse::{Format, Sources};
+use jindou::{Database, LoadOptions, Progress};
+use jindou_server::{Server, ServerOptions};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// A database of TriG text, in a folder that goes with it.
+pub struct Store {
+    pub db: Database,
+    _folder: TempDir,
+}
+
+pub fn store(trig: &str) -> Store {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("store");
+    let sources = Sources::builder()
+        .text("test.trig", trig.as_bytes().to_vec(), Format::TriG)
+        .build()
+        .expect("sources");
+    let options = LoadOptions {
+        threads: 1,
+        memory: 1 << 30,
+        ..LoadOptions::default()
+    };
+    Database::load(&dir, &sources, &options, &Progress::default()).expect("a load");
+    Store {
+        db: Database::open(&dir).expect("a store"),
+        _folder: folder,
+    }
+}
+
+/// `?a e:p ?b . ?c e:p ?d` over this has 1,000,000 rows.
+pub fn thousand() -> &'static Store {
+    static STORE: OnceLock<Store> = OnceLock::new();
+    STORE.get_or_init(|| {
+        let lines = (0..1000).map(|i| format!("<http://e/s{i}> <http://e/p> \"value {i}\" .\n"));
+        store(&lines.collect::<String>())
+    })
+}
+
+pub const MILLION: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d }";
+/// 10^12 rows: more than any test waits for.
+pub const ENDLESS: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h }";
+
+pub fn options() -> ServerOptions {
+    ServerOptions {
+        port: 0,
+        threads: 2,
+        memory: 1 << 30,
+        query_memory: 1 << 28,
+        ..ServerOptions::default()
+    }
+}
+
+pub fn serve(store: &Store, options: ServerOptions) -> Server {
+    Server::start(store.db.clone(), options).expect("a server")
+}
+
+/// GET of a query.
+pub fn ask(server: &Server, query: &str, headers: &[(&str, &str)]) -> Answer {
+    let target = format!("/query?query={}", escape(query));
+    request(server.address(), "GET", &target, headers, b"")
+}
+
+/// Waits until a condition holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !holds() {
+        assert!(start.elapsed().as_secs() < 60, "never: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,93 @@
+//! The other routes: health, metrics, profile.
+
+use crate::client::{escape, request};
+use crate::{MILLION, ask, options, serve, thousand, until};
+
+#[test]
+fn health_and_nothing() {
+    let server = serve(thousand(), options());
+    let get = |target: &str| request(server.address(), "GET", target, &[], b"");
+    assert_eq!(get("/health").json()["status"], "ok");
+    assert_eq!(get("/nowhere").status, 404);
+    assert!(get("/").text().contains("/query"));
+    let post = request(server.address(), "POST", "/health", &[], b"");
+    assert_eq!((post.status, post.header("allow")), (405, "GET, HEAD"));
+}
+
+#[test]
+fn metrics_count_what_happened() {
+    let server = serve(thousand(), options());
+    let light = "SELECT * { <http://e/s7> ?p ?o }";
+    for _ in 0..3 {
+        assert_eq!(ask(&server, light, &[]).status, 200);
+    }
+    assert_eq!(ask(&server, "ASK {", &[]).status, 400);
+    assert!(ask(&server, MILLION, &[("accept", "text/csv")]).whole);
+    until("all have been counted", || server.live_queries() == 0);
+    let metrics = request(server.address(), "GET", "/metrics", &[], b"");
+    assert!(
+        metrics
+            .header("content-type")
+            .starts_with("text/plain; version=0.0.4")
+    );
+    let text = metrics.text();
+    let value = |name: &str| -> f64 {
+        let line = text
+            .lines()
+            .find(|l| l.strip_prefix(name).is_some_and(|r| r.starts_with(' ')));
+        let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert_eq!(
+        value("jindou_queries_total{class=\"light\",outcome=\"ok\"}"),
+        3.0
+    );
+    assert_eq!(
+        value("jindou_queries_total{class=\"heavy\",outcome=\"ok\"}"),
+        1.0
+    );
+    assert_eq!(
+        value("jindou_queries_total{class=\"unplanned\",outcome=\"syntax\"}"),
+        1.0
+    );
+    assert_eq!(value("jindou_query_seconds_count{class=\"light\"}"), 3.0);
+    assert_eq!(value("jindou_plan_cache_hits_total"), 2.0);
+    assert_eq!(value("jindou_plan_cache_misses_total"), 2.0);
+    assert_eq!(value("jindou_result_rows_total"), 1_000_003.0);
+    assert_eq!(value("jindou_queries_running"), 0.0);
+    assert!(value("jindou_connections") >= 1.0);
+    assert_eq!(
+        value("jindou_http_requests_total{route=\"/query\",status=\"400\"}"),
+        1.0
+    );
+    assert!(value("jindou_result_bytes_total") > 2e7);
+}
+
+#[test]
+fn a_profile_is_a_tree_that_adds_up() {
+    let server = serve(thousand(), options());
+    let target = format!("/query?profile=true&query={}", escape(MILLION));
+    let answer = request(server.address(), "GET", &target, &[], b"");
+    assert_eq!(answer.header("content-type"), "application/json");
+    let json = answer.json();
+    assert_eq!(
+        (&json["way"], &json["rows"]),
+        (&"native".into(), &1_000_000.into())
+    );
+    let mut node = &json["tree"];
+    assert_eq!(
+        (&node["name"], &node["rows_out"]),
+        (&"result".into(), &1_000_000.into())
+    );
+    let mut depth = 0;
+    while let Some(input) = node["inputs"].get(0) {
+        if depth > 0 {
+            assert_eq!(node["rows_in"], input["rows_out"]);
+        }
+        assert_eq!(input["place"], "cpu");
+        (node, depth) = (input, depth + 1);
+    }
+    assert!(depth >= 2);
+    let by_header = ask(&server, "ASK {}", &[("x-jindou-profile", "1")]);
+    assert_eq!(by_header.json()["rows"], 1);
+}

@@ -1,0 +1,208 @@
+//! Answers that flow: slow readers, readers that leave, cancellation, shutdown.
+
+use crate::client::{connect, escape, receive, request, send};
+use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
+use jindou_server::ServerOptions;
+use std::io::Read;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+fn open(server: &jindou_server::Server, query: &str, parameters: &str) -> TcpStream {
+    let mut stream = connect(server.address());
+    let target = format!("/query?{parameters}query={}", escape(query));
+    send(&mut stream, "GET", &target, &[("accept", "text/csv")], b"");
+    stream
+}
+
+#[test]
+fn the_first_rows_come_while_the_rest_is_made() {
+    let server = serve(thousand(), options());
+    let mut stream = open(&server, ENDLESS, "");
+    let mut some = [0; 100_000];
+    stream.read_exact(&mut some).unwrap();
+    assert_eq!(server.live_queries(), 1);
+    drop(stream);
+    until("the query of a reader that left is gone", || {
+        server.live_queries() == 0
+    });
+}
+
+#[test]
+fn a_reader_that_leaves_before_the_first_row_ends_its_query() {
+    let server = serve(thousand(), options());
+    let silent = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h FILTER(?b < ?d && ?d < ?f && ?f < ?h) }";
+    let stream = open(&server, silent, "");
+    until("it runs", || server.live_queries() == 1);
+    drop(stream);
+    until("it is gone", || server.live_queries() == 0);
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_cut_off_at_its_deadline() {
+    let server = serve(thousand(), options());
+    let start = Instant::now();
+    let mut stream = open(&server, ENDLESS, "timeout=500ms&");
+    until("it runs", || server.live_queries() == 1);
+    until("its time is over", || server.live_queries() == 0);
+    assert!(start.elapsed() >= Duration::from_millis(400));
+    // The connection is cut too: what the system still holds comes, then the end, and not the end of an answer.
+    std::thread::sleep(Duration::from_millis(1500));
+    let answer = receive(&mut stream, "GET");
+    assert!(!answer.whole);
+    until("the connection is gone", || {
+        let metrics = request(server.address(), "GET", "/metrics", &[], b"");
+        // This request's own is the only one.
+        metrics.text().lines().any(|l| l == "jindou_connections 1")
+    });
+}
+
+#[test]
+fn slow_readers_do_not_keep_others_waiting() {
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            light_slots: 1,
+            heavy_slots: 1,
+            ..options()
+        },
+    );
+    // More readers that do not read than there are slots of either kind.
+    let mut slow: Vec<_> = (0..20)
+        .map(|_| open(&server, ENDLESS, "timeout=30&"))
+        .collect();
+    until("all wait for their readers", || {
+        let page = request(server.address(), "GET", "/admin/queries", &[], b"");
+        let json = page.json();
+        let all = json["queries"].as_array().unwrap();
+        all.len() == 20 && all.iter().all(|q| q["state"] == "waiting for its reader")
+    });
+    let heavy = ask(&server, MILLION, &[("accept", "text/csv")]);
+    assert!(heavy.whole);
+    assert_eq!(heavy.text().lines().count(), 1_000_001);
+    assert_eq!(
+        ask(
+            &server,
+            "ASK { <http://e/s7> ?p ?o }",
+            &[("accept", "text/csv")]
+        )
+        .text(),
+        "true\n"
+    );
+    // And they themselves go on when they read again.
+    let mut some = [0; 300_000];
+    slow[0].read_exact(&mut some).unwrap();
+    drop(slow);
+    until("all are gone", || server.live_queries() == 0);
+}
+
+#[test]
+fn a_query_is_seen_and_cancelled() {
+    let server = serve(thousand(), options());
+    let to = server.address();
+    let mut stream = open(&server, ENDLESS, "timeout=30&");
+    until("it runs", || server.live_queries() == 1);
+    let page = request(to, "GET", "/admin/queries", &[], b"").json();
+    let q = &page["queries"][0];
+    assert_eq!(q["query"], ENDLESS);
+    assert_eq!(q["timeout"], 30.0);
+    let one = format!("/admin/queries/{}", q["id"]);
+    assert_eq!(request(to, "GET", &one, &[], b"").json()["id"], q["id"]);
+    assert_eq!(request(to, "POST", &one, &[], b"").status, 405);
+    assert_eq!(request(to, "DELETE", &one, &[], b"").status, 202);
+    until("it is gone", || server.live_queries() == 0);
+    assert!(!receive(&mut stream, "GET").whole);
+    assert_eq!(request(to, "DELETE", &one, &[], b"").status, 404);
+    assert_eq!(
+        request(to, "DELETE", "/admin/queries/x", &[], b"").status,
+        404
+    );
+}
+
+#[test]
+fn a_shutdown_lets_answers_end_and_cancels_after_its_grace() {
+    let server = serve(thousand(), options());
+    let to = server.address();
+    let mut stream = open(&server, MILLION, "");
+    let mut idle = connect(to);
+    send(&mut idle, "GET", "/health", &[], b"");
+    assert_eq!(receive(&mut idle, "GET").status, 200);
+    until("it runs", || server.live_queries() == 1);
+    server.shut_down();
+    until("nobody is let in", || TcpStream::connect(to).is_err());
+    let answer = receive(&mut stream, "GET");
+    assert!(answer.whole);
+    assert_eq!(answer.text().lines().count(), 1_000_001);
+    server.stop();
+
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            grace: Duration::from_millis(200),
+            ..options()
+        },
+    );
+    let mut stream = open(&server, ENDLESS, "");
+    until("it runs", || server.live_queries() == 1);
+    let start = Instant::now();
+    server.stop();
+    assert!(start.elapsed() < Duration::from_secs(30));
+    assert!(!receive(&mut stream, "GET").whole);
+}
+
+#[test]
+#[ignore = "2,000 connections; see docs/testing.md"]
+fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
+    let server = serve(thousand(), options());
+    let to = server.address();
+    let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let mut slow: Vec<TcpStream> = Vec::new();
+    let mut quick = Vec::new();
+    for i in 0..2000 {
+        match i % 2 {
+            0 => slow.push(open(&server, ENDLESS, "timeout=60&")),
+            _ => quick.push(connect(to)),
+        }
+    }
+    until("the slow ones have their queries", || {
+        server.live_queries() == 1000
+    });
+    // A tenth of all leaves in the middle of its answer.
+    for _ in 0..200 {
+        drop(slow.pop());
+    }
+    let target = format!("/query?query={}", escape("ASK { <http://e/s7> ?p ?o }"));
+    let mut longest = Duration::ZERO;
+    for round in 0..3 {
+        for stream in &mut quick {
+            let start = Instant::now();
+            send(stream, "GET", &target, &[("accept", "text/csv")], b"");
+            let answer = receive(stream, "GET");
+            assert_eq!(answer.text(), "true\n", "round {round}");
+            longest = longest.max(start.elapsed());
+        }
+    }
+    println!("3,000 light queries among 800 slow readers: the longest took {longest:?}");
+    assert!(longest < Duration::from_secs(10));
+    until("those that left are gone", || server.live_queries() == 800);
+    drop(slow);
+    drop(quick);
+    until("all are gone", || server.live_queries() == 0);
+    until("their connections too", || {
+        let metrics = request(to, "GET", "/metrics", &[], b"");
+        metrics.text().lines().any(|l| l == "jindou_connections 1")
+            && metrics
+                .text()
+                .lines()
+                .any(|l| l == "jindou_query_memory_bytes 0")
+    });
+    println!("{} threads are left, idle", threads());
+    assert_eq!(
+        ask(
+            &server,
+            "ASK { <http://e/s7> ?p ?o }",
+            &[("accept", "text/csv")]
+        )
+        .text(),
+        "true\n"
+    );
+}

@@ -1,0 +1,364 @@
+//! JSON and XML result rows straight from canonical bytes, for the same reason as TSV and CSV: no term object is built.
+
+use jindou_model::term::{self, Parts};
+use std::io::Write as _;
+
+const XSD: &[u8] = b"http://www.w3.org/2001/XMLSchema#";
+
+/// The text before a variable's term in every row, made once an answer.
+pub(super) fn json_keys(variables: &[String]) -> Vec<Vec<u8>> {
+    let key = |v: &String| {
+        let mut out = Vec::new();
+        push_json_string(v.as_bytes(), &mut out);
+        out.push(b':');
+        out
+    };
+    variables.iter().map(key).collect()
+}
+
+/// Likewise for XML.
+pub(super) fn xml_keys(variables: &[String]) -> Vec<Vec<u8>> {
+    let key = |v: &String| {
+        let mut out = b"<binding name=\"".to_vec();
+        push_xml_text(v.as_bytes(), &mut out);
+        out.extend_from_slice(b"\">");
+        out
+    };
+    variables.iter().map(key).collect()
+}
+
+/// Appends `,{…}`: the comma of an answer's first row is to be left out.
+pub(super) fn push_json_row<'a>(
+    keys: &[Vec<u8>],
+    cells: impl Iterator<Item = Option<&'a [u8]>>,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b",{");
+    let mut first = true;
+    for (key, cell) in keys.iter().zip(cells) {
+        if let Some(cell) = cell {
+            if !first {
+                out.push(b',');
+            }
+            first = false;
+            out.extend_from_slice(key);
+            push_json_term(cell, out);
+        }
+    }
+    out.push(b'}');
+}
+
+fn push_json_term(cell: &[u8], out: &mut Vec<u8>) {
+    match cell.first() {
+        Some(&term::IRI) => return push_json_value(b"uri", &cell[1..], out),
+        Some(&term::BLANK) => return push_json_value(b"bnode", cell.get(2..).unwrap_or(&[]), out),
+        Some(&term::STRING) => return push_json_value(b"literal", &cell[1..], out),
+        _ => {}
+    }
+    match term::parts(cell) {
+        Some(Parts::Lang(text, tag)) => {
+            open_json(b"literal", text.as_bytes(), out);
+            let (tag, direction) = match tag.split_once("--") {
+                Some((tag, direction)) => (tag, Some(direction)),
+                None => (tag, None),
+            };
+            out.extend_from_slice(b",\"xml:lang\":");
+            push_json_string(tag.as_bytes(), out);
+            if let Some(direction) = direction {
+                out.extend_from_slice(b",\"its:dir\":");
+                push_json_string(direction.as_bytes(), out);
+            }
+            out.push(b'}');
+        }
+        Some(Parts::Coded(text, code)) => {
+            open_json(b"literal", text.as_bytes(), out);
+            out.extend_from_slice(b",\"datatype\":\"");
+            push_coded_datatype(code, out);
+            out.extend_from_slice(b"\"}");
+        }
+        Some(Parts::Typed(text, datatype)) => {
+            open_json(b"literal", text.as_bytes(), out);
+            out.extend_from_slice(b",\"datatype\":");
+            push_json_string(datatype.as_bytes(), out);
+            out.push(b'}');
+        }
+        Some(Parts::Triple(parts)) => {
+            out.extend_from_slice(b"{\"type\":\"triple\",\"value\":{");
+            for (i, (name, part)) in ["subject", "predicate", "object"]
+                .iter()
+                .zip(parts)
+                .enumerate()
+            {
+                if i > 0 {
+                    out.push(b',');
+                }
+                push_json_string(name.as_bytes(), out);
+                out.push(b':');
+                push_json_term(part, out);
+            }
+            out.extend_from_slice(b"}}");
+        }
+        Some(Parts::Iri(_) | Parts::Blank(_) | Parts::String(_)) | None => {
+            push_json_value(b"literal", b"", out);
+        }
+    }
+}
+
+fn open_json(kind: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind);
+    out.extend_from_slice(b"\",\"value\":");
+    push_json_string(value, out);
+}
+
+fn push_json_value(kind: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    open_json(kind, value, out);
+    out.push(b'}');
+}
+
+fn push_coded_datatype(code: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(XSD);
+    let local = code
+        .checked_sub(term::FIRST_DATATYPE)
+        .and_then(|i| term::DATATYPES.get(usize::from(i)));
+    out.extend_from_slice(local.unwrap_or(&"").as_bytes());
+}
+
+/// Appends a JSON string, quotes included.
+pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    push_runs(
+        text,
+        |b| b < 0x20 || b == b'"' || b == b'\\',
+        |b, out| match b {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            // Writing to a vector cannot fail.
+            b => drop(write!(out, "\\u{b:04x}")),
+        },
+        out,
+    );
+    out.push(b'"');
+}
+
+/// Copies runs of plain bytes whole.
+#[inline]
+fn push_runs(
+    text: &[u8],
+    special: impl Fn(u8) -> bool,
+    escape: impl Fn(u8, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&b| special(b)) {
+        out.extend_from_slice(&rest[..at]);
+        escape(rest[at], out);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+}
+
+/// Appends `<result>…</result>`.
+pub(super) fn push_xml_row<'a>(
+    keys: &[Vec<u8>],
+    cells: impl Iterator<Item = Option<&'a [u8]>>,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b"<result>");
+    for (key, cell) in keys.iter().zip(cells) {
+        if let Some(cell) = cell {
+            out.extend_from_slice(key);
+            push_xml_term(cell, out);
+            out.extend_from_slice(b"</binding>");
+        }
+    }
+    out.extend_from_slice(b"</result>");
+}
+
+fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) {
+    match cell.first() {
+        Some(&term::IRI) => return push_element(b"<uri>", &cell[1..], b"</uri>", out),
+        Some(&term::BLANK) => {
+            return push_element(b"<bnode>", cell.get(2..).unwrap_or(&[]), b"</bnode>", out);
+        }
+        Some(&term::STRING) => {
+            return push_element(b"<literal>", &cell[1..], b"</literal>", out);
+        }
+        _ => {}
+    }
+    match term::parts(cell) {
+        Some(Parts::Lang(text, tag)) => {
+            let (tag, direction) = match tag.split_once("--") {
+                Some((tag, direction)) => (tag, Some(direction)),
+                None => (tag, None),
+            };
+            push_element(b"<literal xml:lang=\"", tag.as_bytes(), b"\"", out);
+            if let Some(direction) = direction {
+                out.extend_from_slice(b" its:dir=\"");
+                push_xml_text(direction.as_bytes(), out);
+                out.extend_from_slice(
+                    b"\" xmlns:its=\"http://www.w3.org/2005/11/its\" its:version=\"2.0\"",
+                );
+            }
+            push_element(b">", text.as_bytes(), b"</literal>", out);
+        }
+        Some(Parts::Coded(text, code)) => {
+            out.extend_from_slice(b"<literal datatype=\"");
+            push_coded_datatype(code, out);
+            push_element(b"\">", text.as_bytes(), b"</literal>", out);
+        }
+        Some(Parts::Typed(text, datatype)) => {
+            push_element(b"<literal datatype=\"", datatype.as_bytes(), b"\">", out);
+            push_element(b"", text.as_bytes(), b"</literal>", out);
+        }
+        Some(Parts::Triple(parts)) => {
+            out.extend_from_slice(b"<triple>");
+            for (name, part) in ["subject", "predicate", "object"].iter().zip(parts) {
+                push_element(b"<", name.as_bytes(), b">", out);
+                push_xml_term(part, out);
+                push_element(b"</", name.as_bytes(), b">", out);
+            }
+            out.extend_from_slice(b"</triple>");
+        }
+        Some(Parts::Iri(_) | Parts::Blank(_) | Parts::String(_)) | None => {
+            out.extend_from_slice(b"<literal></literal>");
+        }
+    }
+}
+
+fn push_element(open: &[u8], text: &[u8], close: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(open);
+    push_xml_text(text, out);
+    out.extend_from_slice(close);
+}
+
+/// Appends text for content and attributes. Characters that XML 1.0 cannot hold at all become U+FFFD: a document
+/// that no parser takes helps nobody.
+pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) {
+    push_runs(
+        text,
+        |b| b < 0x20 || matches!(b, b'<' | b'>' | b'&' | b'"' | b'\''),
+        |b, out| match b {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            b'\'' => out.extend_from_slice(b"&apos;"),
+            b'\t' => out.extend_from_slice(b"&#9;"),
+            b'\n' => out.extend_from_slice(b"&#10;"),
+            b'\r' => out.extend_from_slice(b"&#13;"),
+            _ => out.extend_from_slice("\u{FFFD}".as_bytes()),
+        },
+        out,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AnswerSink, ResultFormat, ResultWriter, Rows};
+    use jindou_model::term;
+    use oxrdf::vocab::xsd;
+    use oxrdf::{BaseDirection, BlankNode, Literal, NamedNode, Term, Triple};
+    use proptest::prelude::*;
+    use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
+
+    fn any_term() -> impl Strategy<Value = Option<Term>> {
+        let text = "[a-z0-9<>&'\"\\\\\t\n\r é\u{1F600}]{0,8}";
+        let plain = prop_oneof![
+            "[a-z&'é]{1,5}"
+                .prop_map(|s| Term::from(NamedNode::new_unchecked(format!("http://e/{s}")))),
+            "[a-z]{1,5}".prop_map(|s| BlankNode::new_unchecked(s).into()),
+            text.prop_map(|s| Literal::new_simple_literal(s).into()),
+            text.prop_map(|s| Literal::new_language_tagged_literal_unchecked(s, "en-gb").into()),
+            text.prop_map(|s| {
+                Literal::new_directional_language_tagged_literal_unchecked(
+                    s,
+                    "ar",
+                    BaseDirection::Rtl,
+                )
+                .into()
+            }),
+            text.prop_map(|s| Literal::new_typed_literal(s, xsd::INTEGER).into()),
+            text.prop_map(|s| {
+                Literal::new_typed_literal(s, NamedNode::new_unchecked("http://e/t&t")).into()
+            }),
+        ];
+        prop_oneof![
+            1 => Just(None),
+            6 => plain.clone().prop_map(Some),
+            1 => plain.prop_map(|o| {
+                let p = NamedNode::new_unchecked("http://e/p");
+                Some(Triple::new(BlankNode::new_unchecked("b"), p, o).into())
+            }),
+        ]
+    }
+
+    /// Half of the rows as rows, half as text that was made elsewhere.
+    fn written(format: ResultFormat, rows: &[Vec<Option<Term>>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut w = ResultWriter::new(&mut out, format);
+        w.solutions(&["a".into(), "b".into()]).unwrap();
+        for (i, row) in rows.iter().enumerate() {
+            let mut batch = Rows::default();
+            batch.clear(2);
+            for cell in row {
+                if let Some(t) = cell {
+                    term::push_term(t, &mut batch.bytes);
+                }
+                batch.end_cell();
+            }
+            batch.rows = 1;
+            if i % 2 == 0 {
+                let mut text = Vec::new();
+                w.row_text().unwrap().push(batch.row(0), &mut text);
+                w.raw(&text, 1).unwrap();
+            } else {
+                w.rows(&batch).unwrap();
+            }
+        }
+        w.finish().unwrap();
+        drop(w);
+        out
+    }
+
+    fn read(format: QueryResultsFormat, text: &[u8]) -> Vec<Vec<Option<Term>>> {
+        let parsed = QueryResultsParser::from_format(format)
+            .for_reader(text)
+            .unwrap();
+        let ReaderQueryResultsParserOutput::Solutions(solutions) = parsed else {
+            panic!("not solutions");
+        };
+        solutions.map(|s| s.unwrap().values().to_vec()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn json_and_xml_are_read_back_by_sparesults(
+            rows in prop::collection::vec(prop::collection::vec(any_term(), 2), 0..5)
+        ) {
+            prop_assert_eq!(
+                &read(QueryResultsFormat::Json, &written(ResultFormat::Json, &rows)), &rows);
+            prop_assert_eq!(
+                &read(QueryResultsFormat::Xml, &written(ResultFormat::Xml, &rows)), &rows);
+        }
+    }
+
+    #[test]
+    fn control_characters_do_not_break_a_document() {
+        let rows = vec![vec![
+            Some(Literal::new_simple_literal("a\u{1}b").into()),
+            None,
+        ]];
+        let json = written(ResultFormat::Json, &rows);
+        assert_eq!(read(QueryResultsFormat::Json, &json), rows);
+        let xml = written(ResultFormat::Xml, &rows);
+        let back = read(QueryResultsFormat::Xml, &xml);
+        assert_eq!(
+            back[0][0],
+            Some(Literal::new_simple_literal("a\u{FFFD}b").into())
+        );
+    }
+}

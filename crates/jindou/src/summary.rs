@@ -1,0 +1,72 @@
+//! Counts of a database that others may see: what VoID describes.
+
+use jindou_model::{VertexId, term};
+use jindou_store::Snapshot;
+use oxrdf::Term;
+
+/// Counts of one snapshot's base, updates not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Triples of the default graph.
+    pub triples: u64,
+    /// Quads of named graphs.
+    pub named_quads: u64,
+    /// Named graphs.
+    pub graphs: u64,
+    /// Distinct subjects, all graphs.
+    pub subjects: u64,
+    /// Terms that are subject, predicate or object.
+    pub terms: u64,
+    /// Predicate IRIs with their statements (all graphs), most first.
+    pub predicates: Vec<(String, u64)>,
+    /// Class IRIs with their instances, most first. Classes that are blank nodes are left out.
+    pub classes: Vec<(String, u64)>,
+    /// Whether queries see the union of all graphs as their default graph.
+    pub union_default: bool,
+    /// The number of the load; another load of other data has another.
+    pub epoch: u64,
+}
+
+impl Summary {
+    /// O(predicates + classes + characteristic sets).
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let base = snapshot.base();
+        let s = base.statistics();
+        let iri = |v: u32| {
+            let mut bytes = Vec::new();
+            match snapshot
+                .term(VertexId(v), &mut bytes)
+                .then(|| term::decode(&bytes))
+            {
+                Some(Some(Term::NamedNode(n))) => Some(n.into_string()),
+                _ => None,
+            }
+        };
+        let sorted = |mut list: Vec<(String, u64)>| {
+            list.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            list
+        };
+        let add = |n: u64, m: u64| n.saturating_add(m);
+        Self {
+            triples: s.predicates.iter().fold(0, |n, p| add(n, p.edges)),
+            named_quads: s.predicates.iter().fold(0, |n, p| add(n, p.named_edges)),
+            graphs: snapshot.named_graphs().len() as u64,
+            subjects: s.sets.iter().fold(0, |n, set| add(n, set.subjects)),
+            terms: u64::from(s.vertices),
+            predicates: sorted(
+                s.predicates
+                    .iter()
+                    .filter_map(|p| Some((iri(p.vertex)?, add(p.edges, p.named_edges))))
+                    .collect(),
+            ),
+            classes: sorted(
+                s.classes
+                    .iter()
+                    .filter_map(|(&c, &n)| Some((iri(c)?, n)))
+                    .collect(),
+            ),
+            union_default: base.union_default(),
+            epoch: base.epoch(),
+        }
+    }
+}
