@@ -7,7 +7,7 @@ use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
 use crate::{fallback, native};
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
-use jindou_plan::{CacheKey, Plan, PlanCache, PlanOptions, Planned, Weight};
+use jindou_plan::{CacheKey, Form, Plan, PlanCache, PlanOptions, Planned, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use oxrdf::NamedNode;
 use spargebra::Query;
@@ -409,15 +409,31 @@ impl Database {
             let plan_time = start.elapsed();
             cancel.check()?;
             let snapshot = &planned.snapshot;
+            let union = Self::union_default(snapshot, options);
             let (rows, way, profile, profile_tree) = match &*planned.planned {
                 Planned::Native(plan) => {
-                    let (rows, profile, tree) =
-                        native::run(&self.inner.device, plan, snapshot, options, &cancel, sink)?;
+                    // Only DESCRIBE looks at the dataset beside the plan.
+                    let graphs = match plan.form {
+                        Form::Describe => {
+                            let query = Self::parse(text, options)?;
+                            Graphs::of(snapshot, query.dataset(), union)
+                        }
+                        _ => Graphs::of(snapshot, None, union),
+                    };
+                    let data = SnapshotDataset::new(snapshot.clone(), graphs);
+                    let (rows, profile, tree) = native::run(
+                        &self.inner.device,
+                        plan,
+                        &data,
+                        snapshot,
+                        options,
+                        &cancel,
+                        sink,
+                    )?;
                     (rows, Way::Native, profile, tree)
                 }
                 Planned::Other(why) => {
                     let query = Self::parse(text, options)?;
-                    let union = Self::union_default(snapshot, options);
                     let graphs = Graphs::of(snapshot, query.dataset(), union);
                     let data = SnapshotDataset::new(snapshot.clone(), graphs);
                     let rows = fallback::run(data, &query, options, &cancel, sink)?;

@@ -4,7 +4,9 @@
 //! pieces of text pass the lock; else decoded rows do.
 
 use crate::database::{Checksum, QueryOptions};
+use crate::dataset::SnapshotDataset;
 use crate::device::Device;
+use crate::graph_forms::{self, Construct, Resources};
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
 use jindou_engine::{
@@ -13,7 +15,7 @@ use jindou_engine::{
 };
 use jindou_gpu::{GpuOptions, GpuProfile, Output};
 use jindou_model::{CancelToken, Error, Result};
-use jindou_plan::{Operator, Plan};
+use jindou_plan::{Form, Operator, Plan};
 use jindou_store::Snapshot;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -80,6 +82,7 @@ pub(crate) fn checksum(
 pub(crate) fn run(
     device: &Device,
     plan: &Plan,
+    data: &SnapshotDataset<'_>,
     snapshot: &Snapshot,
     options: &QueryOptions,
     cancel: &CancelToken,
@@ -95,6 +98,29 @@ pub(crate) fn run(
         sink.finish()?;
         let text = describe(plan, snapshot, options, &profile);
         return Ok((1, text, tree(options, &profile, 1)));
+    }
+    if let Form::Construct(template) = &plan.form {
+        sink.graph()?;
+        let mut rows = Construct::new(template, snapshot, &terms, &options.memory, sink);
+        let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
+        rows.sink.finish()?;
+        let text = describe(plan, snapshot, options, &profile);
+        return Ok((rows.triples, text, tree(options, &profile, rows.triples)));
+    }
+    if let Form::Describe = &plan.form {
+        sink.graph()?;
+        let mut rows = Resources::default();
+        let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
+        let mut decoder = TermDecoder::new(snapshot, &terms);
+        let resources = rows
+            .ids
+            .iter()
+            .filter_map(|&id| decoder.term(id).transpose())
+            .collect::<Result<Vec<_>>>()?;
+        let triples = graph_forms::describe(resources, data, cancel, &options.memory, sink)?;
+        sink.finish()?;
+        let text = describe(plan, snapshot, options, &profile);
+        return Ok((triples, text, tree(options, &profile, triples)));
     }
     let names: Vec<String> = plan
         .output

@@ -1,0 +1,235 @@
+//! CONSTRUCT and DESCRIBE: rows of ids become triples.
+
+use crate::dataset::SnapshotDataset;
+use crate::results::AnswerSink;
+use jindou_engine::{QueryTerms, Sink, TermDecoder};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result, term};
+use jindou_plan::TemplateTerm;
+use jindou_store::Snapshot;
+use oxrdf::{BlankNode, NamedNode, NamedOrBlankNode, Term, Triple};
+use rustc_hash::FxHashSet;
+use spareval::QueryableDataset;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Triples given so far, as hashes: a graph has each once. When the query's memory has no more room for them, the
+/// triples after that may repeat, which every reader of a graph allows.
+struct Given {
+    hashes: FxHashSet<u128>,
+    budget: MemoryBudget,
+    charged: u64,
+    full: bool,
+    bytes: Vec<u8>,
+}
+
+impl Given {
+    fn new(budget: &MemoryBudget) -> Self {
+        Self {
+            hashes: FxHashSet::default(),
+            budget: budget.clone(),
+            charged: 0,
+            full: false,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// True for a triple that was not given yet.
+    fn is_new(&mut self, t: &Triple) -> bool {
+        self.bytes.clear();
+        for part in [
+            &Term::from(t.subject.clone()),
+            &Term::from(t.predicate.clone()),
+            &t.object,
+        ] {
+            term::push_term(part, &mut self.bytes);
+            self.bytes.push(0);
+        }
+        let hash = xxh3_128(&self.bytes);
+        if self.full {
+            return !self.hashes.contains(&hash);
+        }
+        if !self.hashes.insert(hash) {
+            return false;
+        }
+        // A table doubles, and old and new live together while it does.
+        let want = self.hashes.capacity() as u64 * 17 * 3 / 2;
+        if want > self.charged {
+            match self.budget.charge(want - self.charged) {
+                Ok(()) => self.charged = want,
+                Err(_) => self.full = true,
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        self.budget.release(self.charged);
+    }
+}
+
+/// Fills a template with rows.
+pub(crate) struct Construct<'a> {
+    template: &'a [[TemplateTerm; 3]],
+    decoders: Vec<TermDecoder<'a>>,
+    snapshot: &'a Snapshot,
+    terms: &'a QueryTerms,
+    /// The row's terms.
+    row: Vec<Option<Term>>,
+    /// The row's blank nodes.
+    blanks: Vec<Option<BlankNode>>,
+    given: Given,
+    pub sink: &'a mut dyn AnswerSink,
+    pub triples: u64,
+}
+
+impl<'a> Construct<'a> {
+    pub fn new(
+        template: &'a [[TemplateTerm; 3]],
+        snapshot: &'a Snapshot,
+        terms: &'a QueryTerms,
+        budget: &MemoryBudget,
+        sink: &'a mut dyn AnswerSink,
+    ) -> Self {
+        Self {
+            template,
+            decoders: Vec::new(),
+            snapshot,
+            terms,
+            row: Vec::new(),
+            blanks: Vec::new(),
+            given: Given::new(budget),
+            sink,
+            triples: 0,
+        }
+    }
+
+    /// `None` for a position without a term.
+    fn term(&mut self, t: &TemplateTerm) -> Option<Term> {
+        match t {
+            TemplateTerm::Column(c) => self.row.get(*c).cloned().flatten(),
+            TemplateTerm::Term(bytes) => term::decode(bytes),
+            TemplateTerm::Blank(n) => {
+                if self.blanks.len() <= *n {
+                    self.blanks.resize(n + 1, None);
+                }
+                Some(
+                    self.blanks[*n]
+                        .get_or_insert_with(BlankNode::default)
+                        .clone()
+                        .into(),
+                )
+            }
+            TemplateTerm::Triple(parts) => Some(Term::Triple(Box::new(self.triple(parts)?))),
+        }
+    }
+
+    /// `None` where the row does not make a triple (SPARQL 1.1 §16.2).
+    fn triple(&mut self, parts: &[TemplateTerm; 3]) -> Option<Triple> {
+        let subject = match self.term(&parts[0])? {
+            Term::NamedNode(n) => NamedOrBlankNode::from(n),
+            Term::BlankNode(b) => b.into(),
+            Term::Literal(_) | Term::Triple(_) => return None,
+        };
+        let Term::NamedNode(predicate) = self.term(&parts[1])? else {
+            return None;
+        };
+        let object = self.term(&parts[2])?;
+        Some(Triple::new(subject, predicate, object))
+    }
+}
+
+impl Sink for Construct<'_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        if self.decoders.len() != columns.len() {
+            self.decoders = columns
+                .iter()
+                .map(|_| TermDecoder::new(self.snapshot, self.terms))
+                .collect();
+        }
+        let template = self.template;
+        for r in 0..rows {
+            self.row.clear();
+            self.blanks.clear();
+            for (column, decoder) in columns.iter().zip(&mut self.decoders) {
+                let id = column.get(r).copied().unwrap_or(0);
+                self.row.push(decoder.term(id)?);
+            }
+            for parts in template {
+                if let Some(t) = self.triple(parts)
+                    && self.given.is_new(&t)
+                {
+                    self.sink.triple(&t)?;
+                    self.triples += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects the vertices to describe.
+#[derive(Default)]
+pub(crate) struct Resources {
+    pub ids: Vec<u32>,
+    seen: FxHashSet<u32>,
+}
+
+impl Sink for Resources {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        for column in columns {
+            for &id in column.iter().take(rows) {
+                if id != 0 && self.seen.insert(id) {
+                    self.ids.push(id);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives the triples about the resources: those that have one as subject, and those about the blank nodes found on the
+/// way (a *concise bounded description*). Returns their number. O(triples given).
+pub(crate) fn describe(
+    resources: Vec<Term>,
+    data: &SnapshotDataset<'_>,
+    cancel: &CancelToken,
+    budget: &MemoryBudget,
+    sink: &mut dyn AnswerSink,
+) -> Result<u64> {
+    let damaged = |e: crate::dataset::DamagedTerm| Error::Store(e.to_string());
+    let mut given = Given::new(budget);
+    let mut waiting: Vec<Term> = resources;
+    waiting.reverse();
+    let mut known: FxHashSet<Term> = waiting.iter().cloned().collect();
+    let mut triples = 0;
+    while let Some(resource) = waiting.pop() {
+        let subject = match &resource {
+            Term::NamedNode(n) => NamedOrBlankNode::from(n.clone()),
+            Term::BlankNode(b) => b.clone().into(),
+            Term::Literal(_) | Term::Triple(_) => continue,
+        };
+        let id = data.internalize_term(resource.clone()).map_err(damaged)?;
+        let mut blanks = Vec::new();
+        for quad in data.internal_quads_for_pattern(Some(&id), None, None, Some(None)) {
+            cancel.check()?;
+            let quad = quad.map_err(damaged)?;
+            let Term::NamedNode(predicate) =
+                data.externalize_term(quad.predicate).map_err(damaged)?
+            else {
+                continue;
+            };
+            let object = data.externalize_term(quad.object).map_err(damaged)?;
+            if matches!(object, Term::BlankNode(_)) && known.insert(object.clone()) {
+                blanks.push(object.clone());
+            }
+            let t = Triple::new(subject.clone(), NamedNode::from(predicate), object);
+            if given.is_new(&t) {
+                sink.triple(&t)?;
+                triples += 1;
+            }
+        }
+        waiting.extend(blanks.into_iter().rev());
+    }
+    Ok(triples)
+}
