@@ -419,14 +419,14 @@ impl Sum {
 /// MIN and MAX follow the order of ORDER BY; an error is an error.
 #[inline]
 fn better(run: &Run<'_>, places: &mut Places, best: &mut u32, id: u32, max: bool) {
-    if *best == FAILED || id == *best {
+    if *best == FAILED {
         return;
     }
     if id == 0 {
         *best = FAILED;
     } else if *best == 0 {
         *best = id;
-    } else {
+    } else if id != *best {
         let wanted = if max {
             Ordering::Greater
         } else {

@@ -11,6 +11,8 @@ mod aggregate;
 mod code;
 mod machine;
 mod slow;
+#[cfg(test)]
+mod tests;
 mod text;
 mod val;
 
