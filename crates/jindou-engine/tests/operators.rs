@@ -667,6 +667,7 @@ impl Maker<'_> {
             expression: Expression::Coalesce(from.iter().map(|s| name(s).into()).collect()),
             variables: from.iter().map(|s| (name(s), *s)).collect(),
             base_iri: None,
+            per_row: false,
         };
         let input = Box::new(input);
         (Operator::Extend { input, to, value }, slots)

@@ -1,11 +1,11 @@
 //! FILTER expressions → [`Condition`]s, and into intervals where a filter names the ids itself.
 
-use crate::logical::Filter;
-use crate::{Condition, GeneralExpression, Operand, Relation, Slot, TermTest};
+use crate::expression::Expr;
+use crate::set::SlotSet;
+use crate::{Condition, Operand, Relation, Slot, TermTest};
 use jindou_model::term;
 use jindou_store::Snapshot;
 use oxsdatatypes::{Boolean, Date, DateTime, Decimal, Double, Float, Integer, Time};
-use rustc_hash::FxHashMap;
 use spargebra::algebra::{Expression, Function};
 use spargebra::term::Variable;
 
@@ -25,11 +25,13 @@ pub(crate) struct Compiler<'a> {
     pub snapshot: &'a Snapshot,
     /// Slots that can only hold IRIs and blank nodes: subjects, predicates and graphs.
     pub resources: u128,
+    /// Slots that are bound in every row; `None` if all are. Cheap forms do not know unbound slots.
+    pub certain: Option<&'a SlotSet>,
 }
 
 impl Compiler<'_> {
-    pub(crate) fn compile(&self, filter: &Filter) -> Compiled {
-        let scope = &filter.scope;
+    pub(crate) fn compile(&self, filter: &Expr) -> Compiled {
+        let scope = filter;
         if let Some(one_of) = self.one_of(&filter.expression, scope) {
             return one_of;
         }
@@ -43,7 +45,7 @@ impl Compiler<'_> {
     }
 
     /// `?x = <iri>`, `sameTerm(?x, constant)`, `?x IN (<iri>, …)`: known ids.
-    fn one_of(&self, e: &Expression, scope: &FxHashMap<Variable, Slot>) -> Option<Compiled> {
+    fn one_of(&self, e: &Expression, scope: &Expr) -> Option<Compiled> {
         let mut ids = vec![];
         let slot = match e {
             Expression::Equal(a, b) | Expression::SameTerm(a, b) => {
@@ -61,7 +63,7 @@ impl Compiler<'_> {
                     }
                     _ => return None,
                 }
-                *scope.get(v)?
+                self.slot(v, scope)?
             }
             Expression::In(v, list) => {
                 let Expression::Variable(v) = &**v else {
@@ -73,7 +75,7 @@ impl Compiler<'_> {
                     };
                     ids.extend(self.iri(n.as_str()));
                 }
-                *scope.get(v)?
+                self.slot(v, scope)?
             }
             _ => return None,
         };
@@ -91,14 +93,9 @@ impl Compiler<'_> {
     }
 
     /// `And([])` is true, `Or([])` is false. Recursion ends at `MAX_INLINE` levels in a general expression.
-    fn condition(
-        &self,
-        e: &Expression,
-        scope: &FxHashMap<Variable, Slot>,
-        depth: usize,
-    ) -> Condition {
+    fn condition(&self, e: &Expression, scope: &Expr, depth: usize) -> Condition {
         const MAX_INLINE: usize = 64;
-        let general = || self.general(e, scope);
+        let general = || Self::general(e, scope);
         if depth > MAX_INLINE {
             return general();
         }
@@ -112,14 +109,14 @@ impl Compiler<'_> {
                 self.condition(b, scope, depth + 1),
             ]),
             Expression::Not(a) => Condition::Not(Box::new(self.condition(a, scope, depth + 1))),
-            Expression::Bound(v) => match scope.get(v) {
-                Some(&slot) => Condition::Bound(slot),
+            Expression::Bound(v) => match scope.slot(v) {
+                Some(slot) => Condition::Bound(slot),
                 None => Condition::Or(vec![]),
             },
             Expression::SameTerm(a, b) => match (&**a, &**b) {
                 (Expression::Variable(a), Expression::Variable(b)) => {
-                    match (scope.get(a), scope.get(b)) {
-                        (Some(&a), Some(&b)) => Condition::Same(Operand::Slot(a), Operand::Slot(b)),
+                    match (self.slot(a, scope), self.slot(b, scope)) {
+                        (Some(a), Some(b)) => Condition::Same(Operand::Slot(a), Operand::Slot(b)),
                         _ => general(),
                     }
                 }
@@ -128,10 +125,8 @@ impl Compiler<'_> {
             Expression::Equal(a, b) => match (&**a, &**b) {
                 // An IRI or blank node equals only itself, and that comparison never errs.
                 (Expression::Variable(a), Expression::Variable(b)) => {
-                    match (scope.get(a), scope.get(b)) {
-                        (Some(&a), Some(&b))
-                            if (self.resources >> a | self.resources >> b) & 1 == 1 =>
-                        {
+                    match (self.slot(a, scope), self.slot(b, scope)) {
+                        (Some(a), Some(b)) if self.is_resource(a) || self.is_resource(b) => {
                             Condition::Same(Operand::Slot(a), Operand::Slot(b))
                         }
                         _ => general(),
@@ -165,7 +160,7 @@ impl Compiler<'_> {
                     .iter()
                     .map(|c| match (&**v, c) {
                         (Expression::Variable(x), Expression::NamedNode(n)) => {
-                            let &slot = scope.get(x)?;
+                            let slot = self.slot(x, scope)?;
                             Some(match self.iri(n.as_str()) {
                                 Some(id) => {
                                     Condition::Same(Operand::Slot(slot), Operand::Const(id))
@@ -187,8 +182,8 @@ impl Compiler<'_> {
                     _ => return general(),
                 };
                 match args.as_slice() {
-                    [Expression::Variable(v)] => match scope.get(v) {
-                        Some(&slot) => Condition::Kind(slot, test),
+                    [Expression::Variable(v)] => match self.slot(v, scope) {
+                        Some(slot) => Condition::Kind(slot, test),
                         None => general(),
                     },
                     _ => general(),
@@ -204,38 +199,36 @@ impl Compiler<'_> {
         a: &Expression,
         relation: Relation,
         b: &Expression,
-        scope: &FxHashMap<Variable, Slot>,
+        scope: &Expr,
     ) -> Option<Condition> {
         let (v, l, relation) = match (a, b) {
             (Expression::Variable(v), Expression::Literal(l)) => (v, l, relation),
             (Expression::Literal(l), Expression::Variable(v)) => (v, l, flip(relation)),
             _ => return None,
         };
-        let &slot = scope.get(v)?;
+        let slot = self.slot(v, scope)?;
         let mut bytes = vec![];
         term::push_literal(l, &mut bytes);
         well_formed(&bytes).then_some(Condition::Compare(slot, relation, bytes))
     }
 
-    fn general(&self, e: &Expression, scope: &FxHashMap<Variable, Slot>) -> Condition {
-        let mut variables: Vec<(Variable, Slot)> = vec![];
-        for_each_variable(e, &mut |v| {
-            if let Some(&slot) = scope.get(v)
-                && !variables.iter().any(|x| x.1 == slot && x.0 == *v)
-            {
-                variables.push((v.clone(), slot));
-            }
-        });
-        Condition::General(Box::new(GeneralExpression {
-            base_iri: None,
-            expression: e.clone(),
-            variables,
-        }))
+    fn is_resource(&self, slot: Slot) -> bool {
+        self.resources.checked_shr(u32::from(slot)).unwrap_or(0) & 1 == 1
+    }
+
+    /// The slot of a variable that is surely bound.
+    fn slot(&self, v: &Variable, scope: &Expr) -> Option<Slot> {
+        let slot = scope.slot(v)?;
+        self.certain.is_none_or(|c| c.has(slot)).then_some(slot)
+    }
+
+    fn general(e: &Expression, scope: &Expr) -> Condition {
+        Condition::General(Box::new(scope.part(e)))
     }
 }
 
 /// What [`Compiler::one_of`] found, as a condition inside a larger one.
-fn known(c: Compiled) -> Condition {
+pub(crate) fn known(c: Compiled) -> Condition {
     match c {
         Compiled::True => Condition::And(vec![]),
         Compiled::False(_) => Condition::Or(vec![]),
@@ -284,37 +277,6 @@ fn well_formed(bytes: &[u8]) -> bool {
         "date" => lexical.parse::<Date>().is_ok(),
         "time" => lexical.parse::<Time>().is_ok(),
         _ => false,
-    }
-}
-
-fn for_each_variable<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Variable)) {
-    let mut stack = vec![e];
-    while let Some(e) = stack.pop() {
-        match e {
-            Expression::NamedNode(_) | Expression::Literal(_) | Expression::Exists(_) => {}
-            Expression::Variable(v) | Expression::Bound(v) => f(v),
-            Expression::Or(a, b)
-            | Expression::And(a, b)
-            | Expression::Equal(a, b)
-            | Expression::SameTerm(a, b)
-            | Expression::Greater(a, b)
-            | Expression::GreaterOrEqual(a, b)
-            | Expression::Less(a, b)
-            | Expression::LessOrEqual(a, b)
-            | Expression::Add(a, b)
-            | Expression::Subtract(a, b)
-            | Expression::Multiply(a, b)
-            | Expression::Divide(a, b) => stack.extend([&**a, &**b]),
-            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                stack.push(a)
-            }
-            Expression::In(a, list) => {
-                stack.push(a);
-                stack.extend(list);
-            }
-            Expression::If(a, b, c) => stack.extend([&**a, &**b, &**c]),
-            Expression::Coalesce(list) | Expression::FunctionCall(_, list) => stack.extend(list),
-        }
     }
 }
 

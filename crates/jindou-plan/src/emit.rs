@@ -1,9 +1,9 @@
 //! Moves → steps: the search's order written as the plan that executors read.
 
 use crate::condition::for_each_slot;
-use crate::model::{Model, Move, Source, State, Sub, What, bits, edges_of};
+use crate::model::{Model, Move, Source, State, Sub, What, edges_of};
 use crate::resolve::{Edge, Graph, Node, Predicate};
-use crate::slots::{binds, reads};
+use crate::slots::binds;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, PredicateRef, Slot, StartSource,
     Step, StepKind, show,
@@ -18,6 +18,10 @@ pub(crate) struct Emitter<'a> {
     pub slots: &'a mut Vec<String>,
     pub steps: Vec<Step>,
     state: State,
+    /// Bound before the first step: there is no start then.
+    given: u128,
+    /// Whether steps go on from rows.
+    goes_on: bool,
 }
 
 impl<'a> Emitter<'a> {
@@ -25,14 +29,16 @@ impl<'a> Emitter<'a> {
         model: &'a Model<'a>,
         snapshot: &'a Snapshot,
         slots: &'a mut Vec<String>,
+        given: Option<(u128, f64)>,
     ) -> Self {
-        let state = State::empty();
         Self {
             model,
             snapshot,
             slots,
             steps: vec![],
-            state,
+            state: State::of(given.map_or(1.0, |g| g.1)),
+            given: given.map_or(0, |g| g.0),
+            goes_on: given.is_some(),
         }
     }
 
@@ -86,6 +92,9 @@ impl<'a> Emitter<'a> {
     }
 
     fn unit(&mut self) {
+        if self.goes_on {
+            return;
+        }
         self.steps.push(Step {
             kind: StepKind::Start {
                 to: None,
@@ -102,6 +111,7 @@ impl<'a> Emitter<'a> {
 
     fn main(&mut self, m: &Move, sub: &Sub) {
         match m {
+            Move::Given(_) => {}
             Move::Start(slot, source) => self.start(*slot, *source, sub),
             Move::Bind(slot, lists) => self.bind(*slot, *lists, sub),
             Move::Graph(e) => self.bind_graph(*e, sub),
@@ -118,13 +128,6 @@ impl<'a> Emitter<'a> {
                 (
                     StartSource::Within,
                     format!("fewest to begin with: ?{} {why}", self.name(slot)),
-                )
-            }
-            Source::Graphs => {
-                within = None;
-                (
-                    StartSource::Graphs(self.model.resolved.named.clone()),
-                    "the pattern asks for the graphs".into(),
                 )
             }
             Source::Keys(e, direction) => {
@@ -150,7 +153,7 @@ impl<'a> Emitter<'a> {
                 )
             }
         };
-        let kind = if self.steps.is_empty() {
+        let kind = if self.steps.is_empty() && !self.goes_on {
             StepKind::Start {
                 to: Some(slot),
                 source,
@@ -188,7 +191,7 @@ impl<'a> Emitter<'a> {
                 graph,
             });
         }
-        let first = self.steps.is_empty();
+        let first = self.steps.is_empty() && !self.goes_on;
         if first && out.len() == 1 {
             let list = out.remove(0);
             let why = format!("a constant's list of about {:.0}", sub.rows);
@@ -476,34 +479,17 @@ impl<'a> Emitter<'a> {
         for c in &self.model.resolved.conditions {
             let mut mask = 0u128;
             for_each_slot(c, &mut |s| mask |= 1 << s);
-            let mut bound = 0u128;
-            let last = self.steps.len() - 1;
+            let mut bound = self.given;
+            let Some(last) = self.steps.len().checked_sub(1) else {
+                return;
+            };
             for (i, step) in self.steps.iter_mut().enumerate() {
-                bound |= binds(&step.kind);
+                binds(&step.kind, &mut |s| bound |= 1 << s);
                 if mask & !bound == 0 || i == last {
                     step.filters.push(c.clone());
                     break;
                 }
             }
-        }
-    }
-
-    /// Fills `live`, given the slots that operators and the result read.
-    pub(crate) fn liveness(&mut self, wanted: u128) {
-        let mut before = vec![];
-        let mut bound = 0u128;
-        for step in &self.steps {
-            before.push(bound);
-            bound |= binds(&step.kind);
-        }
-        let mut needed = wanted;
-        for (step, before) in self.steps.iter_mut().zip(before).rev() {
-            step.live = bits(needed & (before | binds(&step.kind))).collect();
-            needed |= reads(&step.kind);
-            for c in &step.filters {
-                for_each_slot(c, &mut |s| needed |= 1 << s);
-            }
-            needed &= before;
         }
     }
 }

@@ -6,12 +6,17 @@
 //!        ──search──► an order of slots (model: what a move costs) ──emit──► Plan
 //! ```
 
+mod build;
 mod cache;
 mod condition;
+mod cost;
 mod edge;
 mod emit;
 mod explain;
+mod expression;
 mod intervals;
+mod joins;
+mod liveness;
 mod logical;
 mod model;
 mod operator;
@@ -21,9 +26,12 @@ mod planner;
 mod resolve;
 mod sample;
 mod search;
+mod set;
 mod show;
 mod slots;
 mod stars;
+mod steps;
+mod translate;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::explain;

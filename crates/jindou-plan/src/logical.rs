@@ -1,18 +1,10 @@
-//! SPARQL algebra → one group of patterns with filters and modifiers over slots, or the reason why not.
+//! A query as a tree over slots, and the rewritings that hold whatever the data: joins are flattened, patterns that
+//! are joined become one group, filters sink as deep as their slots are surely bound.
 
-use crate::{Count, Slot};
-use jindou_model::term;
-use oxrdf::vocab::xsd;
-use rustc_hash::{FxHashMap, FxHashSet};
-use spargebra::Query;
-use spargebra::algebra::{
-    AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, OrderExpression,
-    PropertyPathExpression, QueryDataset,
-};
-use spargebra::term::{NamedNodePattern, TermPattern, Variable};
-
-/// Why a query is not native; shown by EXPLAIN.
-pub(crate) type Reason = String;
+use crate::expression::Expr;
+use crate::set::SlotSet;
+use crate::{Aggregate, ApplyKind, Service, Slot};
+use spargebra::algebra::PropertyPathExpression;
 
 /// One position of a pattern.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,512 +31,561 @@ pub(crate) struct Pattern {
     pub place: Place,
 }
 
-/// One conjunct of a FILTER.
-#[derive(Clone, Debug)]
-pub(crate) struct Filter {
-    pub expression: Expression,
-    /// The variables of the group that the FILTER stands in; others are unbound in it.
-    pub scope: FxHashMap<Variable, Slot>,
+impl Pattern {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        let graph = match self.place {
+            Place::Slot(g) => Some(g),
+            _ => None,
+        };
+        [&self.subject, &self.predicate, &self.object]
+            .map(|e| match e {
+                End::Slot(s) => Some(*s),
+                End::Term(_) => None,
+            })
+            .into_iter()
+            .chain([graph])
+            .flatten()
+    }
 }
 
-/// Everything but the order of evaluation.
+/// Joined patterns and filters over their slots.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Logical {
-    pub ask: bool,
-    pub dataset: Option<QueryDataset>,
-    /// Name of each slot; hidden ones contain a space.
-    pub slots: Vec<String>,
+pub(crate) struct Bgp {
     pub patterns: Vec<Pattern>,
-    /// `GRAPH ?g {}`.
-    pub any_graph: Vec<Slot>,
-    pub filters: Vec<Filter>,
-    pub group: Option<(Vec<Slot>, Vec<Count>)>,
-    pub distinct: bool,
-    pub order: Vec<(Slot, bool)>,
-    pub slice: Option<(u64, Option<u64>)>,
-    pub output: Vec<Slot>,
+    pub filters: Vec<Expr>,
 }
 
-/// Deepest algebra that is walked; the parser's bounds keep real queries below it.
-const MAX_DEPTH: usize = 4 * crate::parse::MAX_NESTING + crate::parse::MAX_CHAINED;
-/// Most slots of a native query.
-const MAX_SLOTS: usize = 120;
+/// A property path with `?`, `*` or `+` on top.
+#[derive(Clone, Debug)]
+pub(crate) struct PathNode {
+    pub subject: End,
+    pub path: PropertyPathExpression,
+    pub object: End,
+    pub place: Place,
+}
 
-pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
-    let (ask, dataset, pattern) = match query {
-        Query::Select {
-            dataset, pattern, ..
-        } => (false, dataset, pattern),
-        Query::Ask {
-            dataset, pattern, ..
-        } => (true, dataset, pattern),
-        Query::Construct { .. } => return Err("CONSTRUCT".into()),
-        Query::Describe { .. } => return Err("DESCRIBE".into()),
-    };
-    let mut t = Translator {
-        out: Logical {
-            ask,
-            dataset: dataset.clone(),
-            ..Logical::default()
-        },
-        ..Translator::default()
-    };
-    t.modifiers(pattern)?;
-    if t.out.slots.len() > MAX_SLOTS {
-        return Err(format!("more than {MAX_SLOTS} variables"));
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Bgp(Bgp),
+    /// The named graphs, one a row.
+    Graphs(Slot),
+    /// One empty row if the named graph is there.
+    HasGraph(Vec<u8>),
+    Path(PathNode),
+    Values {
+        slots: Vec<Slot>,
+        /// Canonical bytes; `None` is UNDEF.
+        rows: Vec<Vec<Option<Vec<u8>>>>,
+    },
+    Service(Service),
+    Join(Vec<Node>),
+    LeftJoin {
+        left: Box<Node>,
+        right: Box<Node>,
+        condition: Vec<Expr>,
+    },
+    Minus {
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    Union(Vec<Node>),
+    Filter {
+        inner: Box<Node>,
+        filters: Vec<Expr>,
+    },
+    Extend {
+        inner: Box<Node>,
+        to: Slot,
+        value: Expr,
+    },
+    /// `body` with the slots of a row of `input` bound: EXISTS, LATERAL, a group evaluated for each graph.
+    Apply {
+        input: Box<Node>,
+        body: Box<Node>,
+        kind: ApplyKind,
+    },
+    Group {
+        inner: Box<Node>,
+        by: Vec<Slot>,
+        aggregates: Vec<Aggregate>,
+    },
+    OrderBy {
+        inner: Box<Node>,
+        keys: Vec<(Slot, bool)>,
+    },
+    Distinct {
+        inner: Box<Node>,
+        slots: Vec<Slot>,
+    },
+    Reduced {
+        inner: Box<Node>,
+        slots: Vec<Slot>,
+    },
+    Slice {
+        inner: Box<Node>,
+        offset: u64,
+        limit: Option<u64>,
+    },
+    /// A sub-query's SELECT: hides the other slots.
+    Project(Box<Node>),
+}
+
+/// A part of the query.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub kind: Kind,
+    /// Slots of variables in scope that every solution binds.
+    pub certain: SlotSet,
+    /// Slots of variables in scope that a solution may bind.
+    pub possible: SlotSet,
+    /// Every slot that is mentioned somewhere inside.
+    pub uses: SlotSet,
+}
+
+impl Node {
+    fn of(kind: Kind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
+        Self {
+            kind,
+            certain,
+            possible,
+            uses,
+        }
     }
-    Ok(t.out)
-}
 
-#[derive(Default)]
-struct Translator {
-    out: Logical,
-    variables: FxHashMap<Variable, Slot>,
-    blanks: FxHashMap<String, Slot>,
-}
+    /// One empty solution.
+    pub(crate) fn unit() -> Self {
+        Self::bgp(vec![], SlotSet::default())
+    }
 
-/// Variables bound by a group.
-type Bound = FxHashMap<Variable, Slot>;
+    pub(crate) fn is_unit(&self) -> bool {
+        matches!(&self.kind, Kind::Bgp(b) if b.patterns.is_empty() && b.filters.is_empty())
+    }
 
-impl Translator {
-    fn modifiers(&mut self, mut at: &GraphPattern) -> Result<(), Reason> {
-        if let GraphPattern::Slice {
-            inner,
-            start,
-            length,
-        } = at
-        {
-            self.out.slice = Some((*start as u64, length.map(|l| l as u64)));
-            at = inner;
+    /// Patterns; `hidden` slots (the graph's) are bound but not in scope.
+    pub(crate) fn bgp(patterns: Vec<Pattern>, hidden: SlotSet) -> Self {
+        let uses: SlotSet = patterns.iter().flat_map(Pattern::slots).collect();
+        // The graph variable may be an end as well; then it is in scope.
+        let ends: SlotSet = patterns
+            .iter()
+            .flat_map(|p| [&p.subject, &p.predicate, &p.object])
+            .filter_map(|e| match e {
+                End::Slot(s) => Some(*s),
+                End::Term(_) => None,
+            })
+            .collect();
+        let visible = uses.minus(&hidden.minus(&ends));
+        let filters = vec![];
+        Self::of(
+            Kind::Bgp(Bgp { patterns, filters }),
+            visible.clone(),
+            visible,
+            uses,
+        )
+    }
+
+    pub(crate) fn graphs(slot: Slot) -> Self {
+        let none = SlotSet::default;
+        Self::of(Kind::Graphs(slot), none(), none(), SlotSet::one(slot))
+    }
+
+    pub(crate) fn has_graph(bytes: Vec<u8>) -> Self {
+        let none = SlotSet::default;
+        Self::of(Kind::HasGraph(bytes), none(), none(), none())
+    }
+
+    pub(crate) fn path(path: PathNode) -> Self {
+        let ends: SlotSet = [&path.subject, &path.object]
+            .into_iter()
+            .filter_map(|e| match e {
+                End::Slot(s) => Some(*s),
+                End::Term(_) => None,
+            })
+            .collect();
+        let mut uses = ends.clone();
+        if let Place::Slot(g) = path.place {
+            uses.insert(g);
         }
-        match at {
-            GraphPattern::Distinct { inner } => {
-                self.out.distinct = true;
-                at = inner;
-            }
-            // Any number of duplicates may stay.
-            GraphPattern::Reduced { inner } => at = inner,
-            _ => {}
-        }
-        let mut projected = None;
-        if let GraphPattern::Project { inner, variables } = at {
-            projected = Some(variables);
-            at = inner;
-        }
-        let mut order = &[][..];
-        if let GraphPattern::OrderBy { inner, expression } = at {
-            order = expression;
-            at = inner;
-        }
-        // `(?x AS ?y)`, `(COUNT(?x) AS ?n)`: other names of a slot. The innermost comes first in the query.
-        let mut aliases = vec![];
-        while let GraphPattern::Extend {
-            inner,
-            variable,
-            expression,
-        } = at
-        {
-            let Expression::Variable(of) = expression else {
-                return Err("an expression in SELECT or BIND".into());
-            };
-            aliases.push((variable, of));
-            at = inner;
-        }
-        let mut bound;
-        if let GraphPattern::Group {
-            inner,
-            variables,
-            aggregates,
-        } = at
-        {
-            let inside = self.group(inner, &Place::Default, 0)?;
-            bound = Bound::default();
-            let mut by = vec![];
-            for v in variables {
-                let Some(&slot) = inside.get(v) else {
-                    return Err("GROUP BY a variable that is never bound".into());
-                };
-                by.push(slot);
-                bound.insert(v.clone(), slot);
-            }
-            let mut row: Vec<Slot> = inside.values().copied().collect();
-            row.sort_unstable();
-            let mut counts = vec![];
-            for (name, aggregate) in aggregates {
-                let (of, distinct) = match aggregate {
-                    AggregateExpression::CountSolutions { distinct } => (None, *distinct),
-                    AggregateExpression::FunctionCall {
-                        name: AggregateFunction::Count,
-                        expr: Expression::Variable(v),
-                        distinct,
-                    } => match inside.get(v) {
-                        Some(&slot) => (Some(slot), *distinct),
-                        None => return Err("COUNT of a variable that is never bound".into()),
-                    },
-                    AggregateExpression::FunctionCall { .. } => {
-                        return Err("an aggregate other than COUNT".into());
-                    }
-                };
-                let to = self.new_slot(format!("count {}", counts.len()));
-                bound.insert(name.clone(), to);
-                let row = if of.is_none() && distinct {
-                    row.clone()
-                } else {
-                    vec![]
-                };
-                counts.push(Count {
-                    to,
-                    of,
-                    distinct,
-                    row,
-                });
-            }
-            self.out.group = Some((by, counts));
-        } else {
-            bound = self.group(at, &Place::Default, 0)?;
-        }
-        for (name, of) in aliases.into_iter().rev() {
-            // An unbound source leaves the alias unbound.
-            if let Some(&slot) = bound.get(of) {
-                bound.insert(name.clone(), slot);
-                if let Some(n) = self.out.slots.get_mut(slot as usize)
-                    && n.starts_with("count ")
-                {
-                    *n = name.as_str().to_owned();
-                }
+        Self::of(Kind::Path(path), ends.clone(), ends, uses)
+    }
+
+    pub(crate) fn values(slots: Vec<Slot>, rows: Vec<Vec<Option<Vec<u8>>>>) -> Self {
+        let possible: SlotSet = slots.iter().copied().collect();
+        let certain = slots
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| rows.iter().all(|r| r.get(*i).is_some_and(Option::is_some)))
+            .map(|(_, s)| *s)
+            .collect();
+        let uses = possible.clone();
+        Self::of(Kind::Values { slots, rows }, certain, possible, uses)
+    }
+
+    pub(crate) fn service(service: Service) -> Self {
+        let slots: SlotSet = service.slots.iter().map(|s| s.1).collect();
+        Self::of(
+            Kind::Service(service),
+            SlotSet::default(),
+            slots.clone(),
+            slots,
+        )
+    }
+
+    pub(crate) fn union(branches: Vec<Self>) -> Self {
+        let mut all = vec![];
+        for b in branches {
+            match b.kind {
+                Kind::Union(inner) => all.extend(inner),
+                _ => all.push(b),
             }
         }
-        if self.out.ask {
-            return Ok(());
-        }
-        let Some(projected) = projected else {
-            return Err("no projection".into());
+        let mut parts = all.iter();
+        let Some(first) = parts.next() else {
+            return Self::values(vec![], vec![]);
         };
-        for v in projected {
-            let slot = match bound.get(v) {
-                Some(&slot) => slot,
-                None => self.new_slot(v.as_str().to_owned()),
-            };
-            self.out.output.push(slot);
+        let (mut certain, mut possible, mut uses) = (
+            first.certain.clone(),
+            first.possible.clone(),
+            first.uses.clone(),
+        );
+        for p in parts {
+            certain = certain.and(&p.certain);
+            possible.add(&p.possible);
+            uses.add(&p.uses);
         }
-        for e in order {
-            let (Expression::Variable(v), descending) = (match e {
-                OrderExpression::Asc(e) => (e, false),
-                OrderExpression::Desc(e) => (e, true),
-            }) else {
-                return Err("ORDER BY an expression".into());
+        Self::of(Kind::Union(all), certain, possible, uses)
+    }
+
+    /// Both, in any order: joins are flat, and all patterns among their parts are one group. What only adds to or
+    /// drops rows of one side is done after the join where that is the same.
+    pub(crate) fn join(left: Self, right: Self) -> Self {
+        if left.is_unit() {
+            return right;
+        }
+        if right.is_unit() {
+            return left;
+        }
+        let (left, right) = match left.lift_over(right) {
+            Ok(done) => return done,
+            Err(pair) => *pair,
+        };
+        let (right, left) = match right.lift_over(left) {
+            Ok(done) => return done,
+            Err(pair) => *pair,
+        };
+        let mut parts: Vec<Self> = vec![];
+        for side in [left, right] {
+            let more = match side.kind {
+                Kind::Join(list) => list,
+                _ => vec![side],
             };
-            // A variable that is never bound orders nothing; one that ordered before adds nothing.
-            if let Some(&slot) = bound.get(v)
-                && !self.out.order.iter().any(|o| o.0 == slot)
-            {
-                self.out.order.push((slot, descending));
+            for part in more {
+                part.add_to(&mut parts);
             }
         }
-        if self.out.distinct
-            && self
-                .out
-                .order
-                .iter()
-                .any(|o| !self.out.output.contains(&o.0))
+        let union =
+            |f: fn(&Self) -> &SlotSet| parts.iter().fold(SlotSet::default(), |a, p| a.or(f(p)));
+        let (certain, possible, uses) = (
+            union(|p| &p.certain),
+            union(|p| &p.possible),
+            union(|p| &p.uses),
+        );
+        if parts.len() == 1
+            && let Some(one) = parts.pop()
         {
-            return Err("DISTINCT ordered by a variable that is not selected".into());
+            return one;
         }
-        Ok(())
+        Self::of(Kind::Join(parts), certain, possible, uses)
     }
 
-    fn new_slot(&mut self, name: String) -> Slot {
-        self.out.slots.push(name);
-        (self.out.slots.len() - 1) as Slot
-    }
-
-    /// Adds a group's patterns and filters; returns the variables it binds.
-    fn group(
-        &mut self,
-        pattern: &GraphPattern,
-        place: &Place,
-        depth: usize,
-    ) -> Result<Bound, Reason> {
-        if depth > MAX_DEPTH || self.out.slots.len() > MAX_SLOTS {
-            return Err("the query is too large".into());
-        }
-        let mut bound = Bound::default();
-        match pattern {
-            GraphPattern::Bgp { patterns } => {
-                for p in patterns {
-                    let subject = self.end(&p.subject, &mut bound)?;
-                    let predicate = match &p.predicate {
-                        NamedNodePattern::NamedNode(n) => iri(n.as_str()),
-                        NamedNodePattern::Variable(v) => End::Slot(self.variable(v, &mut bound)),
-                    };
-                    let object = self.end(&p.object, &mut bound)?;
-                    self.push(subject, predicate, object, place);
-                }
-                // `GRAPH ?g` binds even around nothing.
-                if let (Place::Slot(g), true) = (place, patterns.is_empty()) {
-                    self.out.any_graph.push(*g);
-                }
-                if let (Place::Named(_), true) = (place, patterns.is_empty()) {
-                    return Err("GRAPH around nothing".into());
+    fn add_to(self, parts: &mut Vec<Self>) {
+        if let Kind::Bgp(new) = &self.kind
+            && let Some(old) = parts.iter_mut().find(|p| matches!(p.kind, Kind::Bgp(_)))
+            && let Kind::Bgp(bgp) = &mut old.kind
+        {
+            for p in &new.patterns {
+                // The same pattern twice constrains nothing more: a group is a conjunction, each match unique.
+                if !bgp.patterns.contains(p) {
+                    bgp.patterns.push(p.clone());
                 }
             }
-            GraphPattern::Path {
-                subject,
-                path,
-                object,
+            bgp.filters.extend(new.filters.iter().cloned());
+            old.certain.add(&self.certain);
+            old.possible.add(&self.possible);
+            old.uses.add(&self.uses);
+            return;
+        }
+        parts.push(self);
+    }
+
+    /// `left` ⋈ `other` with `left`'s top operator on top of the join, if that means the same.
+    fn lift_over(self, other: Self) -> Result<Self, Box<(Self, Self)>> {
+        // Slots that the operator reads or adds, and those of its input that are surely bound.
+        let (reads, input) = match &self.kind {
+            Kind::LeftJoin {
+                left,
+                right,
+                condition,
             } => {
-                let subject = self.end(subject, &mut bound)?;
-                let object = self.end(object, &mut bound)?;
-                self.path(subject, path, object, place)?;
-            }
-            GraphPattern::Join { left, right } => {
-                bound = self.group(left, place, depth + 1)?;
-                bound.extend(self.group(right, place, depth + 1)?);
-            }
-            GraphPattern::Filter { expr, inner } => {
-                bound = self.group(inner, place, depth + 1)?;
-                let mut conjuncts = vec![];
-                split(expr, &mut conjuncts);
-                for e in conjuncts {
-                    let mut used = FxHashSet::default();
-                    supported(e, &mut used)?;
-                    if let Place::Slot(g) = place
-                        && used
-                            .iter()
-                            .any(|v| self.variables.get(*v) == Some(g) && !bound.contains_key(*v))
-                    {
-                        return Err("a FILTER on the graph variable inside its own GRAPH".into());
-                    }
-                    self.out.filters.push(Filter {
-                        expression: e.clone(),
-                        scope: bound.clone(),
-                    });
+                let mut reads = right.uses.clone();
+                for c in condition {
+                    reads.add(&c.slots());
                 }
+                (reads, left)
             }
-            GraphPattern::Graph { .. } if *place != Place::Default => {
-                return Err("GRAPH inside GRAPH".into());
+            Kind::Minus { left, right } => (right.uses.clone(), left),
+            Kind::Extend { inner, to, value } if !value.per_row => {
+                let mut reads = value.slots();
+                reads.insert(*to);
+                (reads, inner)
             }
-            GraphPattern::Graph { name, inner } => match name {
-                NamedNodePattern::NamedNode(n) => {
-                    let mut bytes = vec![];
-                    term::push_iri(n.as_str(), &mut bytes);
-                    bound = self.group(inner, &Place::Named(bytes), depth + 1)?;
-                }
-                NamedNodePattern::Variable(v) => {
-                    let slot = self.variable(v, &mut Bound::default());
-                    bound = self.group(inner, &Place::Slot(slot), depth + 1)?;
-                    bound.insert(v.clone(), slot);
-                }
-            },
-            GraphPattern::LeftJoin { .. } => return Err("OPTIONAL".into()),
-            GraphPattern::Lateral { .. } => return Err("LATERAL".into()),
-            GraphPattern::Union { .. } => return Err("UNION".into()),
-            GraphPattern::Extend { .. } => return Err("BIND".into()),
-            GraphPattern::Minus { .. } => return Err("MINUS".into()),
-            GraphPattern::Values { .. } => return Err("VALUES".into()),
-            GraphPattern::Service { .. } => return Err("SERVICE".into()),
-            GraphPattern::OrderBy { .. }
-            | GraphPattern::Project { .. }
-            | GraphPattern::Distinct { .. }
-            | GraphPattern::Reduced { .. }
-            | GraphPattern::Slice { .. }
-            | GraphPattern::Group { .. } => return Err("a sub-query or HAVING".into()),
-        }
-        Ok(bound)
-    }
-
-    fn push(&mut self, subject: End, predicate: End, object: End, place: &Place) {
-        let pattern = Pattern {
-            subject,
-            predicate,
-            object,
-            place: place.clone(),
+            Kind::Apply { input, body, kind }
+                if matches!(kind, ApplyKind::Semi | ApplyKind::Anti) =>
+            {
+                (body.uses.clone(), input)
+            }
+            Kind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
+                let reads = filters
+                    .iter()
+                    .fold(SlotSet::default(), |a, f| a.or(&f.slots()));
+                (reads, inner)
+            }
+            _ => return Err(Box::new((self, other))),
         };
-        // The same pattern twice constrains nothing more: a group is a conjunction and each match is unique.
-        if !self.out.patterns.contains(&pattern) {
-            self.out.patterns.push(pattern);
+        let same = reads.and(&other.uses).is_within(&input.certain);
+        if !same {
+            return Err(Box::new((self, other)));
         }
-    }
-
-    fn path(
-        &mut self,
-        s: End,
-        path: &PropertyPathExpression,
-        o: End,
-        place: &Place,
-    ) -> Result<(), Reason> {
-        match path {
-            PropertyPathExpression::NamedNode(n) => self.push(s, iri(n.as_str()), o, place),
-            PropertyPathExpression::Reverse(inner) => self.path(o, inner, s, place)?,
-            PropertyPathExpression::Sequence(a, b) => {
-                let name = format!("path {}", self.out.slots.len());
-                let middle = End::Slot(self.new_slot(name));
-                self.path(s, a, middle.clone(), place)?;
-                self.path(middle, b, o, place)?;
-            }
-            _ => return Err("a property path".into()),
-        }
-        Ok(())
-    }
-
-    fn variable(&mut self, v: &Variable, bound: &mut Bound) -> Slot {
-        let slot = match self.variables.get(v) {
-            Some(&slot) => slot,
-            None => {
-                let slot = self.new_slot(v.as_str().to_owned());
-                self.variables.insert(v.clone(), slot);
-                slot
-            }
-        };
-        bound.insert(v.clone(), slot);
-        slot
-    }
-
-    fn end(&mut self, end: &TermPattern, bound: &mut Bound) -> Result<End, Reason> {
-        Ok(match end {
-            TermPattern::NamedNode(n) => iri(n.as_str()),
-            TermPattern::Literal(l) => {
-                let mut bytes = vec![];
-                term::push_literal(l, &mut bytes);
-                End::Term(bytes)
-            }
-            TermPattern::Variable(v) => End::Slot(self.variable(v, bound)),
-            TermPattern::BlankNode(b) => match self.blanks.get(b.as_str()) {
-                Some(&slot) => End::Slot(slot),
-                None => {
-                    let slot = self.new_slot(format!("blank {}", self.blanks.len()));
-                    self.blanks.insert(b.as_str().to_owned(), slot);
-                    End::Slot(slot)
-                }
-            },
-            TermPattern::Triple(_) => return Err("a triple term in a pattern".into()),
+        Ok(match self.kind {
+            Kind::LeftJoin {
+                left,
+                right,
+                condition,
+            } => Self::left_join(Self::join(*left, other), *right, condition),
+            Kind::Minus { left, right } => Self::minus(Self::join(*left, other), *right),
+            Kind::Extend { inner, to, value } => Self::join(*inner, other).extend(to, value),
+            Kind::Apply { input, body, kind } => Self::join(*input, other).apply(*body, kind),
+            Kind::Filter { inner, filters } => Self::join(*inner, other).filter(filters),
+            _ => return Err(Box::new((self, other))),
         })
     }
-}
 
-fn iri(text: &str) -> End {
-    let mut bytes = Vec::with_capacity(text.len() + 1);
-    term::push_iri(text, &mut bytes);
-    End::Term(bytes)
-}
+    pub(crate) fn left_join(left: Self, right: Self, condition: Vec<Expr>) -> Self {
+        if right.is_unit() && condition.is_empty() {
+            return left;
+        }
+        let (certain, possible) = (left.certain.clone(), left.possible.or(&right.possible));
+        let mut uses = left.uses.or(&right.uses);
+        for c in &condition {
+            uses.add(&c.slots());
+        }
+        // A condition over the right side alone may as well hold inside it.
+        let (inside, condition): (Vec<Expr>, Vec<Expr>) = condition.into_iter().partition(|c| {
+            let slots = c.slots();
+            !c.per_row && !slots.is_empty() && slots.is_within(&right.certain)
+        });
+        let right = right.filter(inside);
+        let kind = Kind::LeftJoin {
+            left: Box::new(left),
+            right: Box::new(right),
+            condition,
+        };
+        Self::of(kind, certain, possible, uses)
+    }
 
-/// The conjuncts of a filter: a row stays if all are true, whatever is false or an error.
-fn split<'a>(mut e: &'a Expression, out: &mut Vec<&'a Expression>) {
-    let mut rest = vec![];
-    loop {
-        if let Expression::And(a, b) = e {
-            rest.push(&**b);
-            e = a;
-        } else {
-            out.push(e);
-            match rest.pop() {
-                Some(next) => e = next,
-                None => return,
+    pub(crate) fn minus(left: Self, right: Self) -> Self {
+        if !left.possible.meets(&right.possible) {
+            return left;
+        }
+        let (certain, possible) = (left.certain.clone(), left.possible.clone());
+        let uses = left.uses.or(&right.uses);
+        let kind = Kind::Minus {
+            left: Box::new(left),
+            right: Box::new(right),
+        };
+        Self::of(kind, certain, possible, uses)
+    }
+
+    pub(crate) fn extend(self, to: Slot, value: Expr) -> Self {
+        use spargebra::algebra::Expression;
+        let bound = match &value.expression {
+            Expression::NamedNode(_) | Expression::Literal(_) => true,
+            Expression::Variable(v) => value.slot(v).is_some_and(|s| self.certain.has(s)),
+            _ => false,
+        };
+        let mut certain = self.certain.clone();
+        if bound {
+            certain.insert(to);
+        }
+        let (mut possible, mut uses) = (self.possible.clone(), self.uses.or(&value.slots()));
+        possible.insert(to);
+        uses.insert(to);
+        let inner = Box::new(self);
+        Self::of(Kind::Extend { inner, to, value }, certain, possible, uses)
+    }
+
+    pub(crate) fn apply(self, body: Self, kind: ApplyKind) -> Self {
+        let (mut certain, mut possible) = (self.certain.clone(), self.possible.clone());
+        let mut uses = self.uses.or(&body.uses);
+        match kind {
+            ApplyKind::Inner => {
+                certain.add(&body.certain);
+                possible.add(&body.possible);
+            }
+            ApplyKind::Left => possible.add(&body.possible),
+            ApplyKind::Semi | ApplyKind::Anti => {}
+            ApplyKind::Mark(s) => {
+                certain.insert(s);
+                possible.insert(s);
+                uses.insert(s);
             }
         }
+        let kind = Kind::Apply {
+            input: Box::new(self),
+            body: Box::new(body),
+            kind,
+        };
+        Self::of(kind, certain, possible, uses)
     }
-}
 
-/// Refuses expressions whose value is not a function of the row: memoising by ids would be wrong.
-fn supported<'a>(e: &'a Expression, used: &mut FxHashSet<&'a Variable>) -> Result<(), Reason> {
-    let mut stack = vec![e];
-    while let Some(e) = stack.pop() {
-        match e {
-            Expression::NamedNode(_) | Expression::Literal(_) => {}
-            Expression::Variable(v) | Expression::Bound(v) => {
-                used.insert(v);
+    pub(crate) fn group(self, by: Vec<Slot>, aggregates: Vec<Aggregate>) -> Self {
+        use crate::AggregateFunction::{Count, CountRows};
+        let keys: SlotSet = by.iter().copied().collect();
+        let mut certain = keys.and(&self.certain);
+        let mut possible = keys.and(&self.possible);
+        let mut uses = self.uses.or(&keys);
+        for a in &aggregates {
+            if matches!(a.function, Count | CountRows) {
+                certain.insert(a.to);
             }
-            Expression::Or(a, b)
-            | Expression::And(a, b)
-            | Expression::Equal(a, b)
-            | Expression::SameTerm(a, b)
-            | Expression::Greater(a, b)
-            | Expression::GreaterOrEqual(a, b)
-            | Expression::Less(a, b)
-            | Expression::LessOrEqual(a, b)
-            | Expression::Add(a, b)
-            | Expression::Subtract(a, b)
-            | Expression::Multiply(a, b)
-            | Expression::Divide(a, b) => stack.extend([&**a, &**b]),
-            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                stack.push(a)
+            possible.insert(a.to);
+            uses.insert(a.to);
+        }
+        let kind = Kind::Group {
+            inner: Box::new(self),
+            by,
+            aggregates,
+        };
+        Self::of(kind, certain, possible, uses)
+    }
+
+    /// A node above that keeps the slots in scope as they are.
+    pub(crate) fn above(self, kind: impl FnOnce(Box<Self>) -> Kind) -> Self {
+        let (certain, possible, uses) = (
+            self.certain.clone(),
+            self.possible.clone(),
+            self.uses.clone(),
+        );
+        Self::of(kind(Box::new(self)), certain, possible, uses)
+    }
+
+    pub(crate) fn project(self, visible: &SlotSet) -> Self {
+        let (certain, possible, uses) = (
+            self.certain.and(visible),
+            self.possible.and(visible),
+            self.uses.clone(),
+        );
+        Self::of(Kind::Project(Box::new(self)), certain, possible, uses)
+    }
+
+    /// Adds the graph variable to the scope, whose graphs the solutions come from.
+    pub(crate) fn in_graph(mut self, g: Slot) -> Self {
+        self.certain.insert(g);
+        self.possible.insert(g);
+        self.uses.insert(g);
+        self
+    }
+
+    /// Keeps solutions on which all are true. Filters sink.
+    pub(crate) fn filter(self, filters: Vec<Expr>) -> Self {
+        filters.into_iter().fold(self, Self::filter_one)
+    }
+
+    fn filter_one(mut self, f: Expr) -> Self {
+        let slots = f.slots();
+        if f.per_row {
+            return self.filter_here(f);
+        }
+        match &mut self.kind {
+            Kind::Bgp(b) if slots.is_within(&self.certain) => {
+                b.filters.push(f);
+                return self;
             }
-            Expression::In(a, list) => {
-                stack.push(a);
-                stack.extend(list);
-            }
-            Expression::If(a, b, c) => stack.extend([&**a, &**b, &**c]),
-            Expression::Coalesce(list) => stack.extend(list),
-            Expression::Exists(_) => return Err("EXISTS".into()),
-            Expression::FunctionCall(f, list) => {
-                match f {
-                    Function::Rand
-                    | Function::Uuid
-                    | Function::StrUuid
-                    | Function::BNode
-                    | Function::Now => {
-                        return Err(format!("the function {f}"));
+            Kind::Join(parts) if !slots.is_empty() => {
+                let mut sunk = false;
+                for p in parts.iter_mut() {
+                    if slots.is_within(&p.certain) {
+                        sunk = true;
+                        p.replace(|p| p.filter_one(f.clone()));
                     }
-                    Function::Iri => return Err("the function IRI".into()),
-                    Function::Custom(name) if !name.as_str().starts_with(XSD) => {
-                        return Err(format!("the function {name}"));
-                    }
-                    _ => {}
                 }
-                stack.extend(list);
+                if sunk {
+                    return self;
+                }
             }
+            Kind::Union(branches) => {
+                // A branch that lacks a slot sees it unbound, as the row above would.
+                for b in branches.iter_mut() {
+                    b.replace(|b| b.filter_one(f.clone()));
+                }
+                self.uses.add(&slots);
+                return self;
+            }
+            Kind::LeftJoin { left, .. } | Kind::Minus { left, .. }
+                if slots.is_within(&left.certain) =>
+            {
+                left.replace(|l| l.filter_one(f));
+                return self;
+            }
+            Kind::Apply { input, kind, .. }
+                if slots.is_within(&input.certain)
+                    && matches!(kind, ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_)) =>
+            {
+                input.replace(|i| i.filter_one(f));
+                return self;
+            }
+            Kind::Extend { inner, to, value }
+                if !slots.has(*to) && !value.per_row && slots.is_within(&inner.certain) =>
+            {
+                inner.replace(|i| i.filter_one(f));
+                return self;
+            }
+            Kind::Filter { inner, .. }
+            | Kind::Distinct { inner, .. }
+            | Kind::Reduced { inner, .. }
+            | Kind::OrderBy { inner, .. }
+            | Kind::Project(inner)
+                if !slots.is_empty() && slots.is_within(&inner.certain) =>
+            {
+                inner.replace(|i| i.filter_one(f));
+                return self;
+            }
+            Kind::Group { inner, by, .. }
+                if !slots.is_empty()
+                    && slots.is_within(&inner.certain)
+                    && slots.iter().all(|s| by.contains(&s)) =>
+            {
+                inner.replace(|i| i.filter_one(f));
+                return self;
+            }
+            _ => {}
         }
-    }
-    Ok(())
-}
-
-const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
-const _: () = assert!(xsd::STRING.as_str().len() > XSD.len());
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn logical(text: &str) -> Result<Logical, Reason> {
-        of(&crate::parse::parse(text).unwrap())
+        self.filter_here(f)
     }
 
-    #[test]
-    fn what_is_native_and_what_is_not() {
-        for text in [
-            "SELECT * { ?s ?p ?o }",
-            "SELECT DISTINCT ?s { ?s <http://e/p> ?o . ?o ^<http://e/q>/<http://e/r> ?z FILTER(?z > 3) }",
-            "SELECT REDUCED ?s { { ?s ?p 1 } { ?s ?p ?z } } ORDER BY DESC(?s) LIMIT 3 OFFSET 2",
-            "SELECT (COUNT(*) AS ?n) (COUNT(DISTINCT ?s) AS ?m) ?g { GRAPH ?g { ?s ?p [] } } GROUP BY ?g ORDER BY ?n",
-            "SELECT ?a (?a AS ?b) { GRAPH <http://e/g> { ?a ?p ?o } }",
-            "ASK FROM <http://e/g> { ?a ?p ?o }",
-            "ASK {}",
-            "SELECT ?never { ?a ?p ?o } ORDER BY ?nothing",
-        ] {
-            logical(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    fn replace(&mut self, f: impl FnOnce(Self) -> Self) {
+        let own = std::mem::replace(self, Self::values(vec![], vec![]));
+        *self = f(own);
+    }
+
+    fn filter_here(mut self, f: Expr) -> Self {
+        self.uses.add(&f.slots());
+        if let Kind::Filter { filters, .. } = &mut self.kind {
+            filters.push(f);
+            return self;
         }
-        for text in [
-            "SELECT * { ?s ?p ?o OPTIONAL { ?s ?q ?z } }",
-            "SELECT * { { ?s ?p ?o } UNION { ?o ?p ?s } }",
-            "SELECT * { ?s <http://e/p>* ?o }",
-            "SELECT * { ?s ?p ?o FILTER EXISTS { ?o ?p ?s } }",
-            "SELECT * { ?s ?p ?o FILTER(RAND() < 0.5) }",
-            "SELECT (SUM(?o) AS ?n) { ?s ?p ?o }",
-            "SELECT * { ?s ?p ?o VALUES ?s { 1 } }",
-            "SELECT * { { SELECT ?s { ?s ?p ?o } LIMIT 2 } }",
-            "SELECT (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s HAVING (COUNT(*) > 2)",
-            "SELECT DISTINCT ?s { ?s ?p ?o } ORDER BY ?o",
-            "CONSTRUCT WHERE { ?s ?p ?o }",
-            "SELECT * { GRAPH ?g { ?s ?p ?o FILTER(?g = ?s) } }",
-        ] {
-            assert!(logical(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_filter_sees_only_its_group() {
-        let l = logical("SELECT * { ?a ?p ?o . { ?b ?q ?r FILTER(?a = ?b) } }").unwrap();
-        let names: Vec<_> = l.filters[0].scope.keys().map(Variable::as_str).collect();
-        assert!(names.contains(&"b") && !names.contains(&"a"));
+        self.above(|inner| Kind::Filter {
+            inner,
+            filters: vec![f],
+        })
     }
 }

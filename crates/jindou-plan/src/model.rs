@@ -47,6 +47,8 @@ pub(crate) enum What {
 /// How the search goes on from a state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Move {
+    /// What was bound before the search: everything that it settles is tested.
+    Given(u128),
     /// Binds a slot that nothing bound reaches.
     Start(Slot, Source),
     /// Binds a slot by the lists of these edges (a mask).
@@ -64,7 +66,6 @@ pub(crate) enum Move {
 pub(crate) enum Source {
     Within,
     Keys(usize, Direction),
-    Graphs,
 }
 
 /// A partial plan.
@@ -87,11 +88,11 @@ struct Facts {
 }
 
 impl State {
-    /// Before any move.
-    pub(crate) fn empty() -> Self {
+    /// Before any move, with so many rows to go on from.
+    pub(crate) fn of(rows: f64) -> Self {
         Self {
             bound: 0,
-            rows: 1.0,
+            rows,
             cost: 0.0,
             ascending: None,
             keys: None,
@@ -357,6 +358,10 @@ impl<'a> Model<'a> {
         let mut used = 0u128;
         let mut tested = 0u128;
         match m {
+            Move::Given(slots) => {
+                fan = 1.0;
+                next.bound |= slots;
+            }
             Move::Start(slot, source) => {
                 let (values, cost) = self.start(*slot, *source);
                 fan = values;
@@ -474,7 +479,6 @@ impl<'a> Model<'a> {
     fn start(&self, slot: Slot, source: Source) -> (f64, f64) {
         match source {
             Source::Within => (self.within(slot), 0.5 * self.within(slot)),
-            Source::Graphs => (self.graphs, self.graphs),
             Source::Keys(e, d) => {
                 let Some(info) = &self.info[e] else {
                     return (self.vertices, self.vertices);

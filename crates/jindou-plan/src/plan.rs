@@ -247,10 +247,13 @@ pub enum Condition {
 pub struct GeneralExpression {
     /// The expression, EXISTS-free.
     pub expression: spargebra::algebra::Expression,
-    /// Its variables and their slots.
+    /// Its variables and their slots; a variable that is not listed is unbound.
     pub variables: Vec<(spargebra::term::Variable, Slot)>,
     /// What `IRI()` resolves relative references against.
     pub base_iri: Option<String>,
+    /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
+    /// row, never remembered. (`NOW` is one value a query.)
+    pub per_row: bool,
 }
 
 /// Relations of [`Condition::Compare`].

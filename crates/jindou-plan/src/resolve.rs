@@ -2,12 +2,14 @@
 //! cannot match is found out.
 
 use crate::condition::{Compiled, Compiler};
-use crate::logical::{End, Logical, Pattern, Place};
+use crate::expression::Expr;
+use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
 use crate::{Condition, GraphRef, Intervals, PlanOptions, Slot, intervals, show};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
 use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
+use spargebra::algebra::QueryDataset;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
 const MAX_TEST_INTERVALS: usize = 1_024;
@@ -77,8 +79,6 @@ pub(crate) struct Resolved {
     pub classes: Vec<(Slot, u32)>,
     /// Edges whose subject is in `within` because it has the predicate.
     pub absorbed_keys: u128,
-    /// `GRAPH ?g {}` slots that no edge binds.
-    pub any_graph: Vec<Slot>,
     /// `FROM NAMED`: ascending.
     pub named: Option<Vec<u32>>,
     pub conditions: Vec<Condition>,
@@ -87,105 +87,117 @@ pub(crate) struct Resolved {
 /// Why nothing matches.
 pub(crate) type Empty = String;
 
-/// `Ok(Err(reason))` when nothing can match; `Err` when it cannot be planned.
-pub(crate) fn resolve(
-    logical: &Logical,
-    snapshot: &Snapshot,
-    options: &PlanOptions,
-) -> Result<Result<Resolved, Empty>, String> {
-    if logical.patterns.len() > MAX_EDGES {
-        return Err(format!("more than {MAX_EDGES} patterns"));
-    }
-    let named_slot = |p: &Pattern| {
-        if let Place::Slot(g) = p.place {
-            Some(g)
-        } else {
-            None
+/// The query's FROM and FROM NAMED.
+pub(crate) struct Dataset {
+    /// What patterns outside GRAPH look at.
+    pub default: GraphRef,
+    /// `FROM NAMED`: ascending.
+    pub named: Option<Vec<u32>>,
+}
+
+impl Dataset {
+    pub(crate) fn of(
+        dataset: Option<&QueryDataset>,
+        snapshot: &Snapshot,
+        options: &PlanOptions,
+    ) -> Self {
+        let Some(dataset) = dataset else {
+            let default = if options.union_default {
+                GraphRef::Union
+            } else {
+                GraphRef::Default
+            };
+            return Self {
+                default,
+                named: None,
+            };
+        };
+        let ids = |list: &[spargebra::term::NamedNode]| {
+            let mut ids: Vec<u32> = list
+                .iter()
+                .filter_map(|n| {
+                    let mut bytes = vec![];
+                    term::push_iri(n.as_str(), &mut bytes);
+                    snapshot.lookup(&bytes).map(|v| v.0)
+                })
+                .collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let graphs = ids(&dataset.default);
+        Self {
+            default: match graphs.as_slice() {
+                [one] => GraphRef::Named(*one),
+                _ => GraphRef::Set(graphs),
+            },
+            // A dataset that is described has only the graphs that it names.
+            named: Some(ids(dataset.named.as_deref().unwrap_or(&[]))),
         }
-    };
+    }
+
+    /// The id of a named graph that the query can see.
+    pub(crate) fn graph(&self, name: &[u8], snapshot: &Snapshot) -> Option<u32> {
+        let g = snapshot.lookup(name)?.0;
+        let seen = self
+            .named
+            .as_ref()
+            .is_none_or(|n| n.binary_search(&g).is_ok());
+        seen.then_some(g)
+    }
+}
+
+/// Most patterns of one exploration: they are bits of a mask.
+pub(crate) const MAX_EDGES: usize = 120;
+
+/// The group against the snapshot; slots are numbers below `names.len()`, at most 128. `Err` when nothing can match.
+pub(crate) fn resolve(
+    group: &Bgp,
+    names: &[String],
+    dataset: &Dataset,
+    snapshot: &Snapshot,
+) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
+        dataset,
         out: Resolved {
-            edges: vec![],
-            within: vec![None; logical.slots.len()],
-            within_why: vec![vec![]; logical.slots.len()],
+            edges: Vec::with_capacity(group.patterns.len()),
+            within: vec![None; names.len()],
+            within_why: vec![vec![]; names.len()],
             classes: vec![],
             absorbed_keys: 0,
-            any_graph: vec![],
-            named: None,
+            named: dataset.named.clone(),
             conditions: vec![],
         },
     };
-    for &g in &logical.any_graph {
-        if logical.patterns.iter().any(|p| named_slot(p) == Some(g)) || r.out.any_graph.contains(&g)
-        {
-            continue;
-        }
-        let is_end = |e: &End| *e == End::Slot(g);
-        if logical
-            .patterns
-            .iter()
-            .any(|p| is_end(&p.subject) || is_end(&p.predicate) || is_end(&p.object))
-        {
-            return Err("GRAPH around nothing, joined with a pattern".into());
-        }
-        r.out.any_graph.push(g);
-    }
-    Ok(r.run(logical, options).map(|()| r.out))
+    r.run(group, names)?;
+    Ok(r.out)
 }
-
-/// Most patterns of a native query: they are bits of a mask.
-const MAX_EDGES: usize = 120;
 
 struct Resolver<'a> {
     snapshot: &'a Snapshot,
+    dataset: &'a Dataset,
     out: Resolved,
 }
 
 impl Resolver<'_> {
-    fn run(&mut self, logical: &Logical, options: &PlanOptions) -> Result<(), Empty> {
-        let mut default = if options.union_default {
-            GraphRef::Union
-        } else {
-            GraphRef::Default
-        };
-        if let Some(dataset) = &logical.dataset {
-            let mut ids = |list: &[spargebra::term::NamedNode]| {
-                let mut ids: Vec<u32> = list
-                    .iter()
-                    .filter_map(|n| {
-                        let mut bytes = vec![];
-                        term::push_iri(n.as_str(), &mut bytes);
-                        self.snapshot.lookup(&bytes).map(|v| v.0)
-                    })
-                    .collect();
-                ids.sort_unstable();
-                ids.dedup();
-                ids
-            };
-            let graphs = ids(&dataset.default);
-            default = match graphs.as_slice() {
-                [one] => GraphRef::Named(*one),
-                _ => GraphRef::Set(graphs),
-            };
-            self.out.named = dataset.named.as_deref().map(&mut ids);
-        }
+    fn run(&mut self, group: &Bgp, names: &[String]) -> Result<(), Empty> {
         let uses_graphs = |p: &Pattern| matches!(p.place, Place::Slot(_));
         if self.out.named.as_ref().is_some_and(Vec::is_empty)
-            && (!logical.any_graph.is_empty() || logical.patterns.iter().any(uses_graphs))
+            && group.patterns.iter().any(uses_graphs)
         {
             return Err("the query's dataset has no named graph".into());
         }
-        for p in &logical.patterns {
-            self.pattern(p, &default)?;
+        for p in &group.patterns {
+            self.pattern(p)?;
         }
         self.restrict_graphs();
-        self.filters(logical)?;
+        self.filters(&group.filters)?;
         self.classes();
         self.keys();
         for (slot, within) in self.out.within.iter().enumerate() {
             if within.as_ref().is_some_and(Vec::is_empty) {
-                let name = logical.slots.get(slot).map_or("", String::as_str);
+                let name = names.get(slot).map_or("", String::as_str);
                 let why = self
                     .out
                     .within_why
@@ -204,23 +216,18 @@ impl Resolver<'_> {
             .ok_or_else(|| format!("the store has no term {}", show::term(bytes)))
     }
 
-    fn pattern(&mut self, p: &Pattern, default: &GraphRef) -> Result<(), Empty> {
+    fn pattern(&mut self, p: &Pattern) -> Result<(), Empty> {
         let graph = match &p.place {
-            Place::Default => Graph::Fixed(default.clone()),
+            Place::Default => Graph::Fixed(self.dataset.default.clone()),
             Place::Slot(g) => Graph::Slot(*g),
             Place::Named(bytes) => {
-                let g = self.vertex(bytes)?.0;
-                if self
-                    .out
-                    .named
-                    .as_ref()
-                    .is_some_and(|n| n.binary_search(&g).is_err())
-                {
+                self.vertex(bytes)?;
+                let Some(g) = self.dataset.graph(bytes, self.snapshot) else {
                     return Err(format!(
                         "{} is not a named graph of the query's dataset",
                         show::term(bytes)
                     ));
-                }
+                };
                 Graph::Fixed(GraphRef::Named(g))
             }
         };
@@ -320,7 +327,7 @@ impl Resolver<'_> {
         self.out.within_why[slot as usize].push(why());
     }
 
-    fn filters(&mut self, logical: &Logical) -> Result<(), Empty> {
+    fn filters(&mut self, filters: &[Expr]) -> Result<(), Empty> {
         let mut resources = 0u128;
         for e in &self.out.edges {
             let graph = if let Graph::Slot(g) = e.graph {
@@ -345,8 +352,9 @@ impl Resolver<'_> {
         let compiler = Compiler {
             snapshot: self.snapshot,
             resources,
+            certain: None,
         };
-        for f in &logical.filters {
+        for f in filters {
             match compiler.compile(f) {
                 Compiled::True => {}
                 Compiled::False(why) => return Err(why),

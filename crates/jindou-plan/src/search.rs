@@ -22,25 +22,32 @@ struct Node_ {
     by: Option<Move>,
 }
 
-/// The cheapest order found: moves from the empty state.
-pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
+/// The cheapest order found: moves from the state where `given` is bound in each of `rows` rows. The first is
+/// [`Move::Given`] if anything is given.
+pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Vec<Move> {
     let size = need.count_ones() as usize * model.edges.len().max(1);
     let width = if size <= FULL_WIDTH {
         WIDTH
     } else {
         (WIDTH * FULL_WIDTH / size).max(1)
     };
-    let start = State::empty();
+    let mut start = State::of(rows);
+    let mut first = None;
+    if given != 0 {
+        let m = Move::Given(given);
+        start = model.apply(&start, &m, None);
+        first = Some(m);
+    }
     let mut arena = vec![Node_ {
         state: start,
         parent: 0,
         by: None,
     }];
-    let target = need.count_ones() as usize;
+    let (target, begin) = (need.count_ones() as usize, given.count_ones() as usize);
     let mut levels: Vec<FxHashMap<u128, usize>> = vec![FxHashMap::default(); target + 1];
-    levels[0].insert(0, 0);
+    levels[begin].insert(given, 0);
     let mut moves = vec![];
-    for level in 0..target {
+    for level in begin..target {
         let mut here: Vec<usize> = levels[level].values().copied().collect();
         let score = |i: &usize| {
             let s = &arena[*i].state;
@@ -84,6 +91,7 @@ pub(crate) fn order(model: &Model<'_>, need: u128) -> Vec<Move> {
         out.push(m);
         at = arena[at].parent;
     }
+    out.extend(first);
     out.reverse();
     out
 }
@@ -158,10 +166,6 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
 }
 
 fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
-    if model.resolved.any_graph.contains(&slot) {
-        out.push(Move::Start(slot, Source::Graphs));
-        return;
-    }
     if model.within(slot).is_finite() {
         out.push(Move::Start(slot, Source::Within));
     }

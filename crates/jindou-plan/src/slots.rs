@@ -1,100 +1,102 @@
-//! Which slots a step binds and which it reads, as masks.
+//! Which slots a step binds and which it reads.
 
-use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, StepKind};
+use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StepKind};
 
-fn graph_binds(g: &GraphRef) -> u128 {
-    if let GraphRef::Bind(s, _) = g {
-        1 << s
-    } else {
-        0
-    }
-}
-
-fn graph_reads(g: &GraphRef) -> u128 {
-    if let GraphRef::Slot(s) = g { 1 << s } else { 0 }
-}
-
-fn operand_reads(o: &Operand) -> u128 {
-    if let Operand::Slot(s) = o { 1 << s } else { 0 }
-}
-
-/// Slots that a step binds.
-pub(crate) fn binds(kind: &StepKind) -> u128 {
+/// Calls `f` with every slot that a step binds.
+pub(crate) fn binds(kind: &StepKind, f: &mut impl FnMut(Slot)) {
+    let graph = |g: &GraphRef, f: &mut dyn FnMut(Slot)| {
+        if let GraphRef::Bind(s, _) = g {
+            f(*s);
+        }
+    };
     match kind {
-        StepKind::Start { to, .. } => to.map_or(0, |s| 1 << s),
-        StepKind::Cross { to, .. } => 1 << to,
-        StepKind::Expand { to, lists, .. } => lists
-            .iter()
-            .map(|l| graph_binds(&l.graph))
-            .fold(1 << to, |a, b| a | b),
-        StepKind::Check { list, .. } => graph_binds(&list.graph),
-        StepKind::Restrict { .. } => 0,
+        StepKind::Start { to, .. } => to.iter().for_each(|s| f(*s)),
+        StepKind::Cross { to, .. } => f(*to),
+        StepKind::Expand { to, lists, .. } => {
+            f(*to);
+            lists.iter().for_each(|l| graph(&l.graph, f));
+        }
+        StepKind::Check { list, .. } => graph(&list.graph, f),
+        StepKind::Restrict { .. } => {}
         StepKind::ExpandAny {
             predicate,
             far,
-            graph,
+            graph: g,
             ..
         } => {
-            let p = if let PredicateRef::Bind(s) = predicate {
-                1 << s
-            } else {
-                0
-            };
-            let f = if let FarEnd::Bind(s) = far { 1 << s } else { 0 };
-            p | f | graph_binds(graph)
+            if let PredicateRef::Bind(s) = predicate {
+                f(*s);
+            }
+            if let FarEnd::Bind(s) = far {
+                f(*s);
+            }
+            graph(g, f);
         }
         StepKind::ScanAll {
             subject,
             predicate,
             object,
-            graph,
+            graph: g,
         } => {
-            let p = if let PredicateRef::Bind(s) = predicate {
-                1 << s
-            } else {
-                0
-            };
-            1 << subject | 1 << object | p | graph_binds(graph)
+            f(*subject);
+            f(*object);
+            if let PredicateRef::Bind(s) = predicate {
+                f(*s);
+            }
+            graph(g, f);
         }
     }
 }
 
-/// Slots that a step reads from earlier ones.
-pub(crate) fn reads(kind: &StepKind) -> u128 {
-    let list = |l: &EdgeList| operand_reads(&l.anchor) | graph_reads(&l.graph);
+/// Calls `f` with every slot that a step reads from earlier ones.
+pub(crate) fn reads(kind: &StepKind, f: &mut impl FnMut(Slot)) {
+    fn operand(o: &Operand, f: &mut impl FnMut(Slot)) {
+        if let Operand::Slot(s) = o {
+            f(*s);
+        }
+    }
+    fn graph(g: &GraphRef, f: &mut impl FnMut(Slot)) {
+        if let GraphRef::Slot(s) = g {
+            f(*s);
+        }
+    }
+    fn list(l: &EdgeList, f: &mut impl FnMut(Slot)) {
+        operand(&l.anchor, f);
+        graph(&l.graph, f);
+    }
     match kind {
-        StepKind::Start { .. } | StepKind::Cross { .. } => 0,
-        StepKind::Expand { lists, .. } => lists.iter().map(list).fold(0, |a, b| a | b),
-        StepKind::Check { list: l, other } => list(l) | operand_reads(other),
-        StepKind::Restrict { slot, .. } => 1 << slot,
+        StepKind::Start { .. } | StepKind::Cross { .. } => {}
+        StepKind::Expand { lists, .. } => lists.iter().for_each(|l| list(l, f)),
+        StepKind::Check { list: l, other } => {
+            list(l, f);
+            operand(other, f);
+        }
+        StepKind::Restrict { slot, .. } => f(*slot),
         StepKind::ExpandAny {
             anchor,
             predicate,
             far,
-            graph,
+            graph: g,
             ..
         } => {
-            let p = if let PredicateRef::Slot(s) = predicate {
-                1 << s
-            } else {
-                0
-            };
-            let f = if let FarEnd::Known(o) = far {
-                operand_reads(o)
-            } else {
-                0
-            };
-            operand_reads(anchor) | p | f | graph_reads(graph)
+            operand(anchor, f);
+            if let PredicateRef::Slot(s) = predicate {
+                f(*s);
+            }
+            if let FarEnd::Known(o) = far {
+                operand(o, f);
+            }
+            graph(g, f);
         }
         StepKind::ScanAll {
-            predicate, graph, ..
+            predicate,
+            graph: g,
+            ..
         } => {
-            let p = if let PredicateRef::Slot(s) = predicate {
-                1 << s
-            } else {
-                0
-            };
-            p | graph_reads(graph)
+            if let PredicateRef::Slot(s) = predicate {
+                f(*s);
+            }
+            graph(g, f);
         }
     }
 }

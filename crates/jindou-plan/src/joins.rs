@@ -1,0 +1,140 @@
+//! The order of joined parts: groups of patterns, VALUES, sub-queries, unions, paths.
+
+use crate::build::{Builder, Built, hash_join, is_safe, unit};
+use crate::expression::Expr;
+use crate::logical::{Kind, Node};
+use crate::{JoinKind, Slot};
+use jindou_model::term;
+use oxrdf::Term;
+use rustc_hash::FxHashSet;
+use spargebra::algebra::Expression;
+use spargebra::term::Variable;
+
+/// Parts up to which every next part is tried at every place.
+const MAX_TRIED: usize = 10;
+/// What a row is taken to cost later.
+const ROW_AHEAD: f64 = 8.0;
+
+impl Builder<'_> {
+    /// The join of all parts: from the one that is smallest, always to the one that is cheapest next, by going on
+    /// from the rows or by hashing.
+    pub(crate) fn join(&mut self, parts: &[Node]) -> Built {
+        let parts = constants(parts);
+        let mut rest: Vec<(&Node, Built)> = parts.iter().map(|p| (p, self.build(p))).collect();
+        let score = |b: &Built| b.cost + b.rows * ROW_AHEAD;
+        let first =
+            (0..rest.len()).min_by(|&a, &b| score(&rest[a].1).total_cmp(&score(&rest[b].1)));
+        let Some(first) = first else { return unit() };
+        let mut at = rest.swap_remove(first).1;
+        while !rest.is_empty() {
+            let connected = |b: &Built, at: &Built| b.possible.meets(&at.possible);
+            let any = rest.iter().any(|r| connected(&r.1, &at));
+            let mut best: Option<(usize, Built)> = None;
+            let mut tried = 0;
+            for (i, (node, built)) in rest.iter().enumerate() {
+                if any && !connected(built, &at) {
+                    continue;
+                }
+                tried += 1;
+                if tried > MAX_TRIED {
+                    break;
+                }
+                let next = self.next(&at, node, built);
+                if best.as_ref().is_none_or(|b| score(&next) < score(&b.1)) {
+                    best = Some((i, next));
+                }
+            }
+            let Some((i, next)) = best else { break };
+            rest.swap_remove(i);
+            at = next;
+        }
+        at
+    }
+
+    fn next(&mut self, at: &Built, node: &Node, built: &Built) -> Built {
+        // The side that is held is the smaller one.
+        let hashed = if at.rows < built.rows {
+            hash_join(built.clone(), at.clone(), JoinKind::Inner, None)
+        } else {
+            hash_join(at.clone(), built.clone(), JoinKind::Inner, None)
+        };
+        let shared = node.uses.and(&at.possible);
+        if !shared.is_empty()
+            && self.can_go_on(&at.certain, &at.possible, node)
+            && is_safe(node, &at.possible, &at.nodes)
+        {
+            let by_row = self.go_on(at.clone(), node);
+            if by_row.cost + by_row.rows * ROW_AHEAD <= hashed.cost + hashed.rows * ROW_AHEAD {
+                return by_row;
+            }
+        }
+        hashed
+    }
+}
+
+/// VALUES of one variable that a group of patterns binds becomes a condition on the group.
+fn constants(parts: &[Node]) -> std::borrow::Cow<'_, [Node]> {
+    let mut out: Option<Vec<Node>> = None;
+    for (i, p) in parts.iter().enumerate() {
+        let Kind::Values { slots, rows } = &p.kind else {
+            continue;
+        };
+        let [slot] = slots.as_slice() else { continue };
+        let group = parts
+            .iter()
+            .position(|g| matches!(g.kind, Kind::Bgp(_)) && g.certain.has(*slot));
+        let (Some(group), Some(filter)) = (group, one_of(*slot, rows)) else {
+            continue;
+        };
+        let out = out.get_or_insert_with(|| parts.to_vec());
+        if let Kind::Bgp(b) = &mut out[group].kind {
+            b.filters.push(filter);
+        }
+        out[i] = Node::unit();
+    }
+    match out {
+        None => parts.into(),
+        Some(list) => list
+            .into_iter()
+            .filter(|n| !n.is_unit())
+            .collect::<Vec<_>>()
+            .into(),
+    }
+}
+
+/// "The slot is one of these terms", in the form that becomes intervals; `None` for what is not a set of terms, or
+/// has no such form.
+fn one_of(slot: Slot, rows: &[Vec<Option<Vec<u8>>>]) -> Option<Expr> {
+    let v = Variable::new_unchecked("value");
+    let mut terms = vec![];
+    let mut seen = FxHashSet::default();
+    for row in rows {
+        let bytes = row.first()?.as_ref()?;
+        if !seen.insert(bytes) {
+            return None;
+        }
+        terms.push(term::decode(bytes)?);
+    }
+    let expression = match terms.as_slice() {
+        [Term::Literal(l)] => Expression::SameTerm(
+            Box::new(v.clone().into()),
+            Box::new(Expression::Literal(l.clone())),
+        ),
+        _ => {
+            let names = terms
+                .into_iter()
+                .map(|t| match t {
+                    Term::NamedNode(n) => Some(Expression::NamedNode(n)),
+                    _ => None,
+                })
+                .collect::<Option<Vec<_>>>()?;
+            Expression::In(Box::new(v.clone().into()), names)
+        }
+    };
+    Some(Expr {
+        expression,
+        variables: vec![(v, slot)],
+        per_row: false,
+        base_iri: None,
+    })
+}

@@ -1,0 +1,248 @@
+//! Columns that nobody reads are dropped: from the top down, each operator tells its inputs what it needs.
+
+use crate::condition::for_each_slot;
+use crate::set::SlotSet;
+use crate::slots::{binds, reads};
+use crate::{ApplyKind, Condition, FarEnd, GraphRef, JoinKind, Operand, Operator, Slot, Step};
+
+fn of_condition(c: &Condition, out: &mut SlotSet) {
+    for_each_slot(c, &mut |s| out.insert(s));
+}
+
+/// Fills `Step::live`, narrows `Outer` and drops BINDs, given the slots that are read above. Returns the outer slots
+/// that the operator reads.
+pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
+    match op {
+        Operator::Explore(e) => {
+            steps(&mut e.steps, wanted, None);
+            SlotSet::default()
+        }
+        Operator::Outer(slots) => {
+            slots.retain(|s| wanted.has(*s));
+            slots.iter().copied().collect()
+        }
+        Operator::Values { .. } | Operator::Service(_) => SlotSet::default(),
+        Operator::Steps { input, steps: list } => {
+            // Before the first step the input's columns are there; which ones, the input knows.
+            let needed = steps(list, wanted, Some(()));
+            let used = prune(input, &needed);
+            clip(input, list);
+            used
+        }
+        Operator::Path {
+            input,
+            subject,
+            object,
+            graph,
+            ..
+        } => {
+            let mut needed = wanted.clone();
+            for end in [subject, object] {
+                match end {
+                    FarEnd::Bind(s) => needed.remove(*s),
+                    FarEnd::Known(Operand::Slot(s)) => needed.insert(*s),
+                    FarEnd::Known(Operand::Const(_)) => {}
+                }
+            }
+            if let GraphRef::Slot(s) = graph {
+                needed.insert(*s);
+            }
+            prune(input, &needed)
+        }
+        Operator::Join {
+            kind,
+            left,
+            right,
+            on,
+            condition,
+        } => {
+            let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
+            if let Some(c) = condition {
+                of_condition(c, &mut keys);
+            }
+            let mut used = prune(left, &wanted.or(&keys));
+            let right_wanted = match kind {
+                JoinKind::Inner | JoinKind::Left => wanted.or(&keys),
+                JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => keys,
+            };
+            used.add(&prune(right, &right_wanted));
+            used
+        }
+        Operator::Apply {
+            input, inner, kind, ..
+        } => {
+            let inner_wanted = match kind {
+                ApplyKind::Inner | ApplyKind::Left => wanted.clone(),
+                ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_) => SlotSet::default(),
+            };
+            let used = prune(inner, &inner_wanted);
+            prune(input, &wanted.or(&used))
+        }
+        Operator::Union(list) => list.iter_mut().fold(SlotSet::default(), |used, b| {
+            let more = prune(b, wanted);
+            used.or(&more)
+        }),
+        Operator::Extend { input, to, value } => {
+            if !wanted.has(*to) {
+                let inner = std::mem::replace(&mut **input, Operator::Outer(vec![]));
+                *op = inner;
+                return prune(op, wanted);
+            }
+            let mut needed = wanted.clone();
+            needed.remove(*to);
+            value.variables.iter().for_each(|v| needed.insert(v.1));
+            prune(input, &needed)
+        }
+        Operator::Group {
+            input,
+            by,
+            aggregates,
+        } => {
+            let mut needed: SlotSet = by.iter().copied().collect();
+            aggregates.retain(|a| wanted.has(a.to));
+            for a in aggregates {
+                a.of.iter().chain(&a.row).for_each(|s| needed.insert(*s));
+            }
+            prune(input, &needed)
+        }
+        Operator::Count {
+            input,
+            group,
+            counts,
+        } => {
+            let mut needed: SlotSet = group.iter().copied().collect();
+            for c in counts {
+                c.of.iter().chain(&c.row).for_each(|s| needed.insert(*s));
+            }
+            prune(input, &needed)
+        }
+        Operator::Filter(input, c) => {
+            let mut needed = wanted.clone();
+            of_condition(c, &mut needed);
+            prune(input, &needed)
+        }
+        Operator::Distinct(input, slots) => {
+            let needed: SlotSet = slots.iter().copied().collect();
+            prune(input, &needed)
+        }
+        Operator::Reduced(input, slots) => {
+            slots.retain(|s| wanted.has(*s));
+            let needed: SlotSet = slots.iter().copied().collect();
+            prune(input, &needed)
+        }
+        Operator::OrderBy(input, keys) => {
+            let mut needed = wanted.clone();
+            keys.iter().for_each(|k| needed.insert(k.0));
+            prune(input, &needed)
+        }
+        Operator::Slice { input, .. } => prune(input, wanted),
+    }
+}
+
+/// Fills `live` from the last step to the first; returns what the steps need of the rows they go on from.
+fn steps(list: &mut [Step], wanted: &SlotSet, goes_on: Option<()>) -> SlotSet {
+    let mut before: Vec<SlotSet> = Vec::with_capacity(list.len());
+    let mut bound = SlotSet::default();
+    for step in list.iter() {
+        before.push(bound.clone());
+        binds(&step.kind, &mut |s| bound.insert(s));
+    }
+    let mut needed = wanted.clone();
+    for (step, before) in list.iter_mut().zip(before).rev() {
+        let mut own = SlotSet::default();
+        binds(&step.kind, &mut |s| own.insert(s));
+        let there = before.or(&own);
+        step.live = match goes_on {
+            // Also columns of the input: `clip` takes those off that it does not have.
+            Some(()) => needed.to_vec(),
+            None => needed.and(&there).to_vec(),
+        };
+        for c in &step.filters {
+            of_condition(c, &mut needed);
+        }
+        needed = needed.minus(&own);
+        reads(&step.kind, &mut |s| needed.insert(s));
+        if goes_on.is_none() {
+            needed = needed.and(&before);
+        }
+    }
+    needed
+}
+
+/// Takes slots off `live` that neither the input nor a step before binds.
+fn clip(input: &Operator, list: &mut [Step]) {
+    let mut there = columns(input);
+    for step in list {
+        binds(&step.kind, &mut |s| there.insert(s));
+        step.live.retain(|s| there.has(*s));
+        there = step.live.iter().copied().collect();
+    }
+}
+
+/// The columns of an operator's rows.
+pub(crate) fn columns(op: &Operator) -> SlotSet {
+    let list = |slots: &[Slot]| slots.iter().copied().collect::<SlotSet>();
+    match op {
+        Operator::Explore(e) => e.steps.last().map_or(SlotSet::default(), |s| list(&s.live)),
+        Operator::Steps { steps, input } => steps
+            .last()
+            .map_or_else(|| columns(input), |s| list(&s.live)),
+        Operator::Outer(slots)
+        | Operator::Values { slots, .. }
+        | Operator::Distinct(_, slots)
+        | Operator::Reduced(_, slots) => list(slots),
+        Operator::Service(s) => s.slots.iter().map(|s| s.1).collect(),
+        Operator::Path {
+            input,
+            subject,
+            object,
+            ..
+        } => {
+            let mut out = columns(input);
+            for end in [subject, object] {
+                if let FarEnd::Bind(s) = end {
+                    out.insert(*s);
+                }
+            }
+            out
+        }
+        Operator::Join {
+            kind, left, right, ..
+        } => match kind {
+            JoinKind::Inner | JoinKind::Left => columns(left).or(&columns(right)),
+            JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => columns(left),
+        },
+        Operator::Apply {
+            input, inner, kind, ..
+        } => {
+            let mut out = columns(input);
+            match kind {
+                ApplyKind::Inner | ApplyKind::Left => out.add(&columns(inner)),
+                ApplyKind::Mark(s) => out.insert(*s),
+                ApplyKind::Semi | ApplyKind::Anti => {}
+            }
+            out
+        }
+        Operator::Union(parts) => parts
+            .iter()
+            .fold(SlotSet::default(), |a, p| a.or(&columns(p))),
+        Operator::Extend { input, to, .. } => {
+            let mut out = columns(input);
+            out.insert(*to);
+            out
+        }
+        Operator::Group { by, aggregates, .. } => by
+            .iter()
+            .copied()
+            .chain(aggregates.iter().map(|a| a.to))
+            .collect(),
+        Operator::Count { group, counts, .. } => group
+            .iter()
+            .copied()
+            .chain(counts.iter().map(|c| c.to))
+            .collect(),
+        Operator::Filter(input, _)
+        | Operator::OrderBy(input, _)
+        | Operator::Slice { input, .. } => columns(input),
+    }
+}

@@ -1,0 +1,247 @@
+//! One group of patterns → exploration steps, from nothing or from rows that have some of its slots.
+//!
+//! The search works on masks, so a group's slots are numbered from 0 inside and renumbered at the end.
+
+use crate::emit::Emitter;
+use crate::expression::Expr;
+use crate::logical::{Bgp, End, Pattern, Place};
+use crate::model::Model;
+use crate::resolve::{self, Dataset};
+use crate::set::SlotSet;
+use crate::{
+    Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
+    StepKind, search,
+};
+use jindou_store::Snapshot;
+
+/// Most slots of one group; the rest of a mask is for hidden ones.
+pub(crate) const MAX_LOCAL: usize = 100;
+
+/// Steps with their estimates.
+pub(crate) struct Planned {
+    /// Empty only when the group asks nothing more of the rows that it goes on from.
+    pub steps: Vec<Step>,
+    /// Conditions on the given slots alone that no step tests; only without steps.
+    pub conditions: Vec<Condition>,
+    pub rows: f64,
+    /// With the cost of making rows, without that of the rows gone on from.
+    pub cost: f64,
+}
+
+/// Plans a group. `given`: slots bound in every row to go on from, and how many rows these are about.
+/// `Err` says why nothing can match.
+pub(crate) fn plan(
+    group: &Bgp,
+    slots: &mut Vec<String>,
+    given: Option<(&SlotSet, f64)>,
+    dataset: &Dataset,
+    snapshot: &Snapshot,
+) -> Result<Planned, String> {
+    let mut local = Local::default();
+    let inside = local.group(group);
+    let mut names: Vec<String> = local
+        .globals
+        .iter()
+        .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
+        .collect();
+    let resolved = resolve::resolve(&inside, &names, dataset, snapshot)?;
+    let stars = resolve::stars(&resolved, snapshot, &names)?;
+    let model = Model::new(&resolved, snapshot, stars);
+    let given = given.map(|(set, rows)| {
+        let mask = local
+            .globals
+            .iter()
+            .enumerate()
+            .filter(|(_, g)| set.has(**g))
+            .fold(0u128, |m, (i, _)| m | 1 << i);
+        (mask, rows)
+    });
+    let mut need = model.masks.iter().fold(0u128, |a, m| a | m);
+    for (slot, _) in &resolved.classes {
+        need |= 1 << slot;
+    }
+    for (slot, within) in resolved.within.iter().enumerate() {
+        if within.is_some() {
+            need |= 1 << slot;
+        }
+    }
+    let known = given.map_or(0, |g| g.0);
+    need |= known;
+    let moves = search::order(&model, need, known, given.map_or(1.0, |g| g.1));
+    let mut emitter = Emitter::new(&model, snapshot, &mut names, given);
+    let (rows, cost) = emitter.run(&moves);
+    let mut steps = emitter.steps;
+    let mut conditions = if steps.is_empty() {
+        resolved.conditions.clone()
+    } else {
+        vec![]
+    };
+    for name in names.drain(local.globals.len()..) {
+        local
+            .globals
+            .push(slots.len().min(usize::from(Slot::MAX)) as Slot);
+        slots.push(name);
+    }
+    let map = |s: &mut Slot| {
+        *s = local.globals.get(usize::from(*s)).copied().unwrap_or(*s);
+    };
+    for step in &mut steps {
+        renumber(&mut step.kind, &map);
+        step.filters.iter_mut().for_each(|c| condition(c, &map));
+    }
+    conditions.iter_mut().for_each(|c| condition(c, &map));
+    Ok(Planned {
+        steps,
+        conditions,
+        rows,
+        cost,
+    })
+}
+
+/// Slots of a group by their number in it.
+#[derive(Default)]
+struct Local {
+    globals: Vec<Slot>,
+}
+
+impl Local {
+    fn slot(&mut self, s: Slot) -> Slot {
+        let at = self.globals.iter().position(|g| *g == s);
+        at.unwrap_or_else(|| {
+            self.globals.push(s);
+            self.globals.len() - 1
+        }) as Slot
+    }
+
+    fn end(&mut self, e: &End) -> End {
+        match e {
+            End::Slot(s) => End::Slot(self.slot(*s)),
+            End::Term(t) => End::Term(t.clone()),
+        }
+    }
+
+    fn group(&mut self, group: &Bgp) -> Bgp {
+        let patterns = group
+            .patterns
+            .iter()
+            .map(|p| Pattern {
+                subject: self.end(&p.subject),
+                predicate: self.end(&p.predicate),
+                object: self.end(&p.object),
+                place: match &p.place {
+                    Place::Slot(g) => Place::Slot(self.slot(*g)),
+                    other => other.clone(),
+                },
+            })
+            .collect();
+        let filters = group
+            .filters
+            .iter()
+            .map(|f| Expr {
+                variables: f
+                    .variables
+                    .iter()
+                    .map(|(v, s)| (v.clone(), self.slot(*s)))
+                    .collect(),
+                ..f.clone()
+            })
+            .collect();
+        Bgp { patterns, filters }
+    }
+}
+
+fn operand(o: &mut Operand, map: &impl Fn(&mut Slot)) {
+    if let Operand::Slot(s) = o {
+        map(s);
+    }
+}
+
+fn graph(g: &mut GraphRef, map: &impl Fn(&mut Slot)) {
+    if let GraphRef::Slot(s) | GraphRef::Bind(s, _) = g {
+        map(s);
+    }
+}
+
+fn list(l: &mut EdgeList, map: &impl Fn(&mut Slot)) {
+    operand(&mut l.anchor, map);
+    graph(&mut l.graph, map);
+}
+
+fn source(s: &mut StartSource, map: &impl Fn(&mut Slot)) {
+    match s {
+        StartSource::List(l) => list(l, map),
+        StartSource::Keys { graph: g, .. } => graph(g, map),
+        StartSource::Unit | StartSource::Within | StartSource::Graphs(_) => {}
+    }
+}
+
+fn predicate_ref(p: &mut PredicateRef, map: &impl Fn(&mut Slot)) {
+    match p {
+        PredicateRef::Bind(s) | PredicateRef::Slot(s) => map(s),
+    }
+}
+
+fn renumber(kind: &mut StepKind, map: &impl Fn(&mut Slot)) {
+    match kind {
+        StepKind::Start { to, source: s, .. } => {
+            if let Some(to) = to {
+                map(to);
+            }
+            source(s, map);
+        }
+        StepKind::Cross { to, source: s, .. } => {
+            map(to);
+            source(s, map);
+        }
+        StepKind::Expand { to, lists, .. } => {
+            map(to);
+            lists.iter_mut().for_each(|l| list(l, map));
+        }
+        StepKind::Check { list: l, other } => {
+            list(l, map);
+            operand(other, map);
+        }
+        StepKind::Restrict { slot, .. } => map(slot),
+        StepKind::ExpandAny {
+            anchor,
+            predicate,
+            far,
+            graph: g,
+            ..
+        } => {
+            operand(anchor, map);
+            predicate_ref(predicate, map);
+            match far {
+                FarEnd::Bind(s) => map(s),
+                FarEnd::Known(o) => operand(o, map),
+            }
+            graph(g, map);
+        }
+        StepKind::ScanAll {
+            subject,
+            predicate,
+            object,
+            graph: g,
+        } => {
+            map(subject);
+            predicate_ref(predicate, map);
+            map(object);
+            graph(g, map);
+        }
+    }
+}
+
+fn condition(c: &mut Condition, map: &impl Fn(&mut Slot)) {
+    match c {
+        Condition::Same(a, b) => {
+            operand(a, map);
+            operand(b, map);
+        }
+        Condition::Compare(s, ..) | Condition::Kind(s, _) | Condition::Bound(s) => map(s),
+        Condition::And(list) | Condition::Or(list) => {
+            list.iter_mut().for_each(|c| condition(c, map));
+        }
+        Condition::Not(c) => condition(c, map),
+        Condition::General(g) => g.variables.iter_mut().for_each(|v| map(&mut v.1)),
+    }
+}
