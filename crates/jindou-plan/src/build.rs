@@ -15,6 +15,9 @@ use jindou_model::{VertexId, term};
 use jindou_store::Snapshot;
 use spargebra::algebra::PropertyPathExpression;
 
+/// Which slots hold nodes of which graphs.
+pub(crate) type Nodes = Vec<(Place, Slot)>;
+
 /// Operators with what is known of their rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
@@ -23,6 +26,8 @@ pub(crate) struct Built {
     pub certain: SlotSet,
     /// Slots that a row may bind.
     pub possible: SlotSet,
+    /// Slots whose value is a node of the graphs at this place in every row.
+    pub nodes: Nodes,
     pub rows: f64,
     /// In about nanoseconds of one core, inputs included.
     pub cost: f64,
@@ -149,6 +154,7 @@ impl Builder<'_> {
             op: Operator::Outer(slots.to_vec()),
             certain: slots.and(&self.outer.certain),
             possible: slots.clone(),
+            nodes: vec![],
             rows: 1.0,
             cost: 0.0,
         }
@@ -189,6 +195,7 @@ impl Builder<'_> {
                 op: Operator::Service(Box::new(s.clone())),
                 certain: SlotSet::default(),
                 possible: node.possible.clone(),
+                nodes: vec![],
                 rows: 1_000.0,
                 cost: SERVICE,
             },
@@ -219,6 +226,7 @@ impl Builder<'_> {
             },
             certain: node.certain.clone(),
             possible: node.possible.clone(),
+            nodes: vec![],
             rows: n,
             cost: n * OUT,
         }
@@ -243,6 +251,7 @@ impl Builder<'_> {
                 }),
                 certain: uses.clone(),
                 possible: uses,
+                nodes: nodes_of(bgp),
                 rows: p.rows,
                 cost: p.cost,
             },
@@ -283,6 +292,7 @@ impl Builder<'_> {
             }),
             certain: SlotSet::one(g),
             possible: SlotSet::one(g),
+            nodes: vec![],
             rows,
             cost: rows,
         }
@@ -304,13 +314,8 @@ impl Builder<'_> {
             Kind::Graphs(g) => !possible.has(*g),
             Kind::HasGraph(_) | Kind::Values { .. } | Kind::Service(_) => false,
             Kind::Join(parts) => {
-                let (mut certain, mut possible) = (certain.clone(), possible.clone());
-                parts.iter().all(|p| {
-                    let ok = self.can_go_on(&certain, &possible, p);
-                    certain.add(&op_certain(p));
-                    possible.add(&p.uses);
-                    ok
-                })
+                let parts: Vec<&Node> = parts.iter().collect();
+                self.can_follow(certain, possible, &parts, 0)
             }
             Kind::Union(branches) => branches
                 .iter()
@@ -321,9 +326,11 @@ impl Builder<'_> {
                 condition: _,
             } => {
                 let (c, p) = (certain.or(&op_certain(left)), possible.or(&left.uses));
+                let mut nodes = vec![];
+                sure_nodes(left, &mut nodes);
                 self.can_go_on(certain, possible, left)
                     && self.can_go_on(&c, &p, right)
-                    && is_safe(right, &p)
+                    && is_safe(right, &p, &nodes)
             }
             Kind::Minus { .. } => false,
             Kind::Filter { inner, .. } | Kind::Project(inner) => {
@@ -379,34 +386,29 @@ impl Builder<'_> {
                 let mut at = input;
                 let mut rest: Vec<&Node> = parts.iter().collect();
                 while !rest.is_empty() {
-                    // What is connected comes first.
-                    let next = rest
-                        .iter()
-                        .position(|p| {
-                            p.uses.meets(&at.possible)
-                                && self.can_go_on(&at.certain, &at.possible, p)
-                        })
+                    // What is connected comes first, as long as the others can still follow.
+                    let next = (0..rest.len())
+                        .filter(|&i| rest[i].uses.meets(&at.possible))
+                        .find(|&i| self.can_follow(&at.certain, &at.possible, &rest, i))
                         .unwrap_or(0);
-                    let part = rest.remove(next);
-                    at = if self.can_go_on(&at.certain, &at.possible, part) {
-                        self.go_on(at, part)
-                    } else {
-                        // Another order left something unbound that this part needs bound.
-                        let part = self.build(part);
-                        hash_join(at, part, JoinKind::Inner, None)
-                    };
+                    at = self.go_on(at, rest.remove(next));
                 }
                 at
             }
             Kind::Union(branches) => {
-                let uses = node.uses.and(&input.possible);
-                let row = row_of(&input, &uses);
+                // All of the row's columns: what comes after reads others than the union does.
+                let is_row = matches!(input.op, Operator::Outer(_));
+                let row = if is_row {
+                    input.clone()
+                } else {
+                    row_of(&input, &node.uses.and(&input.possible))
+                };
                 let built = branches
                     .iter()
                     .map(|b| self.go_on(row.clone(), b))
                     .collect::<Vec<_>>();
                 let all = union(built);
-                if matches!(input.op, Operator::Outer(_)) {
+                if is_row {
                     return all;
                 }
                 apply_op(input, all, ApplyKind::Inner, false)
@@ -443,6 +445,28 @@ impl Builder<'_> {
         }
     }
 
+    /// True if all parts can go on from the rows one after the other, this one first.
+    fn can_follow(
+        &self,
+        certain: &SlotSet,
+        possible: &SlotSet,
+        parts: &[&Node],
+        first: usize,
+    ) -> bool {
+        let (mut certain, mut possible) = (certain.clone(), possible.clone());
+        let (mut known, mut nodes) = (SlotSet::default(), vec![]);
+        let others = (0..parts.len()).filter(|&i| i != first);
+        std::iter::once(first).chain(others).all(|i| {
+            let p = parts[i];
+            let ok = self.can_go_on(&certain, &possible, p) && is_safe(p, &known, &nodes);
+            certain.add(&op_certain(p));
+            possible.add(&p.uses);
+            known.add(&p.uses);
+            sure_nodes(p, &mut nodes);
+            ok
+        })
+    }
+
     fn steps(&mut self, input: Built, bgp: &Bgp) -> Built {
         let uses: SlotSet = bgp.patterns.iter().flat_map(|p| p.slots()).collect();
         let given = uses.and(&input.certain);
@@ -460,6 +484,7 @@ impl Builder<'_> {
                 } else {
                     on_steps(input, p.steps, p.rows, p.cost)
                 };
+                out.nodes.extend(nodes_of(bgp));
                 out.certain.add(&uses);
                 out.possible.add(&uses);
                 for c in p.conditions {
@@ -467,13 +492,12 @@ impl Builder<'_> {
                 }
                 out
             }
-            Err(why) => {
+            Err(_) => {
                 // Nothing goes with any row.
                 let mut out = filtered(input, Condition::Or(vec![]));
                 out.certain.add(&uses);
                 out.possible.add(&uses);
                 out.rows = 0.0;
-                let _ = why;
                 out
             }
         }
@@ -500,8 +524,8 @@ impl Builder<'_> {
         let mut needs = SlotSet::default();
         condition.iter().for_each(|c| needs.add(&c.slots()));
         let left = self.with_outer(left, &needs);
-        let by_row =
-            self.can_go_on(&left.certain, &left.possible, right) && is_safe(right, &left.possible);
+        let by_row = self.can_go_on(&left.certain, &left.possible, right)
+            && is_safe(right, &left.possible, &left.nodes);
         let by_row = by_row.then(|| self.optional_by_row(left.clone(), right, condition));
         let right = self.build(right);
         let hashed = {
@@ -520,7 +544,7 @@ impl Builder<'_> {
         let plain = shared.is_within(&left.certain) && shared.is_within(&right.certain);
         let by_row = plain
             && self.can_go_on(&left.certain, &left.possible, right)
-            && is_safe(right, &left.possible);
+            && is_safe(right, &left.possible, &left.nodes);
         let by_row = by_row.then(|| self.apply_by_row(left.clone(), right, ApplyKind::Anti));
         let visible = right.possible.clone();
         let mut right = self.build(right);
@@ -554,7 +578,7 @@ impl Builder<'_> {
         let is_independent = shared.is_within(&input.certain)
             && shared.is_within(&op_certain(body))
             && !shared.is_empty()
-            && is_safe(body, &shared);
+            && is_safe(body, &shared, &input.nodes);
         if let (Some(join), true) = (join, is_independent) {
             let right = self.build(body);
             let hashed = hash_join(input, right, join, None);
@@ -631,11 +655,13 @@ impl Builder<'_> {
             Place::Named(name) => match self.dataset.graph(name, self.snapshot) {
                 Some(g) => GraphRef::Named(g),
                 None => {
-                    let mut none = nothing(format!(
-                        "{} is not a named graph of the query's dataset",
-                        crate::show::term(name)
-                    ));
-                    none.possible = input.possible;
+                    let mut none = filtered(input, Condition::Or(vec![]));
+                    for end in [&p.subject, &p.object] {
+                        if let End::Slot(s) = end {
+                            none.certain.insert(*s);
+                            none.possible.insert(*s);
+                        }
+                    }
                     return none;
                 }
             },
@@ -682,6 +708,7 @@ impl Builder<'_> {
                 },
                 certain: SlotSet::one(s),
                 possible: SlotSet::one(s),
+                nodes: vec![],
                 rows: 1.0,
                 cost: OUT,
             };
@@ -783,26 +810,32 @@ pub(crate) fn op_certain(node: &Node) -> SlotSet {
 
 /// True if the node's solutions, restricted to values of the slots `known`, are what evaluation with those values
 /// put in from the start gives: no filter, OPTIONAL, MINUS or BIND inside sees them bound before it would.
-pub(crate) fn is_safe(node: &Node, known: &SlotSet) -> bool {
+pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: &Nodes) -> bool {
     if !node.uses.meets(known) {
         return true;
     }
     let sees_bound = |read: &SlotSet, bound: &SlotSet| read.and(known).is_within(bound);
     match &node.kind {
-        Kind::Bgp(_)
-        | Kind::Path(_)
-        | Kind::Values { .. }
-        | Kind::Graphs(_)
-        | Kind::HasGraph(_) => true,
-        Kind::Join(parts) | Kind::Union(parts) => parts.iter().all(|p| is_safe(p, known)),
+        // Between two variables, a path of length zero is only on nodes of the graph.
+        Kind::Path(p) => match (&p.subject, &p.object) {
+            (End::Slot(s), End::Slot(o)) => {
+                let is_node = |s: &Slot| nodes.iter().any(|n| n.0 == p.place && n.1 == *s);
+                !is_nullable(&p.path) || [s, o].iter().all(|s| !known.has(**s) || is_node(s))
+            }
+            _ => true,
+        },
+        Kind::Bgp(_) | Kind::Values { .. } | Kind::Graphs(_) | Kind::HasGraph(_) => true,
+        Kind::Join(parts) | Kind::Union(parts) => parts.iter().all(|p| is_safe(p, known, nodes)),
         Kind::Filter { inner, filters } => {
-            is_safe(inner, known)
+            is_safe(inner, known, nodes)
                 && filters
                     .iter()
                     .all(|f| sees_bound(&f.slots(), &inner.certain))
         }
         Kind::Extend { inner, to, value } => {
-            !known.has(*to) && is_safe(inner, known) && sees_bound(&value.slots(), &inner.certain)
+            !known.has(*to)
+                && is_safe(inner, known, nodes)
+                && sees_bound(&value.slots(), &inner.certain)
         }
         Kind::LeftJoin {
             left,
@@ -810,27 +843,66 @@ pub(crate) fn is_safe(node: &Node, known: &SlotSet) -> bool {
             condition,
         } => {
             let both = left.certain.or(&right.certain);
-            is_safe(left, known)
-                && is_safe(right, known)
+            is_safe(left, known, nodes)
+                && is_safe(right, known, nodes)
                 && sees_bound(&right.uses, &op_certain(left))
                 && condition.iter().all(|c| sees_bound(&c.slots(), &both))
         }
         Kind::Minus { left, right } => {
-            is_safe(left, known)
-                && is_safe(right, known)
+            is_safe(left, known, nodes)
+                && is_safe(right, known, nodes)
                 && sees_bound(&right.uses, &left.certain.and(&right.certain))
         }
         Kind::Apply { input, body, kind } => {
             !matches!(kind, ApplyKind::Inner | ApplyKind::Left)
-                && is_safe(input, known)
+                && is_safe(input, known, nodes)
                 && sees_bound(&body.uses, &op_certain(input))
         }
-        Kind::Project(inner) | Kind::Reduced { inner, .. } => is_safe(inner, known),
+        Kind::Project(inner) | Kind::Reduced { inner, .. } => is_safe(inner, known, nodes),
         Kind::Service(_)
         | Kind::Group { .. }
         | Kind::OrderBy { .. }
         | Kind::Distinct { .. }
         | Kind::Slice { .. } => false,
+    }
+}
+
+/// True if a path may have length zero.
+fn is_nullable(path: &PropertyPathExpression) -> bool {
+    use PropertyPathExpression as P;
+    match path {
+        P::ZeroOrMore(_) | P::ZeroOrOne(_) => true,
+        P::NamedNode(_) | P::NegatedPropertySet(_) => false,
+        P::Reverse(p) | P::OneOrMore(p) => is_nullable(p),
+        P::Sequence(a, b) => is_nullable(a) && is_nullable(b),
+        P::Alternative(a, b) => is_nullable(a) || is_nullable(b),
+    }
+}
+
+fn nodes_of(bgp: &Bgp) -> Nodes {
+    let ends = bgp
+        .patterns
+        .iter()
+        .flat_map(|p| [(&p.place, &p.subject), (&p.place, &p.object)]);
+    ends.filter_map(|(place, end)| match end {
+        End::Slot(s) => Some((place.clone(), *s)),
+        End::Term(_) => None,
+    })
+    .collect()
+}
+
+/// Slots that hold nodes of a graph in each of the node's rows.
+fn sure_nodes(node: &Node, out: &mut Nodes) {
+    match &node.kind {
+        Kind::Bgp(b) => out.extend(nodes_of(b)),
+        Kind::Join(parts) => parts.iter().for_each(|p| sure_nodes(p, out)),
+        Kind::LeftJoin { left: inner, .. }
+        | Kind::Minus { left: inner, .. }
+        | Kind::Apply { input: inner, .. }
+        | Kind::Filter { inner, .. }
+        | Kind::Extend { inner, .. }
+        | Kind::Project(inner) => sure_nodes(inner, out),
+        _ => {}
     }
 }
 
@@ -847,6 +919,7 @@ impl Built {
             cost: cost.max(self.cost),
             certain: self.certain,
             possible: self.possible,
+            nodes: self.nodes,
         }
     }
 }
@@ -872,6 +945,7 @@ pub(crate) fn unit() -> Built {
         }),
         certain: SlotSet::default(),
         possible: SlotSet::default(),
+        nodes: vec![],
         rows: 1.0,
         cost: 0.0,
     }
@@ -890,6 +964,7 @@ pub(crate) fn nothing(why: String) -> Built {
         }),
         certain: SlotSet::default(),
         possible: SlotSet::default(),
+        nodes: vec![],
         rows: 0.0,
         cost: 0.0,
     }
@@ -901,6 +976,7 @@ pub(crate) fn row_of(input: &Built, slots: &SlotSet) -> Built {
         op: Operator::Outer(slots.to_vec()),
         certain: slots.and(&input.certain),
         possible: slots.clone(),
+        nodes: input.nodes.clone(),
         rows: input.rows,
         cost: 0.0,
     }
@@ -941,6 +1017,7 @@ fn on_steps(input: Built, more: Vec<Step>, rows: f64, cost: f64) -> Built {
 
 pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bool) -> Built {
     let (mut certain, mut possible) = (input.certain.clone(), input.possible.clone());
+    let mut nodes = input.nodes.clone();
     // By rows the inner part's figures are of all rows together.
     let times = if each_row { input.rows.max(1.0) } else { 1.0 };
     let found = inner.rows * times;
@@ -948,6 +1025,7 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
         ApplyKind::Inner => {
             certain.add(&inner.certain);
             possible.add(&inner.possible);
+            nodes.extend(inner.nodes);
             found
         }
         ApplyKind::Left => {
@@ -972,6 +1050,7 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
         },
         certain,
         possible,
+        nodes,
         rows,
         cost,
     }
@@ -994,11 +1073,13 @@ pub(crate) fn hash_join(
         })
         .collect();
     let (mut certain, mut possible) = (left.certain.clone(), left.possible.clone());
+    let mut nodes = left.nodes.clone();
     let matched = cost::joined(left.rows, right.rows, on.len());
     let rows = match kind {
         JoinKind::Inner => {
             certain.add(&right.certain);
             possible.add(&right.possible);
+            nodes.extend(right.nodes);
             matched
         }
         JoinKind::Left => {
@@ -1021,6 +1102,7 @@ pub(crate) fn hash_join(
         },
         certain,
         possible,
+        nodes,
         rows,
         cost,
     }
@@ -1056,7 +1138,9 @@ fn union(built: Vec<Built>) -> Built {
     };
     let (mut certain, mut possible) = (first.certain.clone(), first.possible.clone());
     let (mut rows, mut cost) = (first.rows, first.cost);
+    let mut nodes = first.nodes.clone();
     for b in parts {
+        nodes.retain(|n| b.nodes.contains(n));
         certain = certain.and(&b.certain);
         possible.add(&b.possible);
         rows += b.rows;
@@ -1066,6 +1150,7 @@ fn union(built: Vec<Built>) -> Built {
         op: Operator::Union(built.into_iter().map(|b| b.op).collect()),
         certain,
         possible,
+        nodes,
         rows,
         cost,
     }

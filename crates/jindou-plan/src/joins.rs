@@ -61,7 +61,7 @@ impl Builder<'_> {
         let shared = node.uses.and(&at.possible);
         if !shared.is_empty()
             && self.can_go_on(&at.certain, &at.possible, node)
-            && is_safe(node, &at.possible)
+            && is_safe(node, &at.possible, &at.nodes)
         {
             let by_row = self.go_on(at.clone(), node);
             if by_row.cost + by_row.rows * ROW_AHEAD <= hashed.cost + hashed.rows * ROW_AHEAD {

@@ -124,7 +124,9 @@ impl Grouping {
         self.aggregates.add(run, rows, &self.groups.of_row)
     }
 
-    pub fn merge(&mut self, run: &Run<'_>, other: Self) -> Result<()> {
+    pub fn merge(&mut self, run: &Run<'_>, mut other: Self) -> Result<()> {
+        // A worker that had no rows has no states yet.
+        other.aggregates.grow(other.groups.len())?;
         let map = self.groups.merge(&other.groups)?;
         self.aggregates.grow(self.groups.len())?;
         self.aggregates.merge(run, other.aggregates, &map)

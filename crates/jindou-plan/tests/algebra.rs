@@ -1,0 +1,119 @@
+//! Random queries over all operators on random small graphs: the plan, carried out by an interpreter that knows only
+//! the plan's documentation, gives what `spareval` gives.
+
+#[path = "algebra/interpret.rs"]
+mod interpret;
+
+use interpret::Data;
+use jindou_plan::{Form, PlanOptions, Planned};
+use jindou_store::{Snapshot, testing};
+use jindou_testing::{Answer, Rng, answer, quads, query};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+#[derive(Default)]
+struct Tally {
+    same: usize,
+    rows: usize,
+    empty: usize,
+    skipped: usize,
+    wrong: Vec<String>,
+}
+
+/// Differences that are shown.
+const SHOWN: usize = 4;
+
+/// One store, several queries.
+fn case(seed: u64, queries: usize, tally: &mut Tally) {
+    let mut rng = Rng::new(seed);
+    let data = quads(&mut rng);
+    let (_folder, base) = testing::store_of(&data);
+    let snapshot = Snapshot::of_base(base);
+    for _ in 0..queries {
+        let q = query(&mut rng, &data);
+        let want = match answer(&data, &q.oracle) {
+            Ok(a) => a,
+            Err(e) => panic!("seed {seed}: {e}\n{}", q.oracle),
+        };
+        let parsed = jindou_plan::parse(&q.text).unwrap_or_else(|e| panic!("{}: {e}", q.text));
+        let options = PlanOptions::default();
+        let planned = jindou_plan::plan(&parsed, &snapshot, &options).unwrap();
+        let Planned::Native(plan) = planned else {
+            panic!("seed {seed}: not native: {planned:?}\n{}", q.text);
+        };
+        let carried_out = catch_unwind(AssertUnwindSafe(|| Data::new(&snapshot, &data).run(&plan)));
+        let Ok(carried_out) = carried_out else {
+            tally.wrong.push(format!(
+                "seed {seed}: a contract is broken\n{}\n{:#?}",
+                q.text, plan.root
+            ));
+            continue;
+        };
+        let Ok(rows) = carried_out else {
+            tally.skipped += 1;
+            continue;
+        };
+        let got = match plan.form {
+            Form::Ask => Answer::Boolean(!rows.is_empty()),
+            _ => Answer::Rows(vec![], rows),
+        };
+        let (want, got) = (want.bag(), got.bag());
+        let same = if q.counts_only {
+            want.len() == got.len()
+        } else {
+            want == got
+        };
+        if !same {
+            tally.wrong.push(format!(
+                "seed {seed}\n{}\n{}\nwant {want:#?}\ngot {got:#?}\n{}\n{:#?}\n{}",
+                q.text,
+                q.oracle,
+                jindou_plan::explain(&plan, &snapshot),
+                plan.root,
+                data.iter().map(|q| format!("{q} .\n")).collect::<String>()
+            ));
+            continue;
+        }
+        tally.same += 1;
+        tally.rows += want.len();
+        tally.empty += usize::from(want.is_empty());
+    }
+}
+
+fn run(first: u64, stores: u64, queries: usize) {
+    let mut tally = Tally::default();
+    for seed in first..first + stores {
+        case(seed, queries, &mut tally);
+        if tally.wrong.len() >= SHOWN {
+            break;
+        }
+    }
+    assert!(
+        tally.wrong.is_empty(),
+        "{} after {} that agree:\n{}",
+        tally.wrong.len(),
+        tally.same,
+        tally.wrong.join("\n\n")
+    );
+    let Tally {
+        same,
+        rows,
+        empty,
+        skipped,
+        wrong: _,
+    } = tally;
+    println!("{same} plans agree, {rows} rows, {empty} empty, {skipped} skipped as too large");
+    assert!(skipped * 10 < same, "most cases must be tried");
+    assert!(empty * 10 < same * 7, "some queries must have answers");
+}
+
+#[test]
+fn plans_mean_what_spareval_says() {
+    run(1, 80, 25);
+}
+
+/// The same for longer: `cargo test --release -p jindou-plan --test algebra -- --ignored`.
+#[test]
+#[ignore = "minutes"]
+fn plans_mean_what_spareval_says_for_long() {
+    run(1_000_000, 2_000, 50);
+}

@@ -1,0 +1,12 @@
+//! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers.
+//!
+//! For tests only. A query comes in two forms that mean the same by the standard: the one to test, and the one for the
+//! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
+
+mod oracle;
+mod query;
+mod random;
+
+pub use oracle::{Answer, answer};
+pub use query::{Query, query};
+pub use random::{Rng, quads};

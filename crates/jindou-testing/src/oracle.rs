@@ -1,0 +1,69 @@
+//! `spareval` over a dataset of its own.
+
+use oxrdf::{Dataset, Quad, Term};
+use spareval::{QueryEvaluator, QueryResults};
+
+/// An answer whose rows are a bag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// ASK.
+    Boolean(bool),
+    /// Columns, and rows of terms.
+    Rows(Vec<String>, Vec<Vec<Option<Term>>>),
+}
+
+impl Answer {
+    /// Rows as sorted text. Blank nodes of the data keep their labels; others lose them.
+    #[must_use]
+    pub fn bag(&self) -> Vec<String> {
+        match self {
+            Self::Boolean(b) => vec![b.to_string()],
+            Self::Rows(_, rows) => {
+                let mut out: Vec<String> = rows.iter().map(|r| row(r)).collect();
+                out.sort();
+                out
+            }
+        }
+    }
+}
+
+fn row(r: &[Option<Term>]) -> String {
+    r.iter()
+        .map(|t| t.as_ref().map_or("-".to_owned(), ToString::to_string))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// What `spareval` answers, or why it does not.
+///
+/// # Errors
+/// Its message.
+pub fn answer(quads: &[Quad], text: &str) -> Result<Answer, String> {
+    let query = spargebra::SparqlParser::new()
+        .parse_query(text)
+        .map_err(|e| e.to_string())?;
+    let mut data = Dataset::new();
+    for q in quads {
+        data.insert(q);
+    }
+    let results = QueryEvaluator::new()
+        .prepare(&query)
+        .execute(&data)
+        .map_err(|e| e.to_string())?;
+    Ok(match results {
+        QueryResults::Boolean(b) => Answer::Boolean(b),
+        QueryResults::Solutions(s) => {
+            let columns = s
+                .variables()
+                .iter()
+                .map(|v| v.as_str().to_owned())
+                .collect();
+            let rows = s
+                .map(|r| r.map(|r| r.values().to_vec()))
+                .collect::<Result<_, _>>()
+                .map_err(|e| e.to_string())?;
+            Answer::Rows(columns, rows)
+        }
+        QueryResults::Graph(_) => return Err("CONSTRUCT and DESCRIBE are not compared here".into()),
+    })
+}

@@ -1,0 +1,105 @@
+//! Random numbers and random data.
+
+use oxrdf::vocab::{rdf, xsd};
+use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+
+/// Xorshift: tests need repeatable, not good, numbers.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The same numbers for the same seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `n`, which is not 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 33) % n as u64) as usize
+    }
+
+    /// True so many times in a hundred.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of them.
+    pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
+
+pub(crate) fn vertex(n: usize) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/v{n}"))
+}
+
+pub(crate) fn predicate(n: usize) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/p{n}"))
+}
+
+pub(crate) fn graph(n: usize) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/g{n}"))
+}
+
+pub(crate) const VERTICES: usize = 5;
+pub(crate) const PREDICATES: usize = 3;
+pub(crate) const GRAPHS: usize = 3;
+
+/// Literals whose text is canonical: `spareval` computes with values and forgets the text.
+pub(crate) fn literal(rng: &mut Rng) -> Literal {
+    match rng.below(8) {
+        0..=2 => Literal::from(rng.below(4) as i64),
+        3 => Literal::new_typed_literal(rng.one(&["0.5", "1.5", "2.5"]), xsd::DECIMAL),
+        4 => Literal::new_simple_literal(rng.one(&["a", "b", "ab", ""])),
+        5 => Literal::new_language_tagged_literal_unchecked(
+            rng.one(&["a", "b"]),
+            rng.one(&["en", "de"]),
+        ),
+        6 => Literal::from(rng.chance(50)),
+        _ => Literal::new_typed_literal(
+            rng.one(&["2020-01-01T00:00:00Z", "2021-05-06T07:08:09Z"]),
+            xsd::DATE_TIME,
+        ),
+    }
+}
+
+fn resource(rng: &mut Rng) -> NamedOrBlankNode {
+    match rng.below(12) {
+        0 => BlankNode::new_unchecked(format!("b{}", rng.below(2))).into(),
+        // Predicates and graphs are vertices like any other.
+        1 => predicate(rng.below(PREDICATES)).into(),
+        2 => graph(rng.below(GRAPHS)).into(),
+        _ => vertex(rng.below(VERTICES)).into(),
+    }
+}
+
+/// A small dataset with named graphs, blank nodes, classes, numbers, language tags.
+pub fn quads(rng: &mut Rng) -> Vec<Quad> {
+    let in_graphs = [0, 40, 80][rng.below(3)];
+    let mut out: Vec<Quad> = vec![];
+    for _ in 0..12 + rng.below(24) {
+        let subject = resource(rng);
+        let graph_name = if rng.chance(in_graphs) {
+            GraphName::NamedNode(graph(rng.below(GRAPHS)))
+        } else {
+            GraphName::DefaultGraph
+        };
+        let (p, object): (NamedNode, Term) = match rng.below(10) {
+            0 | 1 => (
+                rdf::TYPE.into_owned(),
+                NamedNode::new_unchecked(format!("http://e/c{}", rng.below(3))).into(),
+            ),
+            2..=4 => (predicate(rng.below(PREDICATES)), literal(rng).into()),
+            _ => (predicate(rng.below(PREDICATES)), resource(rng).into()),
+        };
+        let quad = Quad::new(subject, p, object, graph_name);
+        if !out.contains(&quad) {
+            out.push(quad);
+        }
+    }
+    out
+}
