@@ -722,14 +722,9 @@ impl Builder<'_> {
             return input;
         };
         let quads = self.snapshot.statistics().quads as f64;
-        let reach = quads.sqrt().max(1.0);
-        let each = match (subject, object) {
-            (FarEnd::Known(_), FarEnd::Known(_)) => 0.5,
-            (FarEnd::Bind(_), FarEnd::Bind(_)) => quads.max(1.0),
-            _ => reach,
-        };
+        let (each, visited) = cost::path(&subject, &object, quads);
         let rows = input.rows * each;
-        let cost = input.cost + input.rows * each.max(reach) * PATH;
+        let cost = input.cost + input.rows * visited * PATH;
         let mut out = input.with(
             |input| Operator::Path {
                 input,

@@ -1,5 +1,7 @@
 //! What operators above the exploration cost, in nanoseconds a row of one core, and how many rows they leave.
 
+use crate::{ApplyKind, Condition, FarEnd, JoinKind};
+
 /// A row handed on.
 pub(crate) const OUT: f64 = 1.0;
 /// A row put into a hash table, one looked up in it, one added to its group.
@@ -28,4 +30,58 @@ pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
     };
     // A key of the small side is rarely unique there: half of its digits are.
     large * small / small.powf(0.75).max(1.0) * 0.5_f64.powi(keys as i32 - 1)
+}
+
+/// Rows and own cost of a join that holds the right side.
+pub(crate) fn join(kind: JoinKind, left: f64, right: f64, keys: usize) -> (f64, f64) {
+    let matched = joined(left, right, keys);
+    let rows = match kind {
+        JoinKind::Inner => matched,
+        JoinKind::Left => matched.max(left),
+        JoinKind::Semi => left.min(matched),
+        JoinKind::Anti | JoinKind::Minus => (left - matched).max(left * 0.05),
+    };
+    let probe = if keys == 0 { OUT } else { HASH_PROBE };
+    (
+        rows,
+        right * HASH_BUILD + left * probe + matched * OUT * 4.0,
+    )
+}
+
+/// Rows and own cost of running an inner part that finds so many rows for all outer rows together.
+pub(crate) fn apply(kind: ApplyKind, outer: f64, found: f64) -> (f64, f64) {
+    let rows = match kind {
+        ApplyKind::Inner => found,
+        ApplyKind::Left => found.max(outer),
+        ApplyKind::Semi => outer.min(found),
+        ApplyKind::Anti => (outer - found).max(outer * 0.05),
+        ApplyKind::Mark(_) => outer,
+    };
+    (rows, (outer + found) * OUT * 4.0)
+}
+
+/// Pairs that a path gives for one row, and vertices it visits.
+pub(crate) fn path(subject: &FarEnd, object: &FarEnd, quads: f64) -> (f64, f64) {
+    let reach = quads.sqrt().max(1.0);
+    let each = match (subject, object) {
+        (FarEnd::Known(_), FarEnd::Known(_)) => 0.5,
+        (FarEnd::Bind(_), FarEnd::Bind(_)) => quads.max(1.0),
+        _ => reach,
+    };
+    (each, each.max(reach))
+}
+
+/// Groups of so many rows.
+pub(crate) fn groups(rows: f64, keys: usize) -> f64 {
+    if keys == 0 { 1.0 } else { rows.sqrt() }
+}
+
+/// Cost of a condition on one row.
+pub(crate) fn condition(c: &Condition) -> f64 {
+    match c {
+        Condition::General(_) => EXPRESSION,
+        Condition::And(list) | Condition::Or(list) => list.iter().map(condition).sum(),
+        Condition::Not(c) => condition(c),
+        _ => 2.0 * OUT,
+    }
 }

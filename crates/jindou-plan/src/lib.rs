@@ -34,7 +34,7 @@ mod steps;
 mod translate;
 
 pub use cache::{CacheKey, PlanCache};
-pub use explain::explain;
+pub use explain::{explain, explain_json};
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, JoinKey, JoinKind, Operator, Path,
     Service,

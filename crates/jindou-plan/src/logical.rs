@@ -338,11 +338,11 @@ impl Node {
                 reads.insert(*to);
                 (reads, inner)
             }
-            Kind::Apply { input, body, kind }
-                if matches!(kind, ApplyKind::Semi | ApplyKind::Anti) =>
-            {
-                (body.uses.clone(), input)
-            }
+            Kind::Apply {
+                input,
+                body,
+                kind: ApplyKind::Semi | ApplyKind::Anti,
+            } => (body.uses.clone(), input),
             Kind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
                 let reads = filters
                     .iter()

@@ -26,8 +26,8 @@ pub enum Planned {
 
 /// Plans a query for one snapshot.
 ///
-/// Native is all of SPARQL 1.1 but functions and aggregates that only their IRI names, and SERVICE with a variable for
-/// its endpoint; triple terms with variables in patterns are [`Planned::Other`] too.
+/// Native is all of SPARQL 1.1 but SERVICE with a variable for its endpoint and aggregates that only an IRI names;
+/// triple terms with variables in patterns (SPARQL 1.2) are [`Planned::Other`] too.
 ///
 /// Takes O(slots × edges × beam) estimates for each group of patterns plus, for each variable with several required
 /// predicates, the planner's characteristic sets that have one of them; a join of n parts plans O(n²) of them.

@@ -240,7 +240,7 @@ impl Translator {
                         if has_exists(c) {
                             exists = true;
                         } else {
-                            condition.push(self.expr(c, &both, env)?);
+                            condition.push(self.expr(c, &both, env));
                         }
                     }
                 }
@@ -561,10 +561,9 @@ impl Translator {
     }
 
     /// An expression without EXISTS over the slots in scope.
-    fn expr(&self, e: &Expression, scope: &SlotSet, env: &Env) -> Result<Expr, Reason> {
+    fn expr(&self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
         let mut variables: Vec<(Variable, Slot)> = vec![];
         let mut per_row = false;
-        let mut refused = None;
         let mut needs_base = false;
         walk(e, &mut |e| match e {
             Expression::Variable(v) | Expression::Bound(v) => {
@@ -578,22 +577,14 @@ impl Translator {
             Expression::FunctionCall(f, _) => {
                 per_row |= varies(f);
                 needs_base |= matches!(f, Function::Iri);
-                if let Function::Custom(name) = f
-                    && !name.as_str().starts_with(XSD)
-                {
-                    refused = Some(format!("the function {name}"));
-                }
             }
             _ => {}
         });
-        match refused {
-            Some(reason) => Err(reason),
-            None => Ok(Expr {
-                expression: e.clone(),
-                variables,
-                per_row,
-                base_iri: if needs_base { self.base.clone() } else { None },
-            }),
+        Expr {
+            expression: e.clone(),
+            variables,
+            per_row,
+            base_iri: if needs_base { self.base.clone() } else { None },
         }
     }
 
@@ -607,13 +598,13 @@ impl Translator {
         scope: &SlotSet,
     ) -> Result<(Node, Expr), Reason> {
         if !has_exists(e) {
-            let expr = self.expr(e, scope, env)?;
+            let expr = self.expr(e, scope, env);
             return Ok((node, expr));
         }
         let mut e = e.clone();
         let mut marks = vec![];
         node = self.marks(node, &mut e, env, place, scope, &mut marks)?;
-        let mut expr = self.expr(&e, scope, env)?;
+        let mut expr = self.expr(&e, scope, env);
         expr.variables.extend(marks);
         Ok((node, expr))
     }
@@ -682,7 +673,7 @@ impl Translator {
             if has_exists(c) {
                 others.push(c);
             } else {
-                plain.push(self.expr(c, scope, env)?);
+                plain.push(self.expr(c, scope, env));
             }
         }
         node = node.filter(plain);
@@ -731,7 +722,7 @@ impl Translator {
                     return Ok(node);
                 }
                 let scope = node.possible.clone();
-                let value = self.expr(expression, &scope, env)?;
+                let value = self.expr(expression, &scope, env);
                 let to = self.variable(variable, env);
                 return Ok(node.extend(to, value));
             }
@@ -957,8 +948,6 @@ impl Translator {
         Ok(node.group(by, out).project(&visible))
     }
 }
-
-const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
 fn ground(t: &GroundTerm) -> Vec<u8> {
     term::encode(&t.clone().into())

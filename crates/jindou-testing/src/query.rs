@@ -133,8 +133,12 @@ impl Maker<'_> {
                 self.value(1)
             };
             let aggregate = match self.rng.below(7) {
-                // `spareval` counts what blank nodes in patterns stand for as well.
-                0 | 1 if body.0.contains("[]") => "COUNT(*)".to_owned(),
+                // `spareval` counts what blank nodes and steps of paths stand for as well.
+                0 | 1
+                    if body.0.contains("[]") || body.0.contains(">/") || body.0.contains(")/") =>
+                {
+                    "COUNT(*)".to_owned()
+                }
                 0 | 1 => format!("COUNT({distinct}*)"),
                 // Of an expression `spareval` counts nothing once it met an error.
                 2 => format!("COUNT({distinct}{})", self.var()),
@@ -324,7 +328,7 @@ impl Maker<'_> {
             3 if set => format!("({}|{})", self.path_of(d, set), self.path_of(d, set)),
             4 | 5 => format!("({}/{})", self.path_of(d, set), self.path_of(d, set)),
             6 => format!("^({})", self.path_of(d, set)),
-            7 => format!("!({}{p})", self.rng.one(&["", "^"])),
+            7 => format!("!({p})"),
             _ => p,
         }
     }
