@@ -145,7 +145,7 @@ fn drive(
 }
 
 /// A panic below becomes an error: a damaged store must not take the process down.
-fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()
@@ -294,11 +294,13 @@ fn run_plan<'a>(
                 rows_out: s.rows_out,
                 time: s.time,
                 bytes: s.touched,
+                written: s.written,
             })
             .collect(),
         rows,
         elapsed: Duration::ZERO,
         threads: joined,
+        elsewhere: None,
     })
 }
 
@@ -318,6 +320,7 @@ fn add_stats(sum: &mut Vec<StepStats>, part: &[StepStats]) {
         s.rows_out += p.rows_out;
         s.time += p.time;
         s.touched += p.touched;
+        s.written += p.written;
     }
 }
 

@@ -9,8 +9,10 @@
 //! | `sink` | where rows go |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
+//! | `beyond` | a plan whose first steps another executor runs |
 
 mod batch;
+mod beyond;
 mod execute;
 mod executor;
 mod explore;
@@ -23,8 +25,9 @@ mod table;
 mod terms;
 mod within;
 
+pub use beyond::execute_on;
 pub use execute::{execute, execute_streaming};
-pub use executor::{CpuExecutor, Executor, Table, Task};
+pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
 pub use options::{DEFAULT_BATCH_ROWS, ExecOptions, Profile, StepProfile};
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

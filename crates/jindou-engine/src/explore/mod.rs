@@ -18,7 +18,7 @@ mod source;
 mod step;
 
 pub(crate) use source::Source;
-pub(crate) use step::{Pipeline, StepStats};
+pub(crate) use step::{Pipeline, StepStats, layout};
 
 use crate::batch::{Batch, View};
 use crate::terms::QueryTerms;
