@@ -8,8 +8,8 @@ use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
 use jindou_model::{Error, PredicateId, Progress, VertexId};
 use jindou_plan::{
-    Condition, EdgeList, Exploration, GraphRef, Operand, Operator, Plan, PlanOptions, Planned,
-    StartSource, Step, StepKind, Weight, parse, plan,
+    Condition, EdgeList, Exploration, FarEnd, GraphRef, Operand, Operator, Plan, PlanOptions,
+    Planned, PredicateRef, StartSource, Step, StepKind, Weight, parse, plan,
 };
 use jindou_store::testing::store_of;
 use jindou_store::{LoadOptions, QuadEdit, Snapshot, load, open};
@@ -431,6 +431,42 @@ fn products_triangles_and_cuts() {
     let (rows, cuts) = count(&triangle, Some(250_000));
     assert_eq!(rows, want);
     assert!(cuts > 0, "nothing was cut");
+    // Two edges in a row of any predicate, from a scan of everything.
+    let path = plan_of(
+        &snapshot,
+        5,
+        vec![
+            StepKind::Start {
+                to: None,
+                source: StartSource::Unit,
+                within: None,
+            },
+            StepKind::ScanAll {
+                subject: 0,
+                predicate: PredicateRef::Bind(1),
+                object: 2,
+                graph: GraphRef::Default,
+            },
+            StepKind::ExpandAny {
+                anchor: Operand::Slot(2),
+                direction: Out,
+                predicate: PredicateRef::Bind(3),
+                far: FarEnd::Bind(4),
+                graph: GraphRef::Default,
+            },
+        ],
+    );
+    let want: Vec<Vec<u32>> = (1..=n)
+        .flat_map(|x| (1..=n).flat_map(move |y| (1..=n).map(move |z| [x, y, z])))
+        .filter(|t| t[0] != t[1] && t[1] != t[2])
+        .map(|[x, y, z]| vec![x, PREDICATE, y, PREDICATE, z])
+        .collect();
+    for memory in [None, Some(250_000)] {
+        let (mut rows, cuts) = count(&path, memory);
+        rows.sort_unstable();
+        assert_eq!(rows, want);
+        assert_eq!(cuts > 0, memory.is_some(), "{cuts} cuts");
+    }
     // Too little for one tile: a clear error, nothing else.
     let options = GpuOptions {
         table_bytes: Some(1000),

@@ -24,7 +24,7 @@ fn compare(take: impl Fn(&str, &str) -> bool) -> usize {
         ..LoadOptions::default()
     };
     let sources = Sources::builder()
-        .path(&folder.join("watdiv-sf10-seed1024.nt.gz"))
+        .path(folder.join("watdiv-sf10-seed1024.nt.gz"))
         .build()
         .unwrap();
     load(&dir, &sources, &options, &Progress::default()).unwrap();

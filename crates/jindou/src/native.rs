@@ -8,14 +8,15 @@ use crate::device::Device;
 use crate::results::{AnswerSink, RowText, Rows, push_csv_row, push_tsv_row};
 use jindou_engine::{
     ChecksumSink, CountSink, ExecOptions, ParallelSink, Profile, QueryTerms, Sink, Summed,
-    TermDecoder, execute, execute_streaming,
+    TermDecoder, execute, execute_on, execute_streaming,
 };
-use jindou_gpu::{GpuOptions, GpuProfile, Output};
+use jindou_gpu::{GpuOptions, GpuResult, Output};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan};
 use jindou_store::Snapshot;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Text passes the lock in pieces of at least this size.
 const PIECE: usize = 1 << 18;
@@ -55,6 +56,20 @@ pub(crate) fn checksum(
             Err(Error::Unsupported(_)) => {}
             Err(e) => return Err(e),
         }
+        let exec = exec_options(options, &cancel);
+        let (terms, mut sum) = (QueryTerms::new(), ChecksumSink::default());
+        match execute_on(plan, snapshot, &exec, &terms, gpu, &mut sum) {
+            Ok(_) => {
+                return Ok(Checksum {
+                    rows: sum.rows,
+                    checksum: sum.checksum,
+                    on_gpu: true,
+                });
+            }
+            // Said before the first row.
+            Err(Error::Unsupported(_)) => {}
+            Err(e) => return Err(e),
+        }
     }
     let terms = QueryTerms::new();
     let sum = Summed::<ChecksumSink>::default();
@@ -87,10 +102,19 @@ pub(crate) fn run(
     let exec = exec_options(options, cancel);
     if plan.ask {
         let mut count = CountSink::default();
-        let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut count)?;
+        let there = gpu.map(|g| execute_on(plan, snapshot, &exec, &terms, g, &mut count));
+        let (profile, note) = match there {
+            Some(Err(Error::Unsupported(why))) => (None, format!("on the CPU: {why}\n")),
+            Some(r) => (Some(r?), String::new()),
+            None => (None, String::new()),
+        };
+        let profile = match profile {
+            Some(p) => p,
+            None => execute_streaming(plan, snapshot, &exec, &terms, &mut count)?,
+        };
         sink.boolean(count.rows > 0)?;
         sink.finish()?;
-        return Ok((1, describe(plan, snapshot, options, &profile)));
+        return Ok((1, note + &describe(plan, snapshot, options, &profile)));
     }
     let names: Vec<String> = plan
         .output
@@ -109,7 +133,18 @@ pub(crate) fn run(
         match gpu.execute(plan, snapshot, output, &gpu_options(options, cancel)) {
             Ok(r) => {
                 sink.finish()?;
-                return Ok((r.rows, describe_gpu(plan, snapshot, options, &r.profile)));
+                return Ok((r.rows, describe_gpu(plan, snapshot, options, &r)));
+            }
+            // Said before the first row.
+            Err(Error::Unsupported(_)) => {}
+            Err(e) => return Err(e),
+        }
+        // Its first steps there, the rest here.
+        match execute_on(plan, snapshot, &exec, &terms, gpu, &mut decoded) {
+            Ok(profile) => {
+                decoded.sink.finish()?;
+                let note = describe(plan, snapshot, options, &profile);
+                return Ok((profile.rows, note));
             }
             // Said before the first row.
             Err(Error::Unsupported(why)) => note = format!("on the CPU: {why}\n"),
@@ -162,19 +197,25 @@ fn describe_gpu(
     plan: &Plan,
     snapshot: &Snapshot,
     options: &QueryOptions,
-    profile: &GpuProfile,
+    result: &GpuResult,
 ) -> String {
     if !options.profile {
         return String::new();
     }
+    let (p, steps) = (&result.profile, plan.exploration().steps.len());
+    let profile = Profile {
+        steps: p.by_plan_step(steps),
+        rows: result.rows,
+        elapsed: Duration::from_secs_f64(p.seconds + p.bring_seconds),
+        threads: 1,
+        elsewhere: Some((p.device.clone(), steps)),
+    };
     format!(
-        "{}\non {}: {:.3} ms, and {:.3} ms to bring {} bytes of segments\n{}",
-        jindou_plan::explain(plan, snapshot),
-        profile.device,
-        profile.seconds * 1e3,
-        profile.bring_seconds * 1e3,
-        profile.segment_bytes,
-        profile.table(None)
+        "{}{:.3} ms of it to bring {} bytes of segments\n{}",
+        describe(plan, snapshot, options, &profile),
+        p.bring_seconds * 1e3,
+        p.segment_bytes,
+        p.table(None)
     )
 }
 
@@ -321,8 +362,8 @@ fn describe(plan: &Plan, snapshot: &Snapshot, options: &QueryOptions, profile: &
     let mut out = jindou_plan::explain(plan, snapshot);
     let _ = writeln!(
         out,
-        "\n{:>4} {:>12} {:>14} {:>14} {:>14} {:>12} {:>9}",
-        "step", "where", "rows in", "rows out", "estimated", "bytes", "ms"
+        "\n{:>4} {:>14} {:>14} {:>14} {:>14} {:>14} {:>9}  where",
+        "step", "rows in", "rows out", "estimated", "bytes read", "bytes written", "ms"
     );
     for (i, (step, p)) in plan
         .exploration()
@@ -333,13 +374,14 @@ fn describe(plan: &Plan, snapshot: &Snapshot, options: &QueryOptions, profile: &
     {
         let _ = writeln!(
             out,
-            "{i:>4} {:>12} {:>14} {:>14} {:>14.0} {:>12} {:>9.3}",
-            "cpu",
+            "{i:>4} {:>14} {:>14} {:>14.0} {:>14} {:>14} {:>9.3}  {}",
             p.rows_in,
             p.rows_out,
             step.rows,
             p.bytes,
-            p.time.as_secs_f64() * 1e3
+            p.written,
+            p.time.as_secs_f64() * 1e3,
+            profile.place(i)
         );
     }
     let _ = writeln!(
