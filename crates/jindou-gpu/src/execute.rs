@@ -121,8 +121,11 @@ impl GpuExecutor {
             .whole()?;
         self.backend.sync()?;
         let bring_seconds = began.elapsed().as_secs_f64();
-        let mut result =
+        let (mut result, closed) =
             self.explore(&program, None, &plan.output, End::Output(output), options)?;
+        if let Some(e) = closed {
+            return Err(e);
+        }
         result.profile.bring_seconds = bring_seconds;
         Ok(result)
     }
@@ -145,7 +148,8 @@ impl GpuExecutor {
         )
     }
 
-    /// Runs a program over rows that are here already, or from its start.
+    /// Runs a program over rows that are here already, or from its start. A sink that wants no more rows ends it
+    /// early: that is no failure, and its error comes beside what was done until then.
     pub(crate) fn explore(
         &self,
         program: &Program<'_>,
@@ -153,7 +157,7 @@ impl GpuExecutor {
         slots: &[Slot],
         end: End<'_, '_>,
         options: &GpuOptions,
-    ) -> Result<GpuResult> {
+    ) -> Result<(GpuResult, Option<Error>)> {
         let began = Instant::now();
         let limit = match options.table_bytes {
             Some(b) => b,
@@ -187,14 +191,15 @@ impl GpuExecutor {
             rows: 0,
             cuts: 0,
         };
-        match input {
-            Some(parts) => {
-                for part in parts {
-                    run.run(0, part.clone())?;
-                }
-            }
-            None => run.start()?,
-        }
+        let outcome = match input {
+            Some(parts) => parts.iter().try_for_each(|part| run.run(0, part.clone())),
+            None => run.start(),
+        };
+        let closed = match outcome {
+            Ok(()) => None,
+            Err(e @ Error::SinkClosed) => Some(e),
+            Err(e) => return Err(e),
+        };
         let checksum = match &run.sum {
             Some(s) => s.read::<u64>(1)?.first().copied(),
             None => None,
@@ -205,11 +210,12 @@ impl GpuExecutor {
         profile.seconds = began.elapsed().as_secs_f64();
         profile.segment_bytes = program.segment_bytes;
         profile.cuts = cuts;
-        Ok(GpuResult {
+        let result = GpuResult {
             rows,
             checksum,
             profile,
-        })
+        };
+        Ok((result, closed))
     }
 }
 

@@ -20,6 +20,15 @@ struct Parts {
     parts: Vec<DeviceTable>,
 }
 
+/// What running a task left.
+struct Done {
+    slots: Vec<Slot>,
+    rows: u64,
+    profile: GpuProfile,
+    /// The sink's error, if it wanted no more rows.
+    closed: Option<Error>,
+}
+
 impl GpuExecutor {
     /// Tells this device from others.
     fn identity(&self) -> usize {
@@ -36,12 +45,7 @@ impl GpuExecutor {
     }
 
     /// Runs all steps of the task; `Unsupported` before the first row where the device cannot.
-    fn steps(
-        &self,
-        task: &Task<'_>,
-        input: Option<&Table>,
-        end: End<'_, '_>,
-    ) -> Result<(Vec<Slot>, u64, GpuProfile)> {
+    fn steps(&self, task: &Task<'_>, input: Option<&Table>, end: End<'_, '_>) -> Result<Done> {
         let before: &[Slot] = input.map_or(&[], |t| &t.slots);
         let slots = columns_after(before, task.steps);
         let parts = input.map(|t| self.parts_of(task, t)).transpose()?;
@@ -53,8 +57,13 @@ impl GpuExecutor {
             profile: task.options.profile,
             ..GpuOptions::default()
         };
-        let r = self.explore(&program, parts, &slots, end, &options)?;
-        Ok((slots, r.rows, r.profile))
+        let (r, closed) = self.explore(&program, parts, &slots, end, &options)?;
+        Ok(Done {
+            slots,
+            rows: r.rows,
+            profile: r.profile,
+            closed,
+        })
     }
 }
 
@@ -103,10 +112,10 @@ impl Executor for GpuExecutor {
 
     fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
         let mut parts = Vec::new();
-        let (slots, rows, _) = self.steps(task, input, End::Keep(&mut parts))?;
+        let done = self.steps(task, input, End::Keep(&mut parts))?;
         let device = self.identity();
         let body = Box::new(Parts { device, parts });
-        Ok(Table::new(task.snapshot, slots, rows, body))
+        Ok(Table::new(task.snapshot, done.slots, done.rows, body))
     }
 
     fn stream(
@@ -126,9 +135,12 @@ impl Executor for GpuExecutor {
         profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
         let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let (slots, _, p) = self.steps(task, input, End::Output(Output::Rows(&mut rows)))?;
-        profile.extend(p.by_plan_step(task.steps.len()));
-        Ok(slots)
+        let done = self.steps(task, input, End::Output(Output::Rows(&mut rows)))?;
+        profile.extend(done.profile.by_plan_step(task.steps.len()));
+        match done.closed {
+            Some(e) => Err(e),
+            None => Ok(done.slots),
+        }
     }
 }
 
