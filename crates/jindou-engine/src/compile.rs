@@ -155,6 +155,19 @@ impl<'e, 'a> Builder<'e, 'a> {
                 if e.empty.is_some() {
                     return Ok(vec![]);
                 }
+                let there = match self.exec.elsewhere {
+                    Some(elsewhere) => elsewhere.rows(self.exec, e, node)?,
+                    None => None,
+                };
+                if let Some((held, slots, first)) = there {
+                    self.leaf(Source::Held(held), node);
+                    let rest = e.steps.get(first..).unwrap_or(&[]);
+                    if rest.is_empty() {
+                        return Ok(slots);
+                    }
+                    self.link(Spec::Steps(rest), &slots, node);
+                    return Ok(layout_after(&slots, rest));
+                }
                 self.leaf(Source::Explore(e), node);
                 layout_after(&[], &e.steps)
             }

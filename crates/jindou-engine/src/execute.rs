@@ -1,5 +1,6 @@
 //! Runs a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
+use crate::beyond::Elsewhere;
 use crate::compile::{Builder, Pipe};
 use crate::explore::{Halt, Run, StepStats};
 use crate::held::Held;
@@ -33,7 +34,7 @@ pub fn execute<P: ParallelSink>(
     terms: &QueryTerms,
     sinks: &P,
 ) -> Result<Profile> {
-    drive(plan, snapshot, options, terms, sinks)
+    drive(plan, snapshot, options, terms, sinks, None)
 }
 
 /// Runs a plan with one consumer, which gets one batch at a time from whichever worker has one.
@@ -47,15 +48,17 @@ pub fn execute_streaming(
     terms: &QueryTerms,
     sink: &mut dyn Sink,
 ) -> Result<Profile> {
-    drive(plan, snapshot, options, terms, &Streaming::new(sink))
+    drive(plan, snapshot, options, terms, &Streaming::new(sink), None)
 }
 
-fn drive(
+/// Runs a plan; explorations that another executor begins, there.
+pub(crate) fn drive(
     plan: &Plan,
     snapshot: &Snapshot,
     options: &ExecOptions,
     terms: &QueryTerms,
     sinks: &dyn SinkFactory,
+    elsewhere: Option<&Elsewhere<'_>>,
 ) -> Result<Profile> {
     let begin = Instant::now();
     if plan.epoch != snapshot.base().epoch() || plan.snapshot != snapshot.number() {
@@ -88,6 +91,7 @@ fn drive(
         nodes: &nodes,
         profile: &profile,
         outer: None,
+        elsewhere,
     };
     let all = || guarded(|| unhalted(exec.output(plan, sinks)));
     if nodes.depth <= PLAIN_DEPTH {
@@ -106,6 +110,7 @@ fn drive(
     profile.elapsed = begin.elapsed();
     if let Some(node) = bottom(&plan.root) {
         profile.steps = profile.nodes.get(node).map_or(vec![], |n| n.steps.clone());
+        profile.elsewhere = profile.nodes.get(node).and_then(|n| n.there.clone());
     }
     Ok(profile)
 }
@@ -139,6 +144,8 @@ pub(crate) struct Exec<'a> {
     pub profile: &'a Mutex<Profile>,
     /// The row that a dependent part is run for.
     pub outer: Option<&'a OuterRow>,
+    /// Another executor that begins explorations.
+    pub elsewhere: Option<&'a Elsewhere<'a>>,
 }
 
 impl<'a> Exec<'a> {
@@ -231,10 +238,35 @@ impl<'a> Exec<'a> {
         let Some(n) = profile.nodes.get_mut(node) else {
             return;
         };
-        n.rows_in += stats.rows_in;
+        // Of an exploration that another executor began, these are the steps after that.
+        let there = n.there.as_ref().map_or(0, |t| t.1);
+        if there == 0 {
+            n.rows_in += stats.rows_in;
+        }
         n.rows_out += stats.rows_out;
         n.time += stats.time;
         n.threads += usize::from(stats.rows_in > 0 || !steps.is_empty());
+        if n.steps.len() < there + steps.len() {
+            n.steps.resize(there + steps.len(), StepProfile::default());
+        }
+        for (sum, s) in n.steps.iter_mut().skip(there).zip(steps) {
+            sum.rows_in += s.rows_in;
+            sum.rows_out += s.rows_out;
+            sum.time += s.time;
+            sum.bytes += s.touched;
+            sum.written += s.written;
+        }
+    }
+
+    /// Adds what another executor did for a node's first steps.
+    pub fn did_there(&self, node: usize, stats: &StageStats, steps: &[StepProfile], place: String) {
+        let mut profile = self.profile();
+        let Some(n) = profile.nodes.get_mut(node) else {
+            return;
+        };
+        n.rows_in += stats.rows_in;
+        n.rows_out += stats.rows_out;
+        n.time += stats.time;
         if n.steps.len() < steps.len() {
             n.steps.resize(steps.len(), StepProfile::default());
         }
@@ -242,8 +274,10 @@ impl<'a> Exec<'a> {
             sum.rows_in += s.rows_in;
             sum.rows_out += s.rows_out;
             sum.time += s.time;
-            sum.bytes += s.touched;
+            sum.bytes += s.bytes;
+            sum.written += s.written;
         }
+        n.there = Some((place, steps.len()));
     }
 }
 

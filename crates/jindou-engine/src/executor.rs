@@ -5,8 +5,8 @@
 //! snapshot that its ids mean something in, so that no executor mixes two states of the graph.
 
 use crate::batch::{Batch, View};
-use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
-use crate::options::ExecOptions;
+use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, layout};
+use crate::options::{ExecOptions, StepProfile};
 use crate::sink::Sink;
 use crate::terms::QueryTerms;
 use jindou_model::{Error, MemoryBudget, Result};
@@ -84,6 +84,20 @@ pub trait Executor: Send + Sync {
     /// For EXPLAIN and logs.
     fn name(&self) -> &'static str;
 
+    /// Where its steps run, for profiles: a device's name, a server's.
+    fn place(&self) -> String {
+        self.name().into()
+    }
+
+    /// How many of the task's steps, from its start on, this executor runs: the caller has the others run by
+    /// another one. All, unless an executor says otherwise.
+    ///
+    /// # Errors
+    /// When nothing can be told, such as `Internal` from a broken device.
+    fn prefix(&self, task: &Task<'_>) -> Result<usize> {
+        Ok(task.steps.len())
+    }
+
     /// Brings rows here: `columns` are as long as `rows` says, one for each slot.
     ///
     /// # Errors
@@ -102,8 +116,8 @@ pub trait Executor: Send + Sync {
     /// `Cancelled`, `Timeout`, `Limit`; `Internal` for a table of another snapshot or executor.
     fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table>;
 
-    /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of the last step's
-    /// slots, which are returned.
+    /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of [`columns_after`],
+    /// which is returned. A batch may be much larger than the task's `batch_rows`.
     ///
     /// # Errors
     /// As [`Self::run`], and the sink's.
@@ -113,6 +127,29 @@ pub trait Executor: Send + Sync {
         input: Option<&Table>,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Slot>>;
+
+    /// As [`Self::stream`], and appends what each step did to `profile`, if the executor knows.
+    ///
+    /// # Errors
+    /// As [`Self::stream`].
+    fn stream_profiled(
+        &self,
+        task: &Task<'_>,
+        input: Option<&Table>,
+        sink: &mut dyn Sink,
+        _profile: &mut Vec<StepProfile>,
+    ) -> Result<Vec<Slot>> {
+        self.stream(task, input, sink)
+    }
+}
+
+/// The columns of rows that had these slots and went through the steps: what is bound, and either live after the
+/// last step or read by its conditions, in the order in which it was bound.
+#[must_use]
+pub fn columns_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
+    steps
+        .iter()
+        .fold(slots.to_vec(), |before, step| layout(&before, step))
 }
 
 /// The CPU's executor: tables are batches on the heap, charged to the task's memory budget.

@@ -15,8 +15,10 @@
 //! | `sink` | where rows go |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
+//! | `beyond` | a plan whose first steps another executor runs |
 
 mod batch;
+mod beyond;
 mod compile;
 mod execute;
 mod executor;
@@ -36,8 +38,9 @@ mod values;
 mod within;
 mod worker;
 
+pub use beyond::execute_on;
 pub use execute::{execute, execute_streaming};
-pub use executor::{CpuExecutor, Executor, Table, Task};
+pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
 pub use options::{
     DEFAULT_BATCH_ROWS, ExecOptions, NodeProfile, Profile, ServiceCaller, StepProfile,
 };

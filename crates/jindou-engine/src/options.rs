@@ -67,8 +67,10 @@ pub struct StepProfile {
     pub rows_out: u64,
     /// Time in the step, summed over threads; zero unless profiling.
     pub time: Duration,
-    /// Estimate of the bytes of segments that were read.
+    /// Estimate of the bytes that were read: of segments on a CPU, of the table as well on a device.
     pub bytes: u64,
+    /// Estimate of the bytes of the table that were written.
+    pub written: u64,
 }
 
 /// What one operator of the tree did, all workers together.
@@ -87,6 +89,8 @@ pub struct NodeProfile {
     pub threads: usize,
     /// By step, for explorations (the start first) and `Steps`.
     pub steps: Vec<StepProfile>,
+    /// Where the first steps ran, and how many: `None` for this CPU alone.
+    pub there: Option<(String, usize)>,
 }
 
 /// What running a plan took.
@@ -104,4 +108,17 @@ pub struct Profile {
     pub elapsed: Duration,
     /// Threads that took part, at most at once.
     pub threads: usize,
+    /// Where the first steps ran, and how many: `None` for this CPU alone.
+    pub elsewhere: Option<(String, usize)>,
+}
+
+impl Profile {
+    /// Where a step ran, for people.
+    #[must_use]
+    pub fn place(&self, step: usize) -> &str {
+        match &self.elsewhere {
+            Some((place, steps)) if step < *steps => place,
+            _ => "cpu",
+        }
+    }
 }

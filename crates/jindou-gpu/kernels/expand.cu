@@ -28,12 +28,20 @@ KERNEL(jd_partition, Partition) {
   }
 }
 
+struct SpreadShared {
+  SharedArray<u32, TILE> row;
+  SharedArray<u32, WARPS> warp_max;
+};
 // `delta` of a row is its list's start less its first output: neighbour index = delta + output.
 struct ExpandShared {
-  SharedArray<u32, TILE> row;
+  SpreadShared spread;
   SharedArray<u32, TILE + 1> delta;
-  SharedArray<u32, WARPS> warp_max;
   AppendShared append;
+};
+// The same for lists anywhere: address of a neighbour = delta + 4 output.
+struct ExpandAnyShared {
+  SpreadShared spread;
+  SharedArray<u64, TILE + 1> delta;
 };
 struct IntersectShared {
   ExpandShared expand;
@@ -42,7 +50,7 @@ struct IntersectShared {
 
 struct Piece { u32 row0, row1; u64 out0, out1, origin; };
 
-DEVICE Piece piece_of(const Expand &p) {
+template <class P> DEVICE Piece piece_of(const P &p) {
   u64 d0 = p.begin + (u64)block_index() * TILE, d1 = d0 + TILE < p.end ? d0 + TILE : p.end;
   Piece w;
   w.row0 = load_cached(p.rows_at + block_index());
@@ -54,8 +62,8 @@ DEVICE Piece piece_of(const Expand &p) {
 }
 
 // Which row each output of the tile belongs to: rows mark their first output, a running maximum spreads the
-// mark. `start_of(row, local, counts)` gives the start of a row's list.
-template <class StartOf> DEVICE void spread_rows(const Expand &p, const Piece &w, ExpandShared &s, u32 (&row)[ITEMS], StartOf start_of) {
+// mark. `begin(row, local, first, counts)` keeps where the list of a row lies whose first output is `first`.
+template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[ITEMS], Begin begin) {
   for (u32 x = thread_index(); x < TILE; x += THREADS) s.row[x] = 0;
   barrier();
   for (u32 local = thread_index(); local <= w.row1 - w.row0; local += THREADS) {
@@ -65,7 +73,7 @@ template <class StartOf> DEVICE void spread_rows(const Expand &p, const Piece &w
     // A row is counted by the block that holds its first unit.
     bool counts = from >= w.out0 && (r < w.row1 || from < w.out1);
     from = load_once(p.prefix + r, counts);
-    s.delta[local] = start_of(r, local, counts) - from;
+    begin(r, local, from, counts);
     u64 at = from > w.out0 ? from : w.out0;
     if (to > at && at < w.out1) s.row[(u32)(at - w.out0)] = local;
   }
@@ -87,7 +95,7 @@ template <class StartOf> DEVICE void spread_rows(const Expand &p, const Piece &w
 }
 
 // Carried columns of an output: read once a row that has outputs, written once an output.
-DEVICE void spread_columns(const Expand &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
+template <class P> DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
   for (u32 c = 0; c < p.columns.count; c++) {
     u32 v[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -106,12 +114,34 @@ KERNEL(jd_expand, Expand) {
   Piece w = piece_of(p);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
-  spread_rows(p, w, s, row, [&](u32 r, u32, bool counts) { return load_once(p.starts + r, counts); });
+  spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + tile_row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
     v[j] = keep[j] ? load_stream(p.neighbours + (s.delta[row[j]] + (u32)out)) : 0;
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.out + at[j], v[j]);
+  spread_columns(p, w, row, keep, at);
+}
+
+// As jd_expand for lists of many segments. Bytes: 12 a row (prefix, address); 4 an output read, 4 + 4 a column
+// written; columns as in jd_expand.
+KERNEL(jd_expand_any, ExpandAny) {
+  SHARED(ExpandAnyShared, s);
+  Piece w = piece_of(p);
+  u32 row[ITEMS], at[ITEMS], v[ITEMS];
+  bool keep[ITEMS];
+  spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) {
+    s.delta[local] = load_once(p.lists + r, counts) - 4 * (u64)first;
+  });
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 out = w.out0 + tile_row(j);
+    keep[j] = out < w.out1;
+    at[j] = (u32)(out - w.origin);
+    u64 delta = keep[j] ? s.delta[row[j]] : 0;
+    if (PLANTED(ANY_SHORT_ADDRESS)) delta = (u32)delta;
+    v[j] = keep[j] ? load_stream((const u32 *)(delta + 4 * out)) : 0;
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.out + at[j], v[j]);
   spread_columns(p, w, row, keep, at);
@@ -124,7 +154,7 @@ KERNEL(jd_expand_within, Expand) {
   Piece w = piece_of(p);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
-  spread_rows(p, w, s, row, [&](u32 r, u32, bool counts) { return load_once(p.starts + r, counts); });
+  spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + tile_row(j);
     keep[j] = out < w.out1 + (PLANTED(WITHIN_ONE_MORE) && out < w.out0 + TILE ? 1 : 0);
@@ -151,7 +181,7 @@ KERNEL(jd_intersect, Expand) {
   Piece w = piece_of(p);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
-  spread_rows(p, w, s.expand, row, [&](u32 r, u32 local, bool counts) {
+  spread_rows(p, w, s.expand.spread, row, [&](u32 r, u32 local, u32 first, bool counts) {
     u32 best = 0, start = 0, length = 0;
     for (u32 l = 0; l < p.lists; l++) {
       Range x = list_range(p.ranges[l], r, counts);
@@ -162,7 +192,7 @@ KERNEL(jd_intersect, Expand) {
       }
     }
     s.driver[local] = (unsigned char)best;
-    return start;
+    s.expand.delta[local] = start - first;
   });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + tile_row(j);

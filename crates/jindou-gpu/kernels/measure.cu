@@ -125,3 +125,30 @@ KERNEL(jd_measure_many, MeasureMany) {
   }
   scan_tile(s, shortest, p.rows, p.prefix, p.state, p.total);
 }
+
+// As jd_measure where the predicate is in a column: each row has a segment of its own, so what is kept of its
+// list is the address. Bytes a row: 4 for each column operand, the lookup's, 12 written; 12 for the whole table.
+KERNEL(jd_measure_any, MeasureAny) {
+  SHARED(ScanShared, s);
+  if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
+  barrier();
+  u64 first = (u64)s.tile * TILE;
+  u32 length[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 row = first + tile_row(j);
+    length[j] = 0;
+    if (row < p.rows) {
+      u32 anchor = operand_at(p.anchor, row);
+      u64 list = 0;
+      SegmentHead segment;
+      if (segment_of(p.catalog, operand_at(p.predicate, row), segment)) {
+        Range r = vertex_range(segment, anchor);
+        list = (u64)(segment.neighbours + r.start);
+        length[j] = r.length;
+        if (PLANTED(LIST_FROM_NEXT)) list += 4;
+      }
+      store(p.lists + row, list);
+    }
+  }
+  scan_tile(s, length, p.rows, p.prefix, p.state, p.total);
+}

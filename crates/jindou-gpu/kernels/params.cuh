@@ -4,7 +4,7 @@
 #include "device.cuh"
 
 enum : u32 { MAX_COLUMNS = 16, MAX_LISTS = 6, MAX_RUNS = 16 };
-enum : u32 { FINDER_EMPTY = 0, FINDER_INTERVALS = 1, FINDER_BITMAP = 2, FINDER_DIRECTORY = 3 };
+enum : u32 { FINDER_EMPTY = 0, FINDER_INTERVALS = 1, FINDER_BITMAP = 2, FINDER_DIRECTORY = 3, FINDER_SETS = 4 };
 #define NO_KEY 0xffffffffu
 
 struct alignas(16) RankBlock { u64 bits; u32 rank, pad; };
@@ -13,17 +13,26 @@ struct alignas(8) Pair { u32 a, b; };
 
 // A segment's arrays as they are mapped on the host. With a patch, the merged lists of touched keys lie
 // behind the last neighbour: the list of overlay key i is neighbours[edges + overlay_starts[i] ..].
-struct Segment {
-  const void *table;          // Run, RankBlock or u32 bucket starts
-  const u32 *keys;            // directories only
+//
+// Characteristic sets have the same form: the key of a vertex is the number of its set (FINDER_SETS: runs of
+// ids with one set), its neighbours are the terms of its predicates.
+struct SegmentHead {
+  const void *table;          // Run, RankBlock, u32 bucket starts or u32 run starts
+  const u32 *keys;            // directories; FINDER_SETS: the set of each run
   const u32 *offsets;         // null: every key has one neighbour
   const u32 *neighbours;
   const u64 *dirty;           // folded dirty bits; null: no patch
   const u32 *overlay_keys;
   const u32 *overlay_starts;  // overlay_len + 1 entries
   u32 kind, table_len, first, shift, key_count, edges, dirty_mask, overlay_len;
+};
+struct Segment : SegmentHead {
   Run runs[MAX_RUNS];         // copy of `table` when it is that short, read from constant memory
 };
+
+// The segments of all predicates in one direction, by ascending term of the predicate: what a step reads whose
+// predicate is in a column.
+struct Catalog { const SegmentHead *heads; const u32 *terms; u32 count, pad; };
 
 // The ids of a column, or one id for all rows.
 struct Operand { const u32 *column; u32 constant, pad; };
@@ -40,14 +49,25 @@ struct Compact { u32 rows, pad; u32 *counter; Columns columns; };
 struct StartIntervals { const Pair *intervals; const u64 *before; u32 *out; u64 begin; u32 count, rows; };
 struct StartKeys { Segment segment; u32 *out; u32 begin, rows, first_block, blocks; };
 struct Restrict { Compact compact; Operand operand; Within within; };
-struct Same { Compact compact; Operand left, right; };
+struct Same { Compact compact; Operand left, right; u32 negate, pad; };
 struct Check { Compact compact; Segment segment; Operand anchor, other; };
+struct CheckAny { Compact compact; Catalog catalog; Operand anchor, predicate, other; };
 struct ExpandOne { Compact compact; Segment segment; Operand anchor; Within within; u32 *out; };
 struct Measure {
   u32 rows, lists;
   Segment segments[1];
   Operand anchor;
   u32 *starts;    // rows
+  u32 *prefix;    // rows + 1, modulo 2^32
+  u64 *total;
+  u64 *state;     // one word a tile, zeroed
+  u32 *ticket;    // zeroed
+};
+struct MeasureAny {
+  u32 rows, pad;
+  Catalog catalog;
+  Operand anchor, predicate;
+  u64 *lists;     // rows: address of each list
   u32 *prefix;    // rows + 1, modulo 2^32
   u64 *total;
   u64 *state;     // one word a tile, zeroed
@@ -78,5 +98,14 @@ struct Expand {
   u32 rows, lists;
   Within within;
   ListRange ranges[MAX_LISTS];  // intersections only
+};
+struct ExpandAny {
+  Columns columns;
+  const u32 *prefix;
+  const u32 *rows_at;
+  const u64 *lists;
+  u32 *out;
+  u64 begin, end;
+  u32 rows, pad;
 };
 struct Checksum { u64 *sum; u32 rows, count; const u32 *columns[MAX_COLUMNS]; };

@@ -29,23 +29,40 @@ DEVICE u32 sorted_position(const u32 *list, u32 n, u32 v) {
   return load_random(list + at) == v ? at : NO_KEY;
 }
 
-// Bytes read: intervals 0; bitmap 16; directory 8 + 4 (ceil(log2 b) + 1) for a bucket of b > 0 keys. Ids
-// outside the range of keys read nothing.
-DEVICE u32 find_key(const Segment &s, u32 v) {
+DEVICE u32 find_in_runs(const SegmentHead &s, u32 v) {
+  u32 found = NO_KEY;
+  const Run *runs = (const Run *)s.table;
+  for (u32 i = 0; i < s.table_len; i++) {
+    u32 start = load_cached(&runs[i].start), d = v - start;
+    if (d < load_cached(&runs[i].end) - start) found = load_cached(&runs[i].base) + d;
+  }
+  return found;
+}
+DEVICE u32 find_in_runs(const Segment &s, u32 v) {
+  if (s.table_len > MAX_RUNS) return find_in_runs((const SegmentHead &)s, v);
+  u32 found = NO_KEY;
+  for (u32 i = 0; i < s.table_len; i++) {
+    u32 d = v - s.runs[i].start;
+    if (d < s.runs[i].end - s.runs[i].start) found = s.runs[i].base + d;
+  }
+  return found;
+}
+
+// Bytes read: intervals 0; bitmap 16; directory 8 + 4 (ceil(log2 b) + 1) for a bucket of b > 0 keys; sets
+// 4 (ceil(log2 r) + 1) for r runs, and 4. Ids outside the range of keys read nothing, or the search alone.
+template <class S> DEVICE u32 find_key(const S &s, u32 v) {
   u32 found = NO_KEY;
   if (s.kind == FINDER_INTERVALS) {
-    if (s.table_len <= MAX_RUNS) {
-      for (u32 i = 0; i < s.table_len; i++) {
-        u32 d = v - s.runs[i].start;
-        if (d < s.runs[i].end - s.runs[i].start) found = s.runs[i].base + d;
-      }
-    } else {
-      const Run *runs = (const Run *)s.table;
-      for (u32 i = 0; i < s.table_len; i++) {
-        u32 start = load_cached(&runs[i].start), d = v - start;
-        if (d < load_cached(&runs[i].end) - start) found = load_cached(&runs[i].base) + d;
-      }
+    found = find_in_runs(s, v);
+  } else if (s.kind == FINDER_SETS) {
+    const u32 *starts = (const u32 *)s.table;
+    u32 at = 0, n = s.table_len;
+    while (n > 1) {
+      u32 half = n >> 1;
+      if (load_random(starts + at + half) <= v + (PLANTED(SETS_NEXT_RUN) ? 1 : 0)) at += half;
+      n -= half;
     }
+    if (n == 1 && load_random(starts + at) <= v) found = load_random(s.keys + at);
   } else if (s.kind == FINDER_BITMAP) {
     u32 d = v - s.first;
     if ((d >> 6) < s.table_len) {
@@ -67,7 +84,7 @@ DEVICE u32 find_key(const Segment &s, u32 v) {
 }
 
 // The neighbours of key number k. Bytes read: 8, none for keys with one neighbour.
-DEVICE Range key_range(const Segment &s, u32 k) {
+DEVICE Range key_range(const SegmentHead &s, u32 k) {
   Range r = {0, 0};
   if (s.offsets == nullptr) {
     if (k < s.edges) r = {k, 1};
@@ -80,7 +97,7 @@ DEVICE Range key_range(const Segment &s, u32 k) {
 
 // The neighbours of a vertex. With a patch: 8 bytes more (the dirty word), and for dirty words a search of
 // the overlay's n keys, 4 (ceil(log2 n) + 1), then 8 for its range.
-DEVICE Range vertex_range(const Segment &s, u32 v) {
+template <class S> DEVICE Range vertex_range(const S &s, u32 v) {
   if (s.dirty != nullptr && !PLANTED(DIRTY_IGNORED)) {
     u32 bit = v & s.dirty_mask;
     if ((load_random(s.dirty + (bit >> 6)) >> (bit & 63)) & 1) {
@@ -92,6 +109,30 @@ DEVICE Range vertex_range(const Segment &s, u32 v) {
     }
   }
   return key_range(s, find_key(s, v));
+}
+
+// The segment of a predicate's term: its arrays in `s`; false for a term that is no predicate. The catalog is
+// 92 bytes a predicate and read from cache. Predicates most often have consecutive ids.
+DEVICE bool segment_of(const Catalog &c, u32 term, SegmentHead &s) {
+  if (c.count == 0) return false;
+  u32 at = term - load_cached(c.terms);
+  if (at >= c.count || load_cached(c.terms + at) != term) {
+    u32 n = c.count;
+    at = 0;
+    while (n > 1) {
+      u32 half = n >> 1;
+      if (load_cached(c.terms + at + half) <= term) at += half;
+      n -= half;
+    }
+    if (load_cached(c.terms + at) != term) return false;
+  }
+  if (PLANTED(CATALOG_NEXT) && at + 1 < c.count) at++;
+  const u64 *words = (const u64 *)(c.heads + at);
+  UNROLL for (u32 i = 0; i < sizeof(SegmentHead) / 8; i++) {
+    u64 word = load_cached(words + i);
+    __builtin_memcpy((char *)&s + 8 * i, &word, 8);
+  }
+  return true;
 }
 
 // The id of a row. 4 bytes for a column, none for a constant.

@@ -340,6 +340,8 @@ const Entry ENTRIES[] = {
     {"jd_partition", jd_partition, sizeof(Partition)},         {"jd_expand", jd_expand, sizeof(Expand)},
     {"jd_expand_within", jd_expand_within, sizeof(Expand)},    {"jd_intersect", jd_intersect, sizeof(Expand)},
     {"jd_expand_one", jd_expand_one, sizeof(ExpandOne)},       {"jd_checksum", jd_checksum, sizeof(Checksum)},
+    {"jd_check_any", jd_check_any, sizeof(CheckAny)},          {"jd_measure_any", jd_measure_any, sizeof(MeasureAny)},
+    {"jd_expand_any", jd_expand_any, sizeof(ExpandAny)},
 };
 #define X(name) #name,
 const char *const BUG_NAMES[] = {JINDOU_BUGS(X)};

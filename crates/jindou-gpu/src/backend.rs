@@ -48,6 +48,9 @@ kernels! {
     Intersect = "jd_intersect": Expand,
     ExpandOne = "jd_expand_one": ExpandOne,
     Checksum = "jd_checksum": Checksum,
+    CheckAny = "jd_check_any": CheckAny,
+    MeasureAny = "jd_measure_any": MeasureAny,
+    ExpandAny = "jd_expand_any": ExpandAny,
 }
 
 /// A moment on the device's time line.

@@ -12,7 +12,7 @@ use crate::queue::Queue;
 use crate::resident::SegmentCache;
 use crate::table::{NewTable, Table, compact};
 use jindou_model::{CancelToken, Error, Result};
-use jindou_plan::{Operator, Plan, Slot};
+use jindou_plan::{Operator, Plan, Slot, Step};
 use jindou_store::Snapshot;
 use std::sync::Arc;
 use std::time::Instant;
@@ -104,7 +104,6 @@ impl GpuExecutor {
                 "operators above the patterns on the GPU".into(),
             ));
         };
-        let count_checksum = matches!(output, Output::Checksum);
         if exploration.empty.is_some() || exploration.steps.is_empty() {
             let profile = GpuProfile {
                 device: self.backend.name(),
@@ -112,47 +111,95 @@ impl GpuExecutor {
             };
             return Ok(GpuResult {
                 rows: 0,
-                checksum: count_checksum.then_some(0),
+                checksum: matches!(output, Output::Checksum).then_some(0),
                 profile,
             });
         }
         let began = Instant::now();
-        let Program {
-            steps,
-            segment_bytes,
-        } = compile(&self.backend, &self.cache, snapshot, exploration)?;
+        let program = self
+            .compile(snapshot, &exploration.steps, None, false)?
+            .whole()?;
         self.backend.sync()?;
         let bring_seconds = began.elapsed().as_secs_f64();
+        let (mut result, closed) =
+            self.explore(&program, None, &plan.output, End::Output(output), options)?;
+        if let Some(e) = closed {
+            return Err(e);
+        }
+        result.profile.bring_seconds = bring_seconds;
+        Ok(result)
+    }
+
+    /// As many of the first steps as the device runs.
+    pub(crate) fn compile<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        steps: &[Step],
+        input: Option<&[Slot]>,
+        keep_tested: bool,
+    ) -> Result<Program<'a>> {
+        compile(
+            &self.backend,
+            &self.cache,
+            snapshot,
+            steps,
+            input,
+            keep_tested,
+        )
+    }
+
+    /// Runs a program over rows that are here already, or from its start. A sink that wants no more rows ends it
+    /// early: that is no failure, and its error comes beside what was done until then.
+    pub(crate) fn explore(
+        &self,
+        program: &Program<'_>,
+        input: Option<&[Table]>,
+        slots: &[Slot],
+        end: End<'_, '_>,
+        options: &GpuOptions,
+    ) -> Result<(GpuResult, Option<Error>)> {
         let began = Instant::now();
         let limit = match options.table_bytes {
             Some(b) => b,
             None => self.backend.memory()?.0 / 10 * 9,
         };
-        let names = steps
+        let names = program
+            .steps
             .iter()
-            .map(|s| s.name.clone())
-            .chain(["result".into()])
+            .map(|s| (s.name.clone(), Some(s.plan_step)))
+            .chain([("result".into(), None)])
             .collect();
+        let sum = match &end {
+            End::Output(Output::Checksum) => {
+                let sum = DeviceBuffer::new(&self.backend, 8)?;
+                sum.clear()?;
+                Some(sum)
+            }
+            _ => None,
+        };
         let mut run = Run {
-            steps: &steps,
-            output_slots: &plan.output,
+            steps: &program.steps,
+            output_slots: slots,
             queue: Queue::new(Arc::clone(&self.backend), options.profile, names),
             memory: Memory::new(&self.backend, limit),
             counters: DeviceBuffer::new(&self.backend, 64)?,
             counters_host: HostBuffer::new(&self.backend, 64)?,
             cancel: &options.cancel,
-            output,
+            end,
             pinned: None,
-            sum: None,
+            sum,
             rows: 0,
             cuts: 0,
         };
-        if count_checksum {
-            let sum = DeviceBuffer::new(&self.backend, 8)?;
-            sum.clear()?;
-            run.sum = Some(sum);
-        }
-        run.start()?;
+        let outcome = match input {
+            Some(parts) => parts.iter().try_for_each(|part| run.run(0, part.clone())),
+            None => run.start(),
+        };
+        let closed = match outcome {
+            Ok(()) => None,
+            Err(e @ Error::SinkClosed) => Some(e),
+            Err(e) => return Err(e),
+        };
         let checksum = match &run.sum {
             Some(s) => s.read::<u64>(1)?.first().copied(),
             None => None,
@@ -161,15 +208,23 @@ impl GpuExecutor {
         let (rows, cuts) = (run.rows, run.cuts);
         let mut profile = run.queue.finish()?;
         profile.seconds = began.elapsed().as_secs_f64();
-        profile.bring_seconds = bring_seconds;
-        profile.segment_bytes = segment_bytes;
+        profile.segment_bytes = program.segment_bytes;
         profile.cuts = cuts;
-        Ok(GpuResult {
+        let result = GpuResult {
             rows,
             checksum,
             profile,
-        })
+        };
+        Ok((result, closed))
     }
+}
+
+/// What happens to the last step's rows.
+pub(crate) enum End<'a, 'o> {
+    /// They leave the device.
+    Output(Output<'o>),
+    /// They stay here.
+    Keep(&'a mut Vec<Table>),
 }
 
 /// One execution. The steps themselves are in `steps.rs`.
@@ -182,7 +237,7 @@ pub(crate) struct Run<'a, 'o, 's> {
     pub counters: DeviceBuffer,
     pub counters_host: HostBuffer,
     pub cancel: &'a CancelToken,
-    output: Output<'o>,
+    end: End<'a, 'o>,
     pinned: Option<(HostBuffer, usize)>,
     sum: Option<DeviceBuffer>,
     rows: u64,
@@ -267,7 +322,29 @@ impl Run<'_, '_, '_> {
             },
             Work::Check { list, other } => self.check(step, &table, list, *other),
             Work::Restrict { slot, within } => self.restrict(step, &table, *slot, within),
-            Work::Same(a, b) => self.same(step, &table, *a, *b),
+            Work::Same {
+                left,
+                right,
+                negate,
+            } => self.same(step, &table, *left, *right, *negate),
+            Work::ExpandAny {
+                to,
+                anchor,
+                predicate,
+                catalog,
+            } => match self.measure_any(&table, *anchor, *predicate, catalog) {
+                Ok(m) => {
+                    let all: crate::params::Within = bytemuck::Zeroable::zeroed();
+                    return self.expand_strips_of(k, step, table, *to, m, all);
+                }
+                Err(stop) => Err(stop),
+            },
+            Work::CheckAny {
+                anchor,
+                predicate,
+                other,
+                catalog,
+            } => self.check_any(step, &table, *anchor, *predicate, *other, catalog),
             Work::Start { .. } => Err(Stop::Error(Error::Internal(
                 "a start in the middle of a plan".into(),
             ))),
@@ -328,6 +405,10 @@ impl Run<'_, '_, '_> {
 
     fn emit(&mut self, table: &Table) -> Result<()> {
         self.rows += u64::from(table.rows);
+        if let End::Keep(parts) = &mut self.end {
+            parts.push(table.clone());
+            return Ok(());
+        }
         if let Some(sum) = &self.sum {
             let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
             p.sum = sum.at();
@@ -359,10 +440,10 @@ impl Run<'_, '_, '_> {
             // behind the work.
             return unsafe {
                 self.queue
-                    .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes)
+                    .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes, 0.0)
             };
         }
-        if let Output::Rows(sink) = &mut self.output {
+        if let End::Output(Output::Rows(sink)) = &mut self.end {
             let width = self.output_slots.len().max(1);
             let (buffer, room) = match &mut self.pinned {
                 Some((b, room)) => (b, *room),

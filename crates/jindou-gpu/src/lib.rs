@@ -14,6 +14,8 @@ pub mod checksum;
 mod compile;
 mod cuda;
 mod execute;
+mod executor;
+pub mod index;
 pub mod params;
 mod profile;
 mod queue;

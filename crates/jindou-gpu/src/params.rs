@@ -10,6 +10,8 @@ pub const TILE: u64 = 2048;
 pub const MAX_COLUMNS: usize = 16;
 /// Lists an intersection has at most.
 pub const MAX_LISTS: usize = 6;
+/// [`Segment`]'s kind for characteristic sets, after the store's [`jindou_store::segment::FinderKind`]s.
+pub const FINDER_SETS: u32 = 4;
 /// Intervals that travel inside [`Segment`].
 pub const MAX_RUNS: usize = 16;
 
@@ -23,7 +25,7 @@ pub struct Run {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Segment {
+pub struct SegmentHead {
     pub table: u64,
     pub keys: u64,
     pub offsets: u64,
@@ -39,7 +41,36 @@ pub struct Segment {
     pub edges: u32,
     pub dirty_mask: u32,
     pub overlay_len: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Segment {
+    pub head: SegmentHead,
     pub runs: [Run; MAX_RUNS],
+}
+
+impl std::ops::Deref for Segment {
+    type Target = SegmentHead;
+
+    fn deref(&self) -> &SegmentHead {
+        &self.head
+    }
+}
+
+impl std::ops::DerefMut for Segment {
+    fn deref_mut(&mut self) -> &mut SegmentHead {
+        &mut self.head
+    }
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Catalog {
+    pub heads: u64,
+    pub terms: u64,
+    pub count: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -136,6 +167,8 @@ pub struct Same {
     pub compact: Compact,
     pub left: Operand,
     pub right: Operand,
+    pub negate: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -144,6 +177,16 @@ pub struct Check {
     pub compact: Compact,
     pub segment: Segment,
     pub anchor: Operand,
+    pub other: Operand,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct CheckAny {
+    pub compact: Compact,
+    pub catalog: Catalog,
+    pub anchor: Operand,
+    pub predicate: Operand,
     pub other: Operand,
 }
 
@@ -165,6 +208,21 @@ pub struct Measure {
     pub segment: Segment,
     pub anchor: Operand,
     pub starts: u64,
+    pub prefix: u64,
+    pub total: u64,
+    pub state: u64,
+    pub ticket: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct MeasureAny {
+    pub rows: u32,
+    pub pad: u32,
+    pub catalog: Catalog,
+    pub anchor: Operand,
+    pub predicate: Operand,
+    pub lists: u64,
     pub prefix: u64,
     pub total: u64,
     pub state: u64,
@@ -222,6 +280,20 @@ pub struct Expand {
     pub lists: u32,
     pub within: Within,
     pub ranges: [ListRange; MAX_LISTS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct ExpandAny {
+    pub columns: Columns,
+    pub prefix: u64,
+    pub rows_at: u64,
+    pub lists: u64,
+    pub out: u64,
+    pub begin: u64,
+    pub end: u64,
+    pub rows: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

@@ -7,6 +7,8 @@ use crate::backend::Kernel;
 pub struct GpuStep {
     /// What it does.
     pub name: String,
+    /// Number of the plan's step that it is part of; `None` for what is done with the result.
+    pub plan_step: Option<usize>,
     /// Rows it got.
     pub rows_in: u64,
     /// Rows it made.
@@ -24,8 +26,18 @@ pub struct KernelUse {
     pub launches: u64,
     /// Seconds on the device.
     pub seconds: f64,
-    /// Bytes it must move: every input read once, every output written once, as its comment says.
-    pub bytes: f64,
+    /// Bytes it must read: every input once, as its comment says.
+    pub read: f64,
+    /// Bytes it must write: every output once.
+    pub written: f64,
+}
+
+impl KernelUse {
+    /// Bytes it must move.
+    #[must_use]
+    pub fn bytes(&self) -> f64 {
+        self.read + self.written
+    }
 }
 
 impl GpuStep {
@@ -38,7 +50,7 @@ impl GpuStep {
     /// Bytes it must move.
     #[must_use]
     pub fn bytes(&self) -> f64 {
-        self.kernels.iter().map(|k| k.bytes).sum()
+        self.kernels.iter().map(KernelUse::bytes).sum()
     }
 }
 
@@ -78,10 +90,10 @@ impl GpuProfile {
                     k.kernel.symbol(),
                     k.launches,
                     k.seconds * 1e6,
-                    k.bytes / 1e6
+                    k.bytes() / 1e6
                 );
                 if let Some(b) = bandwidth {
-                    let floor = k.bytes / b;
+                    let floor = k.bytes() / b;
                     let _ = write!(out, " {:>6.2} x floor", k.seconds / floor.max(1e-12));
                 }
                 out.push('\n');

@@ -11,7 +11,8 @@ struct Timed {
     step: usize,
     kernel: Kernel,
     marks: Option<(Mark, Mark)>,
-    bytes: f64,
+    read: f64,
+    written: f64,
 }
 
 /// See the module. One plan's queue.
@@ -26,13 +27,18 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue for steps of these names.
+    /// A queue for steps of these names, each part of a plan's step of that number.
     #[must_use]
-    pub fn new(backend: Arc<dyn Backend>, timing: bool, names: Vec<String>) -> Self {
+    pub fn new(
+        backend: Arc<dyn Backend>,
+        timing: bool,
+        names: Vec<(String, Option<usize>)>,
+    ) -> Self {
         let steps = names
             .into_iter()
-            .map(|name| GpuStep {
+            .map(|(name, plan_step)| GpuStep {
                 name,
+                plan_step,
                 ..GpuStep::default()
             })
             .collect();
@@ -50,7 +56,7 @@ impl Queue {
         self.step = step;
     }
 
-    /// Starts a kernel that handles `units` in tiles.
+    /// Starts a kernel that handles `units` in tiles and must read and write so many bytes.
     ///
     /// # Safety
     /// As [`Backend::launch`].
@@ -59,7 +65,8 @@ impl Queue {
         kernel: Kernel,
         units: u64,
         params: &P,
-        bytes: f64,
+        read: f64,
+        written: f64,
     ) -> Result<()> {
         let grid = u32::try_from(units.div_ceil(TILE))
             .ok()
@@ -86,15 +93,17 @@ impl Queue {
             step: self.step,
             kernel,
             marks,
-            bytes,
+            read,
+            written,
         });
         Ok(())
     }
 
     /// Adds to the last launch's bytes what only its result told.
-    pub fn add_bytes(&mut self, bytes: f64) {
+    pub fn add_bytes(&mut self, read: f64, written: f64) {
         if let Some(l) = self.launches.last_mut() {
-            l.bytes += bytes;
+            l.read += read;
+            l.written += written;
         }
     }
 
@@ -120,13 +129,15 @@ impl Queue {
                 Some(k) => {
                     k.launches += 1;
                     k.seconds += seconds;
-                    k.bytes += l.bytes;
+                    k.read += l.read;
+                    k.written += l.written;
                 }
                 None => step.kernels.push(KernelUse {
                     kernel: l.kernel,
                     launches: 1,
                     seconds,
-                    bytes: l.bytes,
+                    read: l.read,
+                    written: l.written,
                 }),
             }
         }

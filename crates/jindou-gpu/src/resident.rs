@@ -6,12 +6,13 @@
 //! search of the overlay's keys; no kernel merges edits. That costs O(edges of dirty keys) once a snapshot.
 
 use crate::backend::{Backend, DeviceBuffer};
+use crate::index::{Catalog, IndexKey};
 use crate::params;
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_store::Snapshot;
 use jindou_store::segment::{EdgeView, FinderKind, KeyFinder, Scope, Segment};
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// One segment on the device.
 pub struct ResidentSegment {
@@ -124,6 +125,22 @@ impl ResidentSegment {
         })
     }
 
+    /// A segment made of other arrays: `params` name what `buffers` hold, merged as of one snapshot.
+    pub(crate) fn of_parts(
+        params: params::Segment,
+        buffers: Vec<DeviceBuffer>,
+        bytes: u64,
+    ) -> Self {
+        Self {
+            params,
+            buffers,
+            overlay_keys: Vec::new(),
+            overlay_starts: Vec::new(),
+            patched_keys: OnceLock::new(),
+            bytes,
+        }
+    }
+
     /// True without a patch.
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -174,12 +191,7 @@ impl ResidentSegment {
             return Ok((Arc::clone(b), *n));
         }
         let mut keys = Vec::new();
-        view.candidate_keys(scope, &mut keys);
-        let mut scratch = Vec::new();
-        keys.retain(|&k| {
-            let touched = view.patch.is_some_and(|p| p.is_dirty(k));
-            !touched || !view.read(k, scope, &mut scratch).is_empty()
-        });
+        live_keys(view, scope, &mut keys);
         let b = Arc::new(DeviceBuffer::with(backend, &keys)?);
         let (b, n) = self.patched_keys.get_or_init(|| (b, keys.len() as u32));
         Ok((Arc::clone(b), *n))
@@ -189,6 +201,9 @@ impl ResidentSegment {
     #[must_use]
     pub fn lookup_bytes(&self) -> f64 {
         let find = match FinderKind::from_byte(self.params.kind as u8) {
+            _ if self.params.kind == params::FINDER_SETS => {
+                4.0 * (f64::from(self.params.table_len.max(1)).log2().ceil() + 2.0)
+            }
             Some(FinderKind::Bitmap) => 16.0,
             Some(FinderKind::Directory) => {
                 let bucket =
@@ -213,6 +228,18 @@ pub(crate) fn alone<'a>(view: &EdgeView<'a>, scope: Scope<'_>) -> Result<Segment
         .ok_or_else(|| Error::Unsupported("named graphs on the GPU".into()))
 }
 
+/// Appends the keys that have a neighbour in a view that one segment answers. O(keys).
+pub(crate) fn live_keys(view: &EdgeView<'_>, scope: Scope<'_>, keys: &mut Vec<u32>) {
+    let mut all = Vec::new();
+    view.candidate_keys(scope, &mut all);
+    let mut scratch = Vec::new();
+    all.retain(|&k| {
+        let touched = view.patch.is_some_and(|p| p.is_dirty(k));
+        !touched || !view.read(k, scope, &mut scratch).is_empty()
+    });
+    keys.append(&mut all);
+}
+
 /// What a resident segment is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
@@ -227,9 +254,37 @@ struct Key {
 #[derive(Default)]
 pub struct SegmentCache {
     held: Mutex<FxHashMap<Key, Arc<ResidentSegment>>>,
+    index: Mutex<Index>,
+}
+
+/// What steps with a predicate variable read: see [`crate::index`].
+#[derive(Default)]
+pub(crate) struct Index {
+    pub sets: FxHashMap<IndexKey, Arc<ResidentSegment>>,
+    pub subjects: FxHashMap<IndexKey, Arc<ResidentSegment>>,
+    pub catalogs: FxHashMap<IndexKey, Arc<Catalog>>,
 }
 
 impl SegmentCache {
+    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> MutexGuard<'_, FxHashMap<Key, Arc<ResidentSegment>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings something; when the device is full, what no plan holds goes first.
+    pub(crate) fn with_room<T>(&self, bring: impl Fn() -> Result<T>) -> Result<T> {
+        match bring() {
+            Err(Error::Limit(_)) => {
+                self.clear();
+                bring()
+            }
+            other => other,
+        }
+    }
+
     /// The segment, brought if it is not there. When the device is full, segments that no plan holds go first.
     pub fn get(
         &self,
@@ -249,38 +304,32 @@ impl SegmentCache {
                 .patch
                 .map(|_| (snapshot.number(), scope == Scope::Union)),
         };
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(s) = held.get(&key) {
+        if let Some(s) = self.held().get(&key) {
             return Ok(Arc::clone(s));
         }
-        let brought = match ResidentSegment::bring(backend, &view, scope) {
-            Err(Error::Limit(_)) => {
-                held.retain(|_, s| Arc::strong_count(s) > 1);
-                ResidentSegment::bring(backend, &view, scope)?
-            }
-            other => other?,
-        };
+        let brought = self.with_room(|| ResidentSegment::bring(backend, &view, scope))?;
+        // Of two that brought it at the same time, one keeps it.
         let brought = Arc::new(brought);
-        held.insert(key, Arc::clone(&brought));
-        Ok(brought)
+        Ok(Arc::clone(self.held().entry(key).or_insert(brought)))
     }
 
-    /// Device memory of all held segments.
+    /// Device memory of all held segments, characteristic sets and index vertices.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.held
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .map(|s| s.bytes())
-            .sum()
+        let segments: u64 = self.held().values().map(|s| s.bytes()).sum();
+        let index = self.index();
+        let more = index.sets.values().chain(index.subjects.values());
+        segments + more.map(|s| s.bytes()).sum::<u64>()
     }
 
     /// Drops what no running plan holds.
     pub fn clear(&self) {
-        self.held
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|_, s| Arc::strong_count(s) > 1);
+        let mut index = self.index();
+        // Catalogs hold segments, so they go first.
+        index.catalogs.retain(|_, c| Arc::strong_count(c) > 1);
+        index.sets.retain(|_, s| Arc::strong_count(s) > 1);
+        index.subjects.retain(|_, s| Arc::strong_count(s) > 1);
+        drop(index);
+        self.held().retain(|_, s| Arc::strong_count(s) > 1);
     }
 }

@@ -11,11 +11,11 @@ target=${CARGO_TARGET_DIR:-target}
 for kind in ${1:-address thread}; do
   echo "== $kind"
   runtime=$(g++ -print-file-name=lib"$([ "$kind" = address ] && echo asan || echo tsan)".so)
-  JINDOU_SHIM_SANITIZE=$kind cargo build -q -p jindou-gpu --example check_kernels
+  JINDOU_SHIM_SANITIZE=$kind cargo build -q --release -p jindou-gpu --example check_kernels
   check() {
     # The sanitizer's runtime must come first; TSan wants fixed addresses.
     LD_PRELOAD=$runtime ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1:exitcode=66 \
-      setarch "$(uname -m)" -R "$target/debug/examples/check_kernels" "$@"
+      setarch "$(uname -m)" -R "$target/release/examples/check_kernels" "$@"
   }
   check 2500 2
   if [ "$kind" = thread ]; then

@@ -268,6 +268,25 @@ impl Snapshot {
         self.touched.predicates.binary_search(&p.0).is_ok()
     }
 
+    /// The characteristic sets of the base. Edits widen those of some vertices: [`Self::widened_vertices`].
+    #[must_use]
+    pub fn base_sets(&self) -> CharacteristicSets<'_> {
+        self.base.index.sets()
+    }
+
+    /// The vertices whose predicate lists in a direction edits widened, ascending, each with its whole list as
+    /// [`Self::predicates_of`] gives it. O(n log n) for n of them.
+    #[must_use]
+    pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, &[u32])> {
+        let touched = match direction {
+            Direction::Out => &self.touched.out,
+            Direction::In => &self.touched.into,
+        };
+        let mut out: Vec<(u32, &[u32])> = touched.iter().map(|(&v, l)| (v, &l[..])).collect();
+        out.sort_unstable_by_key(|w| w.0);
+        out
+    }
+
     /// Predicate lists of the vertices that edits widened: each a superset of the vertex' out-predicates.
     /// The planner must add them to the base's characteristic sets before it calls anything empty.
     pub fn widened_sets(&self) -> impl Iterator<Item = &[u32]> {

@@ -184,7 +184,8 @@ pub struct Checksum {
     pub rows: u64,
     /// Wrapping sum of the rows' hashes; the same only on the same store.
     pub checksum: u64,
-    /// Whether the GPU's kernels ran it (on the CPU, with `JINDOU_GPU=shim`). With [`GpuChoice::On`] a plan that the GPU's kernels cannot run is run on the CPU.
+    /// Whether the GPU's kernels ran its steps (on the CPU, with `JINDOU_GPU=shim`), or the first of them: what they
+    /// cannot run, the CPU does.
     pub on_gpu: bool,
 }
 
@@ -421,7 +422,7 @@ impl Database {
                         _ => Graphs::of(snapshot, None, union),
                     };
                     let data = SnapshotDataset::new(snapshot.clone(), graphs);
-                    let (rows, profile, tree) = native::run(
+                    let (rows, measured) = native::run(
                         &self.inner.device,
                         plan,
                         &data,
@@ -430,7 +431,7 @@ impl Database {
                         &cancel,
                         sink,
                     )?;
-                    (rows, Way::Native, profile, tree)
+                    (rows, Way::Native, measured.text, measured.tree)
                 }
                 Planned::Other(why) => {
                     let query = Self::parse(text, options)?;

@@ -10,15 +10,16 @@ use crate::graph_forms::{self, Construct, Resources};
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
 use jindou_engine::{
-    ChecksumSink, CountSink, ExecOptions, ParallelSink, Profile, QueryTerms, Sink, Summed,
-    TermDecoder, execute, execute_streaming,
+    ChecksumSink, CountSink, ExecOptions, NodeProfile, ParallelSink, Profile, QueryTerms, Sink,
+    Summed, TermDecoder, execute, execute_on, execute_streaming,
 };
-use jindou_gpu::{GpuOptions, GpuProfile, Output};
+use jindou_gpu::{GpuOptions, GpuResult, Output};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Form, Operator, Plan};
 use jindou_store::Snapshot;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
 /// wait for a whole piece.
@@ -60,6 +61,20 @@ pub(crate) fn checksum(
             Err(Error::Unsupported(_)) => {}
             Err(e) => return Err(e),
         }
+        let exec = exec_options(options, &cancel);
+        let (terms, mut sum) = (QueryTerms::new(), ChecksumSink::default());
+        match execute_on(plan, snapshot, &exec, &terms, gpu, &mut sum) {
+            Ok(_) => {
+                return Ok(Checksum {
+                    rows: sum.rows,
+                    checksum: sum.checksum,
+                    on_gpu: true,
+                });
+            }
+            // Said before the first row.
+            Err(Error::Unsupported(_)) => {}
+            Err(e) => return Err(e),
+        }
     }
     let terms = QueryTerms::new();
     let sum = Summed::<ChecksumSink>::default();
@@ -78,7 +93,7 @@ pub(crate) fn checksum(
     })
 }
 
-/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, the profile as text and as a tree.
+/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, what was measured.
 pub(crate) fn run(
     device: &Device,
     plan: &Plan,
@@ -87,25 +102,33 @@ pub(crate) fn run(
     options: &QueryOptions,
     cancel: &CancelToken,
     sink: &mut dyn AnswerSink,
-) -> Result<(u64, String, Option<ProfileNode>)> {
+) -> Result<(u64, Measured)> {
     let gpu = device.choose(plan, options.gpu)?;
     let terms = QueryTerms::new();
     let exec = exec_options(options, cancel);
     if plan.is_ask() {
         let mut count = CountSink::default();
-        let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut count)?;
+        let there = gpu.map(|g| execute_on(plan, snapshot, &exec, &terms, g, &mut count));
+        let (profile, note) = match there {
+            Some(Err(Error::Unsupported(why))) => (None, format!("on the CPU: {why}\n")),
+            Some(r) => (Some(r?), String::new()),
+            None => (None, String::new()),
+        };
+        let profile = match profile {
+            Some(p) => p,
+            None => execute_streaming(plan, snapshot, &exec, &terms, &mut count)?,
+        };
         sink.boolean(count.rows > 0)?;
         sink.finish()?;
-        let text = describe(plan, snapshot, options, &profile);
-        return Ok((1, text, tree(options, &profile, 1)));
+        return Ok((1, measured(plan, snapshot, options, &profile, note)));
     }
     if let Form::Construct(template) = &plan.form {
         sink.graph()?;
         let mut rows = Construct::new(template, snapshot, &terms, &options.memory, sink);
         let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
         rows.sink.finish()?;
-        let text = describe(plan, snapshot, options, &profile);
-        return Ok((rows.triples, text, tree(options, &profile, rows.triples)));
+        let m = measured(plan, snapshot, options, &profile, String::new());
+        return Ok((rows.triples, m));
     }
     if let Form::Describe = &plan.form {
         sink.graph()?;
@@ -119,8 +142,8 @@ pub(crate) fn run(
             .collect::<Result<Vec<_>>>()?;
         let triples = graph_forms::describe(resources, data, cancel, &options.memory, sink)?;
         sink.finish()?;
-        let text = describe(plan, snapshot, options, &profile);
-        return Ok((triples, text, tree(options, &profile, triples)));
+        let m = measured(plan, snapshot, options, &profile, String::new());
+        return Ok((triples, m));
     }
     let names: Vec<String> = plan
         .output
@@ -139,11 +162,30 @@ pub(crate) fn run(
         match gpu.execute(plan, snapshot, output, &gpu_options(options, cancel)) {
             Ok(r) => {
                 sink.finish()?;
-                let text = describe_gpu(plan, snapshot, options, &r.profile);
-                let tree = options
-                    .profile
-                    .then(|| ProfileNode::result(&r.profile.device, r.rows, None));
-                return Ok((r.rows, text, tree));
+                let profile = on_device(plan, &r);
+                let mut m = measured(plan, snapshot, options, &profile, String::new());
+                if options.profile {
+                    let p = &r.profile;
+                    let _ = writeln!(
+                        m.text,
+                        "{:.3} ms of it to bring {} bytes of segments\n{}",
+                        p.bring_seconds * 1e3,
+                        p.segment_bytes,
+                        p.table(None)
+                    );
+                }
+                return Ok((r.rows, m));
+            }
+            // Said before the first row.
+            Err(Error::Unsupported(_)) => {}
+            Err(e) => return Err(e),
+        }
+        // Its first steps there, the rest here.
+        match execute_on(plan, snapshot, &exec, &terms, gpu, &mut decoded) {
+            Ok(profile) => {
+                decoded.sink.finish()?;
+                let m = measured(plan, snapshot, options, &profile, String::new());
+                return Ok((profile.rows, m));
             }
             // Said before the first row.
             Err(Error::Unsupported(why)) => note = format!("on the CPU: {why}\n"),
@@ -177,18 +219,90 @@ pub(crate) fn run(
             profile
         }
     };
-    if options.profile {
-        note += &describe(plan, snapshot, options, &profile);
-    }
-    Ok((profile.rows, note, tree(options, &profile, profile.rows)))
+    Ok((
+        profile.rows,
+        measured(plan, snapshot, options, &profile, note),
+    ))
 }
 
-/// The profile of a run on the CPU as a tree; `None` unless asked for.
-fn tree(options: &QueryOptions, profile: &Profile, rows: u64) -> Option<ProfileNode> {
-    let steps = || ProfileNode::steps("cpu", &profile.steps);
-    options
-        .profile
-        .then(|| ProfileNode::result("cpu", rows, steps()))
+/// What a measured query reports; empty unless asked for.
+#[derive(Default)]
+pub(crate) struct Measured {
+    pub text: String,
+    pub tree: Option<ProfileNode>,
+}
+
+fn measured(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    options: &QueryOptions,
+    profile: &Profile,
+    note: String,
+) -> Measured {
+    if !options.profile {
+        return Measured::default();
+    }
+    let tree = ProfileNode::of(plan, profile);
+    let text = format!(
+        "{note}{}\n{}",
+        jindou_plan::explain(plan, snapshot),
+        tree.text(profile)
+    );
+    Measured {
+        text,
+        tree: Some(tree),
+    }
+}
+
+/// The profile of a plan that ran on a device as a whole.
+fn on_device(plan: &Plan, result: &GpuResult) -> Profile {
+    let (p, steps) = (
+        &result.profile,
+        plan.exploration().map_or(0, |e| e.steps.len()),
+    );
+    let steps_there = p.by_plan_step(steps);
+    let mut profile = Profile {
+        rows: result.rows,
+        elapsed: Duration::from_secs_f64(p.seconds + p.bring_seconds),
+        threads: 1,
+        elsewhere: Some((p.device.clone(), steps)),
+        ..Profile::default()
+    };
+    // Such plans are one exploration with nothing above it that the device does not do.
+    let mut at = &plan.root;
+    loop {
+        let mut node = NodeProfile {
+            rows_out: result.rows,
+            there: Some((p.device.clone(), 0)),
+            ..NodeProfile::default()
+        };
+        let below = match at {
+            Operator::Explore(_) => {
+                node.there = Some((p.device.clone(), steps));
+                node.rows_in = steps_there.first().map_or(0, |s| s.rows_in);
+                node.rows_out = steps_there.last().map_or(0, |s| s.rows_out);
+                node.time = Duration::from_secs_f64(p.seconds);
+                node.steps.clone_from(&steps_there);
+                None
+            }
+            Operator::Filter(i, _)
+            | Operator::Distinct(i, _)
+            | Operator::Reduced(i, _)
+            | Operator::OrderBy(i, _) => Some(&**i),
+            Operator::Count { input, .. }
+            | Operator::Group { input, .. }
+            | Operator::Extend { input, .. }
+            | Operator::Slice { input, .. } => Some(&**input),
+            _ => None,
+        };
+        profile.nodes.push(node);
+        match below {
+            Some(b) => at = b,
+            None => break,
+        }
+    }
+    profile.steps = steps_there;
+    profile
 }
 
 fn gpu_options(options: &QueryOptions, cancel: &CancelToken) -> GpuOptions {
@@ -197,27 +311,6 @@ fn gpu_options(options: &QueryOptions, cancel: &CancelToken) -> GpuOptions {
         profile: options.profile,
         ..GpuOptions::default()
     }
-}
-
-/// The profile of a run on a device; empty unless asked for.
-fn describe_gpu(
-    plan: &Plan,
-    snapshot: &Snapshot,
-    options: &QueryOptions,
-    profile: &GpuProfile,
-) -> String {
-    if !options.profile {
-        return String::new();
-    }
-    format!(
-        "{}\non {}: {:.3} ms, and {:.3} ms to bring {} bytes of segments\n{}",
-        jindou_plan::explain(plan, snapshot),
-        profile.device,
-        profile.seconds * 1e3,
-        profile.bring_seconds * 1e3,
-        profile.segment_bytes,
-        profile.table(None)
-    )
 }
 
 /// True if the order of rows means something.
@@ -361,44 +454,4 @@ impl<'a: 'p, 'p, 's> ParallelSink for &'p Pieces<'a, 's> {
     fn merge(&self, mut local: Self::Local) -> Result<()> {
         local.hand_on()
     }
-}
-
-/// The profile beside the plan's steps; empty unless asked for.
-fn describe(plan: &Plan, snapshot: &Snapshot, options: &QueryOptions, profile: &Profile) -> String {
-    if !options.profile {
-        return String::new();
-    }
-    let mut out = jindou_plan::explain(plan, snapshot);
-    let _ = writeln!(
-        out,
-        "\n{:>4} {:>12} {:>14} {:>14} {:>14} {:>12} {:>9}",
-        "step", "where", "rows in", "rows out", "estimated", "bytes", "ms"
-    );
-    for (i, (step, p)) in plan
-        .exploration()
-        .map_or(&[][..], |e| &e.steps)
-        .iter()
-        .zip(&profile.steps)
-        .enumerate()
-    {
-        let _ = writeln!(
-            out,
-            "{i:>4} {:>12} {:>14} {:>14} {:>14.0} {:>12} {:>9.3}",
-            "cpu",
-            p.rows_in,
-            p.rows_out,
-            step.rows,
-            p.bytes,
-            p.time.as_secs_f64() * 1e3
-        );
-    }
-    let _ = writeln!(
-        out,
-        "{} rows in {:.3} ms on {} thread{} (step times are summed over threads)",
-        profile.rows,
-        profile.elapsed.as_secs_f64() * 1e3,
-        profile.threads,
-        if profile.threads == 1 { "" } else { "s" }
-    );
-    out
 }

@@ -1,12 +1,14 @@
-//! What a measured query reports, as a tree that programs read. The text for people is [`crate::QueryReport::profile`].
+//! What a measured query reports: a tree that programs read, and the same as text for people.
 
-use jindou_engine::StepProfile;
+use jindou_engine::{NodeProfile, Profile, StepProfile};
+use jindou_plan::{ApplyKind, JoinKind, Operator, Plan};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// One node of a measured plan; its inputs are below it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileNode {
-    /// What it is: `result`, `step 2`, ….
+    /// What it is: `result`, `join`, `step 2`, ….
     pub name: String,
     /// Where it ran: `cpu`, a device's name, `spareval`.
     pub place: String,
@@ -18,6 +20,10 @@ pub struct ProfileNode {
     pub time: Option<Duration>,
     /// Estimate of bytes read.
     pub bytes: Option<u64>,
+    /// Estimate of bytes of tables written.
+    pub written: Option<u64>,
+    /// Most bytes that its tables held at once.
+    pub held: Option<u64>,
     /// Its inputs.
     pub inputs: Vec<ProfileNode>,
 }
@@ -34,20 +40,152 @@ impl ProfileNode {
         }
     }
 
-    /// Exploration steps, each the input of the next.
-    pub(crate) fn steps(place: &str, steps: &[StepProfile]) -> Option<Self> {
-        let mut below = None;
-        for (i, s) in steps.iter().enumerate() {
-            below = Some(Self {
-                name: format!("step {i}"),
-                place: place.into(),
-                rows_in: Some(s.rows_in),
-                rows_out: Some(s.rows_out),
-                time: Some(s.time),
-                bytes: Some(s.bytes),
-                inputs: below.into_iter().collect(),
-            });
-        }
-        below
+    /// A plan and what running it took.
+    pub(crate) fn of(plan: &Plan, profile: &Profile) -> Self {
+        let place = match &profile.elsewhere {
+            Some((place, _)) => place.as_str(),
+            None => "cpu",
+        };
+        let mut next = 0;
+        let tree = node(&plan.root, &profile.nodes, &mut next);
+        Self::result(place, profile.rows, Some(tree))
     }
+
+    /// One line a node, inputs below and further in.
+    pub(crate) fn text(&self, profile: &Profile) -> String {
+        let mut out = format!(
+            "{:<40} {:>12} {:>12} {:>14} {:>14} {:>12} {:>9}  where\n",
+            "operator", "rows in", "rows out", "bytes read", "bytes written", "bytes held", "ms"
+        );
+        let mut open: Vec<(&Self, usize)> = self.inputs.iter().map(|i| (i, 0)).collect();
+        while let Some((n, depth)) = open.pop() {
+            let count = |v: Option<u64>| v.map_or("-".into(), |v| v.to_string());
+            // Deep plans are indented no further than a line has room.
+            let name = format!("{}{}", "  ".repeat(depth.min(10)), n.name);
+            let ms = n
+                .time
+                .map_or("-".into(), |t| format!("{:.3}", t.as_secs_f64() * 1e3));
+            let _ = writeln!(
+                out,
+                "{name:<40} {:>12} {:>12} {:>14} {:>14} {:>12} {ms:>9}  {}",
+                count(n.rows_in),
+                count(n.rows_out),
+                count(n.bytes),
+                count(n.written),
+                count(n.held),
+                n.place
+            );
+            open.extend(n.inputs.iter().rev().map(|i| (i, depth + 1)));
+        }
+        let _ = writeln!(
+            out,
+            "{} rows in {:.3} ms on {} thread{} (times are summed over threads)",
+            profile.rows,
+            profile.elapsed.as_secs_f64() * 1e3,
+            profile.threads,
+            if profile.threads == 1 { "" } else { "s" }
+        );
+        out
+    }
+}
+
+/// Plans nest at most as deep as the engine runs them; the planner gives deep ones a stack, this one cuts them off.
+const DEEPEST: usize = 500;
+
+fn node(op: &Operator, nodes: &[NodeProfile], next: &mut usize) -> ProfileNode {
+    node_at(op, nodes, next, 0)
+}
+
+fn node_at(op: &Operator, nodes: &[NodeProfile], next: &mut usize, depth: usize) -> ProfileNode {
+    let nothing = NodeProfile::default();
+    let p = nodes.get(*next).unwrap_or(&nothing);
+    *next += 1;
+    let (name, inputs): (&str, Vec<&Operator>) = match op {
+        Operator::Explore(_) => ("explore", vec![]),
+        Operator::Outer(_) => ("outer rows", vec![]),
+        Operator::Values { .. } => ("values", vec![]),
+        Operator::Service(_) => ("service", vec![]),
+        Operator::Steps { input, .. } => ("explore on", vec![input]),
+        Operator::Path { input, .. } => ("path", vec![input]),
+        Operator::Filter(i, _) => ("filter", vec![i]),
+        Operator::Extend { input, .. } => ("extend", vec![input]),
+        Operator::Group { input, .. } => ("group", vec![input]),
+        Operator::Count { input, .. } => ("count", vec![input]),
+        Operator::Distinct(i, _) => ("distinct", vec![i]),
+        Operator::Reduced(i, _) => ("reduced", vec![i]),
+        Operator::OrderBy(i, _) => ("order by", vec![i]),
+        Operator::Slice { input, .. } => ("slice", vec![input]),
+        Operator::Union(list) => ("union", list.iter().collect()),
+        Operator::Join {
+            kind, left, right, ..
+        } => {
+            let name = match kind {
+                JoinKind::Inner => "join",
+                JoinKind::Left => "left join",
+                JoinKind::Semi => "semi-join",
+                JoinKind::Anti => "anti-join",
+                JoinKind::Minus => "minus",
+            };
+            (name, vec![left, right])
+        }
+        Operator::Apply {
+            input, inner, kind, ..
+        } => {
+            let name = match kind {
+                ApplyKind::Inner => "apply",
+                ApplyKind::Left => "apply, optional",
+                ApplyKind::Semi => "apply, exists",
+                ApplyKind::Anti => "apply, not exists",
+                ApplyKind::Mark(_) => "apply, mark",
+            };
+            (name, vec![input, inner])
+        }
+    };
+    let (place, there) = p
+        .there
+        .as_ref()
+        .map_or(("cpu", 0), |(place, n)| (place.as_str(), *n));
+    let mut out = ProfileNode {
+        name: name.into(),
+        place: if there == 0 || there == p.steps.len() {
+            place.into()
+        } else {
+            format!("{place}, then cpu")
+        },
+        rows_in: Some(p.rows_in),
+        rows_out: Some(p.rows_out),
+        time: Some(p.time),
+        held: Some(p.held),
+        ..ProfileNode::default()
+    };
+    if !p.steps.is_empty() {
+        out.bytes = Some(p.steps.iter().map(|s| s.bytes).sum());
+        out.written = Some(p.steps.iter().map(|s| s.written).sum());
+        out.inputs.extend(steps(place, there, &p.steps));
+    }
+    if depth < DEEPEST {
+        for input in inputs {
+            out.inputs.push(node_at(input, nodes, next, depth + 1));
+        }
+    }
+    out
+}
+
+/// Exploration steps, each the input of the next.
+fn steps(place: &str, there: usize, steps: &[StepProfile]) -> Option<ProfileNode> {
+    let mut below = None;
+    for (i, s) in steps.iter().enumerate() {
+        below = Some(ProfileNode {
+            name: format!("step {i}"),
+            place: if i < there { place } else { "cpu" }.into(),
+            rows_in: Some(s.rows_in),
+            rows_out: Some(s.rows_out),
+            time: Some(s.time),
+            bytes: Some(s.bytes),
+            written: Some(s.written),
+            held: None,
+            inputs: below.into_iter().collect(),
+        });
+    }
+    below
 }

@@ -18,7 +18,7 @@ mod source;
 mod step;
 
 pub(crate) use source::Source;
-pub(crate) use step::{FIRST_HIDDEN, Pipeline, StepStats, layout_after};
+pub(crate) use step::{FIRST_HIDDEN, Pipeline, StepStats, layout, layout_after};
 
 use crate::batch::{Batch, View};
 use crate::options::ServiceCaller;

@@ -22,6 +22,7 @@ pub(crate) struct StepStats {
     pub rows_out: u64,
     pub time: Duration,
     pub touched: u64,
+    pub written: u64,
 }
 
 /// Boxed where large: a state of a few hundred bytes, made once a query.
@@ -291,7 +292,7 @@ pub(crate) fn layout_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
 }
 
 /// The columns after a step: what is bound and still needed, by its filters or later.
-fn layout(before: &[Slot], step: &Step) -> Vec<Slot> {
+pub(crate) fn layout(before: &[Slot], step: &Step) -> Vec<Slot> {
     let mut filter_slots = Vec::new();
     for c in &step.filters {
         condition_slots(c, &mut filter_slots);
@@ -522,6 +523,11 @@ impl<'a> Pipeline<'a> {
                 touched: s.touched(),
                 ..s.stats
             }))
+            .zip(&self.layouts)
+            .map(|(s, columns)| StepStats {
+                written: 4 * s.rows_out * columns.len() as u64,
+                ..s
+            })
             .collect()
     }
 }

@@ -140,6 +140,8 @@ impl<'a> Each<'a> {
         };
         let stop = AtomicBool::new(false);
         let exec = Exec {
+            // A device is not worth the way for one row at a time.
+            elsewhere: None,
             run: Run {
                 threads: 1,
                 heavy: false,

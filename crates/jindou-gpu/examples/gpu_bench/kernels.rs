@@ -158,6 +158,8 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
         compact,
         left: Operand::column(column.at()),
         right: Operand::column(column.at()),
+        negate: 0,
+        pad: 0,
     };
     b.time(
         "all stay, 1 column",
@@ -334,6 +336,83 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
                 bytes
             };
             b.time(&what, Kernel::Check, u64::from(rows), &p2, bytes, moved)?;
+            // The same where the predicate, of 64, is in a column.
+            let heads = vec![resident.params.head; 64];
+            let heads = DeviceBuffer::with(backend, &heads)?;
+            let terms = DeviceBuffer::with(backend, &(1..=64u32).collect::<Vec<_>>())?;
+            let catalog = params::Catalog {
+                heads: heads.at(),
+                terms: terms.at(),
+                count: 64,
+                pad: 0,
+            };
+            let predicates: Vec<u32> = (0..rows).map(|_| 1 + r.below(64)).collect();
+            let predicates = DeviceBuffer::with(backend, &predicates)?;
+            let (anchor, predicate) = (
+                Operand::column(anchors.at()),
+                Operand::column(predicates.at()),
+            );
+            let p3 = params::CheckAny {
+                compact,
+                catalog,
+                anchor,
+                predicate,
+                other: p2.other,
+            };
+            let (more, more_moved) = (bytes + 4.0 * n, moved + 4.0 * n);
+            b.time(
+                &what,
+                Kernel::CheckAny,
+                u64::from(rows),
+                &p3,
+                more,
+                more_moved,
+            )?;
+            let lists = buffer(2 * u64::from(rows))?;
+            let p3 = params::MeasureAny {
+                rows,
+                pad: 0,
+                catalog,
+                anchor,
+                predicate,
+                lists: lists.at(),
+                prefix: prefix.at(),
+                total: b.scratch.at(),
+                ticket: b.scratch.at() + 8,
+                state: b.scratch.at() + 16,
+            };
+            let bytes = 20.0 * n + finder;
+            let moved = if random {
+                (20.0 + 32.0 * sectors) * n
+            } else {
+                bytes
+            };
+            b.time(
+                &what,
+                Kernel::MeasureAny,
+                u64::from(rows),
+                &p3,
+                bytes,
+                moved,
+            )?;
+            let p3 = params::ExpandAny {
+                columns: p.columns,
+                prefix: prefix.at(),
+                rows_at: rows_at.at(),
+                lists: lists.at(),
+                out: new.at(),
+                begin: 0,
+                end: units,
+                rows,
+                pad: 0,
+            };
+            let bytes = 16.0 * n + 12.0 * t;
+            let moved = if random {
+                16.0 * n + 32.0 * n + 8.0 * t
+            } else {
+                bytes
+            };
+            b.time(&what, Kernel::ExpandAny, units, &p3, bytes, moved)?;
             let (s0, l0, s1, l1) = (
                 buffer(u64::from(rows))?,
                 buffer(u64::from(rows))?,

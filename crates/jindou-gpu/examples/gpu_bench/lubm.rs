@@ -70,11 +70,12 @@ pub fn measure(
             Ok(r) => r,
             Err(Error::Unsupported(why)) => {
                 println!(
-                    "{:<5} {:>10} {:>9.3} left to the CPU: {why}",
+                    "{:<5} {:>10} {:>9.3} refused: {why}",
                     q.name,
                     sum.rows,
                     median(&mut cpu_ms)
                 );
+                failed.push(format!("{}: refused ({why})", q.name));
                 continue;
             }
             Err(e) => return Err(e),

@@ -9,27 +9,28 @@ use jindou_model::Result;
 use jindou_store::segment::Scope;
 
 /// A row's candidates in the order of its driving list, before any test.
-type Outputs = Vec<(usize, u32)>;
+pub(super) type Outputs = Vec<(usize, u32)>;
 
 /// What `Checker::expand` needs besides the prefix sums.
-struct Expansion<'a> {
-    kernel: Kernel,
-    rows: u32,
-    prefix: u64,
-    starts: u64,
-    neighbours: u64,
-    lists: u32,
-    ranges: [ListRange; params::MAX_LISTS],
-    intervals: &'a [[u32; 2]],
+pub(super) struct Expansion<'a> {
+    pub kernel: Kernel,
+    pub rows: u32,
+    pub prefix: u64,
+    /// Of [`Kernel::ExpandAny`]: the lists' addresses.
+    pub starts: u64,
+    pub neighbours: u64,
+    pub lists: u32,
+    pub ranges: [ListRange; params::MAX_LISTS],
+    pub intervals: &'a [[u32; 2]],
     /// Bytes a row besides carried columns, and of the tests of a candidate.
-    row_bytes: u64,
-    test_bytes: &'a dyn Fn(usize, u32) -> u64,
-    keep: &'a dyn Fn(usize, u32) -> bool,
+    pub row_bytes: u64,
+    pub test_bytes: &'a dyn Fn(usize, u32) -> u64,
+    pub keep: &'a dyn Fn(usize, u32) -> bool,
 }
 
 impl Checker {
     /// Runs partition and expansion over `strips` strips and compares with `outputs`.
-    fn expand(
+    pub(super) fn expand(
         &mut self,
         e: &Expansion<'_>,
         columns: Vec<Vec<u32>>,
@@ -51,7 +52,7 @@ impl Checker {
             }
             order.push(None);
         }
-        let ordered = e.kernel == Kernel::Expand;
+        let ordered = matches!(e.kernel, Kernel::Expand | Kernel::ExpandAny);
         for s in 0..strips {
             let (begin, end) = (units * s / strips, units * (s + 1) / strips);
             let tiles = (end - begin).div_ceil(TILE);
@@ -100,7 +101,22 @@ impl Checker {
                 within,
                 ranges: e.ranges,
             };
-            self.launch(e.kernel, end - begin, &p, bytes)?;
+            if e.kernel == Kernel::ExpandAny {
+                let p = params::ExpandAny {
+                    columns: p.columns,
+                    prefix: p.prefix,
+                    rows_at: p.rows_at,
+                    lists: e.starts,
+                    out: p.out,
+                    begin,
+                    end,
+                    rows: p.rows,
+                    pad: 0,
+                };
+                self.launch(e.kernel, end - begin, &p, bytes)?;
+            } else {
+                self.launch(e.kernel, end - begin, &p, bytes)?;
+            }
             let made = if ordered {
                 want.len()
             } else {
@@ -133,7 +149,7 @@ impl Checker {
         Ok(())
     }
 
-    fn compare_prefix(
+    pub(super) fn compare_prefix(
         &self,
         prefix: &DeviceBuffer,
         total: &DeviceBuffer,

@@ -3,6 +3,7 @@
 //! Each launch is recorded with the bytes that the kernel's comment says it moves, so that a test can compare
 //! them with what the shim counted.
 
+mod any;
 mod expansion;
 mod model;
 mod rows;
@@ -46,6 +47,8 @@ impl Checker {
         self.expand_one(rows)?;
         self.expansions(rows)?;
         self.intersections(rows)?;
+        self.sets(rows)?;
+        self.any(rows)?;
         self.checksums(rows)
     }
 

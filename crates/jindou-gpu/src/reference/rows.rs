@@ -158,7 +158,7 @@ impl Checker {
     }
 
     /// Runs a compacting kernel and compares with the rows for which `keep` is true.
-    fn compacts(
+    pub(super) fn compacts(
         &mut self,
         kernel: Kernel,
         carried: &Carried,
@@ -225,10 +225,15 @@ impl Checker {
                 },
             )?;
         }
-        for constant in [None, Some(3)] {
+        for (constant, negate) in [
+            (None, false),
+            (Some(3), false),
+            (None, true),
+            (Some(3), true),
+        ] {
             let columns: Vec<Vec<u32>> = (0..2).map(|_| self.column(rows, 12)).collect();
             let carried = self.carried(columns.clone(), u64::from(rows))?;
-            let keep = |i: usize| columns[0][i] == constant.unwrap_or(columns[1][i]);
+            let keep = |i: usize| (columns[0][i] == constant.unwrap_or(columns[1][i])) != negate;
             let left = Operand::column(carried.at(0));
             let right = constant.map_or(Operand::column(carried.at(1)), Operand::constant);
             let bytes = if constant.is_some() { 4 } else { 8 } * u64::from(rows);
@@ -246,6 +251,8 @@ impl Checker {
                             compact,
                             left,
                             right,
+                            negate: u32::from(negate),
+                            pad: 0,
                         },
                         bytes,
                     )

@@ -1,10 +1,12 @@
 //! The steps of a plan as kernels over one table.
 
+mod any;
+
 use crate::backend::{DeviceBuffer, Kernel};
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
 use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
-use crate::table::{Column, Table};
+use crate::table::{Column, NewTable, Table};
 use jindou_model::{Error, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
@@ -21,6 +23,8 @@ pub(crate) struct Measured {
     neighbours: u64,
     ranges: [params::ListRange; params::MAX_LISTS],
     lists: u32,
+    /// `rows` addresses; lists of many segments only.
+    addresses: Option<Arc<DeviceBuffer>>,
     /// Keeps the ranges' memory.
     _owners: Vec<Arc<DeviceBuffer>>,
 }
@@ -82,7 +86,7 @@ impl Run<'_, '_, '_> {
                     rows,
                 };
                 // SAFETY: `out` has room for `rows`; the intervals' tables have `count` entries.
-                unsafe { self.queue.launch(kernel, units, &p, written)? };
+                unsafe { self.queue.launch(kernel, units, &p, 0.0, written)? };
             }
             DeviceSource::Runs { segment } => {
                 let p = params::StartKeys {
@@ -94,7 +98,7 @@ impl Run<'_, '_, '_> {
                     blocks: 0,
                 };
                 // SAFETY: `out` has room for `rows`; the segment is resident.
-                unsafe { self.queue.launch(kernel, units, &p, written)? };
+                unsafe { self.queue.launch(kernel, units, &p, 0.0, written)? };
             }
             DeviceSource::Bits { segment, blocks } => {
                 let begin = begin as u32;
@@ -113,19 +117,23 @@ impl Run<'_, '_, '_> {
                     blocks: count,
                 };
                 // A block of threads handles one rank block a thread, TILE / 8 in all.
-                let bytes = 16.0 * f64::from(count) + written;
+                let read = 16.0 * f64::from(count);
                 // SAFETY: rows outside `out` are not written; blocks lie in the segment's table.
-                unsafe { self.queue.launch(kernel, u64::from(count) * 8, &p, bytes)? };
+                unsafe {
+                    self.queue
+                        .launch(kernel, u64::from(count) * 8, &p, read, written)?
+                };
             }
             DeviceSource::Unit | DeviceSource::Column { .. } => {}
         }
         Ok(new.finish(rows))
     }
 
-    /// The rows that a compacting kernel kept, each of which moved `a_row` bytes more.
-    fn finish_compact(&mut self, new: crate::table::NewTable, a_row: f64) -> Result<Table> {
+    /// The rows that a compacting kernel kept, each of which read and wrote these bytes more.
+    fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<Table> {
         let kept = self.read_counters()?[0];
-        self.queue.add_bytes(f64::from(kept) * a_row);
+        let rows = f64::from(kept);
+        self.queue.add_bytes(rows * read, rows * written);
         Ok(new.finish(kept))
     }
 
@@ -153,9 +161,9 @@ impl Run<'_, '_, '_> {
         // SAFETY: columns hold `rows` ids, outputs have room for as many; owners outlive the queued work.
         unsafe {
             self.queue
-                .launch(Kernel::Restrict, u64::from(table.rows), &p, bytes)?
+                .launch(Kernel::Restrict, u64::from(table.rows), &p, bytes, 0.0)?
         };
-        Ok(self.finish_compact(new, 8.0 * carried as f64)?)
+        Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
 
     pub(crate) fn same(
@@ -164,6 +172,7 @@ impl Run<'_, '_, '_> {
         table: &Table,
         a: PlanOperand,
         b: PlanOperand,
+        negate: bool,
     ) -> Result<Table, Stop> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
@@ -173,15 +182,17 @@ impl Run<'_, '_, '_> {
             compact: self.compact_of(table, &new, &step.keep),
             left: table.operand(a)?,
             right: table.operand(b)?,
+            negate: u32::from(negate),
+            pad: 0,
         };
         let read = [p.left, p.right].iter().filter(|o| o.column != 0).count();
         let bytes = 4.0 * read as f64 * f64::from(table.rows);
         // SAFETY: as in `restrict`.
         unsafe {
             self.queue
-                .launch(Kernel::Same, u64::from(table.rows), &p, bytes)?
+                .launch(Kernel::Same, u64::from(table.rows), &p, bytes, 0.0)?
         };
-        Ok(self.finish_compact(new, 8.0 * carried as f64)?)
+        Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
 
     pub(crate) fn check(
@@ -213,9 +224,10 @@ impl Run<'_, '_, '_> {
                 u64::from(table.rows),
                 &p,
                 a_row * f64::from(table.rows),
+                0.0,
             )?
         };
-        Ok(self.finish_compact(new, 8.0 * carried as f64)?)
+        Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
 
     pub(crate) fn expand_one(
@@ -246,9 +258,10 @@ impl Run<'_, '_, '_> {
                 u64::from(table.rows),
                 &p,
                 a_row * f64::from(table.rows),
+                0.0,
             )?
         };
-        Ok(self.finish_compact(new, 8.0 + 8.0 * carried as f64)?)
+        Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
     }
 
     /// Words for a scan of `rows`: total, ticket and tile states, zeroed.
@@ -297,14 +310,15 @@ impl Run<'_, '_, '_> {
             };
             let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
             let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
-            let a_row = anchor + one.segment.lookup_bytes() + offsets + 8.0;
+            let a_row = anchor + one.segment.lookup_bytes() + offsets;
             // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
             unsafe {
                 self.queue.launch(
                     Kernel::Measure,
                     u64::from(rows),
                     &p,
-                    a_row * f64::from(rows) + 12.0,
+                    a_row * f64::from(rows),
+                    8.0 * f64::from(rows) + 12.0,
                 )?
             };
             let total = self.read_total(&scan)?;
@@ -315,6 +329,7 @@ impl Run<'_, '_, '_> {
                 neighbours: one.segment.params.neighbours,
                 ranges: bytemuck::Zeroable::zeroed(),
                 lists: 1,
+                addresses: None,
                 _owners: Vec::new(),
             });
         }
@@ -328,7 +343,7 @@ impl Run<'_, '_, '_> {
         p.ticket = scan.at() + 8;
         p.state = scan.at() + 16;
         let mut owners = Vec::new();
-        let mut a_row = 4.0;
+        let (mut a_row, mut written) = (0.0, 4.0);
         for (i, list) in lists.iter().enumerate() {
             p.segments[i] = list.segment.params;
             p.anchors[i] = table.operand(list.anchor)?;
@@ -346,7 +361,8 @@ impl Run<'_, '_, '_> {
                     } else {
                         8.0
                     };
-                    a_row += 4.0 + list.segment.lookup_bytes() + offsets + 8.0;
+                    a_row += 4.0 + list.segment.lookup_bytes() + offsets;
+                    written += 8.0;
                 }
             }
         }
@@ -356,7 +372,8 @@ impl Run<'_, '_, '_> {
                 Kernel::MeasureMany,
                 u64::from(rows),
                 &p,
-                a_row * f64::from(rows) + 12.0,
+                a_row * f64::from(rows),
+                written * f64::from(rows) + 12.0,
             )?
         };
         let total = self.read_total(&scan)?;
@@ -367,6 +384,7 @@ impl Run<'_, '_, '_> {
             neighbours: 0,
             ranges: p.ranges,
             lists: p.lists,
+            addresses: None,
             _owners: owners,
         })
     }
@@ -405,6 +423,7 @@ impl Run<'_, '_, '_> {
                 Kernel::MeasureMany,
                 u64::from(table.rows),
                 &p,
+                0.0,
                 4.0 * rows + 12.0,
             )?
         };
@@ -420,6 +439,7 @@ impl Run<'_, '_, '_> {
             neighbours: 0,
             ranges: p.ranges,
             lists: 1,
+            addresses: None,
             _owners: owners,
         })
     }
@@ -527,54 +547,92 @@ impl Run<'_, '_, '_> {
                 Kernel::Partition,
                 tiles + 1,
                 &partition,
+                0.0,
                 4.0 * (tiles + 1) as f64,
             )?
-        };
-        self.counters.clear()?;
-        let p = params::Expand {
-            columns: new.columns(table.kept(&step.keep)),
-            prefix: m.prefix.at(),
-            rows_at: rows_at.at(),
-            starts: m.starts.as_ref().map_or(0, |s| s.at()),
-            neighbours: m.neighbours,
-            out: new.at(carried),
-            counter: self.counters.at(),
-            begin,
-            end,
-            rows: table.rows,
-            lists: m.lists,
-            within: *within,
-            ranges: m.ranges,
-        };
-        let kernel = match (&m.starts, within.count) {
-            (Some(_), 0) => Kernel::Expand,
-            (Some(_), _) => Kernel::ExpandWithin,
-            (None, _) => Kernel::Intersect,
         };
         let whole = begin == 0 && end == u64::from(table.rows) + m.total;
         // Rows of this strip: all, or about their share.
         let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
         let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
-        let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
-        let a_row = if m.starts.is_some() {
-            8.0
+        let columns = new.columns(table.kept(&step.keep));
+        let made = if let Some(lists) = &m.addresses {
+            let p = params::ExpandAny {
+                columns,
+                prefix: m.prefix.at(),
+                rows_at: rows_at.at(),
+                lists: lists.at(),
+                out: new.at(carried),
+                begin,
+                end,
+                rows: table.rows,
+                pad: 0,
+            };
+            let read = (12.0 + 4.0 * carried as f64) * in_rows + 4.0 * outputs;
+            // SAFETY: as below; `lists` has `rows` addresses of lists in resident segments.
+            unsafe {
+                self.queue
+                    .launch(Kernel::ExpandAny, end - begin, &p, read, 0.0)?
+            };
+            self.made_by(whole, m, &rows_at, tiles, begin, end)?
         } else {
-            4.0 + 8.0 * ranges
-        };
-        let bytes = a_row * in_rows + 4.0 * outputs + 4.0 * carried as f64 * in_rows;
-        // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have `rows`
-        // entries or one more; segments are resident and outlive the queued work.
-        unsafe { self.queue.launch(kernel, end - begin, &p, bytes)? };
-        let made = if kernel == Kernel::Expand && whole {
-            m.total as u32
-        } else if kernel == Kernel::Expand {
-            self.outputs_of(&rows_at, tiles, begin, end)?
-        } else {
-            self.read_counters()?[0]
+            self.counters.clear()?;
+            let p = params::Expand {
+                columns,
+                prefix: m.prefix.at(),
+                rows_at: rows_at.at(),
+                starts: m.starts.as_ref().map_or(0, |s| s.at()),
+                neighbours: m.neighbours,
+                out: new.at(carried),
+                counter: self.counters.at(),
+                begin,
+                end,
+                rows: table.rows,
+                lists: m.lists,
+                within: *within,
+                ranges: m.ranges,
+            };
+            let kernel = match (&m.starts, within.count) {
+                (Some(_), 0) => Kernel::Expand,
+                (Some(_), _) => Kernel::ExpandWithin,
+                (None, _) => Kernel::Intersect,
+            };
+            let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
+            let a_row = if m.starts.is_some() {
+                8.0
+            } else {
+                4.0 + 8.0 * ranges
+            };
+            let read = (a_row + 4.0 * carried as f64) * in_rows + 4.0 * outputs;
+            // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have
+            // `rows` entries or one more; segments are resident and outlive the queued work.
+            unsafe { self.queue.launch(kernel, end - begin, &p, read, 0.0)? };
+            if kernel == Kernel::Expand {
+                self.made_by(whole, m, &rows_at, tiles, begin, end)?
+            } else {
+                self.read_counters()?[0]
+            }
         };
         self.queue
-            .add_bytes(f64::from(made) * (4.0 + 4.0 * carried as f64));
+            .add_bytes(0.0, f64::from(made) * (4.0 + 4.0 * carried as f64));
         Ok(new.finish(made))
+    }
+
+    /// Outputs of an expansion that keeps all.
+    fn made_by(
+        &mut self,
+        whole: bool,
+        m: &Measured,
+        rows_at: &DeviceBuffer,
+        tiles: u64,
+        begin: u64,
+        end: u64,
+    ) -> Result<u32> {
+        if whole {
+            Ok(m.total as u32)
+        } else {
+            self.outputs_of(rows_at, tiles, begin, end)
+        }
     }
 
     /// Outputs of a strip that keeps all: its units less the rows that end in it.

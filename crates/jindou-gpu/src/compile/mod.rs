@@ -1,13 +1,14 @@
 //! From a plan to what the device does: segments brought, constants looked up, columns laid out.
 
+mod any;
+mod conditions;
+
+use crate::index::Catalog;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, SegmentCache, alone};
 use crate::{Backend, DeviceBuffer};
 use jindou_model::{Error, Result};
-use jindou_plan::{
-    Condition, EdgeList, Exploration, GraphRef, Intervals, Operand, Slot, StartSource, Step,
-    StepKind,
-};
+use jindou_plan::{EdgeList, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind};
 use jindou_store::Snapshot;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
 use std::sync::Arc;
@@ -125,7 +126,73 @@ pub(crate) enum Work<'a> {
         slot: Slot,
         within: DeviceWithin,
     },
-    Same(Operand, Operand),
+    /// Rows whose operands are the same id; or are not.
+    Same {
+        left: Operand,
+        right: Operand,
+        negate: bool,
+    },
+    /// As `Expand` along one list, of the predicate in a column.
+    ExpandAny {
+        to: Slot,
+        anchor: Operand,
+        predicate: Slot,
+        catalog: Arc<Catalog>,
+    },
+    /// As `Check`, of the predicate in a column.
+    CheckAny {
+        anchor: Operand,
+        predicate: Slot,
+        other: Operand,
+        catalog: Arc<Catalog>,
+    },
+}
+
+impl Work<'_> {
+    /// The slot that it binds.
+    fn binds(&self) -> Option<Slot> {
+        match self {
+            Self::Start { to, .. } => *to,
+            Self::Cross { to, .. } | Self::Expand { to, .. } | Self::ExpandAny { to, .. } => {
+                Some(*to)
+            }
+            _ => None,
+        }
+    }
+
+    /// Slots that it reads besides those it carries.
+    fn needs(&self) -> Vec<Slot> {
+        let mut out = Vec::new();
+        let mut operand = |o: &Operand| {
+            if let Operand::Slot(s) = o {
+                out.push(*s);
+            }
+        };
+        match self {
+            Self::Start { .. } | Self::Cross { .. } => {}
+            Self::Expand { lists, .. } => lists.iter().for_each(|l| operand(&l.anchor)),
+            Self::Check { list, other } => [list.anchor, *other].iter().for_each(operand),
+            Self::Restrict { slot, .. } => out.push(*slot),
+            Self::Same { left, right, .. } => [left, right].into_iter().for_each(operand),
+            Self::ExpandAny {
+                anchor, predicate, ..
+            } => {
+                operand(anchor);
+                out.push(*predicate);
+            }
+            Self::CheckAny {
+                anchor,
+                predicate,
+                other,
+                ..
+            } => {
+                operand(anchor);
+                operand(other);
+                out.push(*predicate);
+            }
+        }
+        out
+    }
 }
 
 /// A device step and the slots that it keeps.
@@ -133,19 +200,40 @@ pub(crate) struct DeviceStep<'a> {
     pub work: Work<'a>,
     pub keep: Vec<Slot>,
     pub name: String,
+    /// Number of the plan's step that it is part of.
+    pub plan_step: usize,
 }
 
-/// A compiled exploration.
+/// The first steps of an exploration, compiled.
 pub(crate) struct Program<'a> {
     pub steps: Vec<DeviceStep<'a>>,
     pub segment_bytes: u64,
+    /// Steps of the plan that it covers.
+    pub covered: usize,
+    /// Why it ends before the plan does.
+    pub stopped: Option<Error>,
 }
+
+impl Program<'_> {
+    /// An error unless it covers the whole plan.
+    pub fn whole(self) -> Result<Self> {
+        match self.stopped {
+            Some(why) => Err(why),
+            None => Ok(self),
+        }
+    }
+}
+
+/// A part of a plan's step, and its name for the profile.
+type Part<'a> = (Work<'a>, String);
 
 struct Compiler<'a> {
     backend: &'a Arc<dyn Backend>,
     cache: &'a SegmentCache,
     snapshot: &'a Snapshot,
     segments: Vec<Arc<ResidentSegment>>,
+    /// Slots that some step so far binds.
+    bound: Vec<Slot>,
 }
 
 fn scope_of(graph: &GraphRef) -> Result<Scope<'_>> {
@@ -246,8 +334,17 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    fn step(&mut self, step: &Step, out: &mut Vec<DeviceStep<'a>>) -> Result<()> {
+    /// Appends the parts of a plan's step number `number`. Columns that only its conditions read stay if
+    /// `keep_tested`, as they do on the CPU.
+    fn step(
+        &mut self,
+        step: &Step,
+        number: usize,
+        keep_tested: bool,
+        out: &mut Vec<DeviceStep<'a>>,
+    ) -> Result<()> {
         let mut extra = None;
+        let mut works: Vec<Part<'a>> = Vec::new();
         let (work, name) = match &step.kind {
             StepKind::Start { to, source, within } => {
                 if !matches!(source, StartSource::Within) {
@@ -310,43 +407,37 @@ impl<'a> Compiler<'a> {
                 },
                 format!("restrict ?{slot}"),
             ),
-            StepKind::ExpandAny { .. } | StepKind::ScanAll { .. } => {
-                return Err(Error::Unsupported("predicate variables on the GPU".into()));
-            }
+            StepKind::ExpandAny { .. } | StepKind::ScanAll { .. } => self.any(step, &mut works)?,
         };
-        let mut tests = Vec::new();
-        for c in &step.filters {
-            flatten(c, &mut tests)?;
-        }
-        let mut works = vec![(work, name)];
+        works.push((work, name));
         if let Some((slot, within)) = extra {
             let within = DeviceWithin::new(self.backend, Some(within), false)?;
             works.push((Work::Restrict { slot, within }, format!("restrict ?{slot}")));
         }
-        works.extend(
-            tests
-                .into_iter()
-                .map(|(a, b)| (Work::Same(a, b), "same".to_string())),
-        );
+        self.bound.extend(works.iter().filter_map(|w| w.0.binds()));
+        let mut tested = Vec::new();
+        for c in &step.filters {
+            self.condition(c, &mut works)?;
+            conditions::slots(c, &mut tested);
+        }
+        if tested.iter().any(|s| !self.bound.contains(s)) {
+            return Err(Error::Unsupported(
+                "a filter on an unbound variable on the GPU".into(),
+            ));
+        }
         // Later parts of this step need their slots until they have run.
         let mut keep: Vec<Slot> = step.live.clone();
+        if keep_tested {
+            keep.append(&mut tested);
+        }
         let first = out.len();
         for (work, name) in works.into_iter().rev() {
-            let needs = match &work {
-                Work::Restrict { slot, .. } => vec![*slot],
-                Work::Same(a, b) => [a, b]
-                    .into_iter()
-                    .filter_map(|o| match o {
-                        Operand::Slot(s) => Some(*s),
-                        Operand::Const(_) => None,
-                    })
-                    .collect(),
-                _ => Vec::new(),
-            };
+            let needs = work.needs();
             out.push(DeviceStep {
                 work,
                 keep: keep.clone(),
                 name,
+                plan_step: number,
             });
             for s in needs {
                 if !keep.contains(&s) {
@@ -374,39 +465,49 @@ fn source_name(source: &StartSource) -> &'static str {
     }
 }
 
-fn flatten(c: &Condition, out: &mut Vec<(Operand, Operand)>) -> Result<()> {
-    match c {
-        Condition::Same(a, b) => out.push((*a, *b)),
-        Condition::And(all) => {
-            for c in all {
-                flatten(c, out)?;
-            }
-        }
-        _ => return Err(Error::Unsupported("this filter on the GPU".into())),
-    }
-    Ok(())
-}
-
-/// Brings what an exploration needs and lays it out. `Unsupported` for what only the CPU does.
+/// Brings what the first steps need and lays them out: as many steps as the device runs, which may be none.
+/// `input` are the slots of rows that come in; without, the first step must be a start.
+///
+/// # Errors
+/// What keeps the device from running anything, such as a broken driver; `Internal` for a malformed plan.
 pub(crate) fn compile<'a>(
     backend: &'a Arc<dyn Backend>,
     cache: &'a SegmentCache,
     snapshot: &'a Snapshot,
-    exploration: &Exploration,
+    plan: &[Step],
+    input: Option<&[Slot]>,
+    keep_tested: bool,
 ) -> Result<Program<'a>> {
     let mut c = Compiler {
         backend,
         cache,
         snapshot,
         segments: Vec::new(),
+        bound: input.unwrap_or_default().to_vec(),
     };
-    let mut steps = Vec::new();
-    for s in &exploration.steps {
-        c.step(s, &mut steps)?;
+    let (mut steps, mut covered, mut stopped) = (Vec::new(), 0, None);
+    for (number, s) in plan.iter().enumerate() {
+        let before = steps.len();
+        match c.step(s, number, keep_tested, &mut steps) {
+            Ok(()) => covered += 1,
+            Err(why @ (Error::Unsupported(_) | Error::Limit(_))) => {
+                steps.truncate(before);
+                // Segments that do not fit are a reason to leave the plan to the CPU, not to fail.
+                stopped = Some(match why {
+                    Error::Limit(why) => Error::Unsupported(format!(
+                        "segments larger than the GPU's memory (step {number}: {why})"
+                    )),
+                    other => other,
+                });
+                break;
+            }
+            Err(e) => return Err(e),
+        }
     }
-    if !matches!(steps.first().map(|s| &s.work), Some(Work::Start { .. })) {
+    let starts = matches!(steps.first().map(|s| &s.work), Some(Work::Start { .. }));
+    if covered > 0 && starts == input.is_some() {
         return Err(Error::Internal(
-            "a plan that does not begin with a start".into(),
+            "a plan that does not begin with a start, or starts twice".into(),
         ));
     }
     c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
@@ -415,5 +516,7 @@ pub(crate) fn compile<'a>(
     Ok(Program {
         steps,
         segment_bytes,
+        covered,
+        stopped,
     })
 }

@@ -1,0 +1,125 @@
+//! Steps with a predicate variable, as two or three parts: first the predicates that a vertex has (or that there
+//! are) become rows, then each row reads the segment of its own predicate.
+//!
+//! Characteristic sets are exact for unpatched vertices, so each row of the first part makes at least one of the
+//! second, unless its far end is known: what is written between them is no more than the result.
+
+use super::{Compiler, DeviceList, DeviceSource, DeviceWithin, Owner, Part, Work, scope_of};
+use jindou_model::{Direction, Error, Result};
+use jindou_plan::{FarEnd, Operand, PredicateRef, Step, StepKind};
+use std::sync::Arc;
+
+impl<'a> Compiler<'a> {
+    /// The last part of an `ExpandAny` or `ScanAll`; those before it go to `parts`.
+    pub(super) fn any(&mut self, step: &Step, parts: &mut Vec<Part<'a>>) -> Result<Part<'a>> {
+        match &step.kind {
+            StepKind::ExpandAny {
+                anchor,
+                direction,
+                predicate,
+                far,
+                graph,
+            } => {
+                let scope = scope_of(graph)?;
+                let constant = match (anchor, predicate) {
+                    (Operand::Const(v), PredicateRef::Bind(_)) => Some(*v),
+                    _ => None,
+                };
+                let catalog =
+                    self.cache
+                        .catalog(self.backend, self.snapshot, *direction, scope, constant)?;
+                self.segments.extend(catalog.segments.iter().cloned());
+                let predicate = match predicate {
+                    PredicateRef::Slot(p) => *p,
+                    PredicateRef::Bind(p) => {
+                        let segment = self.cache.sets(self.backend, self.snapshot, *direction)?;
+                        self.segments.push(Arc::clone(&segment));
+                        let work = Work::Expand {
+                            to: *p,
+                            lists: vec![DeviceList {
+                                segment,
+                                anchor: *anchor,
+                                constant: None,
+                            }],
+                            within: DeviceWithin::new(self.backend, None, false)?,
+                        };
+                        parts.push((work, format!("predicates of a vertex as ?{p}")));
+                        *p
+                    }
+                };
+                Ok(match far {
+                    FarEnd::Bind(to) => (
+                        Work::ExpandAny {
+                            to: *to,
+                            anchor: *anchor,
+                            predicate,
+                            catalog,
+                        },
+                        format!("expand ?{to} along ?{predicate}"),
+                    ),
+                    FarEnd::Known(other) => (
+                        Work::CheckAny {
+                            anchor: *anchor,
+                            predicate,
+                            other: *other,
+                            catalog,
+                        },
+                        format!("check along ?{predicate}"),
+                    ),
+                })
+            }
+            StepKind::ScanAll {
+                subject,
+                predicate,
+                object,
+                graph,
+            } => {
+                let scope = scope_of(graph)?;
+                let catalog =
+                    self.cache
+                        .catalog(self.backend, self.snapshot, Direction::Out, scope, None)?;
+                self.segments.extend(catalog.segments.iter().cloned());
+                let subjects = self.cache.subjects(self.backend, self.snapshot, scope)?;
+                self.segments.push(Arc::clone(&subjects));
+                let predicate = match predicate {
+                    PredicateRef::Slot(p) => *p,
+                    PredicateRef::Bind(p) => {
+                        let (terms, rows) = catalog.terms();
+                        let source = DeviceSource::Column {
+                            at: terms.at(),
+                            rows: u64::from(rows),
+                            owner: Owner::Buffer(terms),
+                        };
+                        parts.push((
+                            Work::Cross { to: *p, source },
+                            format!("all predicates as ?{p}"),
+                        ));
+                        *p
+                    }
+                };
+                let work = Work::Expand {
+                    to: *subject,
+                    lists: vec![DeviceList {
+                        segment: subjects,
+                        anchor: Operand::Slot(predicate),
+                        constant: None,
+                    }],
+                    within: DeviceWithin::new(self.backend, None, false)?,
+                };
+                parts.push((work, format!("subjects of ?{predicate} as ?{subject}")));
+                Ok((
+                    Work::ExpandAny {
+                        to: *object,
+                        anchor: Operand::Slot(*subject),
+                        predicate,
+                        catalog,
+                    },
+                    format!("expand ?{object} along ?{predicate}"),
+                ))
+            }
+            _ => Err(Error::Internal(
+                "a step without a predicate variable".into(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What a predicate variable reads, in device memory: the characteristic sets (which predicates a vertex has), the
+//! index vertices of all predicates (which subjects a predicate has; OSDI '16 §4.1) and the catalog of segments.
+//!
+//! Sets and index vertices have the form of a segment, so the kernels that look up and expand edges read them too:
+//! a vertex' "neighbours" are the terms of its predicates, a predicate's are its subjects.
+
+use crate::backend::{Backend, DeviceBuffer};
+use crate::params::{self, FINDER_SETS};
+use crate::resident::{ResidentSegment, SegmentCache, alone, live_keys};
+use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_store::Snapshot;
+use jindou_store::segment::{FinderKind, Scope};
+use std::sync::Arc;
+
+/// Device memory under construction.
+struct Bring<'a> {
+    backend: &'a Arc<dyn Backend>,
+    buffers: Vec<DeviceBuffer>,
+    bytes: u64,
+}
+
+impl<'a> Bring<'a> {
+    fn new(backend: &'a Arc<dyn Backend>) -> Self {
+        Self {
+            backend,
+            buffers: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn bring<T: bytemuck::NoUninit>(&mut self, content: &[T]) -> Result<u64> {
+        if content.is_empty() {
+            return Ok(0);
+        }
+        let b = DeviceBuffer::with(self.backend, content)?;
+        self.bytes += b.len() as u64;
+        let at = b.at();
+        self.buffers.push(b);
+        Ok(at)
+    }
+}
+
+fn term_of(snapshot: &Snapshot, p: u32) -> u32 {
+    snapshot.vertex_of(PredicateId(p)).0
+}
+
+/// Dirty bits over `keys`, folded to at least 16 bits a key, as a patch has them.
+fn folded_bits(keys: &[u32]) -> (Vec<u64>, u32) {
+    let bits = (keys.len() * 16).next_power_of_two().clamp(64, 1 << 31);
+    let mask = bits as u32 - 1;
+    let mut words = vec![0u64; bits / 64];
+    for &k in keys {
+        let bit = k & mask;
+        words[bit as usize / 64] |= 1 << (bit % 64);
+    }
+    (words, mask)
+}
+
+/// The terms of each vertex' predicates. O(runs + sets + vertices that edits widened).
+fn bring_sets(
+    backend: &Arc<dyn Backend>,
+    snapshot: &Snapshot,
+    direction: Direction,
+) -> Result<ResidentSegment> {
+    let sets = snapshot.base_sets();
+    // Runs that differ in the other direction only are one here.
+    let (mut starts, mut numbers): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+    for run in sets.runs {
+        let set = match direction {
+            Direction::Out => run.out_set,
+            Direction::In => run.in_set,
+        };
+        if numbers.last() != Some(&set) {
+            starts.push(run.start);
+            numbers.push(set);
+        }
+    }
+    let mut terms: Vec<u32> = sets
+        .predicates
+        .iter()
+        .map(|&p| term_of(snapshot, p))
+        .collect();
+    let mut b = Bring::new(backend);
+    let mut p: params::Segment = bytemuck::Zeroable::zeroed();
+    p.kind = FINDER_SETS;
+    p.table = b.bring(&starts)?;
+    p.table_len = starts.len() as u32;
+    p.keys = b.bring(&numbers)?;
+    p.offsets = b.bring(sets.offsets)?;
+    p.key_count = sets.offsets.len().saturating_sub(1) as u32;
+    p.edges = terms.len() as u32;
+    let widened = snapshot.widened_vertices(direction);
+    if !widened.is_empty() {
+        let keys: Vec<u32> = widened.iter().map(|w| w.0).collect();
+        let mut list_starts = vec![0u32];
+        for (_, list) in &widened {
+            terms.extend(list.iter().map(|&p| term_of(snapshot, p)));
+            list_starts.push(terms.len() as u32 - p.edges);
+        }
+        let (bits, mask) = folded_bits(&keys);
+        p.dirty = b.bring(&bits)?;
+        p.dirty_mask = mask;
+        p.overlay_len = keys.len() as u32;
+        p.overlay_keys = b.bring(&keys)?;
+        p.overlay_starts = b.bring(&list_starts)?;
+    }
+    if terms.len() > u32::MAX as usize {
+        return Err(Error::Unsupported(
+            "this many characteristic sets on the GPU".into(),
+        ));
+    }
+    p.neighbours = b.bring(&terms)?;
+    Ok(ResidentSegment::of_parts(p, b.buffers, b.bytes))
+}
+
+/// The subjects of each predicate, by its term. O(subjects of all predicates).
+fn bring_subjects(
+    backend: &Arc<dyn Backend>,
+    snapshot: &Snapshot,
+    scope: Scope<'_>,
+) -> Result<ResidentSegment> {
+    let mut predicates: Vec<(u32, u32)> = (0..snapshot.predicate_count())
+        .map(|p| (term_of(snapshot, p), p))
+        .collect();
+    predicates.sort_unstable();
+    let (mut terms, mut offsets, mut subjects) = (Vec::new(), vec![0u32], Vec::new());
+    for (term, p) in predicates {
+        let view = snapshot.edges(PredicateId(p), Direction::Out);
+        alone(&view, scope)?;
+        let before = subjects.len();
+        live_keys(&view, scope, &mut subjects);
+        if subjects.len() == before {
+            continue;
+        }
+        terms.push(term);
+        offsets.push(u32::try_from(subjects.len()).map_err(|_| {
+            Error::Unsupported("a scan of more than 2^32 subjects on the GPU".into())
+        })?);
+    }
+    let mut b = Bring::new(backend);
+    let mut p: params::Segment = bytemuck::Zeroable::zeroed();
+    if let Some(&first) = terms.first() {
+        p.kind = FinderKind::Directory as u32;
+        // Two buckets, one for each half of all ids.
+        let split = terms.partition_point(|t| (t - first) >> 31 == 0) as u32;
+        let buckets = [0, split, terms.len() as u32];
+        p.table = b.bring(&buckets)?;
+        p.table_len = buckets.len() as u32;
+        (p.first, p.shift) = (first, 31);
+        p.keys = b.bring(&terms)?;
+        p.key_count = terms.len() as u32;
+        p.offsets = b.bring(&offsets)?;
+        p.edges = subjects.len() as u32;
+        p.neighbours = b.bring(&subjects)?;
+    }
+    Ok(ResidentSegment::of_parts(p, b.buffers, b.bytes))
+}
+
+/// The segments of predicates in one direction, for kernels that read the predicate from a column.
+pub struct Catalog {
+    /// What kernels get.
+    pub params: params::Catalog,
+    /// All of them, with their bytes.
+    pub segments: Vec<Arc<ResidentSegment>>,
+    _heads: Arc<DeviceBuffer>,
+    terms: Arc<DeviceBuffer>,
+}
+
+impl Catalog {
+    /// The segments of these predicates (dense ids), brought if they are not there.
+    fn bring(
+        backend: &Arc<dyn Backend>,
+        cache: &SegmentCache,
+        snapshot: &Snapshot,
+        direction: Direction,
+        scope: Scope<'_>,
+        predicates: impl Iterator<Item = u32>,
+    ) -> Result<Self> {
+        let mut sorted: Vec<(u32, u32)> = predicates.map(|p| (term_of(snapshot, p), p)).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let (mut heads, mut terms, mut segments) = (Vec::new(), Vec::new(), Vec::new());
+        for (term, p) in sorted {
+            let p = PredicateId(p);
+            let view = snapshot.edges(p, direction);
+            if alone(&view, scope)?.is_empty() && view.patch.is_none() {
+                continue;
+            }
+            let s = cache.get(backend, snapshot, p, direction, scope)?;
+            heads.push(s.params.head);
+            terms.push(term);
+            segments.push(s);
+        }
+        let heads_at = DeviceBuffer::with(backend, &heads)?;
+        let terms_at = DeviceBuffer::with(backend, &terms)?;
+        let params = params::Catalog {
+            heads: heads_at.at(),
+            terms: terms_at.at(),
+            count: terms.len() as u32,
+            pad: 0,
+        };
+        Ok(Self {
+            params,
+            segments,
+            _heads: Arc::new(heads_at),
+            terms: Arc::new(terms_at),
+        })
+    }
+
+    /// The predicates' terms as a column, and how many.
+    pub(crate) fn terms(&self) -> (Arc<DeviceBuffer>, u32) {
+        (Arc::clone(&self.terms), self.params.count)
+    }
+
+    /// Mean over the segments of `f`; for byte floors.
+    pub(crate) fn mean(&self, f: impl Fn(&ResidentSegment) -> f64) -> f64 {
+        let n = self.segments.len().max(1) as f64;
+        self.segments.iter().map(|s| f(s)).sum::<f64>() / n
+    }
+}
+
+/// What an index structure is for. Those of old snapshots go when memory is needed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct IndexKey {
+    epoch: u64,
+    snapshot: u32,
+    direction: Direction,
+    union: bool,
+}
+
+impl IndexKey {
+    fn new(snapshot: &Snapshot, direction: Direction, scope: Scope<'_>) -> Self {
+        Self {
+            epoch: snapshot.base().epoch(),
+            snapshot: snapshot.number(),
+            direction,
+            union: scope == Scope::Union,
+        }
+    }
+}
+
+impl SegmentCache {
+    /// The characteristic sets of a direction.
+    pub(crate) fn sets(
+        &self,
+        backend: &Arc<dyn Backend>,
+        snapshot: &Snapshot,
+        direction: Direction,
+    ) -> Result<Arc<ResidentSegment>> {
+        // They do not depend on the scope.
+        let key = IndexKey::new(snapshot, direction, Scope::Default);
+        if let Some(s) = self.index().sets.get(&key) {
+            return Ok(Arc::clone(s));
+        }
+        let brought = self.with_room(|| bring_sets(backend, snapshot, direction))?;
+        let brought = Arc::new(brought);
+        self.index().sets.insert(key, Arc::clone(&brought));
+        Ok(brought)
+    }
+
+    /// The index vertices of all predicates.
+    pub(crate) fn subjects(
+        &self,
+        backend: &Arc<dyn Backend>,
+        snapshot: &Snapshot,
+        scope: Scope<'_>,
+    ) -> Result<Arc<ResidentSegment>> {
+        let key = IndexKey::new(snapshot, Direction::Out, scope);
+        if let Some(s) = self.index().subjects.get(&key) {
+            return Ok(Arc::clone(s));
+        }
+        let brought = self.with_room(|| bring_subjects(backend, snapshot, scope))?;
+        let brought = Arc::new(brought);
+        self.index().subjects.insert(key, Arc::clone(&brought));
+        Ok(brought)
+    }
+
+    /// The segments of all predicates in a direction; with a constant anchor, only of those that it has.
+    pub(crate) fn catalog(
+        &self,
+        backend: &Arc<dyn Backend>,
+        snapshot: &Snapshot,
+        direction: Direction,
+        scope: Scope<'_>,
+        anchor: Option<u32>,
+    ) -> Result<Arc<Catalog>> {
+        if let Some(v) = anchor {
+            let few = snapshot.predicates_of(v, direction).iter().copied();
+            let c = Catalog::bring(backend, self, snapshot, direction, scope, few)?;
+            return Ok(Arc::new(c));
+        }
+        let key = IndexKey::new(snapshot, direction, scope);
+        if let Some(c) = self.index().catalogs.get(&key) {
+            return Ok(Arc::clone(c));
+        }
+        let all = 0..snapshot.predicate_count();
+        let c = Arc::new(Catalog::bring(
+            backend, self, snapshot, direction, scope, all,
+        )?);
+        self.index().catalogs.insert(key, Arc::clone(&c));
+        Ok(c)
+    }
+}

@@ -1,0 +1,110 @@
+//! Steps whose predicate is in a column: each row reads the segment of its own predicate.
+
+use super::Measured;
+use crate::backend::Kernel;
+use crate::compile::DeviceStep;
+use crate::execute::{Run, Stop};
+use crate::index::Catalog;
+use crate::params;
+use crate::resident::ResidentSegment;
+use crate::table::Table;
+use jindou_plan::{Operand, Slot};
+
+/// Mean bytes that the bounds of a list take.
+fn offset_bytes(s: &ResidentSegment) -> f64 {
+    if s.params.offsets == 0 { 0.0 } else { 8.0 }
+}
+
+/// Mean bytes of a search in a list.
+fn search_bytes(s: &ResidentSegment) -> f64 {
+    let degree = f64::from(s.params.edges) / f64::from(s.params.key_count.max(1));
+    4.0 * (degree.max(1.0).log2().ceil() + 1.0)
+}
+
+impl Run<'_, '_, '_> {
+    pub(crate) fn check_any(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        anchor: Operand,
+        predicate: Slot,
+        other: Operand,
+        catalog: &Catalog,
+    ) -> Result<Table, Stop> {
+        let slots = Self::kept_slots(table, &step.keep);
+        let carried = 4.0 * slots.len() as f64;
+        let new = self.new_table(slots, u64::from(table.rows))?;
+        self.counters.clear()?;
+        let p = params::CheckAny {
+            compact: self.compact_of(table, &new, &step.keep),
+            catalog: catalog.params,
+            anchor: table.operand(anchor)?,
+            predicate: table.operand(Operand::Slot(predicate))?,
+            other: table.operand(other)?,
+        };
+        let operands = [p.anchor, p.predicate, p.other];
+        let columns = operands.iter().filter(|o| o.column != 0).count();
+        let a_row = 4.0 * columns as f64
+            + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s) + search_bytes(s));
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; the catalog holds its segments, and the
+        // program the catalog.
+        unsafe {
+            self.queue.launch(
+                Kernel::CheckAny,
+                u64::from(table.rows),
+                &p,
+                a_row * f64::from(table.rows),
+                0.0,
+            )?
+        };
+        Ok(self.finish_compact(new, carried, carried)?)
+    }
+
+    pub(crate) fn measure_any(
+        &mut self,
+        table: &Table,
+        anchor: Operand,
+        predicate: Slot,
+        catalog: &Catalog,
+    ) -> Result<Measured, Stop> {
+        let rows = u64::from(table.rows);
+        let (prefix, lists) = (self.words(rows + 1)?, self.words(2 * rows)?);
+        let scan = self.scan_words(table.rows)?;
+        let p = params::MeasureAny {
+            rows: table.rows,
+            pad: 0,
+            catalog: catalog.params,
+            anchor: table.operand(anchor)?,
+            predicate: table.operand(Operand::Slot(predicate))?,
+            lists: lists.at(),
+            prefix: prefix.at(),
+            total: scan.at(),
+            ticket: scan.at() + 8,
+            state: scan.at() + 16,
+        };
+        let columns = [p.anchor, p.predicate];
+        let columns = columns.iter().filter(|o| o.column != 0).count();
+        let a_row = 4.0 * columns as f64 + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s));
+        // SAFETY: all arrays have `rows` entries or one more; the program holds the catalog and its segments.
+        unsafe {
+            self.queue.launch(
+                Kernel::MeasureAny,
+                rows,
+                &p,
+                a_row * rows as f64,
+                12.0 * rows as f64 + 12.0,
+            )?
+        };
+        let total = self.read_total(&scan)?;
+        Ok(Measured {
+            total,
+            prefix,
+            starts: None,
+            neighbours: 0,
+            ranges: bytemuck::Zeroable::zeroed(),
+            lists: 0,
+            addresses: Some(lists),
+            _owners: Vec::new(),
+        })
+    }
+}
