@@ -313,7 +313,7 @@ fn carry_out(
                 .run(&text, &options, &mut sink)
                 .map_err(Failure::running)?;
             outlet.set_content_type("application/json");
-            let text = serde_json::to_vec_pretty(&profile(&report))
+            let text = serde_json::to_vec_pretty(&profile(&report, planned.is_cached()))
                 .map_err(|e| Failure::running(Error::Internal(e.to_string())))?;
             std::io::Write::write_all(outlet, &text)
                 .map_err(|e| Failure::running(Error::io("<response>", e)))
@@ -540,7 +540,7 @@ impl AnswerSink for Counter {
 }
 
 /// A report as the JSON document of `?profile=true`; times in milliseconds.
-fn profile(report: &QueryReport) -> serde_json::Value {
+fn profile(report: &QueryReport, plan_cached: bool) -> serde_json::Value {
     fn ms(d: Duration) -> f64 {
         d.as_secs_f64() * 1e3
     }
@@ -552,7 +552,7 @@ fn profile(report: &QueryReport) -> serde_json::Value {
         })
     }
     serde_json::json!({
-        "way": report.way.to_string(), "rows": report.rows, "plan_cached": report.plan_cached,
+        "way": report.way.to_string(), "rows": report.rows, "plan_cached": plan_cached,
         "plan_ms": ms(report.plan_time), "run_ms": ms(report.run_time),
         "tree": report.profile_tree.as_ref().map(node),
         "text": report.profile.lines().collect::<Vec<_>>(),

@@ -164,6 +164,7 @@ fn too_many_queries_are_told_to_come_back() {
     assert_eq!((answer.status, &*answer.problem()), (503, "busy"));
     assert_eq!(answer.header("retry-after"), "1");
     drop(readers);
+    until("both are gone", || server.live_queries() == 0);
     still_answers(&server);
     let mut stream = connect(server.address());
     send(&mut stream, "GET", "/metrics", &[], b"");

@@ -16,12 +16,12 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// A database of TriG text, in a folder that goes with it.
-pub struct Store {
-    pub db: Database,
+pub(crate) struct Store {
+    pub(crate) db: Database,
     _folder: TempDir,
 }
 
-pub fn store(trig: &str) -> Store {
+pub(crate) fn store(trig: &str) -> Store {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("store");
     let sources = Sources::builder()
@@ -41,7 +41,7 @@ pub fn store(trig: &str) -> Store {
 }
 
 /// `?a e:p ?b . ?c e:p ?d` over this has 1,000,000 rows.
-pub fn thousand() -> &'static Store {
+pub(crate) fn thousand() -> &'static Store {
     static STORE: OnceLock<Store> = OnceLock::new();
     STORE.get_or_init(|| {
         let lines = (0..1000).map(|i| format!("<http://e/s{i}> <http://e/p> \"value {i}\" .\n"));
@@ -49,11 +49,11 @@ pub fn thousand() -> &'static Store {
     })
 }
 
-pub const MILLION: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d }";
+pub(crate) const MILLION: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d }";
 /// 10^12 rows: more than any test waits for.
-pub const ENDLESS: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h }";
+pub(crate) const ENDLESS: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h }";
 
-pub fn options() -> ServerOptions {
+pub(crate) fn options() -> ServerOptions {
     ServerOptions {
         port: 0,
         threads: 2,
@@ -63,18 +63,18 @@ pub fn options() -> ServerOptions {
     }
 }
 
-pub fn serve(store: &Store, options: ServerOptions) -> Server {
+pub(crate) fn serve(store: &Store, options: ServerOptions) -> Server {
     Server::start(store.db.clone(), options).expect("a server")
 }
 
 /// GET of a query.
-pub fn ask(server: &Server, query: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) fn ask(server: &Server, query: &str, headers: &[(&str, &str)]) -> Answer {
     let target = format!("/query?query={}", escape(query));
     request(server.address(), "GET", &target, headers, b"")
 }
 
 /// Waits until a condition holds.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
         assert!(start.elapsed().as_secs() < 60, "never: {what}");

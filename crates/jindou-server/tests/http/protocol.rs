@@ -413,7 +413,9 @@ fn the_service_describes_itself() {
         let graph = triples(&answer);
         let sd = |l: &str| format!("<http://www.w3.org/ns/sparql-service-description#{l}>");
         let objects = |p: &str| -> Vec<String> {
-            let all = graph.iter().filter(|t| t.predicate.to_string() == p);
+            let all = graph
+                .iter()
+                .filter(|t| format!("<{}>", t.predicate.as_str()) == p);
             all.map(|t| t.object.to_string()).collect()
         };
         assert_eq!(objects(&sd("endpoint")), [format!("<http://{to}/query>")]);

@@ -51,8 +51,12 @@ fn metrics_count_what_happened() {
         1.0
     );
     assert_eq!(value("jindou_query_seconds_count{class=\"light\"}"), 3.0);
-    assert_eq!(value("jindou_plan_cache_hits_total"), 2.0);
-    assert_eq!(value("jindou_plan_cache_misses_total"), 2.0);
+    // Other tests over the same store may have left their plans.
+    let (hits, misses) = (
+        value("jindou_plan_cache_hits_total"),
+        value("jindou_plan_cache_misses_total"),
+    );
+    assert!(hits >= 2.0 && hits + misses == 4.0, "{hits} and {misses}");
     assert_eq!(value("jindou_result_rows_total"), 1_000_003.0);
     assert_eq!(value("jindou_queries_running"), 0.0);
     assert!(value("jindou_connections") >= 1.0);

@@ -211,7 +211,7 @@ fn tls() {
     send(
         &mut stream,
         "GET",
-        "/query?query=SELECT%20*%7B%3Fs%20%3Fp%20%3Fo%7D",
+        "/query?query=SELECT%20%3Fs%20%3Fp%20%3Fo%7B%3Fs%20%3Fp%20%3Fo%7D",
         &[("accept", "text/csv")],
         b"",
     );

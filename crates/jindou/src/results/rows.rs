@@ -236,8 +236,20 @@ fn push_element(open: &[u8], text: &[u8], close: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends text for content and attributes. Characters that XML 1.0 cannot hold at all become U+FFFD: a document
-/// that no parser takes helps nobody.
+/// that no parser takes helps nobody. Spaces at the ends are written as references: many readers trim what stands
+/// between elements.
 pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) {
+    let spaces = |n: usize, out: &mut Vec<u8>| (0..n).for_each(|_| out.extend_from_slice(b"&#32;"));
+    let leading = text.iter().take_while(|b| **b == b' ').count();
+    let text = &text[leading..];
+    let trailing = text.iter().rev().take_while(|b| **b == b' ').count();
+    let text = &text[..text.len() - trailing];
+    spaces(leading, out);
+    push_xml_inner(text, out);
+    spaces(trailing, out);
+}
+
+fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) {
     push_runs(
         text,
         |b| b < 0x20 || matches!(b, b'<' | b'>' | b'&' | b'"' | b'\''),
