@@ -4,4 +4,5 @@ mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
+pub mod papers;
 pub mod ugly;

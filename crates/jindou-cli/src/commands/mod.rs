@@ -27,6 +27,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
         Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
         Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
+        Command::Bench(Bench::Papers(a)) => crate::bench::papers::run(&a),
     }
 }
 
