@@ -10,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 threshold=${THRESHOLD:-5}
 rounds=${ROUNDS:-7}
-target=${CARGO_TARGET_DIR:-$PWD/target}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target/guard
 mkdir -p "$work"
 give_up() {

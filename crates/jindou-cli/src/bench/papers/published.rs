@@ -67,7 +67,7 @@ pub const TABLE_7: Table = Table {
     mean: &[],
 };
 
-/// Table 8.
+/// Table 8. The paper prints 1.16 as Wukong's mean; its five figures give 1.08.
 pub const TABLE_8: Table = Table {
     number: 8,
     section: "§7.7",
@@ -135,6 +135,10 @@ mod tests {
                 let (Some(column), Some(want)) = (column, want) else {
                     continue;
                 };
+                if (t.number, t.systems[i]) == (8, "Wukong") {
+                    assert!((geometric_mean(column) - 1.0775).abs() < 1e-3);
+                    continue;
+                }
                 let mean = geometric_mean(column);
                 assert!(
                     (mean / want - 1.0).abs() < 0.03,
