@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 JINDOU := target/release/jindou
 
-.PHONY: build demo test lint unit test-long bench fuzz needs
+.PHONY: build demo test lint unit test-long bench bench-quick fuzz needs
 
 needs:
 	@scripts/needs.sh
@@ -33,6 +33,10 @@ test-long: build
 # The figures of the README: LUBM at the scale in UNIVERSITIES (default 160).
 bench: build
 	@scripts/bench.sh $(JINDOU) $(or $(UNIVERSITIES),160)
+
+# What became slower since the last release (BASE=commit: since then), in instructions; see docs/testing.md.
+bench-quick: needs
+	@scripts/bench-quick.sh
 
 # Ten minutes of fuzzing on each target; needs cargo-fuzz and a nightly toolchain.
 fuzz:

@@ -291,6 +291,8 @@ pub enum Bench {
     Watdiv(BenchWatdiv),
     /// Plan and run random queries over the ugly graph, and look up random vertices.
     Ugly(BenchUgly),
+    /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) beside our own: see docs/papers.md.
+    Papers(BenchPapers),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -372,6 +374,48 @@ pub struct BenchUgly {
     /// Threads (default: one a core).
     #[arg(long)]
     pub threads: Option<usize>,
+}
+
+/// Without --table and --figure: everything for which there is data.
+#[derive(ClapArgs, Debug)]
+pub struct BenchPapers {
+    /// Tables: 2 (LUBM), 7 (WatDiv), 8 (DBPSB), 9 (YAGO2). The last three need --data and --queries.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = ["2", "7", "8", "9"])]
+    pub table: Vec<String>,
+    /// Figures: 14 (latency by threads), 16 (latency by data size), 21 (memory by part).
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = ["14", "16", "21"])]
+    pub figure: Vec<String>,
+    /// LUBM's universities; the largest size of figure 16. The paper has 2560.
+    #[arg(long, short = 'n', default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    pub universities: u32,
+    /// RDF files or folders of table 7, 8 or 9.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub data: Vec<PathBuf>,
+    /// Skip what is not valid in --data, and say how much.
+    #[arg(long)]
+    pub lenient: bool,
+    /// Folder of their queries, a file each. Table 7: C1.rq, or C1-0.rq, C1-1.rq for instances of one template;
+    /// tables 8 and 9: in the order of their names.
+    #[arg(long, value_name = "DIR")]
+    pub queries: Option<PathBuf>,
+    /// Their row counts, tab-separated: query, or template and instance, then rows; a first line of titles.
+    #[arg(long, value_name = "FILE")]
+    pub counts: Option<PathBuf>,
+    /// Threads for loads and heavy queries; the most of figure 14 (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each query; medians are reported.
+    #[arg(long, default_value_t = 5)]
+    pub repeat: usize,
+    /// Folder where stores are kept and found again (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Memory for loads, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn parse_format(s: &str) -> Result<Format, String> {

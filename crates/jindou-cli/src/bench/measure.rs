@@ -108,7 +108,8 @@ impl std::io::Write for Null {
     }
 }
 
-fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u64> {
+/// Runs a query to the last byte of TSV, its plan cached if it can be; gives the bytes.
+pub fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u64> {
     let mut out = Null(0);
     let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
     db.run(text, options, &mut writer)?;

@@ -4,5 +4,6 @@ mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
+pub mod papers;
 pub mod ugly;
 pub mod watdiv;

@@ -37,6 +37,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
         Command::Bench(Bench::Watdiv(a)) => crate::bench::watdiv::run(&a),
         Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
+        Command::Bench(Bench::Papers(a)) => crate::bench::papers::run(&a),
     }
 }
 

@@ -1,0 +1,122 @@
+//! The stores a reprint needs, made once and used by all its tables.
+
+use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};
+use jindou_workloads::lubm::{Lubm, known};
+use std::path::{Path, PathBuf};
+
+/// A folder of stores.
+pub struct Stores {
+    root: PathBuf,
+    temporary: bool,
+    options: LoadOptions,
+}
+
+/// What LUBM takes a university, in bytes: LUBM(2560) loads in 7.2 GiB and is answered from 4.8 GB of mapped files;
+/// so half the memory is room for the rest of the machine.
+const MEMORY_A_UNIVERSITY: u64 = 14 * (1 << 30) / 2_560;
+/// The store, and what a load beyond its memory spills.
+const DISK_A_UNIVERSITY: u64 = 10 * (1 << 30) / 2_560;
+
+impl Stores {
+    pub fn new(given: Option<&Path>, threads: usize, memory: Option<u64>) -> Result<Self> {
+        let root = given.map_or_else(
+            || std::env::temp_dir().join(format!("jindou-papers-{}", std::process::id())),
+            Path::to_owned,
+        );
+        std::fs::create_dir_all(&root).map_err(|e| Error::io(&root, e))?;
+        let mut options = LoadOptions {
+            threads,
+            ..LoadOptions::default()
+        };
+        if let Some(m) = memory {
+            options.memory = m;
+        }
+        Ok(Self {
+            root,
+            temporary: given.is_none(),
+            options,
+        })
+    }
+
+    /// The store of LUBM(`universities`), loaded if it is not there.
+    ///
+    /// # Errors
+    /// As a load; [`Error::Store`] if what is there is not that data.
+    pub fn lubm(&self, universities: u32) -> Result<PathBuf> {
+        let dir = self.root.join(format!("lubm-{universities}"));
+        self.load(&dir, &Lubm::new(universities, 0))?;
+        if let Some(t) = known::totals(universities) {
+            let quads = Database::info(&dir)?.quads;
+            if quads != t.distinct {
+                return Err(Error::Store(format!(
+                    "{} holds {quads} triples, LUBM({universities}) has {}; remove it",
+                    dir.display(),
+                    t.distinct
+                )));
+            }
+        }
+        Ok(dir)
+    }
+
+    /// The store of other data, named after its table.
+    pub fn of(&self, name: &str, source: &dyn QuadSource) -> Result<PathBuf> {
+        let dir = self.root.join(name);
+        self.load(&dir, source)?;
+        Ok(dir)
+    }
+
+    fn load(&self, dir: &Path, source: &dyn QuadSource) -> Result<()> {
+        if dir.exists() {
+            eprintln!("using the store {}", dir.display());
+            return Ok(());
+        }
+        eprintln!("loading {}", dir.display());
+        Database::load(dir, source, &self.options, &Progress::default()).map(|_| ())
+    }
+
+    /// Removes a store that no later table needs, unless it is to be kept.
+    pub fn done_with(&self, dir: &Path) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+
+    /// Why LUBM(`universities`) does not fit this machine now, if it does not.
+    pub fn too_large(&self, universities: u32) -> Option<String> {
+        if self.root.join(format!("lubm-{universities}")).exists() {
+            return None;
+        }
+        let n = u64::from(universities);
+        let lacks = |what: &str, need: u64, have: Option<u64>| {
+            let have = have?;
+            (need > have).then(|| {
+                let gib = |b: u64| b as f64 / (1u64 << 30) as f64;
+                format!(
+                    "LUBM-{universities} left out: it needs some {:.1} GiB of {what}, {:.1} are free",
+                    gib(need),
+                    gib(have)
+                )
+            })
+        };
+        lacks(
+            "memory",
+            n * MEMORY_A_UNIVERSITY,
+            super::machine::free_memory(),
+        )
+        .or_else(|| {
+            lacks(
+                "disk",
+                n * DISK_A_UNIVERSITY,
+                super::machine::free_disk(&self.root),
+            )
+        })
+    }
+}
+
+impl Drop for Stores {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(&self.root);
+        }
+    }
+}
