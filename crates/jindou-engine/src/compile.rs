@@ -159,6 +159,8 @@ impl<'e, 'a> Builder<'e, 'a> {
                 layout_after(&[], &e.steps)
             }
             Operator::Outer(slots) => self.outer(slots, node)?,
+            // No rows: what is above needs no stage, and may read slots that only rows would have.
+            Operator::Values { slots, rows } if rows.is_empty() => slots.clone(),
             Operator::Values { slots, rows } => {
                 let held = self.values(slots.len(), rows)?;
                 self.leaf(Source::Held(held), node);
@@ -549,13 +551,20 @@ impl<'e, 'a> Builder<'e, 'a> {
             ..Builder::new(self.exec)
         };
         let inner_slots = builder.op(inner, inner_node)?;
-        let leaves = builder
+        let leaves: Vec<(Vec<usize>, usize)> = builder
             .leaves
             .into_iter()
             .filter_map(|l| match l.source {
                 Source::Outer(columns) => Some((columns, l.first)),
                 _ => None,
             })
+            .collect();
+        // Slots that every inner row has from its outer row cannot contradict it.
+        let read: Vec<Slot> = outer
+            .iter()
+            .enumerate()
+            .filter(|(c, _)| leaves.iter().all(|l| l.0.contains(c)))
+            .map(|(_, s)| *s)
             .collect();
         let output = output(&inner_slots);
         let spec = ApplySpec {
@@ -564,7 +573,7 @@ impl<'e, 'a> Builder<'e, 'a> {
             leaves,
             // Without a leaf there are no inner rows to have a number.
             number: inner_slots.iter().position(|s| *s == number).unwrap_or(0),
-            attach: Attach::new(&outer, &inner_slots, &output, &outer_slots(inner)),
+            attach: Attach::new(&outer, &inner_slots, &output, &read),
             widths: (outer.len(), output.len()),
             booleans,
         };

@@ -81,6 +81,8 @@ pub(crate) fn row_wise(inner: &Operator) -> bool {
     while let Some(op) = open.pop() {
         match op {
             Operator::Outer(_) => {}
+            Operator::Values { rows, .. } if rows.is_empty() => {}
+            Operator::Explore(e) if e.empty.is_some() => {}
             Operator::Steps { .. }
             | Operator::Path { .. }
             | Operator::Filter(..)
