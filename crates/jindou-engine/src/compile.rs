@@ -8,7 +8,7 @@ use crate::operators::{
     ApplySpec, Attach, END, EachSpec, End, EndSpec, JoinTable, Link, PathSpec, Shape,
     SharedDistinct, SliceState, Sorter, Spec,
 };
-use crate::tree::{common, outer_slots, row_wise, slots_of, with};
+use crate::tree::{common, is_false, outer_slots, row_wise, slots_of, with};
 use jindou_model::{CancelToken, Error, Result, term};
 use jindou_plan::{ApplyKind, Cell, Exploration, JoinKind, Operator, Service, Slot};
 use std::sync::{Arc, Mutex};
@@ -193,6 +193,9 @@ impl<'e, 'a> Builder<'e, 'a> {
                 let out = spec.output(&slots);
                 self.link(Spec::Path(spec), &slots, node);
                 out
+            }
+            Operator::Filter(input, condition) if is_false(condition) => {
+                slots_of(input, self.outer_slots())
             }
             Operator::Filter(input, condition) => {
                 let slots = self.op(input, below)?;
@@ -503,6 +506,10 @@ impl<'e, 'a> Builder<'e, 'a> {
         let (kind, input_node) = (*kind, node + 1);
         let inner_node = self.exec.nodes.after(input_node);
         let outer = self.op(input, input_node)?;
+        if self.open.is_empty() {
+            // No outer rows, which then need not have the slots that the inner part reads.
+            return Ok(slots_of(op, self.outer_slots()));
+        }
         let booleans = match kind {
             ApplyKind::Mark(to) => {
                 if outer.contains(&to) {
