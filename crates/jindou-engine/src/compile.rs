@@ -8,7 +8,7 @@ use crate::operators::{
     ApplySpec, Attach, END, EachSpec, End, EndSpec, JoinTable, Link, PathSpec, Shape,
     SharedDistinct, SliceState, Sorter, Spec,
 };
-use crate::tree::{common, outer_slots, row_wise, slots_of, with};
+use crate::tree::{common, is_false, outer_slots, row_wise, slots_of, with};
 use jindou_model::{CancelToken, Error, Result, term};
 use jindou_plan::{ApplyKind, Cell, Exploration, JoinKind, Operator, Service, Slot};
 use std::sync::{Arc, Mutex};
@@ -172,6 +172,8 @@ impl<'e, 'a> Builder<'e, 'a> {
                 layout_after(&[], &e.steps)
             }
             Operator::Outer(slots) => self.outer(slots, node)?,
+            // No rows: what is above needs no stage, and may read slots that only rows would have.
+            Operator::Values { slots, rows } if rows.is_empty() => slots.clone(),
             Operator::Values { slots, rows } => {
                 let held = self.values(slots.len(), rows)?;
                 self.leaf(Source::Held(held), node);
@@ -204,6 +206,9 @@ impl<'e, 'a> Builder<'e, 'a> {
                 let out = spec.output(&slots);
                 self.link(Spec::Path(spec), &slots, node);
                 out
+            }
+            Operator::Filter(input, condition) if is_false(condition) => {
+                slots_of(input, self.outer_slots())
             }
             Operator::Filter(input, condition) => {
                 let slots = self.op(input, below)?;
@@ -514,6 +519,10 @@ impl<'e, 'a> Builder<'e, 'a> {
         let (kind, input_node) = (*kind, node + 1);
         let inner_node = self.exec.nodes.after(input_node);
         let outer = self.op(input, input_node)?;
+        if self.open.is_empty() {
+            // No outer rows, which then need not have the slots that the inner part reads.
+            return Ok(slots_of(op, self.outer_slots()));
+        }
         let booleans = match kind {
             ApplyKind::Mark(to) => {
                 if outer.contains(&to) {
@@ -562,13 +571,20 @@ impl<'e, 'a> Builder<'e, 'a> {
             ..Builder::new(self.exec)
         };
         let inner_slots = builder.op(inner, inner_node)?;
-        let leaves = builder
+        let leaves: Vec<(Vec<usize>, usize)> = builder
             .leaves
             .into_iter()
             .filter_map(|l| match l.source {
                 Source::Outer(columns) => Some((columns, l.first)),
                 _ => None,
             })
+            .collect();
+        // Slots that every inner row has from its outer row cannot contradict it.
+        let read: Vec<Slot> = outer
+            .iter()
+            .enumerate()
+            .filter(|(c, _)| leaves.iter().all(|l| l.0.contains(c)))
+            .map(|(_, s)| *s)
             .collect();
         let output = output(&inner_slots);
         let spec = ApplySpec {
@@ -577,7 +593,7 @@ impl<'e, 'a> Builder<'e, 'a> {
             leaves,
             // Without a leaf there are no inner rows to have a number.
             number: inner_slots.iter().position(|s| *s == number).unwrap_or(0),
-            attach: Attach::new(&outer, &inner_slots, &output, &outer_slots(inner)),
+            attach: Attach::new(&outer, &inner_slots, &output, &read),
             widths: (outer.len(), output.len()),
             booleans,
         };

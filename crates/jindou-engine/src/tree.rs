@@ -2,7 +2,7 @@
 
 use crate::explore::layout_after;
 use jindou_model::{Error, Result};
-use jindou_plan::{ApplyKind, FarEnd, GraphRef, JoinKind, Operator, Slot};
+use jindou_plan::{ApplyKind, Condition, FarEnd, GraphRef, JoinKind, Operator, Slot};
 
 /// Deepest tree that is run.
 const MAX_DEPTH: usize = 20_000;
@@ -75,12 +75,20 @@ impl Nodes {
     }
 }
 
+/// True for the condition that the planner writes where nothing can match.
+pub(crate) fn is_false(condition: &Condition) -> bool {
+    matches!(condition, Condition::Or(list) if list.is_empty())
+}
+
 /// True if the inner part of an `Apply` can run on many outer rows at once: it makes rows from single outer rows only.
 pub(crate) fn row_wise(inner: &Operator) -> bool {
     let mut open = vec![inner];
     while let Some(op) = open.pop() {
         match op {
             Operator::Outer(_) => {}
+            Operator::Values { rows, .. } if rows.is_empty() => {}
+            Operator::Explore(e) if e.empty.is_some() => {}
+            Operator::Filter(_, condition) if is_false(condition) => {}
             Operator::Steps { .. }
             | Operator::Path { .. }
             | Operator::Filter(..)

@@ -13,12 +13,13 @@ pub(crate) struct Attach {
     width: usize,
     /// For each column that comes behind them, the inner one.
     new: Vec<Option<usize>>,
-    /// Outer and inner column of slots that both have and the inner part did not read from the outer row.
+    /// Outer and inner column of slots that both have and that not every inner row has from its outer row.
     both: Vec<(usize, usize)>,
 }
 
 impl Attach {
-    /// `output` begins with the outer slots; `read` are those that the inner part got from the outer row.
+    /// `output` begins with the outer slots; `read` are those that every inner row has from its outer
+    /// row.
     pub fn new(outer: &[Slot], inner: &[Slot], output: &[Slot], read: &[Slot]) -> Self {
         let of = |s: &Slot| inner.iter().position(|i| i == s);
         Self {

@@ -156,7 +156,7 @@ impl<'a> Each<'a> {
             ApplyKind::Inner | ApplyKind::Left => exec
                 .held(spec.inner, spec.node, "correlated part")
                 .map(|(held, slots)| {
-                    let attach = Attach::new(&spec.outer, &slots, &spec.output, &outer.slots);
+                    let attach = Attach::new(&spec.outer, &slots, &spec.output, &[]);
                     Known::Rows(held, attach)
                 }),
             ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_) => {
