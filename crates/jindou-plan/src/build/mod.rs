@@ -1,6 +1,7 @@
 //! [`Node`] tree → [`Operator`] tree: what is evaluated by itself, what goes on from rows.
 
 mod built;
+mod counted;
 mod path;
 mod rows;
 
@@ -85,6 +86,9 @@ impl Builder<'_> {
                 by,
                 aggregates,
             } => {
+                if let Some(known) = self.counted(inner, by, aggregates) {
+                    return known;
+                }
                 let inner = self.build(inner);
                 group(inner, by, aggregates)
             }
@@ -102,6 +106,9 @@ impl Builder<'_> {
                 b.with(|op| Operator::OrderBy(op, keys), None, cost)
             }
             Kind::Distinct { inner, slots } => {
+                if let Some(known) = self.distinct_predicates(unordered(inner), slots) {
+                    return known;
+                }
                 let b = self.build(unordered(inner));
                 let slots = kept(slots, &b.possible);
                 let cost = b.cost + b.rows * HASH_PROBE;
