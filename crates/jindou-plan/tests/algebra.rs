@@ -106,6 +106,45 @@ fn run(first: u64, stores: u64, queries: usize) {
     assert!(empty * 10 < same * 7, "some queries must have answers");
 }
 
+/// What the segments' counts answer is answered without a step, and rightly.
+#[test]
+fn counts_come_from_the_segments() {
+    let texts = [
+        "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }",
+        "SELECT (COUNT(?s) AS ?n) { ?s <http://e/p0> ?o }",
+        "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p",
+        "SELECT DISTINCT ?p { ?s ?p ?o }",
+        "SELECT ?c (COUNT(?s) AS ?n) { ?s a ?c } GROUP BY ?c",
+        "SELECT ?s (COUNT(*) AS ?n) { ?s <http://e/p1> ?o } GROUP BY ?s HAVING (COUNT(*) > 1)",
+        // Not these: the same variable twice, and a filter.
+        "SELECT (COUNT(*) AS ?n) { ?s ?p ?s }",
+        "SELECT (COUNT(*) AS ?n) { ?s ?p ?o FILTER(isIRI(?o)) }",
+    ];
+    for seed in 0..20 {
+        let data = quads(&mut Rng::new(seed));
+        let (_folder, base) = testing::store_of(&data);
+        let snapshot = Snapshot::of_base(base);
+        for (i, text) in texts.iter().enumerate() {
+            let parsed = jindou_plan::parse(text).unwrap();
+            let planned = jindou_plan::plan(&parsed, &snapshot, &PlanOptions::default());
+            let Ok(Planned::Native(plan)) = planned else {
+                panic!("{text}: {planned:?}")
+            };
+            let known = plan.exploration().is_none();
+            assert!(
+                known || i != 0 && i != 2 && i != 3,
+                "{text}: {:#?}",
+                plan.root
+            );
+            let Ok(rows) = Data::new(&snapshot, &data).run(&plan) else {
+                panic!("{text}: too large")
+            };
+            let want = answer(&data, text).unwrap().bag();
+            assert_eq!(Answer::Rows(vec![], rows).bag(), want, "seed {seed} {text}");
+        }
+    }
+}
+
 #[test]
 fn plans_mean_what_spareval_says() {
     run(1, 80, 25);

@@ -1,0 +1,391 @@
+//! Operators with their estimates, and the ways to put them together.
+
+use super::*;
+
+/// Which slots hold nodes of which graphs.
+pub(crate) type Nodes = Vec<(Place, Slot)>;
+
+/// Operators with what is known of their rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Built {
+    pub op: Operator,
+    /// Slots bound in every row.
+    pub certain: SlotSet,
+    /// Slots that a row may bind.
+    pub possible: SlotSet,
+    /// Slots whose value is a node of the graphs at this place in every row.
+    pub nodes: Nodes,
+    pub rows: f64,
+    /// In about nanoseconds of one core, inputs included.
+    pub cost: f64,
+}
+
+impl Built {
+    pub(crate) fn with(
+        self,
+        op: impl FnOnce(Box<Operator>) -> Operator,
+        rows: Option<f64>,
+        cost: f64,
+    ) -> Self {
+        Self {
+            op: op(Box::new(self.op)),
+            rows: rows.unwrap_or(self.rows),
+            cost: cost.max(self.cost),
+            certain: self.certain,
+            possible: self.possible,
+            nodes: self.nodes,
+        }
+    }
+}
+
+/// One empty row.
+pub(crate) fn unit() -> Built {
+    let step = Step {
+        kind: StepKind::Start {
+            to: None,
+            source: StartSource::Unit,
+            within: None,
+        },
+        filters: vec![],
+        live: vec![],
+        rows: 1.0,
+        cost: 0.0,
+        why: "one empty row".into(),
+    };
+    Built {
+        op: Operator::Explore(Exploration {
+            steps: vec![step],
+            empty: None,
+        }),
+        certain: SlotSet::default(),
+        possible: SlotSet::default(),
+        nodes: vec![],
+        rows: 1.0,
+        cost: 0.0,
+    }
+}
+
+pub(super) fn is_unit(b: &Built) -> bool {
+    matches!(&b.op, Operator::Explore(e) if matches!(e.steps.as_slice(),
+        [Step { kind: StepKind::Start { source: StartSource::Unit, .. }, filters, .. }] if filters.is_empty()))
+}
+
+pub(crate) fn nothing(why: String) -> Built {
+    Built {
+        op: Operator::Explore(Exploration {
+            steps: vec![],
+            empty: Some(why),
+        }),
+        certain: SlotSet::default(),
+        possible: SlotSet::default(),
+        nodes: vec![],
+        rows: 0.0,
+        cost: 0.0,
+    }
+}
+
+/// The input's rows as the inner part of an `Apply` reads them.
+pub(crate) fn row_of(input: &Built, slots: &SlotSet) -> Built {
+    Built {
+        op: Operator::Outer(slots.to_vec()),
+        certain: slots.and(&input.certain),
+        possible: slots.clone(),
+        nodes: input.nodes.clone(),
+        rows: input.rows,
+        cost: 0.0,
+    }
+}
+
+pub(super) fn on_steps(input: Built, more: Vec<Step>, rows: f64, cost: f64) -> Built {
+    let cost = input.cost + cost;
+    // Steps that go on from steps are one list.
+    match input.op {
+        Operator::Explore(Exploration { mut steps, empty }) if empty.is_none() => {
+            steps.extend(more);
+            Built {
+                op: Operator::Explore(Exploration { steps, empty }),
+                rows,
+                cost,
+                ..input
+            }
+        }
+        Operator::Steps {
+            input: i,
+            mut steps,
+        } => {
+            steps.extend(more);
+            Built {
+                op: Operator::Steps { input: i, steps },
+                rows,
+                cost,
+                ..input
+            }
+        }
+        _ => input.with(
+            |input| Operator::Steps { input, steps: more },
+            Some(rows),
+            cost,
+        ),
+    }
+}
+
+pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bool) -> Built {
+    let (mut certain, mut possible) = (input.certain.clone(), input.possible.clone());
+    let mut nodes = input.nodes.clone();
+    // By rows the inner part's figures are of all rows together.
+    let times = if each_row { input.rows.max(1.0) } else { 1.0 };
+    let found = inner.rows * times;
+    let rows = match kind {
+        ApplyKind::Inner => {
+            certain.add(&inner.certain);
+            possible.add(&inner.possible);
+            nodes.extend(inner.nodes);
+            found
+        }
+        ApplyKind::Left => {
+            possible.add(&inner.possible);
+            found.max(input.rows)
+        }
+        ApplyKind::Semi => input.rows.min(found),
+        ApplyKind::Anti => (input.rows - found).max(input.rows * 0.05),
+        ApplyKind::Mark(s) => {
+            certain.insert(s);
+            possible.insert(s);
+            input.rows
+        }
+    };
+    let cost = input.cost + inner.cost * times + (input.rows + found) * OUT * 4.0;
+    Built {
+        op: Operator::Apply {
+            input: Box::new(input.op),
+            inner: Box::new(inner.op),
+            kind,
+            each_row,
+        },
+        certain,
+        possible,
+        nodes,
+        rows,
+        cost,
+    }
+}
+
+/// Both sides matched on all slots that both have.
+pub(crate) fn hash_join(
+    left: Built,
+    right: Built,
+    kind: JoinKind,
+    condition: Option<Condition>,
+) -> Built {
+    let shared = left.possible.and(&right.possible);
+    let on: Vec<JoinKey> = shared
+        .iter()
+        .map(|slot| JoinKey {
+            slot,
+            left_bound: left.certain.has(slot),
+            right_bound: right.certain.has(slot),
+        })
+        .collect();
+    let (mut certain, mut possible) = (left.certain.clone(), left.possible.clone());
+    let mut nodes = left.nodes.clone();
+    let matched = cost::joined(left.rows, right.rows, on.len());
+    let rows = match kind {
+        JoinKind::Inner => {
+            certain.add(&right.certain);
+            possible.add(&right.possible);
+            nodes.extend(right.nodes);
+            matched
+        }
+        JoinKind::Left => {
+            possible.add(&right.possible);
+            matched.max(left.rows)
+        }
+        JoinKind::Semi => left.rows.min(matched),
+        JoinKind::Anti | JoinKind::Minus => (left.rows - matched).max(left.rows * 0.05),
+    };
+    let probe = if on.is_empty() { OUT } else { HASH_PROBE };
+    let cost =
+        left.cost + right.cost + right.rows * HASH_BUILD + left.rows * probe + matched * OUT * 4.0;
+    Built {
+        op: Operator::Join {
+            kind,
+            left: Box::new(left.op),
+            right: Box::new(right.op),
+            on,
+            condition,
+        },
+        certain,
+        possible,
+        nodes,
+        rows,
+        cost,
+    }
+}
+
+pub(crate) fn filtered(b: Built, c: Condition) -> Built {
+    let each = if matches!(c, Condition::General(_)) {
+        EXPRESSION
+    } else {
+        2.0 * OUT
+    };
+    let rows = b.rows * condition::selectivity(&c);
+    let cost = b.cost + b.rows * each;
+    match b.op {
+        Operator::Filter(i, Condition::And(mut list)) => {
+            list.push(c);
+            let op = Operator::Filter(i, Condition::And(list));
+            Built {
+                op,
+                rows,
+                cost,
+                ..b
+            }
+        }
+        _ => b.with(|op| Operator::Filter(op, c), Some(rows), cost),
+    }
+}
+
+pub(super) fn union(built: Vec<Built>) -> Built {
+    let mut parts = built.iter();
+    let Some(first) = parts.next() else {
+        return nothing("a union of nothing".into());
+    };
+    let (mut certain, mut possible) = (first.certain.clone(), first.possible.clone());
+    let (mut rows, mut cost) = (first.rows, first.cost);
+    let mut nodes = first.nodes.clone();
+    for b in parts {
+        nodes.retain(|n| b.nodes.contains(n));
+        certain = certain.and(&b.certain);
+        possible.add(&b.possible);
+        rows += b.rows;
+        cost += b.cost;
+    }
+    Built {
+        op: Operator::Union(built.into_iter().map(|b| b.op).collect()),
+        certain,
+        possible,
+        nodes,
+        rows,
+        cost,
+    }
+}
+
+pub(super) fn group(inner: Built, by: &[Slot], aggregates: &[Aggregate]) -> Built {
+    let rows = if by.is_empty() {
+        1.0
+    } else {
+        inner.rows.sqrt()
+    };
+    let is_plain = |a: &Aggregate| {
+        matches!(
+            a.function,
+            AggregateFunction::Count | AggregateFunction::CountRows
+        ) && a.of.is_none_or(|s| inner.certain.has(s))
+            && a.row.iter().all(|s| inner.certain.has(*s))
+    };
+    let mut certain: SlotSet = by
+        .iter()
+        .copied()
+        .filter(|s| inner.certain.has(*s))
+        .collect();
+    let mut possible: SlotSet = by
+        .iter()
+        .copied()
+        .filter(|s| inner.possible.has(*s))
+        .collect();
+    for a in aggregates {
+        possible.insert(a.to);
+        if matches!(
+            a.function,
+            AggregateFunction::Count | AggregateFunction::CountRows
+        ) {
+            certain.insert(a.to);
+        }
+    }
+    let counts_only = !aggregates.is_empty()
+        && aggregates.iter().all(is_plain)
+        && by.iter().all(|s| inner.certain.has(*s));
+    let each = if by.is_empty() && aggregates.iter().all(|a| !a.distinct) {
+        OUT
+    } else {
+        GROUP
+    };
+    let cost = inner.cost + inner.rows * each;
+    let (by, aggregates) = (by.to_vec(), aggregates.to_vec());
+    let out = inner.with(
+        |input| {
+            if counts_only {
+                let counts = aggregates
+                    .into_iter()
+                    .map(|a| Count {
+                        to: a.to,
+                        of: a.of,
+                        distinct: a.distinct,
+                        row: a.row,
+                    })
+                    .collect();
+                Operator::Count {
+                    input,
+                    group: by,
+                    counts,
+                }
+            } else {
+                Operator::Group {
+                    input,
+                    by,
+                    aggregates,
+                }
+            }
+        },
+        Some(rows),
+        cost,
+    );
+    Built {
+        certain,
+        possible,
+        ..out
+    }
+}
+
+pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
+    let (mut rows, mut cost) = (b.rows, b.cost);
+    if let Some(limit) = limit {
+        let share = (offset.saturating_add(limit) as f64 / rows.max(1.0)).min(1.0);
+        rows *= share;
+        if is_streaming(&b.op) {
+            // The pipeline stops when it has enough.
+            cost *= share;
+        }
+    }
+    Built {
+        op: Operator::Slice {
+            input: Box::new(b.op),
+            offset,
+            limit,
+        },
+        rows,
+        cost,
+        ..b
+    }
+}
+
+/// True if rows come out before all have gone in.
+pub(super) fn is_streaming(op: &Operator) -> bool {
+    match op {
+        Operator::Group { .. } | Operator::Count { .. } | Operator::OrderBy(..) => false,
+        Operator::Filter(i, _)
+        | Operator::Extend { input: i, .. }
+        | Operator::Distinct(i, _)
+        | Operator::Reduced(i, _)
+        | Operator::Steps { input: i, .. }
+        | Operator::Path { input: i, .. }
+        | Operator::Apply { input: i, .. }
+        | Operator::Slice { input: i, .. }
+        | Operator::Join { left: i, .. } => is_streaming(i),
+        Operator::Union(list) => list.iter().all(is_streaming),
+        Operator::Explore(_)
+        | Operator::Outer(_)
+        | Operator::Values { .. }
+        | Operator::Service(_) => true,
+    }
+}

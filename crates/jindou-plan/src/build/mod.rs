@@ -1,0 +1,483 @@
+//! [`Node`] tree → [`Operator`] tree: what is evaluated by itself, what goes on from rows.
+
+mod built;
+mod counted;
+mod path;
+mod rows;
+
+use crate::condition::{self, Compiled, Compiler};
+use crate::cost::{self, EXPRESSION, GROUP, HASH_BUILD, HASH_PROBE, OUT, PATH, SERVICE, SORT};
+use crate::expression::Expr;
+use crate::logical::{Bgp, End, Kind, Node, PathNode, Place};
+use crate::resolve::Dataset;
+use crate::set::SlotSet;
+use crate::steps;
+use crate::{
+    Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Exploration, FarEnd, GraphRef,
+    JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
+};
+use jindou_model::{VertexId, term};
+use jindou_store::Snapshot;
+use spargebra::algebra::PropertyPathExpression;
+
+pub(crate) use built::{Built, apply_op, filtered, hash_join, nothing, row_of, unit};
+use built::{Nodes, group, is_unit, on_steps, slice, union};
+use rows::nodes_of;
+pub(crate) use rows::{is_safe, op_certain};
+
+/// Slots of the rows that the nearest `Apply` runs its inner part for.
+#[derive(Clone, Default)]
+pub(crate) struct OuterRow {
+    pub certain: SlotSet,
+    pub possible: SlotSet,
+}
+
+pub(crate) struct Builder<'a> {
+    pub snapshot: &'a Snapshot,
+    pub dataset: &'a Dataset,
+    pub slots: Vec<String>,
+    /// Set inside the inner part of an `Apply` that runs for each row.
+    pub outer: OuterRow,
+    pub graphs: Option<f64>,
+}
+
+impl Builder<'_> {
+    /// Operators that give the node's solutions: for the outer row, if there is one.
+    pub(crate) fn build(&mut self, node: &Node) -> Built {
+        match &node.kind {
+            Kind::Bgp(_)
+            | Kind::Graphs(_)
+            | Kind::HasGraph(_)
+            | Kind::Path(_)
+            | Kind::Values { .. }
+            | Kind::Service(_) => self.leaf_for_row(node),
+            Kind::Join(parts) => self.join(parts),
+            Kind::Union(branches) => {
+                let built = branches.iter().map(|b| self.build(b)).collect();
+                union(built)
+            }
+            Kind::LeftJoin {
+                left,
+                right,
+                condition,
+            } => {
+                let left = self.build(left);
+                self.left_join(left, right, condition)
+            }
+            Kind::Minus { left, right } => {
+                let above = left.possible.clone();
+                let left = self.build(left);
+                self.minus(left, &above, right)
+            }
+            Kind::Apply { input, body, kind } => {
+                let input = self.build(input);
+                self.apply(input, body, *kind)
+            }
+            Kind::Filter { inner, filters } => {
+                let inner = self.build(inner);
+                self.filter(inner, filters)
+            }
+            Kind::Extend { inner, to, value } => {
+                let inner = self.build(inner);
+                self.extend(inner, *to, value)
+            }
+            Kind::Group {
+                inner,
+                by,
+                aggregates,
+            } => {
+                if let Some(known) = self.counted(inner, by, aggregates) {
+                    return known;
+                }
+                let inner = self.build(inner);
+                group(inner, by, aggregates)
+            }
+            Kind::OrderBy { inner, keys } => {
+                let b = self.build(inner);
+                let keys: Vec<(Slot, bool)> = keys
+                    .iter()
+                    .copied()
+                    .filter(|k| b.possible.has(k.0))
+                    .collect();
+                if keys.is_empty() {
+                    return b;
+                }
+                let cost = b.cost + b.rows * SORT * (2.0 + b.rows).log2();
+                b.with(|op| Operator::OrderBy(op, keys), None, cost)
+            }
+            Kind::Distinct { inner, slots } => {
+                if let Some(known) = self.distinct_predicates(unordered(inner), slots) {
+                    return known;
+                }
+                let b = self.build(unordered(inner));
+                let slots = kept(slots, &b.possible);
+                let cost = b.cost + b.rows * HASH_PROBE;
+                b.with(|op| Operator::Distinct(op, slots), None, cost)
+            }
+            Kind::Reduced { inner, slots } => {
+                let b = self.build(inner);
+                let slots = kept(slots, &b.possible);
+                let cost = b.cost + b.rows * OUT;
+                b.with(|op| Operator::Reduced(op, slots), None, cost)
+            }
+            Kind::Slice {
+                inner,
+                offset,
+                limit,
+            } => slice(self.build(inner), *offset, *limit),
+            // Hidden slots are other slots; nothing above reads them.
+            Kind::Project(inner) => self.build(unordered(inner)),
+        }
+    }
+
+    /// A leaf; the outer row's values of its slots go in first.
+    fn leaf_for_row(&mut self, node: &Node) -> Built {
+        let known = node.uses.and(&self.outer.possible);
+        if known.is_empty() {
+            return self.leaf(node);
+        }
+        let row = self.outer_row(&known);
+        if self.can_go_on(&row.certain, &row.possible, node) {
+            return self.go_on(row, node);
+        }
+        let outer = std::mem::take(&mut self.outer);
+        let leaf = self.leaf(node);
+        self.outer = outer;
+        hash_join(row, leaf, JoinKind::Inner, None)
+    }
+
+    /// These columns of the outer row.
+    fn outer_row(&self, slots: &SlotSet) -> Built {
+        Built {
+            op: Operator::Outer(slots.to_vec()),
+            certain: slots.and(&self.outer.certain),
+            possible: slots.clone(),
+            nodes: vec![],
+            rows: 1.0,
+            cost: 0.0,
+        }
+    }
+
+    /// The rows with the outer row's columns that they lack of these.
+    fn with_outer(&mut self, b: Built, slots: &SlotSet) -> Built {
+        let missing = slots.and(&self.outer.possible).minus(&b.possible);
+        if missing.is_empty() {
+            return b;
+        }
+        let row = self.outer_row(&missing);
+        hash_join(b, row, JoinKind::Inner, None)
+    }
+
+    /// A leaf by itself.
+    fn leaf(&mut self, node: &Node) -> Built {
+        match &node.kind {
+            Kind::Bgp(b) => self.explore(b),
+            Kind::Graphs(g) => self.graphs(*g),
+            Kind::HasGraph(name) => {
+                let there = self
+                    .dataset
+                    .graph(name, self.snapshot)
+                    .is_some_and(|g| self.snapshot.named_graphs().binary_search(&g).is_ok());
+                if there {
+                    unit()
+                } else {
+                    nothing(format!(
+                        "{} is not a named graph of the query's dataset",
+                        crate::show::term(name)
+                    ))
+                }
+            }
+            Kind::Path(p) => self.path(unit(), p),
+            Kind::Values { slots, rows } => self.values(node, slots, rows),
+            Kind::Service(s) => Built {
+                op: Operator::Service(Box::new(s.clone())),
+                certain: SlotSet::default(),
+                possible: node.possible.clone(),
+                nodes: vec![],
+                rows: 1_000.0,
+                cost: SERVICE,
+            },
+            _ => nothing("an inner node stands where a leaf should".into()),
+        }
+    }
+
+    fn values(&mut self, node: &Node, slots: &[Slot], rows: &[Vec<Option<Vec<u8>>>]) -> Built {
+        let cells = rows
+            .iter()
+            .map(|r| {
+                r.iter()
+                    .map(|c| match c {
+                        None => Cell::Unbound,
+                        Some(bytes) => match self.snapshot.lookup(bytes) {
+                            Some(VertexId(v)) => Cell::Id(v),
+                            None => Cell::Term(bytes.clone()),
+                        },
+                    })
+                    .collect()
+            })
+            .collect::<Vec<_>>();
+        let n = rows.len() as f64;
+        Built {
+            op: Operator::Values {
+                slots: slots.to_vec(),
+                rows: cells,
+            },
+            certain: node.certain.clone(),
+            possible: node.possible.clone(),
+            nodes: vec![],
+            rows: n,
+            cost: n * OUT,
+        }
+    }
+
+    /// A group of patterns by itself. One with more slots or patterns than a mask has bits is cut.
+    fn explore(&mut self, bgp: &Bgp) -> Built {
+        let mut uses: SlotSet = SlotSet::default();
+        for p in &bgp.patterns {
+            p.slots().for_each(|s| uses.insert(s));
+        }
+        if uses.len() > steps::MAX_LOCAL || bgp.patterns.len() > crate::resolve::MAX_EDGES {
+            let (parts, filters) = cut(bgp);
+            let joined = self.join(&parts);
+            return self.filter(joined, &filters);
+        }
+        match steps::plan(bgp, &mut self.slots, None, self.dataset, self.snapshot) {
+            Ok(p) => Built {
+                op: Operator::Explore(Exploration {
+                    steps: p.steps,
+                    empty: None,
+                }),
+                certain: uses.clone(),
+                possible: uses,
+                nodes: nodes_of(bgp),
+                rows: p.rows,
+                cost: p.cost,
+            },
+            Err(why) => Built {
+                certain: uses.clone(),
+                possible: uses,
+                ..nothing(why)
+            },
+        }
+    }
+
+    fn graph_count(&mut self) -> f64 {
+        let snapshot = self.snapshot;
+        let named = self.dataset.named.as_ref().map(Vec::len);
+        *self
+            .graphs
+            .get_or_insert_with(|| named.unwrap_or_else(|| snapshot.named_graphs().len()) as f64)
+    }
+
+    fn graphs(&mut self, g: Slot) -> Built {
+        let rows = self.graph_count();
+        let step = Step {
+            kind: StepKind::Start {
+                to: Some(g),
+                source: StartSource::Graphs(self.dataset.named.clone()),
+                within: None,
+            },
+            filters: vec![],
+            live: vec![g],
+            rows,
+            cost: rows,
+            why: "the query asks for the graphs".into(),
+        };
+        Built {
+            op: Operator::Explore(Exploration {
+                steps: vec![step],
+                empty: None,
+            }),
+            certain: SlotSet::one(g),
+            possible: SlotSet::one(g),
+            nodes: vec![],
+            rows,
+            cost: rows,
+        }
+    }
+
+    fn left_join(&mut self, left: Built, right: &Node, condition: &[Expr]) -> Built {
+        let mut needs = SlotSet::default();
+        condition.iter().for_each(|c| needs.add(&c.slots()));
+        let left = self.with_outer(left, &needs);
+        let by_row = self.can_go_on(&left.certain, &left.possible, right)
+            && is_safe(right, &left.possible, &left.nodes);
+        let by_row = by_row.then(|| self.optional_by_row(left.clone(), right, condition));
+        let right = self.build(right);
+        let hashed = {
+            let both = left.certain.or(&right.certain);
+            let condition = self.conjunction(condition, &both);
+            hash_join(left, right, JoinKind::Left, condition)
+        };
+        cheaper(by_row, hashed)
+    }
+
+    fn minus(&mut self, left: Built, above: &SlotSet, right: &Node) -> Built {
+        let shared = above.and(&right.possible);
+        if shared.is_empty() {
+            return left;
+        }
+        let plain = shared.is_within(&left.certain) && shared.is_within(&right.certain);
+        let by_row = plain
+            && self.can_go_on(&left.certain, &left.possible, right)
+            && is_safe(right, &left.possible, &left.nodes);
+        let by_row = by_row.then(|| self.apply_by_row(left.clone(), right, ApplyKind::Anti));
+        let visible = right.possible.clone();
+        let mut right = self.build(right);
+        let hashed = if plain {
+            hash_join(left, right, JoinKind::Anti, None)
+        } else {
+            // Only variables in scope tell whether the sides have something in common.
+            if right.possible.meets(&left.possible.minus(&visible)) {
+                let slots = visible.and(&right.possible);
+                right.possible = slots.clone();
+                right.certain = right.certain.and(&slots);
+                right = right.with(|op| Operator::Reduced(op, slots.to_vec()), None, 0.0);
+            }
+            hash_join(left, right, JoinKind::Minus, None)
+        };
+        cheaper(by_row, hashed)
+    }
+
+    fn apply(&mut self, input: Built, body: &Node, kind: ApplyKind) -> Built {
+        let input = self.with_outer(input, &body.uses);
+        let shared = body.uses.and(&input.possible);
+        let by_row = self
+            .can_go_on(&input.certain, &input.possible, body)
+            .then(|| self.apply_by_row(input.clone(), body, kind));
+        // A body that means the same by itself can be hashed once.
+        let join = match kind {
+            ApplyKind::Semi => Some(JoinKind::Semi),
+            ApplyKind::Anti => Some(JoinKind::Anti),
+            _ => None,
+        };
+        let is_independent = shared.is_within(&input.certain)
+            && shared.is_within(&op_certain(body))
+            && !shared.is_empty()
+            && is_safe(body, &shared, &input.nodes);
+        if let (Some(join), true) = (join, is_independent) {
+            let right = self.build(body);
+            let hashed = hash_join(input, right, join, None);
+            return cheaper(by_row, hashed);
+        }
+        if let Some(b) = by_row {
+            return b;
+        }
+        let row = OuterRow {
+            certain: input.certain.clone(),
+            possible: input.possible.clone(),
+        };
+        let before = std::mem::replace(&mut self.outer, row);
+        let inner = self.build(body);
+        self.outer = before;
+        apply_op(input, inner, kind, true)
+    }
+
+    /// Keeps rows on which all filters are true.
+    fn filter(&mut self, b: Built, filters: &[Expr]) -> Built {
+        let mut needs = SlotSet::default();
+        filters.iter().for_each(|f| needs.add(&f.slots()));
+        let b = self.with_outer(b, &needs);
+        match self.conjunction(filters, &b.certain) {
+            Some(c) => filtered(b, c),
+            None => b,
+        }
+    }
+
+    fn conjunction(&self, filters: &[Expr], certain: &SlotSet) -> Option<Condition> {
+        let compiler = Compiler {
+            snapshot: self.snapshot,
+            resources: 0,
+            certain: Some(certain),
+        };
+        let mut all: Vec<Condition> = filters
+            .iter()
+            .filter_map(|f| match compiler.compile(f) {
+                Compiled::True => None,
+                other => Some(condition::known(other)),
+            })
+            .collect();
+        match all.len() {
+            0 => None,
+            1 => all.pop(),
+            _ => Some(Condition::And(all)),
+        }
+    }
+
+    fn extend(&mut self, b: Built, to: Slot, value: &Expr) -> Built {
+        use spargebra::algebra::Expression;
+        let b = self.with_outer(b, &value.slots());
+        let bound = match &value.expression {
+            Expression::NamedNode(_) | Expression::Literal(_) => true,
+            Expression::Variable(v) => value.slot(v).is_some_and(|s| b.certain.has(s)),
+            _ => false,
+        };
+        let cost = b.cost + b.rows * if bound { OUT } else { EXPRESSION };
+        let value = value.general();
+        let mut out = b.with(|input| Operator::Extend { input, to, value }, None, cost);
+        out.possible.insert(to);
+        if bound {
+            out.certain.insert(to);
+        }
+        out
+    }
+}
+
+fn cheaper(a: Option<Built>, b: Built) -> Built {
+    match a {
+        Some(a) if a.cost <= b.cost => a,
+        _ => b,
+    }
+}
+
+/// An order that only a bag sees is none.
+fn unordered(node: &Node) -> &Node {
+    let mut at = node;
+    while let Kind::OrderBy { inner, .. } = &at.kind {
+        at = inner;
+    }
+    at
+}
+
+fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
+    slots.iter().copied().filter(|s| possible.has(*s)).collect()
+}
+
+/// Parts of a group, each small enough, and the filters that need several.
+fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Expr>) {
+    let half = steps::MAX_LOCAL / 2;
+    let mut parts: Vec<(Bgp, SlotSet)> = vec![];
+    for p in &bgp.patterns {
+        let slots: SlotSet = p.slots().collect();
+        let fits = |(b, s): &(Bgp, SlotSet)| b.patterns.len() < half && s.or(&slots).len() <= half;
+        let connected = parts.iter().position(|x| fits(x) && x.1.meets(&slots));
+        let at = connected.or_else(|| parts.iter().position(fits));
+        match at.and_then(|i| parts.get_mut(i)) {
+            Some((b, s)) => {
+                b.patterns.push(p.clone());
+                s.add(&slots);
+            }
+            None => parts.push((
+                Bgp {
+                    patterns: vec![p.clone()],
+                    filters: vec![],
+                },
+                slots,
+            )),
+        }
+    }
+    let mut nodes: Vec<Node> = parts
+        .into_iter()
+        .map(|(b, _)| Node::bgp(b.patterns, SlotSet::default()))
+        .collect();
+    let mut rest = vec![];
+    for f in &bgp.filters {
+        let slots = f.slots();
+        let part = nodes.iter_mut().find(|n| slots.is_within(&n.certain));
+        match part.map(|n| &mut n.kind) {
+            Some(Kind::Bgp(b)) => b.filters.push(f.clone()),
+            _ => rest.push(f.clone()),
+        }
+    }
+    (nodes, rest)
+}

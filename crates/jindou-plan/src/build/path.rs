@@ -1,0 +1,140 @@
+//! Property paths below `?`, `*` and `+`.
+
+use super::*;
+
+impl Builder<'_> {
+    pub(super) fn path(&mut self, input: Built, p: &PathNode) -> Built {
+        let mut input = input;
+        let graph = match &p.place {
+            Place::Default => self.dataset.default.clone(),
+            Place::Named(name) => match self.dataset.graph(name, self.snapshot) {
+                Some(g) => GraphRef::Named(g),
+                None => {
+                    let mut none = filtered(input, Condition::Or(vec![]));
+                    for end in [&p.subject, &p.object] {
+                        if let End::Slot(s) = end {
+                            none.certain.insert(*s);
+                            none.possible.insert(*s);
+                        }
+                    }
+                    return none;
+                }
+            },
+            Place::Slot(g) => {
+                if !input.possible.has(*g) {
+                    let graphs = Node::graphs(*g);
+                    input = if is_unit(&input) {
+                        self.graphs(*g)
+                    } else {
+                        self.go_on(input, &graphs)
+                    };
+                }
+                GraphRef::Slot(*g)
+            }
+        };
+        let path = self.path_of(&p.path);
+        let mut binds = vec![];
+        let mut unknown = vec![];
+        let mut ends = vec![];
+        for end in [&p.subject, &p.object] {
+            ends.push(match end {
+                End::Slot(s) if input.certain.has(*s) => FarEnd::Known(Operand::Slot(*s)),
+                End::Slot(s) => {
+                    binds.push(*s);
+                    FarEnd::Bind(*s)
+                }
+                End::Term(bytes) => match self.snapshot.lookup(bytes) {
+                    Some(VertexId(v)) => FarEnd::Known(Operand::Const(v)),
+                    None => {
+                        // A path of length zero gives a term that is nowhere in the store.
+                        let s = self.slots.len().min(usize::from(Slot::MAX)) as Slot;
+                        self.slots.push(format!("term {s}"));
+                        unknown.push((s, bytes.clone()));
+                        FarEnd::Known(Operand::Slot(s))
+                    }
+                },
+            });
+        }
+        for (s, bytes) in unknown {
+            let values = Built {
+                op: Operator::Values {
+                    slots: vec![s],
+                    rows: vec![vec![Cell::Term(bytes)]],
+                },
+                certain: SlotSet::one(s),
+                possible: SlotSet::one(s),
+                nodes: vec![],
+                rows: 1.0,
+                cost: OUT,
+            };
+            input = if is_unit(&input) {
+                values
+            } else {
+                hash_join(input, values, JoinKind::Inner, None)
+            };
+        }
+        let (Some(object), Some(subject)) = (ends.pop(), ends.pop()) else {
+            return input;
+        };
+        let quads = self.snapshot.statistics().quads as f64;
+        let (each, visited) = cost::path(&subject, &object, quads);
+        let rows = input.rows * each;
+        let cost = input.cost + input.rows * visited * PATH;
+        let mut out = input.with(
+            |input| Operator::Path {
+                input,
+                subject,
+                path,
+                object,
+                graph,
+            },
+            Some(rows),
+            cost,
+        );
+        for s in binds {
+            out.certain.insert(s);
+            out.possible.insert(s);
+        }
+        out
+    }
+
+    pub(super) fn path_of(&self, p: &PropertyPathExpression) -> Path {
+        use PropertyPathExpression as P;
+        let predicate = |n: &spargebra::term::NamedNode| {
+            let mut bytes = vec![];
+            term::push_iri(n.as_str(), &mut bytes);
+            let v = self.snapshot.lookup(&bytes)?;
+            self.snapshot.predicate_of(v)
+        };
+        match p {
+            P::NamedNode(n) => Path::Predicate(predicate(n)),
+            P::Reverse(p) => Path::Inverse(Box::new(self.path_of(p))),
+            P::Sequence(a, b) => {
+                let mut parts = vec![];
+                for p in [a, b] {
+                    match self.path_of(p) {
+                        Path::Sequence(more) => parts.extend(more),
+                        one => parts.push(one),
+                    }
+                }
+                Path::Sequence(parts)
+            }
+            P::Alternative(a, b) => {
+                let mut parts = vec![];
+                for p in [a, b] {
+                    match self.path_of(p) {
+                        Path::Alternative(more) => parts.extend(more),
+                        one => parts.push(one),
+                    }
+                }
+                Path::Alternative(parts)
+            }
+            P::ZeroOrMore(p) => Path::ZeroOrMore(Box::new(self.path_of(p))),
+            P::OneOrMore(p) => Path::OneOrMore(Box::new(self.path_of(p))),
+            P::ZeroOrOne(p) => Path::ZeroOrOne(Box::new(self.path_of(p))),
+            P::NegatedPropertySet(list) => {
+                Path::Except(list.iter().filter_map(predicate).collect())
+            }
+        }
+    }
+}

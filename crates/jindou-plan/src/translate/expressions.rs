@@ -1,0 +1,241 @@
+//! Expressions, FILTER, BIND, EXISTS.
+
+use super::*;
+
+impl Translator {
+    /// An expression without EXISTS over the slots in scope.
+    pub(super) fn expr(&self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
+        let mut variables: Vec<(Variable, Slot)> = vec![];
+        let mut per_row = false;
+        let mut needs_base = false;
+        walk(e, &mut |e| match e {
+            Expression::Variable(v) | Expression::Bound(v) => {
+                if let Some(&slot) = env.slots.get(v)
+                    && (scope.has(slot) || self.outer.has(slot))
+                    && !variables.iter().any(|x| x.0 == *v)
+                {
+                    variables.push((v.clone(), slot));
+                }
+            }
+            Expression::FunctionCall(f, _) => {
+                per_row |= varies(f);
+                needs_base |= matches!(f, Function::Iri);
+            }
+            _ => {}
+        });
+        Expr {
+            expression: e.clone(),
+            variables,
+            per_row,
+            base_iri: if needs_base { self.base.clone() } else { None },
+        }
+    }
+
+    /// The expression over the node's rows, for which the node may have to answer EXISTS first.
+    pub(super) fn expr_over(
+        &mut self,
+        mut node: Node,
+        e: &Expression,
+        env: &mut Env,
+        place: &Place,
+        scope: &SlotSet,
+    ) -> Result<(Node, Expr), Reason> {
+        if !has_exists(e) {
+            let expr = self.expr(e, scope, env);
+            return Ok((node, expr));
+        }
+        let mut e = e.clone();
+        let mut marks = vec![];
+        node = self.marks(node, &mut e, env, place, scope, &mut marks)?;
+        let mut expr = self.expr(&e, scope, env);
+        expr.variables.extend(marks);
+        Ok((node, expr))
+    }
+
+    /// Replaces each EXISTS by a variable that the node binds.
+    pub(super) fn marks(
+        &mut self,
+        mut node: Node,
+        e: &mut Expression,
+        env: &mut Env,
+        place: &Place,
+        scope: &SlotSet,
+        marks: &mut Vec<(Variable, Slot)>,
+    ) -> Result<Node, Reason> {
+        if let Expression::Exists(p) = e {
+            let slot = self.hidden("exists")?;
+            // A space is in no variable of a query's text.
+            let name = Variable::new_unchecked(format!("exists {slot}"));
+            node = self.exists(node, p, ApplyKind::Mark(slot), env, place, scope)?;
+            marks.push((name.clone(), slot));
+            *e = Expression::Variable(name);
+            return Ok(node);
+        }
+        for part in parts_mut(e) {
+            node = self.marks(node, part, env, place, scope, marks)?;
+        }
+        Ok(node)
+    }
+
+    pub(super) fn exists(
+        &mut self,
+        node: Node,
+        pattern: &GraphPattern,
+        kind: ApplyKind,
+        env: &mut Env,
+        place: &Place,
+        scope: &SlotSet,
+    ) -> Result<Node, Reason> {
+        // Variables that the rows cannot bind are the body's own.
+        let mut own = Env {
+            is_inner: true,
+            ..Env::default()
+        };
+        for (v, &slot) in &env.slots {
+            if scope.has(slot) || self.outer.has(slot) {
+                own.slots.insert(v.clone(), slot);
+            }
+        }
+        let before = self.enter(scope);
+        let body = self.pattern(pattern, &mut own, place);
+        self.outer = before;
+        let body = body?;
+        Ok(in_some_graph(node, &body.uses, place).apply(body, kind))
+    }
+
+    pub(super) fn filter(
+        &mut self,
+        mut node: Node,
+        e: &Expression,
+        env: &mut Env,
+        place: &Place,
+        scope: &SlotSet,
+    ) -> Result<Node, Reason> {
+        let (mut plain, mut others) = (vec![], vec![]);
+        for c in conjuncts(e) {
+            if has_exists(c) {
+                others.push(c);
+            } else {
+                plain.push(self.expr(c, scope, env));
+            }
+        }
+        node = node.filter(plain);
+        for c in others {
+            let (negated, inner) = match c {
+                Expression::Not(e) => (true, &**e),
+                e => (false, e),
+            };
+            if let Expression::Exists(p) = inner {
+                let kind = if negated {
+                    ApplyKind::Anti
+                } else {
+                    ApplyKind::Semi
+                };
+                node = self.exists(node, p, kind, env, place, scope)?;
+            } else {
+                let (with_marks, expr) = self.expr_over(node, c, env, place, scope)?;
+                node = with_marks.filter(vec![expr]);
+            }
+        }
+        Ok(node)
+    }
+
+    pub(super) fn extend(
+        &mut self,
+        inner: &GraphPattern,
+        variable: &Variable,
+        expression: &Expression,
+        env: &mut Env,
+        place: &Place,
+    ) -> Result<Node, Reason> {
+        if let Expression::Variable(v) = expression {
+            // `(COUNT(*) AS ?n)`: the aggregate goes where it is asked for.
+            if !env.slots.contains_key(v) && is_aggregate(inner, v) {
+                let slot = self.variable(variable, env);
+                env.slots.insert(v.clone(), slot);
+                return self.pattern(inner, env, place);
+            }
+            if env.is_select {
+                let node = self.pattern(inner, env, place)?;
+                if let Some(&slot) = env.slots.get(v)
+                    && node.possible.has(slot)
+                    && !env.slots.contains_key(variable)
+                {
+                    env.slots.insert(variable.clone(), slot);
+                    return Ok(node);
+                }
+                let scope = node.possible.clone();
+                let value = self.expr(expression, &scope, env);
+                let to = self.variable(variable, env);
+                return Ok(node.extend(to, value));
+            }
+        }
+        let node = self.pattern(inner, env, place)?;
+        let scope = node.possible.clone();
+        let (node, value) = self.expr_over(node, expression, env, place, &scope)?;
+        let to = self.variable(variable, env);
+        Ok(node.extend(to, value))
+    }
+
+    /// Binds an expression over a node's rows to a slot, unless it is one already.
+    pub(super) fn slot_of(
+        &mut self,
+        node: Node,
+        e: &Expression,
+        env: &mut Env,
+        place: &Place,
+    ) -> Result<(Node, Option<Slot>), Reason> {
+        if let Expression::Variable(v) = e {
+            let slot = env.slots.get(v).copied();
+            let seen = slot.filter(|s| node.possible.has(*s) || self.outer.has(*s));
+            return Ok((node, seen));
+        }
+        let scope = node.possible.clone();
+        let (node, value) = self.expr_over(node, e, env, place, &scope)?;
+        let to = self.hidden("expression")?;
+        Ok((node.extend(to, value), Some(to)))
+    }
+
+    pub(super) fn ordered(
+        &mut self,
+        inner: &GraphPattern,
+        keys: &[OrderExpression],
+        env: &mut Env,
+        place: &Place,
+    ) -> Result<(Node, Vec<(Slot, bool)>), Reason> {
+        let mut node = self.pattern(inner, env, place)?;
+        let mut out: Vec<(Slot, bool)> = vec![];
+        for k in keys {
+            let (e, descending) = match k {
+                OrderExpression::Asc(e) => (e, false),
+                OrderExpression::Desc(e) => (e, true),
+            };
+            let slot;
+            (node, slot) = self.slot_of(node, e, env, place)?;
+            // A variable that is never bound orders nothing; one that ordered before adds nothing.
+            if let Some(slot) = slot
+                && !out.iter().any(|o| o.0 == slot)
+            {
+                out.push((slot, descending));
+            }
+        }
+        Ok((node, out))
+    }
+}
+
+pub(super) fn has_exists(e: &Expression) -> bool {
+    let mut found = false;
+    walk(e, &mut |e| found |= matches!(e, Expression::Exists(_)));
+    found
+}
+
+/// True if `v` is an aggregate of the group that this is made of.
+pub(super) fn is_aggregate(p: &GraphPattern, v: &Variable) -> bool {
+    match p {
+        GraphPattern::Extend { inner, .. } | GraphPattern::Filter { inner, .. } => {
+            is_aggregate(inner, v)
+        }
+        GraphPattern::Group { aggregates, .. } => aggregates.iter().any(|a| a.0 == *v),
+        _ => false,
+    }
+}

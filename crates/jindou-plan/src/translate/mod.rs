@@ -1,0 +1,519 @@
+//! SPARQL algebra → a [`Node`] tree over slots, or the reason why not.
+//!
+//! Scoping is exact: a variable is one slot in one scope (a query, a sub-query's inside, an aggregated group's inside),
+//! and an expression names only variables that its group can see.
+
+mod columns;
+mod depth;
+mod expressions;
+mod graph;
+mod modifiers;
+
+use crate::expression::{Expr, conjuncts, parts_mut, varies, walk};
+use crate::logical::{End, Node, PathNode, Pattern, Place};
+use crate::set::SlotSet;
+use crate::{Aggregate, AggregateFunction, ApplyKind, Form, Service, Slot, TemplateTerm};
+use jindou_model::term;
+use rustc_hash::FxHashMap;
+use spargebra::Query;
+use spargebra::algebra::{
+    AggregateExpression, AggregateFunction as SetFunction, Expression, Function, GraphPattern,
+    OrderExpression, PropertyPathExpression, QueryDataset,
+};
+use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern, Variable};
+
+use columns::Columns;
+pub(crate) use depth::depth_is_within;
+use expressions::has_exists;
+use graph::in_some_graph;
+
+/// Why a query is not native; shown by EXPLAIN.
+pub(crate) type Reason = String;
+
+/// Everything but the order of evaluation.
+pub(crate) struct Logical {
+    pub form: Form,
+    pub dataset: Option<QueryDataset>,
+    /// Name of each slot; hidden ones contain a space.
+    pub slots: Vec<String>,
+    pub root: Node,
+    pub output: Vec<Slot>,
+}
+
+pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
+    let (Query::Select { pattern, .. }
+    | Query::Ask { pattern, .. }
+    | Query::Construct { pattern, .. }
+    | Query::Describe { pattern, .. }) = query;
+    let mut t = Translator {
+        base: query.base_iri().map(|b| b.as_str().to_owned()),
+        ..Translator::default()
+    };
+    let mut env = Env {
+        is_top: matches!(query, Query::Select { .. } | Query::Describe { .. }),
+        ..Env::default()
+    };
+    let mut root = t.pattern(pattern, &mut env, &Place::Default)?;
+    let mut output = vec![];
+    let form = match query {
+        Query::Ask { .. } => {
+            root = root.above(|inner| crate::logical::Kind::Slice {
+                inner,
+                offset: 0,
+                limit: Some(1),
+            });
+            Form::Ask
+        }
+        Query::Select { .. } | Query::Describe { .. } => {
+            for v in projected(pattern).ok_or("no projection")? {
+                output.push(t.variable(v, &mut env));
+            }
+            if matches!(query, Query::Select { .. }) {
+                Form::Select
+            } else {
+                Form::Describe
+            }
+        }
+        Query::Construct { template, .. } => {
+            let mut columns = Columns::default();
+            let triples = template
+                .iter()
+                .map(|p| columns.triple(p))
+                .collect::<Vec<_>>();
+            for v in &columns.variables {
+                output.push(t.variable(v, &mut env));
+            }
+            Form::Construct(triples)
+        }
+    };
+    Ok(Logical {
+        form,
+        dataset: query.dataset().cloned(),
+        slots: t.slots,
+        root,
+        output,
+    })
+}
+
+/// The variables of a SELECT.
+fn projected(pattern: &GraphPattern) -> Option<&[Variable]> {
+    match pattern {
+        GraphPattern::Project { variables, .. } => Some(variables),
+        GraphPattern::Slice { inner, .. }
+        | GraphPattern::Distinct { inner }
+        | GraphPattern::Reduced { inner } => projected(inner),
+        _ => None,
+    }
+}
+
+fn iri(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() + 1);
+    term::push_iri(text, &mut bytes);
+    bytes
+}
+
+fn literal(l: &spargebra::term::Literal) -> Vec<u8> {
+    let mut bytes = vec![];
+    term::push_literal(l, &mut bytes);
+    bytes
+}
+
+/// The slots of one scope's variables.
+#[derive(Default)]
+struct Env {
+    slots: FxHashMap<Variable, Slot>,
+    /// Above the query's own SELECT.
+    is_top: bool,
+    /// Directly below it: `(?x AS ?y)` there is another name for the slot, since nothing joins with it.
+    is_select: bool,
+    /// Inside a scope with hidden variables.
+    is_inner: bool,
+}
+
+#[derive(Default)]
+struct Translator {
+    slots: Vec<String>,
+    blanks: FxHashMap<String, Slot>,
+    /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
+    outer: SlotSet,
+    base: Option<String>,
+}
+
+impl Translator {
+    fn new_slot(&mut self, name: String) -> Result<Slot, Reason> {
+        let slot = Slot::try_from(self.slots.len()).map_err(|_| "more than 65,535 variables")?;
+        self.slots.push(name);
+        Ok(slot)
+    }
+
+    fn hidden(&mut self, what: &str) -> Result<Slot, Reason> {
+        self.new_slot(format!("{what} {}", self.slots.len()))
+    }
+
+    fn variable(&mut self, v: &Variable, env: &mut Env) -> Slot {
+        if let Some(&slot) = env.slots.get(v) {
+            return slot;
+        }
+        let name = if env.is_inner {
+            format!("{} inside {}", v.as_str(), self.slots.len())
+        } else {
+            v.as_str().to_owned()
+        };
+        // A query of at most 4 MiB has fewer than 2^16 variables only if it is not all variables: the last slot
+        // then stands for the rest, and `pattern` refuses the query.
+        let slot = (self.slots.len().min(usize::from(Slot::MAX))) as Slot;
+        self.slots.push(name);
+        env.slots.insert(v.clone(), slot);
+        slot
+    }
+
+    #[allow(clippy::too_many_lines)]
+    fn pattern(&mut self, p: &GraphPattern, env: &mut Env, place: &Place) -> Result<Node, Reason> {
+        if self.slots.len() >= usize::from(Slot::MAX) {
+            return Err("more than 65,535 variables".into());
+        }
+        let is_select = env.is_select;
+        env.is_select = is_select
+            && matches!(
+                p,
+                GraphPattern::Extend { .. } | GraphPattern::OrderBy { .. }
+            );
+        Ok(match p {
+            GraphPattern::Bgp { patterns } => self.bgp(patterns, env, place)?,
+            GraphPattern::Path {
+                subject,
+                path,
+                object,
+            } => {
+                let subject = self.end(subject, env)?;
+                let object = self.end(object, env)?;
+                self.path(subject, path, object, place)?
+            }
+            GraphPattern::Join { left, right } => {
+                let left = self.pattern(left, env, place)?;
+                let right = self.pattern(right, env, place)?;
+                Node::join(left, right)
+            }
+            GraphPattern::LeftJoin {
+                left,
+                right,
+                expression,
+            } => {
+                let left = self.pattern(left, env, place)?;
+                let right = self.pattern(right, env, place)?;
+                let left = in_some_graph(left, &right.uses, place);
+                let both = left.possible.or(&right.possible);
+                let mut condition = vec![];
+                let mut exists = false;
+                if let Some(e) = expression {
+                    for c in conjuncts(e) {
+                        if has_exists(c) {
+                            exists = true;
+                        } else {
+                            condition.push(self.expr(c, &both, env));
+                        }
+                    }
+                }
+                if !exists {
+                    return Ok(Node::left_join(left, right, condition));
+                }
+                // For each row of the left side: its partners on which the condition, EXISTS and all, is true.
+                let expression = expression
+                    .as_ref()
+                    .ok_or("OPTIONAL without its condition")?;
+                let before = self.enter(&left.possible);
+                let body = self.filter(right, expression, env, place, &both)?;
+                self.outer = before;
+                left.apply(body, ApplyKind::Left)
+            }
+            GraphPattern::Lateral { left, right } => {
+                let left = self.pattern(left, env, place)?;
+                let before = self.enter(&left.possible);
+                let body = self.pattern(right, env, place)?;
+                self.outer = before;
+                in_some_graph(left, &body.uses, place).apply(body, ApplyKind::Inner)
+            }
+            GraphPattern::Filter { expr, inner } => {
+                let node = self.pattern(inner, env, place)?;
+                let scope = node.possible.clone();
+                self.filter(node, expr, env, place, &scope)?
+            }
+            GraphPattern::Union { left, right } => {
+                // Unions chain to the left.
+                let mut rest = vec![&**right];
+                let mut at = &**left;
+                while let GraphPattern::Union { left, right } = at {
+                    rest.push(right);
+                    at = left;
+                }
+                let mut branches = vec![self.pattern(at, env, place)?];
+                for b in rest.into_iter().rev() {
+                    branches.push(self.pattern(b, env, place)?);
+                }
+                Node::union(branches)
+            }
+            GraphPattern::Graph { name, inner } => match name {
+                NamedNodePattern::NamedNode(n) => {
+                    let place = Place::Named(iri(n.as_str()));
+                    let node = self.pattern(inner, env, &place)?;
+                    self.in_named(node, &iri(n.as_str()))
+                }
+                NamedNodePattern::Variable(v) => self.graph(v, inner, env)?,
+            },
+            GraphPattern::Extend {
+                inner,
+                variable,
+                expression,
+            } => self.extend(inner, variable, expression, env, place)?,
+            GraphPattern::Minus { left, right } => {
+                let left = self.pattern(left, env, place)?;
+                let right = self.pattern(right, env, place)?;
+                Node::minus(in_some_graph(left, &right.uses, place), right)
+            }
+            GraphPattern::Values {
+                variables,
+                bindings,
+            } => {
+                let slots: Vec<Slot> = variables.iter().map(|v| self.variable(v, env)).collect();
+                let rows = bindings
+                    .iter()
+                    .map(|row| row.iter().map(|t| t.as_ref().map(ground)).collect())
+                    .collect();
+                Node::values(slots, rows)
+            }
+            GraphPattern::OrderBy { inner, expression } => {
+                let (mut node, keys) = self.ordered(inner, expression, env, place)?;
+                if !keys.is_empty() {
+                    node = node.above(|inner| crate::logical::Kind::OrderBy { inner, keys });
+                }
+                node
+            }
+            GraphPattern::Project { inner, variables } => {
+                if env.is_top {
+                    // Other variables may stay: nothing joins with them, and unread columns are dropped.
+                    env.is_top = false;
+                    env.is_select = true;
+                    self.pattern(inner, env, place)?
+                } else {
+                    let (mut own, visible) = self.scope(variables, env);
+                    self.pattern(inner, &mut own, place)?.project(&visible)
+                }
+            }
+            GraphPattern::Distinct { inner } => self.distinct(inner, env, place, false)?,
+            GraphPattern::Reduced { inner } => self.distinct(inner, env, place, true)?,
+            GraphPattern::Slice {
+                inner,
+                start,
+                length,
+            } => {
+                let node = self.pattern(inner, env, place)?;
+                let (offset, limit) = (*start as u64, length.map(|l| l as u64));
+                node.above(|inner| crate::logical::Kind::Slice {
+                    inner,
+                    offset,
+                    limit,
+                })
+            }
+            GraphPattern::Group {
+                inner,
+                variables,
+                aggregates,
+            } => self.group(inner, variables, aggregates, env, place)?,
+            GraphPattern::Service {
+                name,
+                inner,
+                silent,
+            } => {
+                let NamedNodePattern::NamedNode(endpoint) = name else {
+                    return Err("SERVICE with a variable endpoint".into());
+                };
+                let mut variables: Vec<Variable> = vec![];
+                inner.on_in_scope_variable(|v| {
+                    if !variables.contains(v) {
+                        variables.push(v.clone());
+                    }
+                });
+                variables.sort();
+                let slots = variables
+                    .iter()
+                    .map(|v| (v.as_str().to_owned(), self.variable(v, env)))
+                    .collect();
+                let query = Query::Select {
+                    dataset: None,
+                    pattern: GraphPattern::Project {
+                        inner: inner.clone(),
+                        variables,
+                    },
+                    base_iri: None,
+                };
+                Node::service(Service {
+                    endpoint: endpoint.as_str().to_owned(),
+                    query: query.to_string(),
+                    slots,
+                    silent: *silent,
+                })
+            }
+        })
+    }
+
+    /// A row's variables are visible in the body that is evaluated for it.
+    fn enter(&mut self, row: &SlotSet) -> SlotSet {
+        let inside = self.outer.or(row);
+        std::mem::replace(&mut self.outer, inside)
+    }
+
+    /// The inside of a SELECT or of a group: the listed variables are those outside, others are its own.
+    fn scope(&mut self, shared: &[Variable], env: &mut Env) -> (Env, SlotSet) {
+        let mut own = Env {
+            is_inner: true,
+            ..Env::default()
+        };
+        let mut visible = SlotSet::default();
+        for v in shared {
+            let slot = self.variable(v, env);
+            visible.insert(slot);
+            own.slots.insert(v.clone(), slot);
+        }
+        (own, visible)
+    }
+
+    fn bgp(
+        &mut self,
+        patterns: &[TriplePattern],
+        env: &mut Env,
+        place: &Place,
+    ) -> Result<Node, Reason> {
+        let mut out: Vec<Pattern> = vec![];
+        for p in patterns {
+            let subject = self.end(&p.subject, env)?;
+            let predicate = match &p.predicate {
+                NamedNodePattern::NamedNode(n) => End::Term(iri(n.as_str())),
+                NamedNodePattern::Variable(v) => End::Slot(self.variable(v, env)),
+            };
+            let object = self.end(&p.object, env)?;
+            let pattern = Pattern {
+                subject,
+                predicate,
+                object,
+                place: place.clone(),
+            };
+            if !out.contains(&pattern) {
+                out.push(pattern);
+            }
+        }
+        Ok(match place {
+            // `GRAPH ?g` binds even around nothing.
+            Place::Slot(g) if out.is_empty() => Node::graphs(*g),
+            Place::Slot(g) => Node::bgp(out, SlotSet::one(*g)),
+            _ => Node::bgp(out, SlotSet::default()),
+        })
+    }
+
+    fn path(
+        &mut self,
+        s: End,
+        path: &PropertyPathExpression,
+        o: End,
+        place: &Place,
+    ) -> Result<Node, Reason> {
+        use PropertyPathExpression as P;
+        let pattern = |predicate: End, s: End, o: End| {
+            let hidden = match place {
+                Place::Slot(g) => SlotSet::one(*g),
+                _ => SlotSet::default(),
+            };
+            let pattern = Pattern {
+                subject: s,
+                predicate,
+                object: o,
+                place: place.clone(),
+            };
+            Node::bgp(vec![pattern], hidden)
+        };
+        Ok(match path {
+            P::NamedNode(n) => pattern(End::Term(iri(n.as_str())), s, o),
+            P::Reverse(inner) => self.path(o, inner, s, place)?,
+            P::Sequence(a, b) => {
+                let middle = End::Slot(self.hidden("path")?);
+                let first = self.path(s, a, middle.clone(), place)?;
+                let second = self.path(middle, b, o, place)?;
+                Node::join(first, second)
+            }
+            P::Alternative(a, b) => {
+                let first = self.path(s.clone(), a, o.clone(), place)?;
+                let second = self.path(s, b, o, place)?;
+                Node::union(vec![first, second])
+            }
+            P::NegatedPropertySet(list) => {
+                let p = self.hidden("predicate")?;
+                let v = Variable::new_unchecked("predicate");
+                let names = list.iter().map(|n| Expression::from(n.clone())).collect();
+                let within = Expression::In(Box::new(v.clone().into()), names);
+                let filter = Expr {
+                    expression: Expression::Not(Box::new(within)),
+                    variables: vec![(v, p)],
+                    per_row: false,
+                    base_iri: None,
+                };
+                let node = pattern(End::Slot(p), s, o);
+                if list.is_empty() {
+                    node
+                } else {
+                    node.filter(vec![filter])
+                }
+            }
+            P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_) => Node::path(PathNode {
+                subject: s,
+                path: path.clone(),
+                object: o,
+                place: place.clone(),
+            }),
+        })
+    }
+
+    fn end(&mut self, end: &TermPattern, env: &mut Env) -> Result<End, Reason> {
+        Ok(match end {
+            TermPattern::NamedNode(n) => End::Term(iri(n.as_str())),
+            TermPattern::Literal(l) => End::Term(literal(l)),
+            TermPattern::Variable(v) => End::Slot(self.variable(v, env)),
+            TermPattern::BlankNode(b) => match self.blanks.get(b.as_str()) {
+                Some(&slot) => End::Slot(slot),
+                None => {
+                    let slot = self.new_slot(format!("blank {}", self.blanks.len()))?;
+                    self.blanks.insert(b.as_str().to_owned(), slot);
+                    End::Slot(slot)
+                }
+            },
+            TermPattern::Triple(t) => match ground_triple(t) {
+                Some(bytes) => End::Term(bytes),
+                None => return Err("a triple term with variables in a pattern".into()),
+            },
+        })
+    }
+}
+
+fn ground(t: &GroundTerm) -> Vec<u8> {
+    term::encode(&t.clone().into())
+}
+
+/// A triple term without variables.
+fn ground_triple(t: &TriplePattern) -> Option<Vec<u8>> {
+    fn of(t: &TermPattern) -> Option<oxrdf::Term> {
+        Some(match t {
+            TermPattern::NamedNode(n) => n.clone().into(),
+            TermPattern::Literal(l) => l.clone().into(),
+            TermPattern::Triple(t) => triple(t)?.into(),
+            TermPattern::BlankNode(_) | TermPattern::Variable(_) => return None,
+        })
+    }
+    fn triple(t: &TriplePattern) -> Option<oxrdf::Triple> {
+        let TermPattern::NamedNode(s) = &t.subject else {
+            return None;
+        };
+        let NamedNodePattern::NamedNode(p) = &t.predicate else {
+            return None;
+        };
+        Some(oxrdf::Triple::new(s.clone(), p.clone(), of(&t.object)?))
+    }
+    Some(term::encode(&triple(t)?.into()))
+}
