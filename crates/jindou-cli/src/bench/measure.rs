@@ -108,7 +108,8 @@ impl std::io::Write for Null {
     }
 }
 
-fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u64> {
+/// One execution from text to the last byte of TSV; returns how many bytes.
+pub fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u64> {
     let mut out = Null(0);
     let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
     db.run(text, options, &mut writer)?;

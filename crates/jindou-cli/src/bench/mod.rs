@@ -1,7 +1,9 @@
 //! `jindou bench`: measurements that check their answers.
 
+pub mod files;
 mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
+pub mod peers;
 pub mod ugly;

@@ -4,6 +4,7 @@ mod check;
 mod generate;
 mod info;
 mod load;
+mod peers;
 mod query;
 
 use crate::args::{Args, Bench, Command, Generate};
@@ -27,6 +28,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
         Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
         Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
+        Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
+        Command::Peers(a) => peers::run(a),
     }
 }
 
