@@ -20,7 +20,7 @@ pub struct Peer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Registry {
-    /// A wheel of PyPI that carries the program `bin/NAME`.
+    /// A wheel of PyPI that carries a program at this path.
     Pip {
         package: &'static str,
         program: &'static str,
@@ -47,7 +47,7 @@ pub const PEERS: [Peer; 5] = [
         licence: "MIT or Apache-2.0",
         from: Registry::Pip {
             package: "oxigraph",
-            program: "oxigraph",
+            program: "bin/oxigraph",
         },
     },
     Peer {
@@ -86,7 +86,8 @@ pub const PEERS: [Peer; 5] = [
         licence: "MIT",
         from: Registry::Pip {
             package: "duckdb-cli",
-            program: "duckdb",
+            // What is in `bin` is a script that starts this and needs Python.
+            program: "duckdb_cli/duckdb",
         },
     },
 ];
@@ -118,8 +119,9 @@ impl Peer {
 
     fn program(&self, folder: &Path) -> PathBuf {
         match self.from {
-            Registry::Pip { program, .. } => folder.join("bin").join(program),
-            Registry::Debian { program, .. } => folder.join(program),
+            Registry::Pip { program, .. } | Registry::Debian { program, .. } => {
+                folder.join(program)
+            }
             Registry::Maven { artifact, .. } => {
                 folder.join(format!("{artifact}-{}.jar", self.version))
             }

@@ -53,6 +53,14 @@ pub fn translate(query: &str, schema: &Schema) -> Result<Sql, String> {
             pattern,
             ..
         } => {
+            // What only shapes rows does not change whether there is one.
+            let mut pattern = pattern;
+            while let GraphPattern::Project { inner, .. }
+            | GraphPattern::Distinct { inner }
+            | GraphPattern::Reduced { inner } = pattern
+            {
+                pattern = inner;
+            }
             let bgp = t.bgp(pattern)?;
             format!("SELECT EXISTS (SELECT 1{}) AS \"?ask\"", bgp.from_where())
         }
@@ -399,6 +407,16 @@ mod tests {
             "SELECT d0.term AS \"?x\" FROM (SELECT t0.s AS v0 FROM p0 t0, p7 t1, (SELECT s, o FROM triples WHERE false) t2 \
              WHERE t0.o = getvariable('c0') AND t1.s = t0.s AND t1.o = getvariable('c0') AND t2.s = t0.s LIMIT 3 OFFSET 1) q \
              JOIN terms d0 ON d0.id = q.v0"
+        );
+    }
+
+    #[test]
+    fn ask() {
+        let sql = |q| translate(q, &schema(true)).unwrap().select;
+        assert_eq!(sql("ASK {}"), "SELECT EXISTS (SELECT 1) AS \"?ask\"");
+        assert_eq!(
+            sql("ASK { ?x <http://p> ?x }"),
+            "SELECT EXISTS (SELECT 1 FROM p0 t0 WHERE t0.o = t0.s) AS \"?ask\""
         );
     }
 

@@ -37,7 +37,7 @@ struct Up {
 impl DuckDb {
     pub fn new(at: PathBuf, setup: Setup, text: bool) -> Self {
         Self {
-            program: at.join("bin/duckdb"),
+            program: at.join("duckdb_cli/duckdb"),
             setup,
             schema: Schema {
                 text,

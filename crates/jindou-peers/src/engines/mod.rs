@@ -90,7 +90,8 @@ fn java() -> PathBuf {
     install::java()
 }
 
-/// The first line that a program prints about its version.
+/// The first line with a digit that a program prints about its version. It must begin the line's first word or follow
+/// a name, as in `oxigraph 0.5` or `Version 7.2`: not every program that prints its version ends with success.
 fn version_of(program: &Path, arguments: &[&str], libraries: Option<&str>) -> Option<String> {
     let mut command = std::process::Command::new(program);
     command.args(arguments);
@@ -98,14 +99,16 @@ fn version_of(program: &Path, arguments: &[&str], libraries: Option<&str>) -> Op
         command.env("LD_LIBRARY_PATH", l);
     }
     let out = command.output().ok()?;
-    let text = if out.stdout.is_empty() {
-        out.stderr
-    } else {
-        out.stdout
-    };
-    let text = String::from_utf8_lossy(&text);
+    let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
+    text.push('\n');
+    text += &String::from_utf8_lossy(&out.stderr);
     text.lines()
         .map(str::trim)
-        .find(|l| !l.is_empty())
+        .find(|l| {
+            l.split_whitespace().take(2).any(|w| {
+                w.trim_start_matches('v')
+                    .starts_with(|c: char| c.is_ascii_digit())
+            })
+        })
         .map(str::to_owned)
 }

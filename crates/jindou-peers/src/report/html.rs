@@ -62,7 +62,7 @@ fn introduction(r: &Report, out: &mut String) {
          written in the language SPARQL. Here {} database{} loaded the same {statements} ({}) on one machine and then answered \
          the same {} question{}, in turn. A time is from sending the question to receiving the answer’s last byte. <strong>Shorter is \
          better</strong> everywhere on this page.</p>\n<p class=\"soft\">{}, {} cores, {} of memory; {}. \
-         The machine’s load average was {:.1} before and {:.1} after{}.</p>\n",
+         The machine’s load average was {:.1} before and {:.1} after{}.</p>\n{}",
         peers(r) + 1,
         if peers(r) == 0 { "" } else { "s" },
         escape(&r.data.name),
@@ -78,8 +78,43 @@ fn introduction(r: &Report, out: &mut String) {
             ": others were working on it, so trust ratios rather than times"
         } else {
             ""
-        }
+        },
+        not_alike(r)
     );
+}
+
+/// A warning where the first engine was asked in another way than some of the others.
+fn not_alike(r: &Report) -> String {
+    let Some(first) = r.engines.first() else {
+        return String::new();
+    };
+    let others: Vec<_> = r
+        .engines
+        .iter()
+        .skip(1)
+        .filter(|e| e.failed.is_none() && e.about.over_http != first.about.over_http)
+        .map(|e| escape(&e.about.name))
+        .collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    let own = escape(&first.about.name);
+    let (whose, others) = (
+        others.join(", "),
+        if first.about.over_http {
+            format!(
+                "{own} was asked over HTTP and they were not: its times hold a round trip that theirs do not."
+            )
+        } else {
+            format!(
+                "they were asked over HTTP and {own} was not: their times hold a round trip that its times do not."
+            )
+        },
+    );
+    format!(
+        "<p class=\"note\"><strong>Not all were asked in the same way.</strong> {whose}: {others} “Asking nothing” below shows how much that is; for \
+         questions that take about as long as that, it is most of the difference.</p>\n"
+    )
 }
 
 fn tiles(r: &Report, out: &mut String) {
@@ -131,9 +166,15 @@ fn tiles(r: &Report, out: &mut String) {
 
 /// The bars of all queries on one scale.
 fn time_scale(r: &Report) -> Scale {
+    let floors = r.engines.iter().flat_map(|e| e.floor_ms.iter().copied());
     let times = r.queries.iter().flat_map(|q| &q.answers);
     let limit = times.clone().any(|a| a.over_limit).then_some(r.limit_ms());
-    Scale::log_around(times.filter_map(super::Answer::median_ms).chain(limit))
+    Scale::log_around(
+        times
+            .filter_map(super::Answer::median_ms)
+            .chain(floors)
+            .chain(limit),
+    )
 }
 
 fn duration(ms: f64) -> String {
@@ -178,6 +219,7 @@ fn queries(r: &Report, out: &mut String) {
          at {} s.</p>\n",
         r.limit_seconds
     );
+    floor(r, scale, out);
     for q in &r.queries {
         out.push_str("<section class=\"query\">\n");
         query_head(r, q, out);
@@ -235,6 +277,50 @@ fn queries(r: &Report, out: &mut String) {
             escape(q.text.trim())
         );
     }
+}
+
+/// What a question costs that asks nothing, as the first section.
+fn floor(r: &Report, scale: Scale, out: &mut String) {
+    out.push_str("<section class=\"query\">\n<div class=\"head\"><h3>Asking nothing</h3><span class=\"soft\">what every question costs at least: \
+                  the way there and back</span></div>\n");
+    for (i, e) in r.engines.iter().enumerate() {
+        if e.failed.is_some() {
+            continue;
+        }
+        let mut times = e.floor_ms.clone();
+        times.sort_by(f64::total_cmp);
+        let Some(middle) = median(&times) else {
+            continue;
+        };
+        let _ = write!(
+            out,
+            "<div class=\"row{}\"><span>{}</span>",
+            if i == 0 { " first" } else { "" },
+            escape(&e.about.name)
+        );
+        bar(
+            Bar {
+                value: middle,
+                range: times.first().zip(times.last()).map(|(a, b)| (*a, *b)),
+                cut: false,
+                colour: i.min(COLOURS - 1),
+            },
+            scale,
+            out,
+        );
+        let how = if e.about.over_http {
+            ""
+        } else {
+            " <span class=\"soft\">(not over HTTP)</span>"
+        };
+        let _ = writeln!(
+            out,
+            "<span class=\"v\">{}{how}</span></div>",
+            escape(&duration(middle))
+        );
+    }
+    axis(scale, tick, out);
+    out.push_str("</section>\n");
 }
 
 fn query_head(r: &Report, q: &QueryReport, out: &mut String) {
