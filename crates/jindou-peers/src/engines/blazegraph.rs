@@ -96,13 +96,21 @@ impl Engine for Blazegraph {
     fn start(&mut self) -> Result<()> {
         let port = free_port()?;
         let properties = self.properties()?;
+        // From Java 9 on it does not find the web application in its own jar (it asks the class loader of
+        // `java.lang.Class`), so it is told; and its ten seconds for starting are few on a busy machine.
+        let war = format!("jar:file:{}!/war", self.jar.display());
         self.server.start(
             self.java()
-                .arg(format!("-Djetty.port={port}"))
+                .arg(format!("-Djetty.home={war}"))
+                .arg(format!("-Djetty.resourceBase={war}"))
                 .arg("-Djetty.host=127.0.0.1")
-                .arg(format!("-Dbigdata.propertyFile={}", properties.display()))
-                .arg("-jar")
-                .arg(&self.jar),
+                .arg("-Djetty.start.timeout=150")
+                .arg("-cp")
+                .arg(&self.jar)
+                .arg("com.bigdata.rdf.sail.webapp.NanoSparqlServer")
+                .arg(port.to_string())
+                .arg("kb")
+                .arg(&properties),
             &self.setup.log("serve"),
             format!("http://127.0.0.1:{port}/blazegraph/namespace/kb/sparql"),
             &[],

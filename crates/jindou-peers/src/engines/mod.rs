@@ -65,7 +65,12 @@ pub fn open(name: &str, setup: &Setup) -> Result<Box<dyn Engine>> {
             setup.engines.display()
         ))
     })?;
-    let setup = setup.clone();
+    // Java servers run in their own folder.
+    let at = std::path::absolute(&at).map_err(|e| Error::io(&at, e))?;
+    let setup = Setup {
+        work: std::path::absolute(&setup.work).map_err(|e| Error::io(&setup.work, e))?,
+        ..setup.clone()
+    };
     Ok(match peer.name {
         "oxigraph" => Box::new(oxigraph::Oxigraph::new(at, setup)),
         "virtuoso" => Box::new(virtuoso::Virtuoso::new(at, setup)),
