@@ -62,7 +62,7 @@ pub fn translate(query: &str, schema: &Schema) -> Result<Sql, String> {
                 pattern = inner;
             }
             let bgp = t.bgp(pattern)?;
-            format!("SELECT EXISTS (SELECT 1{}) AS \"?ask\"", bgp.from_where())
+            format!("SELECT EXISTS (SELECT 1{}) AS \"?ask\"", bgp.tail())
         }
         Query::Select { .. } | Query::Ask { .. } => return Err("FROM is not translated".into()),
         _ => return Err("only SELECT and ASK are translated".into()),
@@ -89,7 +89,7 @@ struct Bgp {
 }
 
 impl Bgp {
-    fn from_where(&self) -> String {
+    fn tail(&self) -> String {
         let mut out = String::new();
         if !self.from.is_empty() {
             let _ = write!(out, " FROM {}", self.from.join(", "));
@@ -195,7 +195,7 @@ impl Translator<'_> {
             // Rows without any value still count.
             inner.push("1 AS none".into());
         }
-        let mut core = format!("SELECT {distinct}{}{}", inner.join(", "), bgp.from_where());
+        let mut core = format!("SELECT {distinct}{}{}", inner.join(", "), bgp.tail());
         if let Some(by) = group {
             let by: Vec<_> = by
                 .iter()

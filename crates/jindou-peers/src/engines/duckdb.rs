@@ -125,7 +125,7 @@ impl DuckDb {
         );
         let mut parts = Vec::new();
         for (k, (id, _)) in predicates.iter().enumerate() {
-            if k % TABLES_AT_ONCE == 0 {
+            if k.is_multiple_of(TABLES_AT_ONCE) {
                 sql += if k == 0 {
                     "BEGIN;\n"
                 } else {

@@ -149,7 +149,7 @@ fn tiles(r: &Report, out: &mut String) {
         out,
         "<div class=\"tile\"><b class=\"win\">{} of {}</b>questions on which {own} is the fastest</div>\n\
          <div class=\"tile\"><b class=\"{}\">{losses} of {}</b>questions on which another engine is faster{}</div>\n\
-         <div class=\"tile\"><b>{}</b>things on which the engines do not agree, or that one could not do: <a href=\"#differences\">all named</a></div>\n</div>",
+         <div class=\"tile\"><b>{}</b>things on which the engines do not agree, or that one could not do <a href=\"#differences\">(all named below)</a></div>\n</div>",
         compared.len() - losses,
         r.queries.len(),
         if losses > 0 { "lose" } else { "" },
@@ -480,7 +480,7 @@ fn numbers(r: &Report, out: &mut String) {
                 ""
             },
             fastest.map_or("–".into(), |(i, x)| format!(
-                "{} {}",
+                "{}<small>{}</small>",
                 escape(&r.engines[i].about.name),
                 ratio_text(x)
             ))
