@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::args_peers::{BenchFiles, Peers, PeersArgs};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use jindou::{GpuChoice, ResultFormat};
 use jindou_parse::Format;
@@ -33,6 +34,9 @@ pub enum Command {
     /// Measure.
     #[command(subcommand)]
     Bench(Bench),
+    /// Other engines to compare with.
+    #[command(subcommand)]
+    Peers(Peers),
 }
 
 /// The store.
@@ -293,6 +297,8 @@ pub enum Bench {
     Ugly(BenchUgly),
     /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) beside our own: see docs/papers.md.
     Papers(BenchPapers),
+    /// Load your data and run your queries, beside other engines.
+    Files(BenchFiles),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -321,9 +327,11 @@ pub struct BenchLubm {
     /// Run the queries on a GPU: on, off, auto.
     #[arg(long, default_value = "off")]
     pub gpu: GpuChoice,
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub peers: PeersArgs,
 }
 
 #[derive(ClapArgs, Debug)]

@@ -1,6 +1,7 @@
 //! `jindou bench lubm`: the papers' queries on data that this process generates, answers checked.
 
 use super::measure::{Measured, measure, peak_memory, resident_memory};
+use super::peers::{Work, Workload, run as run_peers};
 use super::{light, lookup};
 use crate::args::BenchLubm;
 use crate::commands::threads_or_all;
@@ -8,10 +9,14 @@ use jindou::{
     Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
     QueryOptions, Result,
 };
+use jindou_peers::Named;
 use jindou_store::segment::Scope;
 use jindou_workloads::lubm::{Lubm, known};
-use jindou_workloads::queries::lubm::QUERIES;
+use jindou_workloads::ntriples::{TagCase, write_source};
+use jindou_workloads::queries::lubm::{QUERIES, Query};
 use serde_json::json;
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -30,6 +35,9 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
                 "there is no LUBM query '{w}': L1 to L7, q8 to q12"
             )));
         }
+    }
+    if !a.peers.peers.is_empty() {
+        return beside_peers(a, &wanted, threads);
     }
     let place = Place::new(a.store.as_deref())?;
     let load = load_or_reuse(&place.dir, a, threads)?;
@@ -74,8 +82,8 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         None
     };
     let memory = resident_memory();
-    if a.json {
-        print_json(
+    if let Some(to) = &a.json {
+        let value = as_json(
             a,
             threads,
             load.as_ref(),
@@ -84,6 +92,11 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
             &results,
             light.as_deref(),
         );
+        if to.as_os_str() == "-" {
+            println!("{value:#}");
+        } else {
+            std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
+        }
     } else {
         print_table(a, threads, load.as_ref(), &info, open_ms, &results);
         if let Some(l) = &light {
@@ -109,6 +122,38 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         }
         Ok(ExitCode::from(3))
     }
+}
+
+/// The same data and queries given to other engines too. Their times hold what a client waits for, so `--repeat`,
+/// `--light` and `--gpu` do not apply.
+fn beside_peers(a: &BenchLubm, wanted: &[&Query], threads: usize) -> Result<ExitCode> {
+    let work = Work::new(&a.peers)?;
+    let data = work.file(&format!("lubm-{}.nt", a.universities), |part| {
+        let file = File::create(part).map_err(|e| Error::io(part, e))?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write_source(&Lubm::new(a.universities, 0), TagCase::Lower, &mut out)?;
+        Ok(())
+    })?;
+    let queries = wanted
+        .iter()
+        .map(|q| Named {
+            name: q.name.into(),
+            text: q.text.into(),
+            rows: q.rows(a.universities),
+        })
+        .collect();
+    run_peers(
+        &Workload {
+            title: format!("LUBM({})", a.universities),
+            data: &data,
+            statements: known::totals(a.universities).map(|t| t.raw),
+            queries,
+            threads,
+        },
+        &a.peers,
+        &work,
+        a.json.as_deref(),
+    )
 }
 
 /// The store's folder; a temporary one goes when this does.
@@ -273,7 +318,7 @@ fn remark(gpu: GpuChoice, checked: bool, m: &Measured) -> String {
     out
 }
 
-fn print_json(
+fn as_json(
     a: &BenchLubm,
     threads: usize,
     load: Option<&Loaded>,
@@ -281,7 +326,7 @@ fn print_json(
     open_ms: f64,
     results: &[(&str, bool, Measured)],
     light: Option<&[light::Light]>,
-) {
+) -> serde_json::Value {
     let queries: Vec<_> = results
         .iter()
         .map(|(name, checked, m)| {
@@ -300,13 +345,10 @@ fn print_json(
             "peak_bytes": l.report.peak_bytes, "store_bytes": l.report.store_bytes,
         })
     });
-    println!(
-        "{:#}",
-        json!({
+    json!({
             "universities": a.universities, "threads": threads, "triples": info.quads,
             "store_bytes": info.bytes, "open_ms": open_ms, "peak_bytes": peak_memory(),
             "queries": queries, "load": load,
             "light": light.map(|l| l.iter().map(light::Light::json).collect::<Vec<_>>()),
-        })
-    );
+    })
 }

@@ -1,9 +1,11 @@
 //! `jindou bench`: measurements that check their answers.
 
+pub mod files;
 mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
 pub mod papers;
+pub mod peers;
 pub mod ugly;
 pub mod watdiv;

@@ -4,6 +4,7 @@ mod check;
 mod generate;
 mod info;
 mod load;
+mod peers;
 mod query;
 mod serve;
 
@@ -38,6 +39,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Watdiv(a)) => crate::bench::watdiv::run(&a),
         Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
         Command::Bench(Bench::Papers(a)) => crate::bench::papers::run(&a),
+        Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
+        Command::Peers(a) => peers::run(a),
     }
 }
 
