@@ -139,7 +139,7 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
         ApplyKind::Inner => {
             certain.add(&inner.certain);
             possible.add(&inner.possible);
-            nodes.extend(inner.nodes);
+            add_nodes(&mut nodes, inner.nodes);
             found
         }
         ApplyKind::Left => {
@@ -193,7 +193,7 @@ pub(crate) fn hash_join(
         JoinKind::Inner => {
             certain.add(&right.certain);
             possible.add(&right.possible);
-            nodes.extend(right.nodes);
+            add_nodes(&mut nodes, right.nodes);
             matched
         }
         JoinKind::Left => {
@@ -387,5 +387,14 @@ pub(super) fn is_streaming(op: &Operator) -> bool {
         | Operator::Outer(_)
         | Operator::Values { .. }
         | Operator::Service(_) => true,
+    }
+}
+
+/// Each once: the inner part of an `Apply` repeats what its outer row knows.
+fn add_nodes(nodes: &mut Nodes, more: Nodes) {
+    for n in more {
+        if !nodes.contains(&n) {
+            nodes.push(n);
+        }
     }
 }
