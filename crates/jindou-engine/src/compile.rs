@@ -217,9 +217,7 @@ impl<'e, 'a> Builder<'e, 'a> {
             }
             Operator::Extend { input, to, value } => {
                 let slots = self.op(input, below)?;
-                if slots.contains(to) {
-                    return Err(internal("binds a slot twice"));
-                }
+                let slots = self.without(*to, slots, node);
                 self.link(Spec::Extend(value), &slots, node);
                 with(slots, [*to])
             }
@@ -298,6 +296,19 @@ impl<'e, 'a> Builder<'e, 'a> {
                     .collect()
             }
         })
+    }
+
+    /// Drops a column that is about to be bound: rows may have it without a value in any (a group by what is never bound).
+    fn without(&mut self, slot: Slot, slots: Vec<Slot>, node: usize) -> Vec<Slot> {
+        if !slots.contains(&slot) {
+            return slots;
+        }
+        let columns = (0..slots.len())
+            .filter(|&c| slots.get(c) != Some(&slot))
+            .map(Some)
+            .collect();
+        self.link(Spec::Project(columns), &slots, node);
+        slots.into_iter().filter(|s| *s != slot).collect()
     }
 
     fn sorted(
@@ -518,16 +529,14 @@ impl<'e, 'a> Builder<'e, 'a> {
         };
         let (kind, input_node) = (*kind, node + 1);
         let inner_node = self.exec.nodes.after(input_node);
-        let outer = self.op(input, input_node)?;
+        let mut outer = self.op(input, input_node)?;
         if self.open.is_empty() {
             // No outer rows, which then need not have the slots that the inner part reads.
             return Ok(slots_of(op, self.outer_slots()));
         }
         let booleans = match kind {
             ApplyKind::Mark(to) => {
-                if outer.contains(&to) {
-                    return Err(internal("binds a slot twice"));
-                }
+                outer = self.without(to, outer, node);
                 [self.boolean("false")?, self.boolean("true")?]
             }
             _ => [0; 2],

@@ -9,7 +9,7 @@ use jindou_model::{
 use jindou_store::Snapshot;
 use oxrdf::Term;
 use oxsdatatypes::DateTime;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// Shards of a query's dictionary: workers that make different terms at once seldom meet.
 const SHARDS: usize = 16;
@@ -23,7 +23,7 @@ const CHARGE_STEP: usize = 1 << 16;
 pub struct QueryTerms {
     shards: [RwLock<Shard>; SHARDS],
     /// The moment that `NOW()` names.
-    now: DateTime,
+    now: OnceLock<DateTime>,
 }
 
 /// Terms one after the other, and a hash table of their numbers.
@@ -107,14 +107,15 @@ impl QueryTerms {
     pub fn new() -> Self {
         Self {
             shards: std::array::from_fn(|_| RwLock::default()),
-            now: DateTime::now(),
+            now: OnceLock::new(),
         }
     }
 
     /// The moment that `NOW()` names in this query.
     #[must_use]
     pub fn now(&self) -> DateTime {
-        self.now
+        // Read when first asked for: the clock costs more than many a query.
+        *self.now.get_or_init(DateTime::now)
     }
 
     /// The query-local id of a term, new or known. The term must not be in the store: see [`Self::resolve`].
