@@ -77,7 +77,7 @@ fn a_plan_changes_executors_at_any_step() {
     let places: [&dyn Executor; 2] = [&gpu, &CpuExecutor];
     for text in QUERIES {
         let plan = native(&snapshot, text);
-        let steps = &plan.exploration().steps;
+        let steps = &plan.exploration().unwrap().steps;
         let mut whole = CollectSink::default();
         execute_streaming(&plan, &snapshot, &options, &QueryTerms::new(), &mut whole).unwrap();
         let all: Vec<usize> = (0..plan.output.len()).collect();
@@ -167,7 +167,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
             }
             Err(e) => panic!("{text}: {e}"),
         };
-        let steps = plan.exploration().steps.len();
+        let steps = plan.exploration().unwrap().steps.len();
         let (place, there) = profile.elsewhere.clone().unwrap();
         assert!(place.contains("shim"), "{place}");
         assert!(
@@ -183,7 +183,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         if ordered {
             let rows = |s: &CollectSink| s.rows().map(<[u32]>::to_vec).collect::<Vec<_>>();
             assert_eq!(rows(&got), rows(&want), "{text}");
-        } else if plan.ask {
+        } else if plan.is_ask() {
             assert_eq!(got.rows, want.rows, "{text}");
         } else if text.contains("COUNT") {
             // 5 edges `:p` of each of 60 nodes, and one `:q` behind each.
@@ -204,7 +204,7 @@ fn strangers_and_cancelled_queries_are_refused() {
     let (gpu, other) = (GpuExecutor::new(shim(0)), GpuExecutor::new(shim(0)));
     let options = ExecOptions::default();
     let plan = native(&snapshot, QUERIES[0]);
-    let steps = &plan.exploration().steps;
+    let steps = &plan.exploration().unwrap().steps;
     let mut table = gpu
         .run(&task(&snapshot, &steps[..1], &options), None)
         .unwrap();

@@ -294,7 +294,7 @@ fn compare(cases: u32, first: u32) {
             };
             assert_eq!(rows, want, "case {case}: {text}\n{:#?}", plan.exploration());
             ran += 1;
-            any += u32::from(plan.exploration().steps.iter().any(|s| {
+            any += u32::from(plan.exploration().unwrap().steps.iter().any(|s| {
                 matches!(
                     s.kind,
                     StepKind::ExpandAny { .. } | StepKind::ScanAll { .. }
