@@ -204,6 +204,7 @@ fn run() -> jindou_model::Result<()> {
         let rows_in = a_vertex * vertices;
         let output = vec![0, 1, 2, 3, 9];
         let plan = Plan {
+            columns: vec![],
             form: Form::Select,
             slots: (0..10).map(|s| format!("v{s}")).collect(),
             output,

@@ -864,6 +864,7 @@ impl Maker<'_> {
 fn plan_of(root: Operator, output: Vec<Slot>, world: &World, weight: Weight) -> Plan {
     let slots = output.iter().max().map_or(0, |m| *m as usize + 1);
     Plan {
+        columns: vec![],
         form: Form::Select,
         slots: (0..slots).map(|s| format!("v{s}")).collect(),
         output,

@@ -339,6 +339,7 @@ fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
         })
         .collect();
     Plan {
+        columns: vec![],
         form: jindou_plan::Form::Select,
         slots: (0..width).map(|s| format!("v{s}")).collect(),
         output: (0..width).collect(),

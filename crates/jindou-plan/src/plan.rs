@@ -308,6 +308,8 @@ pub struct Plan {
     pub slots: Vec<String>,
     /// The result's columns, in order. A slot that is never bound gives an unbound column.
     pub output: Vec<Slot>,
+    /// Name of each of them: two columns may be one slot under two names.
+    pub columns: Vec<String>,
     /// The operators.
     pub root: Operator,
     /// Estimated cost, in about nanoseconds of one core.

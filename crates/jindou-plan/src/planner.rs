@@ -92,6 +92,7 @@ fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOption
         form: logical.form,
         slots,
         output: logical.output,
+        columns: logical.columns,
         root: built.op,
         cost,
         weight: if cost < LIGHT_COST {

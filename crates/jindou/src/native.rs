@@ -145,12 +145,7 @@ pub(crate) fn run(
         let m = measured(plan, snapshot, options, &profile, String::new());
         return Ok((triples, m));
     }
-    let names: Vec<String> = plan
-        .output
-        .iter()
-        .map(|&s| plan.slots[usize::from(s)].clone())
-        .collect();
-    sink.solutions(&names)?;
+    sink.solutions(&plan.columns)?;
     let mut note = String::new();
     if let Some(gpu) = gpu {
         let mut decoded = Decoded {

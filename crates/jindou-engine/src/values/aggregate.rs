@@ -23,8 +23,8 @@ struct Sum {
 #[derive(Clone, Default)]
 struct Text {
     bytes: Vec<u8>,
-    /// `None` before the first value; then the language tag that all values share, empty for none.
-    lang: Option<Vec<u8>>,
+    /// There was a value.
+    begun: bool,
     failed: bool,
 }
 
@@ -365,14 +365,8 @@ impl Accumulators {
                             return Ok(0);
                         }
                         bytes.clear();
-                        match t.lang.as_deref() {
-                            None | Some([]) => bytes.push(term::STRING),
-                            Some(lang) => {
-                                bytes.push(term::LANG);
-                                bytes.extend_from_slice(lang);
-                                bytes.push(0);
-                            }
-                        }
+                        // A simple literal whatever the values' tags (SPARQL 1.1 §18.5.1.7).
+                        bytes.push(term::STRING);
                         bytes.extend_from_slice(&t.bytes);
                         made(&bytes)
                     })
@@ -451,36 +445,30 @@ impl Text {
         } else if id != 0 {
             run.snapshot.term(v, scratch);
         }
-        let (text, lang) = match term::parts(scratch) {
-            Some(Parts::String(s)) => (s, ""),
-            Some(Parts::Lang(s, lang)) => (s, lang),
+        let text = match term::parts(scratch) {
+            Some(Parts::String(s) | Parts::Lang(s, _)) => s,
             _ => {
                 self.failed = true;
                 return 0;
             }
         };
         let before = self.bytes.capacity();
-        self.join(text.as_bytes(), lang.as_bytes(), separator);
+        self.join(text.as_bytes(), separator);
         self.bytes.capacity() - before
     }
 
-    fn join(&mut self, text: &[u8], lang: &[u8], separator: &[u8]) {
-        match &mut self.lang {
-            None => self.lang = Some(lang.to_vec()),
-            Some(l) => {
-                if l != lang {
-                    l.clear();
-                }
-                self.bytes.extend_from_slice(separator);
-            }
+    fn join(&mut self, text: &[u8], separator: &[u8]) {
+        if self.begun {
+            self.bytes.extend_from_slice(separator);
         }
+        self.begun = true;
         self.bytes.extend_from_slice(text);
     }
 
     fn append(&mut self, other: &Self, separator: &[u8]) {
         self.failed |= other.failed;
-        if let Some(lang) = &other.lang {
-            self.join(&other.bytes, lang, separator);
+        if other.begun {
+            self.join(&other.bytes, separator);
         }
     }
 }

@@ -249,6 +249,9 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         budget: &budget,
         batch_rows: 64,
         profile: false,
+        threads: 1,
+        heavy: false,
+        service: None,
         stop: &stop,
     };
     let ids: Vec<u32> = all

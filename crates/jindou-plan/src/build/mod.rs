@@ -124,7 +124,14 @@ impl Builder<'_> {
                 inner,
                 offset,
                 limit,
-            } => slice(self.build(inner), *offset, *limit),
+            } => {
+                // The order decides which rows are taken.
+                let mut ordered = &**inner;
+                while let Kind::Project(inner) = &ordered.kind {
+                    ordered = inner;
+                }
+                slice(self.build(ordered), *offset, *limit)
+            }
             // Hidden slots are other slots; nothing above reads them.
             Kind::Project(inner) => self.build(unordered(inner)),
         }

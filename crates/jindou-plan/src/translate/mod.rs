@@ -38,6 +38,8 @@ pub(crate) struct Logical {
     pub slots: Vec<String>,
     pub root: Node,
     pub output: Vec<Slot>,
+    /// Names of the columns.
+    pub columns: Vec<String>,
 }
 
 pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
@@ -55,6 +57,7 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
     };
     let mut root = t.pattern(pattern, &mut env, &Place::Default)?;
     let mut output = vec![];
+    let mut columns = vec![];
     let form = match query {
         Query::Ask { .. } => {
             root = root.above(|inner| crate::logical::Kind::Slice {
@@ -67,6 +70,7 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
         Query::Select { .. } | Query::Describe { .. } => {
             for v in projected(pattern).ok_or("no projection")? {
                 output.push(t.variable(v, &mut env));
+                columns.push(v.as_str().to_owned());
             }
             if matches!(query, Query::Select { .. }) {
                 Form::Select
@@ -75,13 +79,11 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
             }
         }
         Query::Construct { template, .. } => {
-            let mut columns = Columns::default();
-            let triples = template
-                .iter()
-                .map(|p| columns.triple(p))
-                .collect::<Vec<_>>();
-            for v in &columns.variables {
+            let mut read = Columns::default();
+            let triples = template.iter().map(|p| read.triple(p)).collect::<Vec<_>>();
+            for v in &read.variables {
                 output.push(t.variable(v, &mut env));
+                columns.push(v.as_str().to_owned());
             }
             Form::Construct(triples)
         }
@@ -92,6 +94,7 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
         slots: t.slots,
         root,
         output,
+        columns,
     })
 }
 
