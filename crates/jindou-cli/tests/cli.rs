@@ -94,7 +94,7 @@ fn a_load_and_its_answers() {
     let o = ask(&store, q, &["--explain"]);
     assert!(o.status.success() && !out(&o).contains("spareval"));
     let o = ask(&store, "SELECT * { ?a <http://e/p>* ?b }", &["--explain"]);
-    assert!(out(&o).contains("spareval"), "{}", out(&o));
+    assert!(out(&o).contains("native"), "{}", out(&o));
     let o = jindou()
         .args(["check", "--store"])
         .arg(&store)

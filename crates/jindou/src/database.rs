@@ -324,6 +324,13 @@ impl Database {
     /// The query over the dataset that the options choose.
     fn parse(text: &str, options: &QueryOptions) -> Result<Query> {
         let mut query = jindou_plan::parse(text)?;
+        if text
+            .as_bytes()
+            .windows(5)
+            .any(|w| w.eq_ignore_ascii_case(b"bnode"))
+        {
+            fallback::rewrite::blank_nodes(&mut query);
+        }
         if let Some(dataset) = &options.dataset {
             dataset.apply(&mut query)?;
         }

@@ -14,11 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Tests that fail, and why; each must fail, so that the list shrinks with its reasons. Ends of test names.
-const KNOWN_FAILURES: [(&str, &str); 5] = [
-    (
-        "functions/manifest#bnode01",
-        "two calls of BNODE with one label in one row make two nodes: rows have no identity that both could see",
-    ),
+const KNOWN_FAILURES: [(&str, &str); 4] = [
     (
         "open-world/manifest#date-2",
         "an optional extension: that a date and a dateTime are unequal; to us it is an error, as for spareval",

@@ -4,7 +4,7 @@
 //! both and raises the flag, which the dataset's terms look at as well ([`crate::dataset`] says why). Memory is the growth of this process' anonymous memory since the query began:
 //! coarse, but it ends a query before the machine suffers.
 
-mod rewrite;
+pub(crate) mod rewrite;
 
 use crate::database::QueryOptions;
 use crate::dataset::{SnapshotDataset, Stopped};

@@ -33,22 +33,49 @@ pub(super) fn query(query: &Query, names: Names<'_>) -> Query {
         Query::Select { pattern, .. }
         | Query::Construct { pattern, .. }
         | Query::Describe { pattern, .. }
-        | Query::Ask { pattern, .. } => Rewriter { names, made: 0 }.pattern(pattern),
+        | Query::Ask { pattern, .. } => Rewriter {
+            names,
+            made: 0,
+            blanks_only: false,
+        }
+        .pattern(pattern),
     }
     out
+}
+
+/// Only the last of the module's changes: the engine needs it as well.
+pub(crate) fn blank_nodes(query: &mut Query) {
+    let (Query::Select { pattern, .. }
+    | Query::Construct { pattern, .. }
+    | Query::Describe { pattern, .. }
+    | Query::Ask { pattern, .. }) = query;
+    Rewriter {
+        names: &|| None,
+        made: 0,
+        blanks_only: true,
+    }
+    .pattern(pattern);
 }
 
 struct Rewriter<'a> {
     names: Names<'a>,
     /// Variables made so far.
     made: usize,
+    /// Change nothing but `BNODE`.
+    blanks_only: bool,
 }
 
 impl Rewriter<'_> {
     fn pattern(&mut self, p: &mut GraphPattern) {
         match p {
             GraphPattern::Bgp { .. } | GraphPattern::Values { .. } => {}
+            GraphPattern::Path { .. } if self.blanks_only => {}
             GraphPattern::Path { .. } => zero_length(p),
+            GraphPattern::Graph { inner, .. } | GraphPattern::Group { inner, .. }
+                if self.blanks_only =>
+            {
+                self.pattern(inner);
+            }
             GraphPattern::Graph { .. } => self.graph(p),
             GraphPattern::Extend { .. } => self.extend(p),
             GraphPattern::Filter { inner, expr } => {
@@ -211,6 +238,9 @@ impl Rewriter<'_> {
         inner: &mut GraphPattern,
         expressions: impl IntoIterator<Item = &'e mut Expression>,
     ) {
+        if self.blanks_only {
+            return;
+        }
         let mut known: Vec<(Variable, Variable)> = vec![];
         for e in expressions {
             self.text(e, &mut known);
