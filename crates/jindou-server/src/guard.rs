@@ -34,7 +34,7 @@ pub(crate) async fn guard(
     let mut response = if request.method() == Method::OPTIONS {
         preflight(origin.is_some())
     } else {
-        match permitted(&shared, &request) {
+        match sized(&request).and_then(|()| permitted(&shared, &request)) {
             Ok(()) => next.run(request).await,
             Err(problem) => problem.response(&headers),
         }
@@ -50,6 +50,27 @@ pub(crate) async fn guard(
         .with_label_values(&[route.as_str(), response.status().as_str()])
         .inc();
     response
+}
+
+/// A head that came in one piece may be larger than the buffer that the parser was promised.
+fn sized(request: &Request) -> Result<(), Problem> {
+    let head: usize = request.uri().to_string().len()
+        + request
+            .headers()
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + 4)
+            .sum::<usize>();
+    if head <= crate::listen::MAX_HEAD {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "request-head",
+        format!(
+            "the request's head has {head} bytes; at most {} are taken: send the query in the body",
+            crate::listen::MAX_HEAD
+        ),
+    ))
 }
 
 fn preflight(allowed: bool) -> Response<Body> {

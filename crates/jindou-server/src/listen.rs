@@ -30,7 +30,7 @@ use tower::ServiceExt;
 /// Time for a request's head to arrive, and for a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Most bytes of a request's head; a GET carries its query there.
-const MAX_HEAD: usize = 128 << 10;
+pub(crate) const MAX_HEAD: usize = 128 << 10;
 /// The system's buffer of a connection: bounds what a reader that stopped costs outside this process' own limits.
 const SEND_BUFFER: usize = 512 << 10;
 /// What a shutdown waits after cancelling, for threads to see it.

@@ -3,7 +3,7 @@
 use super::query::{Case, MAX_ROWS, Term};
 use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
 use jindou_plan::{
-    Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, Operator, Plan, PredicateRef,
+    Cell, Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, Operator, Plan, PredicateRef,
     Relation, Slot, StartSource, Step, StepKind, TermTest,
 };
 use spargebra::algebra::Expression;
@@ -161,6 +161,29 @@ impl Data<'_> {
                 let take = limit.map_or(usize::MAX, |l| l as usize);
                 rows.into_iter().skip(*offset as usize).take(take).collect()
             }
+            Operator::Values { slots, rows } => rows
+                .iter()
+                .map(|cells| {
+                    slots
+                        .iter()
+                        .zip(cells)
+                        .filter_map(|(&s, cell)| {
+                            let value = match cell {
+                                Cell::Unbound => return None,
+                                Cell::Id(v) => Value::Id(*v),
+                                Cell::Term(bytes) => match term::parts(bytes) {
+                                    // Counts that the planner knew.
+                                    Some(term::Parts::Coded(n, term::FIRST_DATATYPE)) => {
+                                        Value::Number(n.parse().unwrap())
+                                    }
+                                    other => panic!("inline data of this test: {other:?}"),
+                                },
+                            };
+                            Some((s, value))
+                        })
+                        .collect()
+                })
+                .collect(),
             other => panic!("not interpreted: {other:?}"),
         })
     }
