@@ -9,6 +9,9 @@ use std::time::Duration;
 /// batch (some hundred nanoseconds a step) is spread over enough rows.
 pub const DEFAULT_BATCH_ROWS: usize = 2048;
 
+/// Takes one row of an endpoint's answer: canonical bytes of its terms.
+pub type TakeRow<'r> = &'r mut dyn FnMut(&[Option<Vec<u8>>]) -> Result<()>;
+
 /// Asks other endpoints for rows, for `SERVICE`. The engine knows no network: who runs it says what may be reached.
 pub trait ServiceCaller: Debug + Send + Sync {
     /// Sends `query` to `endpoint` and calls `row` with the canonical bytes of each solution's terms: one cell for each of
@@ -23,7 +26,7 @@ pub trait ServiceCaller: Debug + Send + Sync {
         query: &str,
         variables: &[&str],
         cancel: &CancelToken,
-        row: &mut dyn FnMut(&[Option<Vec<u8>>]) -> Result<()>,
+        row: TakeRow<'_>,
     ) -> Result<()>;
 }
 

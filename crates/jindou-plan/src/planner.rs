@@ -16,6 +16,8 @@ pub struct PlanOptions {
 }
 
 /// How a query will run.
+// There is one a query, behind an `Arc`: the size of the smaller variant matters to nobody.
+#[expect(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Planned {
     /// By exploration.

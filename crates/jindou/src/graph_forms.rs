@@ -6,7 +6,7 @@ use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, term};
 use jindou_plan::TemplateTerm;
 use jindou_store::Snapshot;
-use oxrdf::{BlankNode, NamedNode, NamedOrBlankNode, Term, Triple};
+use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
 use spareval::QueryableDataset;
 use xxhash_rust::xxh3::xxh3_128;
@@ -223,7 +223,7 @@ pub(crate) fn describe(
             if matches!(object, Term::BlankNode(_)) && known.insert(object.clone()) {
                 blanks.push(object.clone());
             }
-            let t = Triple::new(subject.clone(), NamedNode::from(predicate), object);
+            let t = Triple::new(subject.clone(), predicate, object);
             if given.is_new(&t) {
                 sink.triple(&t)?;
                 triples += 1;

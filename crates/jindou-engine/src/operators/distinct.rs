@@ -174,7 +174,7 @@ impl<'a> Distinct<'a> {
             }
         }
         // What was seen before there was a bitmap is in the table.
-        self.to_parts(|row| {
+        self.split(|row| {
             let id = ids.get(row as usize).copied().unwrap_or(0);
             hash(&[id])
         });
@@ -229,7 +229,7 @@ impl<'a> Distinct<'a> {
         };
         let mut hashes = std::mem::take(&mut self.hashes);
         hash_rows(columns, rows.rows, &mut hashes);
-        self.to_parts(|row| hashes.get(row as usize).copied().unwrap_or(0));
+        self.split(|row| hashes.get(row as usize).copied().unwrap_or(0));
         for (p, rows) in parts(&self.by_part, shared.parts.len()) {
             if rows.is_empty() {
                 continue;
@@ -251,7 +251,7 @@ impl<'a> Distinct<'a> {
     }
 
     /// Sorts the rows of `self.index` by part: `by_part` begins with the end of each part.
-    fn to_parts(&mut self, hash: impl Fn(u32) -> u64) {
+    fn split(&mut self, hash: impl Fn(u32) -> u64) {
         let n = self.shared.parts.len();
         let mask = n as u64 - 1;
         self.by_part.clear();

@@ -351,10 +351,9 @@ impl Machine {
                 }
                 None
             }
-            Code::Kind(test, a) => match self.eval(run, a, at)? {
-                Some(v) => Some(self.kind(run, v, *test).into()),
-                None => None,
-            },
+            Code::Kind(test, a) => self
+                .eval(run, a, at)?
+                .map(|v| self.kind(run, v, *test).into()),
             Code::Call(call, list) => self.call(run, *call, list, at)?,
             Code::Regex(a, regex) => {
                 let text = match self.eval(run, a, at)? {
