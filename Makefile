@@ -23,7 +23,7 @@ lint: needs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 unit: needs
-	cargo test --workspace --locked $(TESTFLAGS)
+	cargo test --workspace --locked $(PROFILE) $(TESTFLAGS)
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.

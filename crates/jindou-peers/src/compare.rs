@@ -26,8 +26,8 @@ pub struct Named {
 /// How to compare.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Timed rounds; a query that takes everyone less than [`FAST`] gets four times as many, an engine that takes
-    /// more than [`SLOW`] for it gets two, or one beyond four times that.
+    /// Timed rounds; a query that takes everyone less than `FAST` gets four times as many, an engine that takes
+    /// more than `SLOW` for it gets two, or one beyond four times that.
     pub rounds: usize,
     /// A query may take so long.
     pub limit: Duration,

@@ -128,7 +128,7 @@ fn equal(bytes: &[u8; CHUNK], byte: u8) -> u32 {
 }
 
 /// Bounds, from the block's base, of the list of a key of `low_bits`; `None` if it is not there. O(1) for up to
-/// [`MANY`] keys, else O(log keys).
+/// `MANY` keys, else O(log keys).
 #[inline]
 #[must_use]
 pub fn find(words: &[u64], at: u32, low_bits: u32, key: u32) -> Option<(u64, u64)> {
