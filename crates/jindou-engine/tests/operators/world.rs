@@ -1,0 +1,99 @@
+//! A small store, and the values and rows that the model computes with.
+
+use jindou_model::term;
+use jindou_plan::Slot;
+use jindou_store::Snapshot;
+use jindou_store::testing::store_of;
+use oxrdf::{GraphName, NamedNode, Quad};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// A cell's value. Terms that a query makes are numbers and booleans; the store has none of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum V {
+    Id(u32),
+    Number(u64),
+    Truth(bool),
+}
+
+pub type Row = BTreeMap<Slot, V>;
+
+pub struct World {
+    _folder: tempfile::TempDir,
+    pub snapshot: Snapshot,
+    pub nodes: Vec<u32>,
+    /// Subject, predicate, object.
+    pub edges: Vec<(u32, u32, u32)>,
+    pub predicates: Vec<u32>,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng(seed);
+        let iri = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
+        let n = 4 + rng.below(9);
+        let triples: BTreeSet<(usize, usize, usize)> = (0..8 + rng.below(40))
+            .map(|_| (rng.below(n), rng.below(3), rng.below(n)))
+            .collect();
+        let quads: Vec<Quad> = triples
+            .iter()
+            .map(|&(s, p, o)| {
+                Quad::new(
+                    iri(format!("n{s}")),
+                    iri(format!("p{p}")),
+                    iri(format!("n{o}")),
+                    GraphName::DefaultGraph,
+                )
+            })
+            .collect();
+        let (folder, base) = store_of(&quads);
+        let snapshot = Snapshot::of_base(base);
+        let id = |s: &str| {
+            let mut bytes = vec![];
+            term::push_iri(&format!("http://e/{s}"), &mut bytes);
+            snapshot.lookup(&bytes)
+        };
+        let nodes: Vec<u32> = (0..n)
+            .filter_map(|i| Some(id(&format!("n{i}"))?.0))
+            .collect();
+        let predicates: Vec<u32> = (0..3)
+            .filter_map(|i| Some(snapshot.predicate_of(id(&format!("p{i}"))?)?.0))
+            .collect();
+        let edges = triples
+            .iter()
+            .filter_map(|(s, p, o)| {
+                Some((
+                    id(&format!("n{s}"))?.0,
+                    snapshot.predicate_of(id(&format!("p{p}"))?)?.0,
+                    id(&format!("n{o}"))?.0,
+                ))
+            })
+            .collect();
+        Self {
+            _folder: folder,
+            snapshot,
+            nodes,
+            edges,
+            predicates,
+        }
+    }
+}
