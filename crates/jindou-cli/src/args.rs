@@ -363,9 +363,11 @@ pub struct BenchWatdiv {
     /// Memory for the load, e.g. 16G.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub memory: Option<u64>,
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub peers: PeersArgs,
 }
 
 #[derive(ClapArgs, Debug)]

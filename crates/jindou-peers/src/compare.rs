@@ -17,6 +17,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub struct Named {
     /// What tables call it.
     pub name: String,
+    /// The template that it is an instance of, if any.
+    pub template: Option<String>,
     /// SPARQL.
     pub text: String,
     /// How many rows are right, where that is known from elsewhere.
@@ -273,6 +275,7 @@ fn one_query(
     }
     QueryReport {
         name: q.name.clone(),
+        template: q.template.clone(),
         text: q.text.clone(),
         known_rows: q.rows,
         answers,
@@ -412,6 +415,7 @@ mod tests {
             .iter()
             .map(|q| Named {
                 name: (*q).into(),
+                template: None,
                 text: (*q).into(),
                 rows: Some(7),
             })

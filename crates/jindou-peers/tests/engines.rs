@@ -52,6 +52,7 @@ fn installed_engines_agree_on_lubm_1() {
         .iter()
         .map(|q| Named {
             name: q.name.into(),
+            template: None,
             text: q.text.into(),
             rows: q.rows(1),
         })

@@ -50,6 +50,7 @@ fn queries(dir: &Path) -> Result<Vec<Named>> {
                     .unwrap_or_default()
                     .to_string_lossy()
                     .into_owned(),
+                template: None,
                 text: std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?,
                 rows: None,
             });

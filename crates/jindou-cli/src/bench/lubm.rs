@@ -138,6 +138,7 @@ fn beside_peers(a: &BenchLubm, wanted: &[&Query], threads: usize) -> Result<Exit
         .iter()
         .map(|q| Named {
             name: q.name.into(),
+            template: None,
             text: q.text.into(),
             rows: q.rows(a.universities),
         })

@@ -1,6 +1,7 @@
 //! `jindou bench watdiv`: the 20 basic templates on data that this process generates.
 
 use super::measure::{Measured, Times, measure, peak_memory};
+use super::peers::{Work, Workload as Compared, run as run_peers};
 use crate::args::BenchWatdiv;
 use crate::commands::threads_or_all;
 use jindou::{
@@ -8,6 +9,7 @@ use jindou::{
     Result,
 };
 use jindou_parse::Sources;
+use jindou_peers::Named;
 use jindou_workloads::queries::watdiv::{Instance, instances, templates};
 use jindou_workloads::watdiv::{Model, Watdiv, write_ntriples};
 use serde_json::json;
@@ -55,6 +57,9 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
             )));
         }
     }
+    if !a.peers.peers.is_empty() {
+        return beside_peers(a, &is_wanted);
+    }
     let temporary = std::env::temp_dir().join(format!("jindou-watdiv-{}", std::process::id()));
     let dir = a.store.clone().unwrap_or_else(|| temporary.clone());
     let outcome = bench(a, &dir, &is_wanted);
@@ -62,6 +67,48 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
         let _ = std::fs::remove_dir_all(&temporary);
     }
     outcome
+}
+
+/// The same data and instances given to other engines too. Their times hold what a client waits for, so `--repeat`
+/// does not apply, and the store is made from the file that all load, so `--store` does not either.
+fn beside_peers(a: &BenchWatdiv, is_wanted: &dyn Fn(&str) -> bool) -> Result<ExitCode> {
+    let work = Work::new(&a.peers)?;
+    let name = format!("watdiv-{}-{}.nt", a.scale, a.seed);
+    let data = a.data.clone().unwrap_or_else(|| work.dir.join(name));
+    let drawn = workload(&data, a.scale, a.seed, a.instances)?;
+    let mut of_template = 0;
+    let mut last = None;
+    let queries = drawn
+        .queries
+        .into_iter()
+        .filter(|q| is_wanted(&q.template))
+        .map(|q| {
+            of_template = if last.as_ref() == Some(&q.template) {
+                of_template + 1
+            } else {
+                0
+            };
+            last = Some(q.template.clone());
+            Named {
+                name: format!("{}-{of_template}", q.template),
+                template: Some(q.template),
+                text: q.text,
+                rows: None,
+            }
+        })
+        .collect();
+    run_peers(
+        &Compared {
+            title: format!("WatDiv({})", a.scale),
+            data: &data,
+            statements: None,
+            queries,
+            threads: threads_or_all(a.threads),
+        },
+        &a.peers,
+        &work,
+        a.json.as_deref(),
+    )
 }
 
 struct Loaded {
@@ -153,10 +200,16 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
             }),
         }
     }
-    if a.json {
-        print_json(a, threads, loaded.as_ref(), &info, &rows);
-    } else {
-        print_table(a, threads, loaded.as_ref(), &info, &rows);
+    match &a.json {
+        Some(to) => {
+            let value = as_json(a, threads, loaded.as_ref(), &info, &rows);
+            if to.as_os_str() == "-" {
+                println!("{value:#}");
+            } else {
+                std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
+            }
+        }
+        None => print_table(a, threads, loaded.as_ref(), &info, &rows),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -213,13 +266,13 @@ fn print_table(
     println!("peak memory of this process {} MiB", peak_memory() >> 20);
 }
 
-fn print_json(
+fn as_json(
     a: &BenchWatdiv,
     threads: usize,
     loaded: Option<&Loaded>,
     info: &InfoReport,
     rows: &[Row],
-) {
+) -> serde_json::Value {
     let queries: Vec<_> = rows
         .iter()
         .flat_map(|row| row.measured.iter().enumerate().map(move |(i, m)| (row, i, m)))
@@ -232,15 +285,12 @@ fn print_json(
             })
         })
         .collect();
-    println!(
-        "{:#}",
-        json!({
+    json!({
             "scale": a.scale, "seed": a.seed, "threads": threads, "triples": info.quads,
             "store_bytes": info.bytes, "peak_bytes": peak_memory(), "queries": queries,
             "load": loaded.map(|l| json!({
                 "triples": l.report.quads_read, "seconds": l.seconds,
                 "peak_bytes": l.report.peak_bytes, "store_bytes": l.report.store_bytes,
             })),
-        })
-    );
+    })
 }

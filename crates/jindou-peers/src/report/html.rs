@@ -1,7 +1,9 @@
 //! The report as one page that needs nothing else: no script, no network, light and dark, narrow and wide.
 
+mod tables;
+
 use super::svg::{Bar, Scale, bar};
-use super::{QueryReport, Report, date, median, ms, ratio_text, size, thousands};
+use super::{QueryReport, Report, by_template, date, median, ms, ratio_text, size, thousands};
 use std::fmt::Write;
 
 /// Colours that the style sheet has; further engines share the last.
@@ -19,11 +21,13 @@ pub fn html(r: &Report) -> String {
          <style>{}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
         include_str!("page.css")
     );
-    introduction(r, &mut out);
-    tiles(r, &mut out);
-    queries(r, &mut out);
+    // Figures fold instances; what differs is said of each instance.
+    let folded = by_template(r);
+    introduction(r, &folded, &mut out);
+    tiles(&folded, r.differences().len(), &mut out);
+    queries(&folded, &mut out);
     loads(r, &mut out);
-    numbers(r, &mut out);
+    tables::numbers(&folded, &mut out);
     differences(r, &mut out);
     method(r, &mut out);
     out += "</main>\n</body>\n</html>\n";
@@ -51,7 +55,15 @@ fn heading(r: &Report) -> String {
     }
 }
 
-fn introduction(r: &Report, out: &mut String) {
+fn introduction(r: &Report, folded: &Report, out: &mut String) {
+    let templates = if folded.queries.len() < r.queries.len() {
+        format!(
+            " (instances of {} templates: below, a template is one question, whose time is the median over its instances)",
+            folded.queries.len()
+        )
+    } else {
+        String::new()
+    };
     let statements = r.data.statements.map_or_else(
         || size(r.data.bytes),
         |n| format!("{} statements", thousands(n)),
@@ -60,7 +72,7 @@ fn introduction(r: &Report, out: &mut String) {
         out,
         "<p>A graph database keeps facts such as <em>this student takes that course</em> and answers questions about how they connect, \
          written in the language SPARQL. Here {} database{} loaded the same {statements} ({}) on one machine and then answered \
-         the same {} question{}, in turn. A time is from sending the question to receiving the answer’s last byte. <strong>Shorter is \
+         the same {} question{}{templates}, in turn. A time is from sending the question to receiving the answer’s last byte. <strong>Shorter is \
          better</strong> everywhere on this page.</p>\n<p class=\"soft\">{}, {} cores, {} of memory; {}. \
          The machine’s load average was {:.1} before and {:.1} after{}.</p>\n{}",
         peers(r) + 1,
@@ -117,7 +129,7 @@ fn not_alike(r: &Report) -> String {
     )
 }
 
-fn tiles(r: &Report, out: &mut String) {
+fn tiles(r: &Report, differences: usize, out: &mut String) {
     let own = escape(own(r));
     let compared: Vec<f64> = r
         .queries
@@ -160,7 +172,7 @@ fn tiles(r: &Report, out: &mut String) {
             let names: Vec<_> = r.losses().iter().map(|(q, ..)| escape(&q.name)).collect();
             format!(": {}", names.join(", "))
         },
-        r.differences().len(),
+        differences,
     );
 }
 
@@ -434,107 +446,6 @@ fn plot(
         );
     }
     out.push_str("</section>\n");
-}
-
-fn numbers(r: &Report, out: &mut String) {
-    out.push_str("<h2>All numbers</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Times\"><table>\n<caption>Milliseconds: median, and below it \
-                  the least and the most of the timed runs</caption>\n<thead><tr><th scope=\"col\">question</th><th scope=\"col\">rows</th>");
-    for e in &r.engines {
-        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&e.about.name));
-    }
-    out.push_str("<th scope=\"col\">fastest other</th></tr></thead>\n<tbody>\n<tr><th scope=\"row\">ASK {} (asks nothing)</th><td></td>");
-    for e in &r.engines {
-        let mut times = e.floor_ms.clone();
-        times.sort_by(f64::total_cmp);
-        let _ = write!(out, "<td>{}</td>", median(&times).map_or("–".into(), ms));
-    }
-    out.push_str("<td></td></tr>\n");
-    for q in &r.queries {
-        let rows = q.answers.iter().find_map(|a| a.seen).map(|s| s.rows);
-        let _ = write!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td>",
-            escape(&q.name),
-            q.known_rows.or(rows).map_or("?".into(), thousands)
-        );
-        for a in &q.answers {
-            let _ = match a.median_ms() {
-                Some(m) => write!(
-                    out,
-                    "<td>{}<small>{}–{}</small></td>",
-                    ms(m),
-                    ms(a.times_ms[0]),
-                    ms(a.times_ms[a.times_ms.len() - 1])
-                ),
-                None if a.over_limit => write!(out, "<td>&gt; {} s</td>", r.limit_seconds),
-                None => write!(out, "<td>–</td>"),
-            };
-        }
-        let fastest = q.fastest_peer(r.limit_ms());
-        let _ = writeln!(
-            out,
-            "<td class=\"{}\">{}</td></tr>",
-            if fastest.is_some_and(|(_, x)| x.times < 1.0) {
-                "lose"
-            } else {
-                ""
-            },
-            fastest.map_or("–".into(), |(i, x)| format!(
-                "{}<small>{}</small>",
-                escape(&r.engines[i].about.name),
-                ratio_text(x)
-            ))
-        );
-    }
-    let _ = write!(
-        out,
-        "<tr><th scope=\"row\">geometric mean, × {}</th><td></td>",
-        escape(own(r))
-    );
-    for i in 0..r.engines.len() {
-        let text = if i == 0 {
-            String::new()
-        } else {
-            r.mean_ratio(i).map_or("–".into(), |(x, n)| {
-                format!("{}<small>over {n}</small>", ratio_text(x))
-            })
-        };
-        let _ = write!(out, "<td>{text}</td>");
-    }
-    let _ = write!(
-        out,
-        "<td>{}</td></tr>\n</tbody></table></div>\n",
-        r.mean_of_fastest()
-            .map_or("–".into(), |(x, _)| ratio_text(x))
-    );
-    resources(r, out);
-}
-
-fn resources(r: &Report, out: &mut String) {
-    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Load, size and memory\"><table>\n<caption>Load, size and memory</caption>\n<thead><tr><th scope=\"col\">engine</th>\
-                  <th scope=\"col\">load, s</th><th scope=\"col\">on disk</th><th scope=\"col\">memory, load</th><th scope=\"col\">of it own</th>\
-                  <th scope=\"col\">memory, answering</th><th scope=\"col\">of it own</th></tr></thead>\n<tbody>\n");
-    for e in &r.engines {
-        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&e.about.name));
-        let _ = match &e.loaded {
-            Some(l) => write!(
-                out,
-                "<td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
-                ms(l.seconds),
-                size(l.disk),
-                size(l.memory.resident),
-                size(l.memory.own)
-            ),
-            None => write!(out, "<td>–</td><td>–</td><td>–</td><td>–</td>"),
-        };
-        let _ = writeln!(
-            out,
-            "<td>{}</td><td>{}</td></tr>",
-            size(e.serving.resident),
-            size(e.serving.own)
-        );
-    }
-    out.push_str("</tbody></table></div>\n");
 }
 
 fn differences(r: &Report, out: &mut String) {

@@ -3,9 +3,11 @@
 mod html;
 mod svg;
 mod table;
+mod templates;
 
 pub use html::html;
 pub use table::table;
+pub use templates::by_template;
 
 use crate::engine::{About, Loaded, Memory};
 use crate::machine::Machine;
@@ -86,6 +88,9 @@ impl EngineReport {
 pub struct QueryReport {
     /// Its name.
     pub name: String,
+    /// The template that it is an instance of: tables fold a template's instances into one line.
+    #[serde(default)]
+    pub template: Option<String>,
     /// SPARQL.
     pub text: String,
     /// How many rows are right, if known from elsewhere.
@@ -415,6 +420,7 @@ pub(crate) mod tests {
         };
         let query = |name: &str, known_rows, answers| QueryReport {
             name: name.into(),
+            template: None,
             text: "SELECT * { ?s ?p \"<&>\" }".into(),
             known_rows,
             answers,

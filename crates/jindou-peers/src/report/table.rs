@@ -1,6 +1,6 @@
 //! The table for terminals.
 
-use super::{Report, date, median, ms, ratio_text, size, thousands};
+use super::{Report, by_template, date, median, ms, ratio_text, size, thousands};
 use std::fmt::Write;
 
 /// The report as text: per query a line for each engine's median with least and most, then load, size, memory.
@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub fn table(r: &Report) -> String {
     let mut out = String::new();
     head(r, &mut out);
-    queries(r, &mut out);
+    queries(&by_template(r), r.queries.len(), &mut out);
     engines(r, &mut out);
     let differences = r.differences();
     if differences.is_empty() {
@@ -84,13 +84,19 @@ fn aligned(rows: &[Vec<String>], out: &mut String) {
     }
 }
 
-fn queries(r: &Report, out: &mut String) {
+fn queries(r: &Report, asked: usize, out: &mut String) {
     let _ = writeln!(
         out,
         "\nmilliseconds from the question to the answer's last byte: median (least–most) of {} rounds or more; × {}",
         r.rounds,
         r.engines.first().map_or("", |e| &e.about.name)
     );
+    if asked > r.queries.len() {
+        let _ = writeln!(
+            out,
+            "a line is a template: the median (least–most) over the medians of its instances, {asked} in all; rows are sums"
+        );
+    }
     let mut rows = vec![vec!["query".to_owned(), "rows".into()]];
     rows[0].extend(r.engines.iter().map(|e| e.about.name.clone()));
     rows[0].push("fastest peer".into());
