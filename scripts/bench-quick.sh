@@ -30,8 +30,10 @@ else
 fi
 base=$(git rev-parse --verify --quiet "$name^{commit}") || give_up "there is no commit '$name': set BASE"
 
-build() { # folder
-  (cd "$1" && CARGO_TARGET_DIR=$target cargo build --release --locked --quiet -p jindou --example guard)
+# Cargo names artifacts by paths relative to the workspace and tells fresh ones by time: in one folder, one version's
+# libraries would pass for the other's.
+build() { # folder, target
+  (cd "$1" && CARGO_TARGET_DIR=$2 cargo build --release --locked --quiet -p jindou --example guard)
 }
 
 # Both programs are built from this tree's guard.rs, so that both do the same work.
@@ -50,12 +52,12 @@ if [ ! -x "$old" ]; then
   fi
   mkdir -p "$src/crates/jindou/examples"
   cp crates/jindou/examples/guard.rs "$src/crates/jindou/examples/guard.rs"
-  build "$src" || give_up "guard.rs does not build against $name: its library has another interface; choose a nearer BASE"
-  cp "$target/release/examples/guard" "$old"
+  build "$src" "$work/target" || give_up "guard.rs does not build against $name: its library has another interface; choose a nearer BASE"
+  cp "$work/target/release/examples/guard" "$old"
   git -C "$src" checkout --quiet --force "$base"
 fi
 echo "building this tree"
-build . || give_up "this tree does not build"
+build . "$target" || give_up "this tree does not build"
 cp "$target/release/examples/guard" "$new"
 
 # Each version loads its own input: formats may differ.

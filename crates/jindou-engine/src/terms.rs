@@ -21,7 +21,8 @@ const CHARGE_STEP: usize = 1 << 16;
 /// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Make one for each query; it must live as long as
 /// somebody decodes the query's results.
 pub struct QueryTerms {
-    shards: [RwLock<Shard>; SHARDS],
+    /// Made with the first term: most queries make none, and are shorter than making these takes.
+    shards: OnceLock<Box<[RwLock<Shard>; SHARDS]>>,
     /// The moment that `NOW()` names.
     now: OnceLock<DateTime>,
 }
@@ -106,7 +107,7 @@ impl QueryTerms {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            shards: std::array::from_fn(|_| RwLock::default()),
+            shards: OnceLock::new(),
             now: OnceLock::new(),
         }
     }
@@ -131,7 +132,7 @@ impl QueryTerms {
         // The table uses the high and the low bits; these are in between.
         let shard = (hash >> 32) as usize % SHARDS;
         let id = |at: u32| VertexId(FIRST_QUERY_ID + at * SHARDS as u32 + shard as u32);
-        let lock = &self.shards[shard];
+        let lock = &self.shards.get_or_init(Box::default)[shard];
         let known = lock
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -177,7 +178,10 @@ impl QueryTerms {
         let Some(n) = v.0.checked_sub(FIRST_QUERY_ID) else {
             return false;
         };
-        let shard = self.shards[n as usize % SHARDS]
+        let Some(shards) = self.shards.get() else {
+            return false;
+        };
+        let shard = shards[n as usize % SHARDS]
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         shard

@@ -41,6 +41,13 @@ impl Nodes {
     /// # Errors
     /// `Limit` for a tree deeper than any sensible query's.
     pub fn of(root: &Operator) -> Result<Self> {
+        if let Operator::Explore(_) = root {
+            // A light query is shorter than looking closer takes.
+            return Ok(Self {
+                sizes: vec![1],
+                depth: 1,
+            });
+        }
         let mut depths: Vec<u32> = Vec::new();
         let mut depth = 0;
         let mut open = vec![(root, 1u32)];

@@ -2,15 +2,45 @@
 
 use jindou::{Database, Result};
 use jindou_model::{Direction, PredicateId};
+use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
 use std::time::Instant;
 
 /// Nanoseconds a list, by direction, and how many lists were read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Lookup {
     pub out_ns: f64,
     pub in_ns: f64,
     pub lists: usize,
+    /// Both directions together, by the shape of the segment that a list lies in.
+    pub shapes: Vec<Shape>,
+}
+
+/// What lists cost in segments of one shape. Only the default graph's clean segments have one.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// How keys are found, and whether there are offsets.
+    pub name: String,
+    pub lists: usize,
+    /// Addresses that do not depend on the list before: a step of a plan.
+    pub apart_ns: f64,
+    /// Each key known only when the list before is there: following a chain.
+    pub chained_ns: f64,
+}
+
+impl Lookup {
+    pub fn print(&self) {
+        println!(
+            "neighbour lists: {:.1} ns out, {:.1} ns in ({} random ones each)",
+            self.out_ns, self.in_ns, self.lists
+        );
+        for s in &self.shapes {
+            println!(
+                "  {:<28} {:>6.1} ns, one after the other {:>6.1} ns ({} lists)",
+                s.name, s.apart_ns, s.chained_ns, s.lists
+            );
+        }
+    }
 }
 
 /// A small generator of its own (splitmix64): repeatable, and no dependency.
@@ -33,6 +63,7 @@ pub fn measure(db: &Database, scope: Scope<'_>, lists: usize) -> Result<Lookup> 
     let n = u64::from(snapshot.base().vertices());
     let mut random = Random(7);
     let mut cost = [0.0; 2];
+    let mut shapes: Vec<(Shape, [f64; 2])> = vec![];
     for direction in [Direction::Out, Direction::In] {
         let mut keys: Vec<(u32, u32)> = Vec::with_capacity(lists);
         let mut tries = 0;
@@ -72,10 +103,76 @@ pub fn measure(db: &Database, scope: Scope<'_>, lists: usize) -> Result<Lookup> 
         }
         std::hint::black_box(sum);
         cost[direction as usize] = start.elapsed().as_secs_f64() * 1e9 / keys.len().max(1) as f64;
+        by_shape(&snapshot, direction, scope, &keys, &mut shapes);
     }
     Ok(Lookup {
         out_ns: cost[0],
         in_ns: cost[1],
         lists,
+        shapes: shapes
+            .into_iter()
+            .map(|(shape, seconds)| Shape {
+                apart_ns: seconds[0] * 1e9 / shape.lists as f64,
+                chained_ns: seconds[1] * 1e9 / shape.lists as f64,
+                ..shape
+            })
+            .collect(),
     })
+}
+
+/// Reads the same lists again, twice: as before, and so that each waits for the one before. `keys` is by predicate.
+fn by_shape(
+    snapshot: &Snapshot,
+    direction: Direction,
+    scope: Scope<'_>,
+    keys: &[(u32, u32)],
+    shapes: &mut Vec<(Shape, [f64; 2])>,
+) {
+    for of_predicate in keys.chunk_by(|a, b| a.0 == b.0) {
+        let edges = snapshot.edges(PredicateId(of_predicate[0].0), direction);
+        let Some(segment) = edges.plain(scope) else {
+            continue;
+        };
+        let name = format!(
+            "{}, {}",
+            segment.finder.kind().name(),
+            if segment.offsets.is_some() {
+                "offsets"
+            } else {
+                "one neighbour a key"
+            }
+        );
+        let at = shapes
+            .iter()
+            .position(|s| s.0.name == name)
+            .unwrap_or_else(|| {
+                let shape = Shape {
+                    name,
+                    lists: 0,
+                    apart_ns: 0.0,
+                    chained_ns: 0.0,
+                };
+                shapes.push((shape, [0.0; 2]));
+                shapes.len() - 1
+            });
+        let (shape, seconds) = &mut shapes[at];
+        shape.lists += of_predicate.len();
+        let start = Instant::now();
+        let mut sum = 0;
+        for &(_, v) in of_predicate {
+            sum ^= segment.neighbours_of(v).first().copied().unwrap_or(0);
+        }
+        std::hint::black_box(sum);
+        seconds[0] += start.elapsed().as_secs_f64();
+        // Zero, which the compiler cannot know: the next key waits for this list.
+        let zero = std::hint::black_box(0);
+        let start = Instant::now();
+        let mut last = 0;
+        for &(_, v) in of_predicate {
+            let v = v ^ (last & zero);
+            last = segment.neighbours_of(v).first().copied().unwrap_or(0);
+        }
+        std::hint::black_box(last);
+        seconds[1] += start.elapsed().as_secs_f64();
+    }
 }

@@ -103,10 +103,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
             light::print(l);
         }
         let l = lookup::measure(&db, Scope::Default, 1_000_000)?;
-        println!(
-            "neighbour lists: {:.1} ns out, {:.1} ns in ({} random ones each)",
-            l.out_ns, l.in_ns, l.lists
-        );
+        l.print();
         println!(
             "memory while answering: {:.0} MiB own, {:.0} MiB of the store's files mapped; peak of this process {:.0} MiB",
             mib(memory.0),

@@ -57,10 +57,8 @@ fn bench(a: &BenchUgly, threads: usize, dir: &std::path::Path) -> Result<ExitCod
     let graph = Ugly::new(a.quads, 0);
     plans(&db, &graph, a.queries, threads)?;
     let l = lookup::measure(&db, Scope::Default, 1_000_000)?;
-    println!(
-        "neighbour lists in the default graph: {:.1} ns out, {:.1} ns in ({} random ones each)",
-        l.out_ns, l.in_ns, l.lists
-    );
+    print!("in the default graph, ");
+    l.print();
     let l = lookup::measure(&db, Scope::Union, 1_000_000)?;
     println!(
         "neighbour lists over all graphs: {:.1} ns out, {:.1} ns in",
