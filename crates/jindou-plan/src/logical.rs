@@ -3,7 +3,7 @@
 
 use crate::expression::Expr;
 use crate::set::SlotSet;
-use crate::{Aggregate, ApplyKind, Service, Slot};
+use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
 use spargebra::algebra::PropertyPathExpression;
 
 /// One position of a pattern.
@@ -222,12 +222,11 @@ impl Node {
 
     pub(crate) fn service(service: Service) -> Self {
         let slots: SlotSet = service.slots.iter().map(|s| s.1).collect();
-        Self::of(
-            Kind::Service(service),
-            SlotSet::default(),
-            slots.clone(),
-            slots,
-        )
+        let mut uses = slots.clone();
+        if let Endpoint::Slot(slot) = service.endpoint {
+            uses.insert(slot);
+        }
+        Self::of(Kind::Service(service), SlotSet::default(), slots, uses)
     }
 
     pub(crate) fn union(branches: Vec<Self>) -> Self {
