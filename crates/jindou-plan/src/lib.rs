@@ -26,6 +26,7 @@ mod planner;
 mod resolve;
 mod sample;
 mod search;
+mod semi;
 mod set;
 mod show;
 mod slots;

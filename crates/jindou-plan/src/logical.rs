@@ -271,6 +271,12 @@ impl Node {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
+        // Of the sides, not of the parts: a part in GRAPH ?g does not have ?g in scope, the whole has.
+        let (certain, possible, uses) = (
+            left.certain.or(&right.certain),
+            left.possible.or(&right.possible),
+            left.uses.or(&right.uses),
+        );
         let mut parts: Vec<Self> = vec![];
         for side in [left, right] {
             let more = match side.kind {
@@ -281,17 +287,10 @@ impl Node {
                 part.add_to(&mut parts);
             }
         }
-        let union =
-            |f: fn(&Self) -> &SlotSet| parts.iter().fold(SlotSet::default(), |a, p| a.or(f(p)));
-        let (certain, possible, uses) = (
-            union(|p| &p.certain),
-            union(|p| &p.possible),
-            union(|p| &p.uses),
-        );
         if parts.len() == 1
             && let Some(one) = parts.pop()
         {
-            return one;
+            return Self::of(one.kind, certain, possible, uses);
         }
         Self::of(Kind::Join(parts), certain, possible, uses)
     }

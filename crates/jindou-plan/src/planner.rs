@@ -4,7 +4,7 @@ use crate::build::{Builder, OuterRow};
 use crate::cost::OUT;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
-use crate::{LIGHT_COST, Plan, Slot, Weight, liveness, translate};
+use crate::{LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
 use jindou_model::{Error, Result};
 use jindou_store::Snapshot;
 
@@ -70,6 +70,9 @@ fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOption
     }
     let wanted: SlotSet = logical.output.iter().copied().collect();
     liveness::prune(&mut built.op, &wanted);
+    if semi::reduce(&mut built.op) {
+        liveness::prune(&mut built.op, &wanted);
+    }
     let cost = built.cost + built.rows * OUT;
     Ok(Plan {
         form: logical.form,

@@ -47,7 +47,7 @@ fn rows_of_another_server_are_joined() {
     let joined = [
         "<http://e/a>\t1\t\"A\"",
         "<http://e/a>\t1\t\"Ä\"@de",
-        "<http://e/b>\t2\t\"01\"^^<http://www.w3.org/2001/XMLSchema#integer>",
+        "<http://e/b>\t2\t01",
     ];
     let query = format!("SELECT ?s ?o ?n {{ ?s <http://e/p> ?o SERVICE {endpoint} {inner} }}");
     assert_eq!(rows(&tsv(&near, &query)), joined);
@@ -123,6 +123,8 @@ fn endpoints_off_the_list_are_not_asked() {
         let a = tsv(&server, &of(bad, ""));
         assert_eq!(a.status, 502, "{bad}: {}", a.text());
     }
+    assert_eq!(rows(&tsv(&server, &of(&there, ""))).len(), 4);
+    assert_eq!(far_requests(&far), 1);
     // Nothing says whom to ask.
     let a = tsv(
         &server,
