@@ -4,6 +4,7 @@ use crate::args_peers::{BenchFiles, Peers, PeersArgs};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use jindou::{GpuChoice, ResultFormat};
 use jindou_parse::Format;
+use jindou_service::Allowed;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -126,6 +127,10 @@ pub struct Query {
     /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
+    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443. One inside this machine or its own
+    /// network must be named by its address (or localhost).
+    #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
+    pub service_allow: Vec<Allowed>,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -199,6 +204,10 @@ pub struct Serve {
     /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
+    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443. One inside this machine or its own
+    /// network must be named by its address (or localhost).
+    #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
+    pub service_allow: Vec<Allowed>,
     /// Log as text or json, to standard error.
     #[arg(long, default_value = "text", value_parser = ["text", "json"])]
     pub log_format: String,

@@ -33,5 +33,5 @@ pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKin
 pub use tags::TagRanges;
 pub use value::{
     Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds, NumericKind,
-    TemporalBounds,
+    TemporalBounds, TemporalKey,
 };

@@ -2,7 +2,7 @@
 //! rows, time and nanoseconds a row: `explore_bench DIR [--threads T] [--repeat R] [--profile] [NAME…]`.
 
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed, execute};
-use jindou_plan::{PlanOptions, Planned, explain, parse, plan};
+use jindou_plan::{PlanOptions, explain, parse, plan};
 use jindou_store::{Snapshot, open};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -112,13 +112,7 @@ fn run() -> jindou_model::Result<()> {
         }
         let query = parse(&format!("{PREFIXES}{text}"))?;
         let clock = Instant::now();
-        let plan = match plan(&query, &snapshot, &PlanOptions::default())? {
-            Planned::Native(plan) => plan,
-            Planned::Other(why) => {
-                println!("{name:<6} not native: {why}");
-                continue;
-            }
-        };
+        let plan = plan(&query, &snapshot, &PlanOptions::default())?;
         let plan_time = clock.elapsed();
         let options = ExecOptions {
             threads,

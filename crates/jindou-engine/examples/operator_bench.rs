@@ -5,8 +5,8 @@
 
 use jindou_engine::{CountSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_plan::{
-    Aggregate, AggregateFunction, Cell, Form, JoinKey, JoinKind, Operator, Plan, PlanOptions,
-    Planned, Slot, Weight, parse, plan,
+    Aggregate, AggregateFunction, Cell, Form, JoinKey, JoinKind, Operator, Plan, PlanOptions, Slot,
+    Weight, parse, plan,
 };
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
@@ -66,10 +66,8 @@ fn run() -> jindou_model::Result<()> {
     // Slots are given by hand: 0 and 1 of one pattern, 0 and 2 (or 1 and 2) of another.
     let pattern = |text: &str, slots: [Slot; 2]| -> jindou_model::Result<Operator> {
         let query = parse(&format!("PREFIX : <http://e/> SELECT ?a ?b {{ {text} }}"))?;
-        match plan(&query, &snapshot, &PlanOptions::default())? {
-            Planned::Native(p) => Ok(renamed(p, slots)),
-            Planned::Other(why) => Err(jindou_model::Error::Unsupported(why)),
-        }
+        let p = plan(&query, &snapshot, &PlanOptions::default())?;
+        Ok(renamed(p, slots))
     };
     let edges = || pattern("?a :p ?b", [0, 1]);
     let more = || pattern("?a :p ?b", [1, 2]);

@@ -8,9 +8,11 @@ use crate::operators::{
     ApplySpec, Attach, END, EachSpec, End, EndSpec, JoinTable, Link, PathSpec, Shape,
     SharedDistinct, SliceState, Sorter, Spec,
 };
-use crate::tree::{common, is_false, outer_slots, row_wise, slots_of, with};
-use jindou_model::{CancelToken, Error, Result, term};
-use jindou_plan::{ApplyKind, Cell, Exploration, JoinKind, Operator, Service, Slot};
+use crate::tree::{common, is_false, made_slots, outer_slots, row_wise, slots_of, with};
+use jindou_model::term::Parts;
+use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Result, VertexId, term};
+use jindou_plan::{ApplyKind, Cell, Endpoint, Exploration, JoinKind, Operator, Service, Slot};
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 /// Where rows come from.
@@ -382,14 +384,51 @@ impl<'e, 'a> Builder<'e, 'a> {
         Ok(held)
     }
 
+    /// Whom a SERVICE asks, for this outer row.
+    fn endpoint<'s>(&self, service: &'s Service) -> Result<Cow<'s, str>> {
+        let slot = match &service.endpoint {
+            Endpoint::Iri(iri) => return Ok(Cow::Borrowed(iri)),
+            Endpoint::Slot(slot) => slot,
+        };
+        let row = self.exec.outer.ok_or_else(|| {
+            Error::Internal("SERVICE with a variable stands in no correlated part".into())
+        })?;
+        let at = row.slots.iter().position(|s| s == slot);
+        let id = at
+            .and_then(|at| row.values.get(at))
+            .copied()
+            .filter(|id| *id != 0)
+            .ok_or_else(|| {
+                Error::Query(
+                    "SERVICE with a variable: a solution before it leaves the variable unbound"
+                        .into(),
+                )
+            })?;
+        let (run, mut bytes) = (&self.exec.run, vec![]);
+        if id >= FIRST_QUERY_ID {
+            run.terms.term(VertexId(id), &mut bytes);
+        } else {
+            run.snapshot.term(VertexId(id), &mut bytes);
+        }
+        match term::parts(&bytes) {
+            Some(Parts::Iri(iri)) => Ok(Cow::Owned(iri.to_owned())),
+            _ => {
+                let what = term::decode(&bytes).map_or("nothing".into(), |t| t.to_string());
+                Err(Error::Query(format!(
+                    "SERVICE with a variable: a solution before it binds the variable to {what}, which is no IRI"
+                )))
+            }
+        }
+    }
+
     fn service(&self, service: &Service) -> Result<(Held, Vec<Slot>)> {
         let run = &self.exec.run;
         let slots = with(vec![], service.slots.iter().map(|s| s.1));
         let call = || {
+            let endpoint = &*self.endpoint(service)?;
             let Some(caller) = run.service else {
                 return Err(Error::Unsupported(format!(
-                    "SERVICE <{}>: calls to other endpoints are not allowed here",
-                    service.endpoint
+                    "SERVICE <{endpoint}>: calls to other endpoints are not allowed here"
                 )));
             };
             let mut held = Held::new(slots.len(), run, "SERVICE");
@@ -397,37 +436,34 @@ impl<'e, 'a> Builder<'e, 'a> {
             batch.ensure(run.batch_rows)?;
             let names: Vec<&str> = service.slots.iter().map(|s| s.0.as_str()).collect();
             let cancel: &CancelToken = run.cancel;
-            caller.call(
-                &service.endpoint,
-                &service.query,
-                &names,
-                cancel,
-                &mut |row| {
-                    let at = batch.rows;
-                    for ((_, slot), cell) in service.slots.iter().zip(row) {
-                        let column = slots.iter().position(|s| s == slot);
-                        if let Some(c) = column.and_then(|c| batch.columns.get_mut(c)) {
-                            c[at] = match cell {
-                                None => 0,
-                                Some(t) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
-                            };
-                        }
+            caller.call(endpoint, &service.query, &names, cancel, &mut |row| {
+                let at = batch.rows;
+                for ((_, slot), cell) in service.slots.iter().zip(row) {
+                    let column = slots.iter().position(|s| s == slot);
+                    if let Some(c) = column.and_then(|c| batch.columns.get_mut(c)) {
+                        c[at] = match cell {
+                            None => 0,
+                            Some(t) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
+                        };
                     }
-                    batch.rows += 1;
-                    if batch.rows == run.batch_rows {
-                        run.check()?;
-                        held.push(batch.view())?;
-                        batch.rows = 0;
-                    }
-                    Ok(())
-                },
-            )?;
+                }
+                batch.rows += 1;
+                if batch.rows == run.batch_rows {
+                    run.check()?;
+                    held.push(batch.view())?;
+                    batch.rows = 0;
+                }
+                Ok(())
+            })?;
             held.push(batch.view())?;
             Ok(held)
         };
         match call() {
             Ok(held) => Ok((held, slots)),
-            Err(e @ (Error::Cancelled | Error::Timeout(_) | Error::Internal(_))) => Err(e),
+            // The query's own limits are no failure of the endpoint.
+            Err(
+                e @ (Error::Cancelled | Error::Timeout(_) | Error::Limit(_) | Error::Internal(_)),
+            ) => Err(e),
             Err(_) if service.silent => {
                 let mut held = Held::new(0, run, "SERVICE");
                 held.push(crate::batch::View {
@@ -588,11 +624,12 @@ impl<'e, 'a> Builder<'e, 'a> {
                 _ => None,
             })
             .collect();
-        // Slots that every inner row has from its outer row cannot contradict it.
+        // Slots that every inner row has from its outer row, and from nowhere else, cannot contradict it.
+        let made = made_slots(inner);
         let read: Vec<Slot> = outer
             .iter()
             .enumerate()
-            .filter(|(c, _)| leaves.iter().all(|l| l.0.contains(c)))
+            .filter(|(c, s)| !made.contains(s) && leaves.iter().all(|l| l.0.contains(c)))
             .map(|(_, s)| *s)
             .collect();
         let output = output(&inner_slots);

@@ -2,7 +2,7 @@
 
 use crate::explore::layout_after;
 use jindou_model::{Error, Result};
-use jindou_plan::{ApplyKind, Condition, FarEnd, GraphRef, JoinKind, Operator, Slot};
+use jindou_plan::{ApplyKind, Condition, Endpoint, FarEnd, GraphRef, JoinKind, Operator, Slot};
 
 /// Deepest tree that is run.
 const MAX_DEPTH: usize = 20_000;
@@ -116,12 +116,38 @@ pub(crate) fn outer_slots(inner: &Operator) -> Vec<Slot> {
     while let Some(op) = open.pop() {
         match op {
             Operator::Outer(slots) => out.extend(slots),
+            Operator::Service(s) => {
+                if let Endpoint::Slot(slot) = s.endpoint {
+                    out.push(slot);
+                }
+            }
             Operator::Apply { input, .. } => open.push(input),
             _ => open.extend(inputs(op)),
         }
     }
     out.sort_unstable();
     out.dedup();
+    out
+}
+
+/// The slots that leaves inside the inner part of an `Apply` bind by themselves: where the outer row has none, theirs is
+/// taken.
+pub(crate) fn made_slots(inner: &Operator) -> Vec<Slot> {
+    let mut out: Vec<Slot> = Vec::new();
+    let mut open = vec![inner];
+    while let Some(op) = open.pop() {
+        match op {
+            Operator::Explore(_) | Operator::Values { .. } | Operator::Service(_) => {
+                out.extend(slots_of(op, &[]));
+            }
+            Operator::Apply {
+                input,
+                kind: ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_),
+                ..
+            } => open.push(input),
+            _ => open.extend(inputs(op)),
+        }
+    }
     out
 }
 

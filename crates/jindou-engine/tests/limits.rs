@@ -5,7 +5,7 @@ use jindou_engine::{
     Summed, Table, Task, execute, execute_streaming,
 };
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_plan::{Plan, PlanOptions, Planned, Slot, Weight, parse, plan};
+use jindou_plan::{Plan, PlanOptions, Slot, Weight, parse, plan};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
 use oxrdf::{GraphName, NamedNode, Quad};
@@ -25,10 +25,7 @@ fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
 
 fn native(snapshot: &Snapshot, text: &str) -> Plan {
     let query = parse(&format!("PREFIX : <http://e/> {text}")).unwrap();
-    match plan(&query, snapshot, &PlanOptions::default()).unwrap() {
-        Planned::Native(p) => p,
-        Planned::Other(why) => panic!("{why}"),
-    }
+    plan(&query, snapshot, &PlanOptions::default()).unwrap()
 }
 
 const PATH: &str =

@@ -9,7 +9,7 @@ use jindou_engine::{
 };
 use jindou_gpu::GpuExecutor;
 use jindou_model::{CancelToken, Error, VertexId};
-use jindou_plan::{Plan, PlanOptions, Planned, Step, parse, plan};
+use jindou_plan::{Plan, PlanOptions, Step, parse, plan};
 use jindou_store::Snapshot;
 
 const QUERIES: [&str; 5] = [
@@ -22,10 +22,7 @@ const QUERIES: [&str; 5] = [
 
 fn native(snapshot: &Snapshot, text: &str) -> Plan {
     let text = format!("PREFIX : <http://e/> {text}");
-    match plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap() {
-        Planned::Native(p) => p,
-        Planned::Other(_) => panic!("not native: {text}"),
-    }
+    plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
 }
 
 fn task<'a>(snapshot: &'a Snapshot, steps: &'a [Step], options: &'a ExecOptions) -> Task<'a> {

@@ -9,7 +9,7 @@ use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
 use jindou_model::{Error, PredicateId, Progress, VertexId};
 use jindou_plan::{
     Condition, EdgeList, Exploration, FarEnd, GraphRef, Operand, Operator, Plan, PlanOptions,
-    Planned, PredicateRef, StartSource, Step, StepKind, Weight, parse, plan,
+    PredicateRef, StartSource, Step, StepKind, Weight, parse, plan,
 };
 use jindou_store::testing::store_of;
 use jindou_store::{LoadOptions, QuadEdit, Snapshot, load, open};
@@ -280,11 +280,7 @@ fn compare(cases: u32, first: u32) {
                 continue;
             }
             let text = text(&patterns);
-            let Planned::Native(plan) =
-                plan(&parse(&text).unwrap(), &snapshot, &PlanOptions::default()).unwrap()
-            else {
-                continue;
-            };
+            let plan = plan(&parse(&text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
             let want = brute_force(&edges, &patterns);
             if want.len() > 4000 {
                 continue;
@@ -494,11 +490,7 @@ fn lubm_agrees_with_published_counts_and_the_cpu() {
     let gpu = GpuExecutor::new(shim(0));
     let mut ran = 0;
     for q in jindou_workloads::queries::lubm::QUERIES {
-        let Planned::Native(plan) =
-            plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap()
-        else {
-            continue;
-        };
+        let plan = plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
         let cpu = Summed::<ChecksumSink>::default();
         jindou_engine::execute(
             &plan,

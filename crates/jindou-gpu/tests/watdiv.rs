@@ -8,7 +8,7 @@ use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::{GpuExecutor, GpuOptions, Output};
 use jindou_model::Progress;
 use jindou_parse::Sources;
-use jindou_plan::{PlanOptions, Planned, parse, plan};
+use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 
 /// Compares the queries that `take` chooses by template and instance; returns how many there were.
@@ -39,10 +39,7 @@ fn compare(take: impl Fn(&str, &str) -> bool) -> usize {
         }
         let name = format!("{}-{}", cells[0], cells[1]);
         let text = std::fs::read_to_string(folder.join(format!("queries/{name}.rq"))).unwrap();
-        let planned = plan(&parse(&text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
-        let Planned::Native(plan) = planned else {
-            panic!("{name} is not planned natively");
-        };
+        let plan = plan(&parse(&text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
         let cpu = Summed::<ChecksumSink>::default();
         let exec = ExecOptions::default();
         jindou_engine::execute(&plan, &snapshot, &exec, &QueryTerms::default(), &cpu).unwrap();

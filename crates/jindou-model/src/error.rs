@@ -64,6 +64,14 @@ pub enum Error {
     /// The deadline passed.
     #[error("the query passed its time limit of {0:?}; raise --timeout or narrow the query")]
     Timeout(std::time::Duration),
+    /// Another endpoint, which a SERVICE names, may not be asked, cannot be reached, or gave no answer.
+    #[error("SERVICE <{endpoint}>: {message}")]
+    Service {
+        /// Its IRI.
+        endpoint: String,
+        /// What is wrong.
+        message: String,
+    },
     /// Somebody cancelled.
     #[error("cancelled")]
     Cancelled,

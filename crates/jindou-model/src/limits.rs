@@ -49,6 +49,13 @@ impl CancelToken {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// Time until the deadline; `None` without one.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        self.deadline
+            .map(|(at, _)| at.saturating_duration_since(Instant::now()))
+    }
+
     /// Ok to go on, or the error to return. Reads the clock when there is a deadline (about 25 ns).
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() {

@@ -1,6 +1,6 @@
 //! Plans by query text: a bounded cache, least recently used out first.
 
-use crate::{PlanOptions, Planned};
+use crate::{Plan, PlanOptions};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -25,7 +25,7 @@ struct Entry {
     epoch: u64,
     snapshot: u32,
     stamp: u64,
-    planned: Arc<Planned>,
+    planned: Arc<Plan>,
 }
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl PlanCache {
 
     /// The plan, if it is there. No allocation; O(log entries).
     #[must_use]
-    pub fn get(&self, key: &CacheKey<'_>) -> Option<Arc<Planned>> {
+    pub fn get(&self, key: &CacheKey<'_>) -> Option<Arc<Plan>> {
         let hash = hash(key);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
@@ -78,7 +78,7 @@ impl PlanCache {
 
     /// Keeps a plan; the least recently used go when there is no room. A text longer than all of the room is
     /// not kept.
-    pub fn insert(&self, key: &CacheKey<'_>, planned: Arc<Planned>) {
+    pub fn insert(&self, key: &CacheKey<'_>, planned: Arc<Plan>) {
         if self.entries == 0 || key.text.len() > self.bytes {
             return;
         }
@@ -146,35 +146,42 @@ mod tests {
         }
     }
 
+    fn plan(name: &str) -> Arc<Plan> {
+        Arc::new(Plan {
+            form: crate::Form::Ask,
+            slots: vec![],
+            output: vec![],
+            columns: vec![name.to_owned()],
+            root: crate::Operator::Outer(vec![]),
+            cost: 0.0,
+            weight: crate::Weight::Light,
+            epoch: 7,
+            snapshot: 0,
+        })
+    }
+
     #[test]
     fn the_least_recently_used_goes_first() {
         let cache = PlanCache::new(2, 100);
-        let plan = |t: &str| Arc::new(Planned::Other(t.into()));
         cache.insert(&key("a", 0), plan("a"));
         cache.insert(&key("b", 0), plan("b"));
         assert!(cache.get(&key("a", 0)).is_some());
         cache.insert(&key("c", 0), plan("c"));
         assert!(cache.get(&key("b", 0)).is_none());
-        assert_eq!(
-            cache.get(&key("a", 0)).as_deref(),
-            Some(&Planned::Other("a".into()))
-        );
+        assert_eq!(cache.get(&key("a", 0)), Some(plan("a")));
         assert!(
             cache.get(&key("a", 1)).is_none(),
             "another snapshot needs another plan"
         );
         cache.insert(&key("a", 0), plan("a2"));
         assert_eq!(cache.len(), 2);
-        assert_eq!(
-            cache.get(&key("a", 0)).as_deref(),
-            Some(&Planned::Other("a2".into()))
-        );
+        assert_eq!(cache.get(&key("a", 0)), Some(plan("a2")));
     }
 
     #[test]
     fn texts_are_bounded() {
         let cache = PlanCache::new(10, 8);
-        let plan = Arc::new(Planned::Other(String::new()));
+        let plan = plan("");
         cache.insert(&key("123456789", 0), Arc::clone(&plan));
         assert!(cache.is_empty());
         cache.insert(&key("12345", 0), Arc::clone(&plan));

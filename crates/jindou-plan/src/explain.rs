@@ -2,9 +2,9 @@
 
 use crate::condition::selectivity;
 use crate::{
-    Aggregate, AggregateFunction, ApplyKind, Condition, EdgeList, FarEnd, Form, GraphRef, JoinKind,
-    Operand, Operator, Path, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
-    TermTest, Weight, cost, intervals, show,
+    Aggregate, AggregateFunction, ApplyKind, Condition, EdgeList, Endpoint, FarEnd, Form, GraphRef,
+    JoinKind, Operand, Operator, Path, Plan, PredicateRef, Relation, Slot, StartSource, Step,
+    StepKind, TermTest, Weight, cost, intervals, show,
 };
 use jindou_model::Direction;
 use jindou_store::Snapshot;
@@ -427,11 +427,11 @@ impl Explainer<'_> {
             }
             Operator::Service(s) => {
                 let silent = if s.silent { " silently" } else { "" };
-                leaf(
-                    format!("ask {}{silent}", s.endpoint),
-                    1_000.0,
-                    cost::SERVICE,
-                )
+                let endpoint = match &s.endpoint {
+                    Endpoint::Iri(iri) => format!("<{iri}>"),
+                    Endpoint::Slot(slot) => format!("the endpoint in {}", self.slots(&[*slot])),
+                };
+                leaf(format!("ask {endpoint}{silent}"), 1_000.0, cost::SERVICE)
             }
             Operator::Steps { input, steps } => {
                 let i = self.node(input, outer);

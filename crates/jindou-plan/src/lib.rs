@@ -26,18 +26,20 @@ mod planner;
 mod resolve;
 mod sample;
 mod search;
+mod semi;
 mod set;
 mod show;
 mod slots;
 mod stars;
 mod steps;
+mod tokens;
 mod translate;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
 pub use operator::{
-    Aggregate, AggregateFunction, ApplyKind, Cell, Count, JoinKey, JoinKind, Operator, Path,
-    Service,
+    Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
+    Path, Service,
 };
 pub use parse::{MAX_CHAINED, MAX_NESTING, MAX_QUERY_BYTES, parse};
 pub use plan::{
@@ -45,4 +47,4 @@ pub use plan::{
     LIGHT_COST, Operand, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
     TemplateTerm, TermTest, Weight,
 };
-pub use planner::{PlanOptions, Planned, plan};
+pub use planner::{PlanOptions, plan};

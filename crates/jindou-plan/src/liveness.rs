@@ -3,7 +3,9 @@
 use crate::condition::for_each_slot;
 use crate::set::SlotSet;
 use crate::slots::{binds, reads};
-use crate::{ApplyKind, Condition, FarEnd, GraphRef, JoinKind, Operand, Operator, Slot, Step};
+use crate::{
+    ApplyKind, Condition, Endpoint, FarEnd, GraphRef, JoinKind, Operand, Operator, Slot, Step,
+};
 
 fn of_condition(c: &Condition, out: &mut SlotSet) {
     for_each_slot(c, &mut |s| out.insert(s));
@@ -21,7 +23,11 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
             slots.retain(|s| wanted.has(*s));
             slots.iter().copied().collect()
         }
-        Operator::Values { .. } | Operator::Service(_) => SlotSet::default(),
+        Operator::Values { .. } => SlotSet::default(),
+        Operator::Service(s) => match s.endpoint {
+            Endpoint::Iri(_) => SlotSet::default(),
+            Endpoint::Slot(slot) => SlotSet::one(slot),
+        },
         Operator::Steps { input, steps: list } => {
             // Before the first step the input's columns are there; which ones, the input knows.
             let needed = steps(list, wanted, Some(()));

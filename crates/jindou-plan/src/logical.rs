@@ -3,7 +3,7 @@
 
 use crate::expression::Expr;
 use crate::set::SlotSet;
-use crate::{Aggregate, ApplyKind, Service, Slot};
+use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
 use spargebra::algebra::PropertyPathExpression;
 
 /// One position of a pattern.
@@ -222,12 +222,11 @@ impl Node {
 
     pub(crate) fn service(service: Service) -> Self {
         let slots: SlotSet = service.slots.iter().map(|s| s.1).collect();
-        Self::of(
-            Kind::Service(service),
-            SlotSet::default(),
-            slots.clone(),
-            slots,
-        )
+        let mut uses = slots.clone();
+        if let Endpoint::Slot(slot) = service.endpoint {
+            uses.insert(slot);
+        }
+        Self::of(Kind::Service(service), SlotSet::default(), slots, uses)
     }
 
     pub(crate) fn union(branches: Vec<Self>) -> Self {
@@ -272,6 +271,12 @@ impl Node {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
+        // Of the sides, not of the parts: a part in GRAPH ?g does not have ?g in scope, the whole has.
+        let (certain, possible, uses) = (
+            left.certain.or(&right.certain),
+            left.possible.or(&right.possible),
+            left.uses.or(&right.uses),
+        );
         let mut parts: Vec<Self> = vec![];
         for side in [left, right] {
             let more = match side.kind {
@@ -282,17 +287,10 @@ impl Node {
                 part.add_to(&mut parts);
             }
         }
-        let union =
-            |f: fn(&Self) -> &SlotSet| parts.iter().fold(SlotSet::default(), |a, p| a.or(f(p)));
-        let (certain, possible, uses) = (
-            union(|p| &p.certain),
-            union(|p| &p.possible),
-            union(|p| &p.uses),
-        );
         if parts.len() == 1
             && let Some(one) = parts.pop()
         {
-            return one;
+            return Self::of(one.kind, certain, possible, uses);
         }
         Self::of(Kind::Join(parts), certain, possible, uses)
     }

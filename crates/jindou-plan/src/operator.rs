@@ -86,11 +86,21 @@ pub enum Path {
     Except(Vec<PredicateId>),
 }
 
+/// Whom SERVICE asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// The endpoint with this IRI.
+    Iri(String),
+    /// The one that the outer row names in this slot. Only inside the `inner` of an [`Operator::Apply`] with `each_row`: one
+    /// call a distinct endpoint.
+    Slot(Slot),
+}
+
 /// A call to another endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// The endpoint's IRI.
-    pub endpoint: String,
+    /// Whom to ask.
+    pub endpoint: Endpoint,
     /// The query to send: a SELECT whose columns are named like `slots`.
     pub query: String,
     /// Variable and slot of each column.

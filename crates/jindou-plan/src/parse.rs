@@ -1,6 +1,7 @@
 //! SPARQL text → algebra, with bounds: `spargebra`'s parser recurses, so text that nests deeper than a
 //! stack could hold is refused before it gets there.
 
+use crate::tokens::Reading;
 use jindou_model::{Error, Result};
 use spargebra::{Query, SparqlParser};
 
@@ -35,6 +36,22 @@ pub fn parse(text: &str) -> Result<Query> {
         )));
     }
     let scan = Scan::of(text)?;
+    let reading = Reading::of(text);
+    let read = |text: &str| parse_scanned(text, &scan);
+    let mut query = read(reading.lowered.as_deref().unwrap_or(text))?;
+    if let Some((at, masked)) = &reading.masked
+        && read(masked).is_err()
+    {
+        let (line, column) = position(text, *at);
+        return Err(Error::Query(format!(
+            "line {line}, column {column}: from < to > is an IRI, since the longest token counts; write a space behind <"
+        )));
+    }
+    reading.order(&mut query);
+    Ok(query)
+}
+
+fn parse_scanned(text: &str, scan: &Scan) -> Result<Query> {
     let parsed = if scan.deepest <= PLAIN_NESTING && scan.chained <= PLAIN_CHAINED {
         SparqlParser::new().parse_query(text)
     } else {
@@ -187,7 +204,7 @@ impl Scan {
 }
 
 /// Length of the string literal at the start of `rest`, quotes included; everything if it does not end.
-fn string_len(rest: &[u8]) -> usize {
+pub(crate) fn string_len(rest: &[u8]) -> usize {
     let quote = rest[0];
     let long = rest.len() >= 3 && rest[1] == quote && rest[2] == quote;
     let mut at = if long { 3 } else { 1 };

@@ -4,7 +4,7 @@ use crate::build::{Builder, OuterRow};
 use crate::cost::OUT;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
-use crate::{LIGHT_COST, Plan, Slot, Weight, liveness, translate};
+use crate::{LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
 use jindou_model::{Error, Result};
 use jindou_store::Snapshot;
 
@@ -15,34 +15,18 @@ pub struct PlanOptions {
     pub union_default: bool,
 }
 
-/// How a query will run.
-// There is one a query, behind an `Arc`: the size of the smaller variant matters to nobody.
-#[expect(clippy::large_enum_variant)]
-#[derive(Clone, Debug, PartialEq)]
-pub enum Planned {
-    /// By exploration.
-    Native(Plan),
-    /// Through `spareval` over the same store; the text says what is not native yet.
-    Other(String),
-}
-
-/// Plans a query for one snapshot.
-///
-/// Native is all of SPARQL 1.1 but SERVICE with a variable for its endpoint and aggregates that only an IRI names;
-/// triple terms with variables in patterns (SPARQL 1.2) are [`Planned::Other`] too.
+/// Plans a query for one snapshot: all of SPARQL 1.1, and what `spargebra` parses of 1.2 (triple terms).
 ///
 /// Takes O(slots × edges × beam) estimates for each group of patterns plus, for each variable with several required
 /// predicates, the planner's characteristic sets that have one of them; a join of n parts plans O(n²) of them.
 ///
 /// # Errors
-/// [`jindou_model::Error::Internal`] when a query that nests deeply gets no thread with a stack for it.
-pub fn plan(
-    query: &spargebra::Query,
-    snapshot: &Snapshot,
-    options: &PlanOptions,
-) -> Result<Planned> {
+/// [`Error::Unsupported`] names what no plan can do: SERVICE with a variable that nothing before it binds, an aggregate that
+/// is not SPARQL's, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
+/// for it.
+pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Plan> {
     if is_shallow(query) {
-        return Ok(plan_here(query, snapshot, options));
+        return plan_here(query, snapshot, options);
     }
     std::thread::scope(|s| {
         std::thread::Builder::new()
@@ -51,7 +35,7 @@ pub fn plan(
             .spawn_scoped(s, || plan_here(query, snapshot, options))
             .map_err(|e| Error::Internal(format!("no thread to plan a deep query: {e}")))?
             .join()
-            .map_err(|_| Error::Internal("the planner panicked".into()))
+            .map_err(|_| Error::Internal("the planner panicked".into()))?
     })
 }
 
@@ -69,11 +53,8 @@ fn is_shallow(query: &spargebra::Query) -> bool {
     crate::translate::depth_is_within(pattern, PLAIN_DEPTH)
 }
 
-fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Planned {
-    let logical = match translate::of(query) {
-        Ok(l) => l,
-        Err(reason) => return Planned::Other(reason),
-    };
+fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Plan> {
+    let logical = translate::of(query).map_err(Error::Unsupported)?;
     let dataset = Dataset::of(logical.dataset.as_ref(), snapshot, options);
     let mut builder = Builder {
         snapshot,
@@ -85,12 +66,15 @@ fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOption
     let mut built = builder.build(&logical.root);
     let slots = builder.slots;
     if slots.len() > usize::from(Slot::MAX) {
-        return Planned::Other("more than 65,535 variables".into());
+        return Err(Error::Unsupported("more than 65,535 variables".into()));
     }
     let wanted: SlotSet = logical.output.iter().copied().collect();
     liveness::prune(&mut built.op, &wanted);
+    if semi::reduce(&mut built.op) {
+        liveness::prune(&mut built.op, &wanted);
+    }
     let cost = built.cost + built.rows * OUT;
-    Planned::Native(Plan {
+    Ok(Plan {
         form: logical.form,
         slots,
         output: logical.output,

@@ -5,7 +5,7 @@
 mod interpret;
 
 use interpret::Data;
-use jindou_plan::{Form, PlanOptions, Planned};
+use jindou_plan::{Form, PlanOptions};
 use jindou_store::{Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer, quads, query};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,10 +36,8 @@ fn case(seed: u64, queries: usize, tally: &mut Tally) {
         };
         let parsed = jindou_plan::parse(&q.text).unwrap_or_else(|e| panic!("{}: {e}", q.text));
         let options = PlanOptions::default();
-        let planned = jindou_plan::plan(&parsed, &snapshot, &options).unwrap();
-        let Planned::Native(plan) = planned else {
-            panic!("seed {seed}: not native: {planned:?}\n{}", q.text);
-        };
+        let plan = jindou_plan::plan(&parsed, &snapshot, &options)
+            .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", q.text));
         let carried_out = catch_unwind(AssertUnwindSafe(|| Data::new(&snapshot, &data).run(&plan)));
         let Ok(carried_out) = carried_out else {
             tally.wrong.push(format!(
@@ -126,10 +124,8 @@ fn counts_come_from_the_segments() {
         let snapshot = Snapshot::of_base(base);
         for (i, text) in texts.iter().enumerate() {
             let parsed = jindou_plan::parse(text).unwrap();
-            let planned = jindou_plan::plan(&parsed, &snapshot, &PlanOptions::default());
-            let Ok(Planned::Native(plan)) = planned else {
-                panic!("{text}: {planned:?}")
-            };
+            let plan = jindou_plan::plan(&parsed, &snapshot, &PlanOptions::default())
+                .unwrap_or_else(|e| panic!("{text}: {e}"));
             let known = plan.exploration().is_none();
             assert!(
                 known || i != 0 && i != 2 && i != 3,

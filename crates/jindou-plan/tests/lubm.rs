@@ -1,7 +1,7 @@
 //! Plans of the LUBM queries on LUBM(1): the shapes that the published figures need.
 
 use jindou_model::Progress;
-use jindou_plan::{PlanOptions, Planned, StartSource, StepKind, explain, parse, plan};
+use jindou_plan::{PlanOptions, StartSource, StepKind, explain, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
@@ -18,10 +18,7 @@ fn lubm_plans_have_the_shapes_that_are_fast() {
     let snapshot = Snapshot::of_base(open(&store).unwrap());
     for (i, query) in QUERIES.iter().enumerate() {
         let (i, text) = (i + 1, query.text);
-        let planned = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
-        let Planned::Native(p) = planned else {
-            panic!("q{i}: {planned:?}")
-        };
+        let p = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
         let words = explain(&p, &snapshot);
         let e = p.exploration().unwrap();
         if i == 3 {

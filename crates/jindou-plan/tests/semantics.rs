@@ -23,10 +23,8 @@ fn run(seed: u64, stores: usize, queries: usize) {
             let options = jindou_plan::PlanOptions {
                 union_default: q.union_default,
             };
-            let planned = jindou_plan::plan(&parsed, &case.snapshot, &options).unwrap();
-            let jindou_plan::Planned::Native(plan) = planned else {
-                panic!("seed {seed}+{i}: not native: {planned:?}\n{text}");
-            };
+            let plan = jindou_plan::plan(&parsed, &case.snapshot, &options)
+                .unwrap_or_else(|e| panic!("seed {seed}+{i}: {e}\n{text}"));
             let Some(got) = interpret::run(&plan, &case) else {
                 skipped += 1;
                 continue;
@@ -55,10 +53,8 @@ fn run(seed: u64, stores: usize, queries: usize) {
 fn rows(case: &Case, text: &str) -> Vec<Vec<String>> {
     let parsed = jindou_plan::parse(text).unwrap();
     let options = jindou_plan::PlanOptions::default();
-    match jindou_plan::plan(&parsed, &case.snapshot, &options).unwrap() {
-        jindou_plan::Planned::Native(plan) => interpret::run(&plan, case).unwrap(),
-        other => panic!("{text}: {other:?}"),
-    }
+    let plan = jindou_plan::plan(&parsed, &case.snapshot, &options).unwrap();
+    interpret::run(&plan, case).unwrap()
 }
 
 /// No characteristic set of the base has both predicates, but an update gave them to one vertex.

@@ -1,8 +1,9 @@
 //! How to serve.
 
-use jindou::{GpuChoice, QueryOptions};
+use jindou::{GpuChoice, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How to serve; [`Default`] is a server for this machine alone.
@@ -50,6 +51,8 @@ pub struct ServerOptions {
     pub union_default: Option<bool>,
     /// Whether a GPU may be used.
     pub gpu: GpuChoice,
+    /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
+    pub service: Option<Arc<dyn ServiceCaller>>,
 }
 
 /// PEM files of a TLS server.
@@ -86,6 +89,7 @@ impl Default for ServerOptions {
             grace: Duration::from_secs(30),
             union_default: None,
             gpu: GpuChoice::Off,
+            service: None,
         }
     }
 }

@@ -78,6 +78,7 @@ impl Problem {
             Error::Timeout(_) => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),
             Error::Cancelled => (StatusCode::SERVICE_UNAVAILABLE, "cancelled"),
             Error::Unsupported(_) => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
+            Error::Service { .. } => (StatusCode::BAD_GATEWAY, "service"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         let mut p = Self::new(status, kind, detail);

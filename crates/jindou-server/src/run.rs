@@ -267,6 +267,7 @@ fn carry_out(
         profile: matches!(request.work, Work::Profile(_)),
         gpu: shared.options.gpu,
         dataset: request.dataset.clone(),
+        service: shared.options.service.clone(),
     };
     query.check().map_err(Failure::running)?;
     let (text, planned) = plan(shared, request, &options).map_err(|error| Failure {
@@ -552,7 +553,7 @@ fn profile(report: &QueryReport, plan_cached: bool) -> serde_json::Value {
         })
     }
     serde_json::json!({
-        "way": report.way.to_string(), "rows": report.rows, "plan_cached": plan_cached,
+        "rows": report.rows, "plan_cached": plan_cached,
         "plan_ms": ms(report.plan_time), "run_ms": ms(report.run_time),
         "tree": report.profile_tree.as_ref().map(node),
         "text": report.profile.lines().collect::<Vec<_>>(),

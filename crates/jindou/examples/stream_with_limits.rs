@@ -42,7 +42,7 @@ fn main() -> jindou::Result<()> {
     let outcome = db.run(query, &options, &mut writer);
     let _ = std::fs::remove_dir_all(&dir);
     match outcome {
-        Ok(report) => eprintln!("{} rows, {}", report.rows, report.way),
+        Ok(report) => eprintln!("{} rows", report.rows),
         Err(Error::Timeout(limit)) => eprintln!("gave up after {limit:?}"),
         Err(e) => return Err(e),
     }

@@ -1,19 +1,19 @@
 //! The front door: open, load, query.
 
-use crate::dataset::{Graphs, SnapshotDataset};
+use crate::default_graph::DefaultGraph;
 use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::{fallback, native};
+use crate::{blank_nodes, native};
+use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
-use jindou_plan::{CacheKey, Form, Plan, PlanCache, PlanOptions, Planned, Weight};
+use jindou_plan::{CacheKey, Form, Plan, PlanCache, PlanOptions, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use oxrdf::NamedNode;
 use spargebra::Query;
 use spargebra::algebra::QueryDataset;
 use std::borrow::Cow;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, RwLock};
@@ -66,6 +66,8 @@ pub struct QueryOptions {
     pub gpu: GpuChoice,
     /// The graphs to ask instead of those that the query names.
     pub dataset: Option<DatasetChoice>,
+    /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
+    pub service: Option<Arc<dyn ServiceCaller>>,
 }
 
 /// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
@@ -126,6 +128,7 @@ impl Default for QueryOptions {
             profile: false,
             gpu: GpuChoice::Off,
             dataset: None,
+            service: None,
         }
     }
 }
@@ -140,24 +143,6 @@ impl QueryOptions {
     }
 }
 
-/// What carried a query out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// The engine of this project.
-    Native,
-    /// `spareval` over the same store, for this reason.
-    Spareval(String),
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Native => f.write_str("native"),
-            Self::Spareval(why) => write!(f, "through spareval ({why})"),
-        }
-    }
-}
-
 /// What a query took.
 #[derive(Clone, Debug)]
 pub struct QueryReport {
@@ -167,8 +152,6 @@ pub struct QueryReport {
     pub plan_time: Duration,
     /// Running, decoding and writing.
     pub run_time: Duration,
-    /// Which way it went.
-    pub way: Way,
     /// Step by step, when asked for.
     pub profile: String,
     /// The same as a tree, when asked for.
@@ -191,16 +174,16 @@ pub struct Checksum {
 
 /// A parsed and planned query. It belongs to the snapshot it was planned for.
 pub struct PlannedQuery {
-    planned: Arc<Planned>,
+    plan: Arc<Plan>,
     snapshot: Snapshot,
     cached: bool,
 }
 
 impl PlannedQuery {
-    /// True if it is so small that waking a second thread would gain nothing. Queries without a native plan are not.
+    /// True if it is so small that waking a second thread would gain nothing.
     #[must_use]
     pub fn is_light(&self) -> bool {
-        self.plan().is_some_and(|p| p.weight == Weight::Light)
+        self.plan.weight == Weight::Light
     }
 
     /// True if the plan was in the cache.
@@ -209,13 +192,10 @@ impl PlannedQuery {
         self.cached
     }
 
-    /// The native plan, if the query has one.
+    /// The plan.
     #[must_use]
-    pub fn plan(&self) -> Option<&Plan> {
-        match &*self.planned {
-            Planned::Native(plan) => Some(plan),
-            Planned::Other(_) => None,
-        }
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// The snapshot it was planned for.
@@ -305,17 +285,17 @@ impl Database {
         };
         let found = self.inner.plans.get(&key);
         let cached = found.is_some();
-        let planned = match found {
+        let plan = match found {
             Some(found) => found,
             None => {
                 let query = Self::parse(text, options)?;
-                let planned = Arc::new(jindou_plan::plan(&query, &snapshot, &key.options)?);
-                self.inner.plans.insert(&key, Arc::clone(&planned));
-                planned
+                let plan = Arc::new(jindou_plan::plan(&query, &snapshot, &key.options)?);
+                self.inner.plans.insert(&key, Arc::clone(&plan));
+                plan
             }
         };
         Ok(PlannedQuery {
-            planned,
+            plan,
             snapshot,
             cached,
         })
@@ -329,7 +309,7 @@ impl Database {
             .windows(5)
             .any(|w| w.eq_ignore_ascii_case(b"bnode"))
         {
-            fallback::rewrite::blank_nodes(&mut query);
+            blank_nodes::of_each_solution(&mut query);
         }
         if let Some(dataset) = &options.dataset {
             dataset.apply(&mut query)?;
@@ -358,9 +338,9 @@ impl Database {
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot();
         let plan_options = Self::plan_options(&snapshot, options);
-        let planned = Arc::new(jindou_plan::plan(query, &snapshot, &plan_options)?);
+        let plan = Arc::new(jindou_plan::plan(query, &snapshot, &plan_options)?);
         Ok(PlannedQuery {
-            planned,
+            plan,
             snapshot,
             cached: false,
         })
@@ -369,21 +349,15 @@ impl Database {
     /// Runs a planned query into an order-independent checksum over every binding. The way to measure the engine without parsing, planning, decoding and writing.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a query without a native plan; else as [`Self::run`].
+    /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
-        let plan = query.plan().ok_or_else(|| {
-            Error::Unsupported("a checksum of a query that has no native plan".into())
-        })?;
-        guarded(|| native::checksum(&self.inner.device, plan, &query.snapshot, options))
+        guarded(|| native::checksum(&self.inner.device, &query.plan, &query.snapshot, options))
     }
 
-    /// How a query would run: each step, its estimate, why it comes there; or why it goes through `spareval`.
+    /// How a query would run: each step, its estimate, why it comes there.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
-        Ok(match &*planned.planned {
-            Planned::Native(plan) => jindou_plan::explain(plan, &planned.snapshot),
-            Planned::Other(why) => format!("through spareval over the same store: {why}\n"),
-        })
+        Ok(jindou_plan::explain(&planned.plan, &planned.snapshot))
     }
 
     /// Answers a query with default options and keeps the whole answer in memory. For large answers or
@@ -402,7 +376,7 @@ impl Database {
     /// Answers a query into a sink, streaming.
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL, [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory,
+    /// [`Error::Query`] for bad SPARQL, [`Error::Unsupported`] for what no plan can do, [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory,
     /// [`Error::SinkClosed`] when the writer's other end went away. Rows may have been written before.
     pub fn run(
         &self,
@@ -416,53 +390,25 @@ impl Database {
             let planned = self.plan(text, options)?;
             let plan_time = start.elapsed();
             cancel.check()?;
-            let snapshot = &planned.snapshot;
-            let union = Self::union_default(snapshot, options);
-            let (rows, way, profile, profile_tree) = match &*planned.planned {
-                Planned::Native(plan) => {
-                    // Only DESCRIBE looks at the dataset beside the plan.
-                    let graphs = match plan.form {
-                        Form::Describe => {
-                            let query = Self::parse(text, options)?;
-                            Graphs::of(snapshot, query.dataset(), union)
-                        }
-                        _ => Graphs::of(snapshot, None, union),
-                    };
-                    let data = SnapshotDataset::new(snapshot.clone(), graphs);
-                    let (rows, measured) = native::run(
-                        &self.inner.device,
-                        plan,
-                        &data,
-                        snapshot,
-                        options,
-                        &cancel,
-                        sink,
-                    )?;
-                    (rows, Way::Native, measured.text, measured.tree)
-                }
-                Planned::Other(why) => {
+            let (plan, snapshot) = (&*planned.plan, &planned.snapshot);
+            // Only DESCRIBE reads edges beside the plan.
+            let described = match plan.form {
+                Form::Describe => {
                     let query = Self::parse(text, options)?;
-                    let graphs = Graphs::of(snapshot, query.dataset(), union);
-                    let data = SnapshotDataset::new(snapshot.clone(), graphs);
-                    let rows = fallback::run(data, &query, options, &cancel, sink)?;
-                    let profile = if options.profile {
-                        format!("through spareval ({why}): it has no steps to measure\n")
-                    } else {
-                        String::new()
-                    };
-                    let tree = options
-                        .profile
-                        .then(|| ProfileNode::result("spareval", rows, None));
-                    (rows, Way::Spareval(why.to_string()), profile, tree)
+                    let union = Self::union_default(snapshot, options);
+                    DefaultGraph::of(snapshot, query.dataset(), union)
                 }
+                _ => DefaultGraph::Own,
             };
+            let device = &self.inner.device;
+            let (rows, measured) =
+                native::run(device, plan, &described, snapshot, options, &cancel, sink)?;
             Ok(QueryReport {
                 rows,
                 plan_time,
                 run_time: start.elapsed() - plan_time,
-                way,
-                profile,
-                profile_tree,
+                profile: measured.text,
+                profile_tree: measured.tree,
                 plan_cached: planned.cached,
             })
         })

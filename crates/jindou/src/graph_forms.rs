@@ -1,14 +1,13 @@
 //! CONSTRUCT and DESCRIBE: rows of ids become triples.
 
-use crate::dataset::SnapshotDataset;
+use crate::default_graph::DefaultGraph;
 use crate::results::AnswerSink;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
-use jindou_model::{CancelToken, Error, MemoryBudget, Result, term};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId, term};
 use jindou_plan::TemplateTerm;
 use jindou_store::Snapshot;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
-use spareval::QueryableDataset;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Triples given so far, as hashes: a graph has each once. When the query's memory has no more room for them, the
@@ -192,12 +191,25 @@ impl Sink for Resources {
 /// way (a *concise bounded description*). Returns their number. O(triples given).
 pub(crate) fn describe(
     resources: Vec<Term>,
-    data: &SnapshotDataset<'_>,
+    described: &DefaultGraph,
+    snapshot: &Snapshot,
     cancel: &CancelToken,
     budget: &MemoryBudget,
     sink: &mut dyn AnswerSink,
 ) -> Result<u64> {
-    let damaged = |e: crate::dataset::DamagedTerm| Error::Store(e.to_string());
+    let mut bytes = Vec::new();
+    let mut decoded = |id: u32| {
+        bytes.clear();
+        snapshot
+            .term(VertexId(id), &mut bytes)
+            .then(|| term::decode(&bytes))
+            .flatten()
+            .ok_or_else(|| {
+                Error::Store(format!(
+                    "the store's dictionary is damaged: it has no term {id}; run `jindou check`"
+                ))
+            })
+    };
     let mut given = Given::new(budget);
     let mut waiting: Vec<Term> = resources;
     waiting.reverse();
@@ -209,17 +221,16 @@ pub(crate) fn describe(
             Term::BlankNode(b) => b.clone().into(),
             Term::Literal(_) | Term::Triple(_) => continue,
         };
-        let id = data.internalize_term(resource.clone()).map_err(damaged)?;
+        let Some(id) = snapshot.lookup(&term::encode(&resource)) else {
+            continue;
+        };
         let mut blanks = Vec::new();
-        for quad in data.internal_quads_for_pattern(Some(&id), None, None, Some(None)) {
+        for (predicate, object) in described.edges_of(snapshot, id.0) {
             cancel.check()?;
-            let quad = quad.map_err(damaged)?;
-            let Term::NamedNode(predicate) =
-                data.externalize_term(quad.predicate).map_err(damaged)?
-            else {
+            let Term::NamedNode(predicate) = decoded(predicate)? else {
                 continue;
             };
-            let object = data.externalize_term(quad.object).map_err(damaged)?;
+            let object = decoded(object)?;
             if matches!(object, Term::BlankNode(_)) && known.insert(object.clone()) {
                 blanks.push(object.clone());
             }

@@ -4,20 +4,19 @@
 //! [`QuadSource`], [`Database::open`] maps it, [`Database::query`] and [`Database::run`] answer SPARQL.
 //! `examples/` has two runnable programs.
 
+mod blank_nodes;
 mod database;
-pub mod dataset;
+mod default_graph;
 mod device;
-mod fallback;
 mod graph_forms;
 mod native;
 mod profile;
 pub mod results;
 mod summary;
 
-pub use database::{
-    Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport, Way,
-};
+pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
+pub use jindou_engine::{ServiceCaller, TakeRow};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,

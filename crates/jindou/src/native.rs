@@ -4,7 +4,7 @@
 //! pieces of text pass the lock; else decoded rows do.
 
 use crate::database::{Checksum, QueryOptions};
-use crate::dataset::SnapshotDataset;
+use crate::default_graph::DefaultGraph;
 use crate::device::Device;
 use crate::graph_forms::{self, Construct, Resources};
 use crate::profile::ProfileNode;
@@ -32,6 +32,7 @@ fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
         cancel: cancel.clone(),
         memory: options.memory.clone(),
         profile: options.profile,
+        service: options.service.clone(),
         ..ExecOptions::default()
     }
 }
@@ -97,7 +98,7 @@ pub(crate) fn checksum(
 pub(crate) fn run(
     device: &Device,
     plan: &Plan,
-    data: &SnapshotDataset<'_>,
+    described: &DefaultGraph,
     snapshot: &Snapshot,
     options: &QueryOptions,
     cancel: &CancelToken,
@@ -140,7 +141,14 @@ pub(crate) fn run(
             .iter()
             .filter_map(|&id| decoder.term(id).transpose())
             .collect::<Result<Vec<_>>>()?;
-        let triples = graph_forms::describe(resources, data, cancel, &options.memory, sink)?;
+        let triples = graph_forms::describe(
+            resources,
+            described,
+            snapshot,
+            cancel,
+            &options.memory,
+            sink,
+        )?;
         sink.finish()?;
         let m = measured(plan, snapshot, options, &profile, String::new());
         return Ok((triples, m));

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct ProfileNode {
     /// What it is: `result`, `join`, `step 2`, ….
     pub name: String,
-    /// Where it ran: `cpu`, a device's name, `spareval`.
+    /// Where it ran: `cpu`, or a device's name.
     pub place: String,
     /// Rows that came in; `None` where nobody counted.
     pub rows_in: Option<u64>,

@@ -9,8 +9,10 @@ mod query;
 mod serve;
 
 use crate::args::{Args, Bench, Command, Generate};
-use jindou::{CancelToken, Result};
+use jindou::{CancelToken, Result, ServiceCaller};
+use jindou_service::{Allowed, HttpCaller};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub use load::threads_or_all;
 
@@ -42,6 +44,14 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
         Command::Peers(a) => peers::run(a),
     }
+}
+
+/// Who asks the endpoints of `--service-allow`; nobody without one.
+pub fn service(allowed: &[Allowed]) -> Option<Arc<dyn ServiceCaller>> {
+    if allowed.is_empty() {
+        return None;
+    }
+    Some(Arc::new(HttpCaller::new(allowed.iter().cloned().collect())))
 }
 
 /// A token that Ctrl-C cancels; a second Ctrl-C ends the process at once.

@@ -1,6 +1,6 @@
 //! `jindou query`.
 
-use super::{cancel_on_interrupt, threads_or_all};
+use super::{cancel_on_interrupt, service, threads_or_all};
 use crate::args::Query;
 use jindou::{Database, Error, MemoryBudget, QueryOptions, Result, ResultFormat, ResultWriter};
 use std::fs::File;
@@ -32,6 +32,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         timeout: a.timeout,
         profile: a.profile,
         gpu: a.gpu,
+        service: service(&a.service_allow),
         ..QueryOptions::default()
     };
     if a.union_default_graph {
@@ -60,13 +61,12 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     let report = db.run(&text, &options, &mut writer)?;
     if a.time {
         eprintln!(
-            "{} row{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms), {}",
+            "{} row{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms)",
             report.rows,
             if report.rows == 1 { "" } else { "s" },
             (report.plan_time + report.run_time).as_secs_f64() * 1e3,
             report.plan_time.as_secs_f64() * 1e3,
             report.run_time.as_secs_f64() * 1e3,
-            report.way,
         );
     }
     if a.profile {

@@ -1,6 +1,6 @@
 //! `jindou serve`.
 
-use super::threads_or_all;
+use super::{service, threads_or_all};
 use crate::args::Serve;
 use jindou::{Database, Error, Result};
 use jindou_server::{Server, ServerOptions, TlsFiles};
@@ -52,6 +52,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         grace: a.grace,
         union_default: a.union_default_graph.then_some(true),
         gpu: a.gpu,
+        service: service(&a.service_allow),
     };
     let scheme = if options.tls.is_some() {
         "https"

@@ -6,10 +6,10 @@ use crate::batch::View;
 use crate::explore::Run;
 use crate::values::Slow;
 use jindou_dictionary::{
-    Comparison, NAN_RANK, NO_RANK, Number, NumericBounds, NumericKind, TemporalBounds,
+    Comparison, NAN_RANK, NO_RANK, Number, NumericBounds, NumericKind, TemporalBounds, TemporalKey,
 };
 use jindou_model::term::{self, Parts};
-use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId};
+use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId};
 use jindou_plan::Relation;
 use jindou_store::Snapshot;
 use oxrdf::{Term, Variable};
@@ -40,6 +40,12 @@ pub(crate) struct Compare<'a> {
     langs: Range<u32>,
     snapshot: &'a Snapshot,
     slow: Slow,
+    bytes: Vec<u8>,
+}
+
+/// True for canonical bytes of a well-typed date or time of any kind.
+pub(crate) fn is_time(bytes: &[u8]) -> bool {
+    matches!(term::parts(bytes), Some(Parts::Coded(s, tag)) if TemporalKey::parse(tag, s).is_some())
 }
 
 impl<'a> Compare<'a> {
@@ -100,6 +106,7 @@ impl<'a> Compare<'a> {
             langs: d.tag_range(term::LANG),
             snapshot: run.snapshot,
             slow: by_terms(relation, bytes, run)?,
+            bytes: vec![],
         })
     }
 
@@ -178,6 +185,24 @@ impl<'a> Compare<'a> {
         }
     }
 
+    /// True if the relation is about equality, the constant a date or time, and the term one of another kind: SPARQL 1.1
+    /// §17.3.1 lets an engine say more than the table's error, and no date is a dateTime.
+    fn is_other_time(&mut self, run: &Run<'_>, id: u32) -> bool {
+        let (Right::Temporal(tag, ..), Relation::Equal | Relation::NotEqual) =
+            (&self.right, self.relation)
+        else {
+            return false;
+        };
+        self.bytes.clear();
+        let v = VertexId(id);
+        if id >= FIRST_QUERY_ID {
+            run.terms.term(v, &mut self.bytes);
+        } else {
+            run.snapshot.term(v, &mut self.bytes);
+        }
+        self.bytes.first() != Some(tag) && is_time(&self.bytes)
+    }
+
     pub fn eval(
         &mut self,
         run: &Run<'_>,
@@ -190,6 +215,7 @@ impl<'a> Compare<'a> {
                 let id = self.value.at(rows, from + i);
                 *o = match self.by_rank(id) {
                     Some(v) => v,
+                    None if self.is_other_time(run, id) => self.equality(false),
                     None => match self.slow.value(run, &[id])?.and_then(term::parts) {
                         Some(Parts::Coded("true", term::BOOLEAN_TAG)) => TRUE,
                         Some(_) => FALSE,

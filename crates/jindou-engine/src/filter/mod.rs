@@ -2,6 +2,8 @@
 
 mod compare;
 
+pub(crate) use compare::is_time;
+
 use crate::batch::{Batch, View};
 use crate::explore::Run;
 use crate::values::Evaluator;

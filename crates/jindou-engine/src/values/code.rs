@@ -71,6 +71,8 @@ pub(crate) enum Call {
     Day,
     Hours,
     Minutes,
+    /// Part of a triple term: 0, 1, 2.
+    Part(u8),
 }
 
 /// A function that `spareval` evaluates, and room for the ids of its arguments.
@@ -274,6 +276,9 @@ impl Compiler<'_, '_> {
             (Function::Day, 1) => Some(Call::Day),
             (Function::Hours, 1) => Some(Call::Hours),
             (Function::Minutes, 1) => Some(Call::Minutes),
+            (Function::Subject, 1) => Some(Call::Part(0)),
+            (Function::Predicate, 1) => Some(Call::Part(1)),
+            (Function::Object, 1) => Some(Call::Part(2)),
             _ => None,
         };
         if let Some(call) = call {

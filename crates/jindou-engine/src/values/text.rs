@@ -123,6 +123,22 @@ impl Machine {
                 self.term = held;
                 v
             }
+            Call::Part(n) => {
+                self.canonical(run, first);
+                let held = std::mem::take(&mut self.term);
+                let v = match term::parts(&held) {
+                    Some(Parts::Triple(parts)) => {
+                        let part = parts.get(usize::from(n)).copied().unwrap_or(&[]);
+                        Some(match run.snapshot.lookup(part) {
+                            Some(id) => Val::Id(id.0),
+                            None => Val::Term(self.push(part)),
+                        })
+                    }
+                    _ => None,
+                };
+                self.term = held;
+                v
+            }
             Call::Datatype => {
                 self.canonical(run, first);
                 let datatype = match term::parts(&self.term)? {

@@ -4,7 +4,7 @@
 use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::{Error, term};
-use jindou_plan::{Plan, PlanOptions, Planned, Weight, parse, plan};
+use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::testing::store_of_terms;
 use jindou_store::{Base, QuadEdit, Snapshot};
 use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
@@ -536,13 +536,10 @@ pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>)
     }
 }
 
-/// The plan, or `None` when it is not native.
+/// The plan, or `None` when there is none.
 pub fn planned(world: &World, text: &str) -> Option<Plan> {
     let query = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    match plan(&query, &world.snapshot, &PlanOptions::default()).unwrap() {
-        Planned::Native(p) => Some(p),
-        Planned::Other(_) => None,
-    }
+    plan(&query, &world.snapshot, &PlanOptions::default()).ok()
 }
 
 /// The answer by the engine.

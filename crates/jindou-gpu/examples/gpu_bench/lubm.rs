@@ -4,7 +4,7 @@ use crate::median;
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
 use jindou_model::{Error, Progress, Result};
-use jindou_plan::{PlanOptions, Planned, parse, plan};
+use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
@@ -46,13 +46,7 @@ pub fn measure(
     );
     let (mut profiles, mut failed) = (String::new(), vec![]);
     for q in QUERIES {
-        let Planned::Native(plan) = plan(&parse(q.text)?, &snapshot, &PlanOptions::default())?
-        else {
-            return Err(Error::Internal(format!(
-                "{} is not planned natively",
-                q.name
-            )));
-        };
+        let plan = plan(&parse(q.text)?, &snapshot, &PlanOptions::default())?;
         let exec = ExecOptions {
             threads,
             ..ExecOptions::default()

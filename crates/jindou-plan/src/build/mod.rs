@@ -13,8 +13,8 @@ use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::steps;
 use crate::{
-    Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Exploration, FarEnd, GraphRef,
-    JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
+    Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Endpoint, Exploration, FarEnd,
+    GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
 use jindou_model::{VertexId, term};
 use jindou_store::Snapshot;
@@ -348,6 +348,14 @@ impl Builder<'_> {
 
     fn apply(&mut self, input: Built, body: &Node, kind: ApplyKind) -> Built {
         let input = self.with_outer(input, &body.uses);
+        if let (Kind::Service(service), ApplyKind::Inner | ApplyKind::Left) = (&body.kind, kind)
+            && matches!(service.endpoint, Endpoint::Slot(_))
+        {
+            // It reads nothing of the row but whom to ask: one call an endpoint. What else both have is compared when
+            // their rows are put together.
+            let inner = self.leaf(body);
+            return apply_op(input, inner, kind, true);
+        }
         let shared = body.uses.and(&input.possible);
         let by_row = self
             .can_go_on(&input.certain, &input.possible, body)

@@ -8,11 +8,13 @@ mod depth;
 mod expressions;
 mod graph;
 mod modifiers;
+mod service;
+mod triples;
 
 use crate::expression::{Expr, conjuncts, parts_mut, varies, walk};
 use crate::logical::{End, Node, PathNode, Pattern, Place};
 use crate::set::SlotSet;
-use crate::{Aggregate, AggregateFunction, ApplyKind, Form, Service, Slot, TemplateTerm};
+use crate::{Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Service, Slot, TemplateTerm};
 use jindou_model::term;
 use rustc_hash::FxHashMap;
 use spargebra::Query;
@@ -26,8 +28,10 @@ use columns::Columns;
 pub(crate) use depth::depth_is_within;
 use expressions::has_exists;
 use graph::in_some_graph;
+use service::{asks_rows, unbound_endpoint};
+use triples::ground_triple;
 
-/// Why a query is not native; shown by EXPLAIN.
+/// Why a query has no plan.
 pub(crate) type Reason = String;
 
 /// Everything but the order of evaluation.
@@ -140,6 +144,8 @@ struct Translator {
     /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
     outer: SlotSet,
     base: Option<String>,
+    /// Triple terms with variables, each with the slot that stands for it in the pattern at hand.
+    open: Vec<(Slot, TriplePattern)>,
 }
 
 impl Translator {
@@ -190,10 +196,19 @@ impl Translator {
             } => {
                 let subject = self.end(subject, env)?;
                 let object = self.end(object, env)?;
-                self.path(subject, path, object, place)?
+                let node = self.path(subject, path, object, place)?;
+                self.opened(node, env, place)?
             }
             GraphPattern::Join { left, right } => {
+                // Whom SERVICE asks, the rest of its group says, wherever that stands.
+                let (left, right) = match (asks_rows(left), asks_rows(right)) {
+                    (Some(_), None) => (right, left),
+                    _ => (left, right),
+                };
                 let left = self.pattern(left, env, place)?;
+                if asks_rows(right).is_some() {
+                    return self.service_by_rows(left, right, env, ApplyKind::Inner);
+                }
                 let right = self.pattern(right, env, place)?;
                 Node::join(left, right)
             }
@@ -203,6 +218,12 @@ impl Translator {
                 expression,
             } => {
                 let left = self.pattern(left, env, place)?;
+                if asks_rows(right).is_some() {
+                    if expression.is_some() {
+                        return Err("a condition of OPTIONAL over SERVICE with a variable; put the FILTER behind the OPTIONAL".into());
+                    }
+                    return self.service_by_rows(left, right, env, ApplyKind::Left);
+                }
                 let right = self.pattern(right, env, place)?;
                 let left = in_some_graph(left, &right.uses, place);
                 let both = left.possible.or(&right.possible);
@@ -323,39 +344,17 @@ impl Translator {
                 aggregates,
             } => self.group(inner, variables, aggregates, env, place)?,
             GraphPattern::Service {
-                name,
+                name: NamedNodePattern::NamedNode(endpoint),
                 inner,
                 silent,
             } => {
-                let NamedNodePattern::NamedNode(endpoint) = name else {
-                    return Err("SERVICE with a variable endpoint".into());
-                };
-                let mut variables: Vec<Variable> = vec![];
-                inner.on_in_scope_variable(|v| {
-                    if !variables.contains(v) {
-                        variables.push(v.clone());
-                    }
-                });
-                variables.sort();
-                let slots = variables
-                    .iter()
-                    .map(|v| (v.as_str().to_owned(), self.variable(v, env)))
-                    .collect();
-                let query = Query::Select {
-                    dataset: None,
-                    pattern: GraphPattern::Project {
-                        inner: inner.clone(),
-                        variables,
-                    },
-                    base_iri: None,
-                };
-                Node::service(Service {
-                    endpoint: endpoint.as_str().to_owned(),
-                    query: query.to_string(),
-                    slots,
-                    silent: *silent,
-                })
+                let endpoint = Endpoint::Iri(endpoint.as_str().to_owned());
+                self.service(endpoint, inner, *silent, env)
             }
+            GraphPattern::Service {
+                name: NamedNodePattern::Variable(v),
+                ..
+            } => return Err(unbound_endpoint(v)),
         })
     }
 
@@ -387,7 +386,10 @@ impl Translator {
         place: &Place,
     ) -> Result<Node, Reason> {
         let mut out: Vec<Pattern> = vec![];
+        // Patterns with triple terms that are still to be opened: their variables are bound by that, not before.
+        let mut opening: Vec<Pattern> = vec![];
         for p in patterns {
+            let closed = self.open.len();
             let subject = self.end(&p.subject, env)?;
             let predicate = match &p.predicate {
                 NamedNodePattern::NamedNode(n) => End::Term(iri(n.as_str())),
@@ -400,15 +402,25 @@ impl Translator {
                 object,
                 place: place.clone(),
             };
-            if !out.contains(&pattern) {
+            if self.open.len() > closed {
+                opening.push(pattern);
+            } else if !out.contains(&pattern) {
                 out.push(pattern);
             }
+        }
+        let hidden = match place {
+            Place::Slot(g) => SlotSet::one(*g),
+            _ => SlotSet::default(),
+        };
+        if !opening.is_empty() {
+            let node = Node::bgp(opening, hidden.clone());
+            let opened = self.opened(node, env, place)?;
+            return Ok(Node::join(opened, Node::bgp(out, hidden)));
         }
         Ok(match place {
             // `GRAPH ?g` binds even around nothing.
             Place::Slot(g) if out.is_empty() => Node::graphs(*g),
-            Place::Slot(g) => Node::bgp(out, SlotSet::one(*g)),
-            _ => Node::bgp(out, SlotSet::default()),
+            _ => Node::bgp(out, hidden),
         })
     }
 
@@ -489,7 +501,11 @@ impl Translator {
             },
             TermPattern::Triple(t) => match ground_triple(t) {
                 Some(bytes) => End::Term(bytes),
-                None => return Err("a triple term with variables in a pattern".into()),
+                None => {
+                    let slot = self.hidden("triple")?;
+                    self.open.push((slot, (**t).clone()));
+                    End::Slot(slot)
+                }
             },
         })
     }
@@ -497,26 +513,4 @@ impl Translator {
 
 fn ground(t: &GroundTerm) -> Vec<u8> {
     term::encode(&t.clone().into())
-}
-
-/// A triple term without variables.
-fn ground_triple(t: &TriplePattern) -> Option<Vec<u8>> {
-    fn of(t: &TermPattern) -> Option<oxrdf::Term> {
-        Some(match t {
-            TermPattern::NamedNode(n) => n.clone().into(),
-            TermPattern::Literal(l) => l.clone().into(),
-            TermPattern::Triple(t) => triple(t)?.into(),
-            TermPattern::BlankNode(_) | TermPattern::Variable(_) => return None,
-        })
-    }
-    fn triple(t: &TriplePattern) -> Option<oxrdf::Triple> {
-        let TermPattern::NamedNode(s) = &t.subject else {
-            return None;
-        };
-        let NamedNodePattern::NamedNode(p) = &t.predicate else {
-            return None;
-        };
-        Some(oxrdf::Triple::new(s.clone(), p.clone(), of(&t.object)?))
-    }
-    Some(term::encode(&triple(t)?.into()))
 }

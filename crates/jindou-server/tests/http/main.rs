@@ -6,6 +6,7 @@ mod negotiation;
 mod protocol;
 mod routes;
 mod security;
+mod service;
 mod streams;
 
 use client::{Answer, escape, request};

@@ -74,10 +74,8 @@ fn a_profile_is_a_tree_that_adds_up() {
     let answer = request(server.address(), "GET", &target, &[], b"");
     assert_eq!(answer.header("content-type"), "application/json");
     let json = answer.json();
-    assert_eq!(
-        (&json["way"], &json["rows"]),
-        (&"native".into(), &1_000_000.into())
-    );
+    assert_eq!(json["rows"], 1_000_000);
+    assert!(json["text"].as_str().unwrap().contains("native"));
     let mut node = &json["tree"];
     assert_eq!(
         (&node["name"], &node["rows_out"]),

@@ -2,17 +2,16 @@
 
 #![allow(dead_code)]
 
-use jindou::{Answer, AnswerSink, Database, QueryOptions, Way, results::Collector};
+use jindou::{Answer, AnswerSink, Database, QueryOptions, results::Collector};
 
-/// An answer and the way it came.
-pub fn run(db: &Database, text: &str) -> (Answer, Way) {
+/// An answer.
+pub fn run(db: &Database, text: &str) -> Answer {
     let options = QueryOptions::default();
     let mut collector = Collector::new(options.memory.clone());
     let sink: &mut dyn AnswerSink = &mut collector;
-    let report = db
-        .run(text, &options, sink)
+    db.run(text, &options, sink)
         .unwrap_or_else(|e| panic!("{text}: {e}"));
-    (collector.into_answer(), report.way)
+    collector.into_answer()
 }
 
 /// Rows as sorted text, columns by name: what must be equal. Blank nodes lose their names.

@@ -20,6 +20,8 @@ pub struct Test {
     pub data: Vec<PathBuf>,
     /// Files of named graphs, with their names.
     pub graphs: Vec<(String, PathBuf)>,
+    /// Endpoints that SERVICE asks, with the file of each one's data.
+    pub endpoints: Vec<(String, PathBuf)>,
     /// The expected answer.
     pub result: Option<PathBuf>,
     /// The order of rows counts.
@@ -101,12 +103,22 @@ fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {
         });
         graphs.push(label.unwrap_or_else(|| (iri_text(g).to_owned(), path_of(iri_text(g)))));
     }
+    let endpoints = objects(graph, Some(&action_node), &format!("{QT}serviceData"))
+        .into_iter()
+        .filter_map(|e| {
+            let e = subject_of(e)?;
+            let endpoint = one(&e, &format!("{QT}endpoint"))?;
+            let data = one(&e, &format!("{QT}data"))?;
+            Some((iri_text(endpoint).to_owned(), path_of(iri_text(data))))
+        })
+        .collect();
     Some(Test {
         name: iri_text(node).to_owned(),
         kind,
         query: path_of(iri_text(query.unwrap_or(action))),
         data: data.into_iter().map(|d| path_of(iri_text(d))).collect(),
         graphs,
+        endpoints,
         result: one(&subject, &format!("{MF}result")).map(|r| path_of(iri_text(r))),
         entailment: one(
             &action_node,

@@ -1,0 +1,77 @@
+//! DISTINCT asks which rows there are, not how often: a join below it whose one side gives nothing that anybody reads need
+//! only say whether there is a partner.
+
+use crate::condition::for_each_slot;
+use crate::liveness::columns;
+use crate::set::SlotSet;
+use crate::{JoinKind, Operator};
+
+/// Makes semi-joins of such joins in a tree whose unread columns were dropped ([`crate::liveness::prune`]). Says whether
+/// there was one. O(operators × columns).
+pub(crate) fn reduce(root: &mut Operator) -> bool {
+    let mut changed = false;
+    let mut open = vec![root];
+    while let Some(op) = open.pop() {
+        if let Operator::Distinct(input, slots) = op {
+            let needed = slots.iter().copied().collect();
+            changed |= partners(input, needed);
+        }
+        match op {
+            Operator::Explore(_)
+            | Operator::Outer(_)
+            | Operator::Values { .. }
+            | Operator::Service(_) => {}
+            Operator::Steps { input, .. }
+            | Operator::Path { input, .. }
+            | Operator::Extend { input, .. }
+            | Operator::Group { input, .. }
+            | Operator::Count { input, .. }
+            | Operator::Slice { input, .. }
+            | Operator::Reduced(input, _)
+            | Operator::Filter(input, _)
+            | Operator::Distinct(input, _)
+            | Operator::OrderBy(input, _) => open.push(input),
+            Operator::Join { left, right, .. } => open.extend([&mut **left, &mut **right]),
+            Operator::Apply { input, inner, .. } => open.extend([&mut **input, &mut **inner]),
+            Operator::Union(list) => open.extend(list),
+        }
+    }
+    changed
+}
+
+/// The rows of `op` are only looked at for what is in `needed`, and each once.
+fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
+    let mut changed = false;
+    loop {
+        match op {
+            Operator::Filter(input, condition) => {
+                for_each_slot(condition, &mut |s| needed.insert(s));
+                op = input;
+            }
+            Operator::Union(list) => {
+                for branch in list {
+                    changed |= partners(branch, needed.clone());
+                }
+                return changed;
+            }
+            Operator::Join {
+                kind: kind @ JoinKind::Inner,
+                left,
+                right,
+                on,
+                condition: None,
+            } if on.iter().all(|k| k.left_bound && k.right_bound) => {
+                let keys: SlotSet = on.iter().map(|k| k.slot).collect();
+                // The other way round the larger side, which streams now, would be held.
+                if columns(right).minus(&keys).meets(&needed) {
+                    return changed;
+                }
+                *kind = JoinKind::Semi;
+                changed = true;
+                needed.add(&keys);
+                op = left;
+            }
+            _ => return changed,
+        }
+    }
+}

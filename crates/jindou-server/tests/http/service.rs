@@ -1,0 +1,309 @@
+//! SERVICE between two servers.
+
+use crate::client::Answer;
+use crate::{ask, options, serve, store};
+use jindou_server::{Server, ServerOptions};
+use jindou_service::{AllowList, Allowed, HttpCaller};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+fn allowing(entries: &[String]) -> ServerOptions {
+    let list: AllowList = entries
+        .iter()
+        .map(|e| e.parse::<Allowed>().expect("an entry"))
+        .collect();
+    ServerOptions {
+        service: Some(Arc::new(HttpCaller::new(list))),
+        ..options()
+    }
+}
+
+const FAR: &str = "<http://e/a> <http://e/name> \"A\", \"Ä\"@de . <http://e/b> <http://e/name> \"01\"^^<http://www.w3.org/2001/XMLSchema#integer> . _:x <http://e/name> _:x .";
+
+/// Text of TSV without its head, in order.
+fn rows(a: &Answer) -> Vec<String> {
+    assert_eq!(a.status, 200, "{}", a.text());
+    let mut rows: Vec<String> = a.text().lines().skip(1).map(str::to_owned).collect();
+    rows.sort();
+    rows
+}
+
+fn tsv(server: &Server, query: &str) -> Answer {
+    ask(server, query, &[("Accept", "text/tab-separated-values")])
+}
+
+#[test]
+fn rows_of_another_server_are_joined() {
+    let far = serve(&store(FAR), options());
+    let near = store(
+        "<http://e/a> <http://e/p> 1 . <http://e/b> <http://e/p> 2 . <http://e/c> <http://e/p> 3 .",
+    );
+    let near = serve(&near, allowing(&[far.address().to_string()]));
+    let endpoint = format!("<http://{}/query>", far.address());
+    let inner = "{ ?s <http://e/name> ?n }";
+    let joined = [
+        "<http://e/a>\t1\t\"A\"",
+        "<http://e/a>\t1\t\"Ä\"@de",
+        "<http://e/b>\t2\t01",
+    ];
+    let query = format!("SELECT ?s ?o ?n {{ ?s <http://e/p> ?o SERVICE {endpoint} {inner} }}");
+    assert_eq!(rows(&tsv(&near, &query)), joined);
+    // Whom to ask stands in the rows, before or behind.
+    for query in [
+        format!(
+            "SELECT ?s ?o ?n {{ VALUES ?e {{ {endpoint} }} ?s <http://e/p> ?o SERVICE ?e {inner} }}"
+        ),
+        format!(
+            "SELECT ?s ?o ?n {{ SERVICE ?e {inner} {{ ?s <http://e/p> ?o BIND({endpoint} AS ?e) }} }}"
+        ),
+    ] {
+        assert_eq!(rows(&tsv(&near, &query)), joined, "{query}");
+    }
+    let query = format!(
+        "SELECT ?s ?n {{ VALUES ?e {{ {endpoint} }} ?s <http://e/p> ?o OPTIONAL {{ SERVICE ?e {inner} }} }}"
+    );
+    let optional = rows(&tsv(&near, &query));
+    assert_eq!(optional.len(), 4, "{optional:?}");
+    assert!(
+        optional.contains(&"<http://e/c>\t".to_owned()),
+        "{optional:?}"
+    );
+    // A blank node is the same in one answer, and nobody's here.
+    let query =
+        format!("SELECT ?s ?n {{ SERVICE {endpoint} {inner} FILTER(isBlank(?s) && ?s = ?n) }}");
+    assert_eq!(rows(&tsv(&near, &query)).len(), 1);
+    let plan = near_plan(&near, &query);
+    assert!(plan.contains("ask <http://"), "{plan}");
+}
+
+fn near_plan(server: &Server, query: &str) -> String {
+    let target = format!("/query?profile=true&query={}", crate::escape(query));
+    let a = crate::request(server.address(), "GET", &target, &[], b"");
+    a.json()["text"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn endpoints_off_the_list_are_not_asked() {
+    let far = serve(&store(FAR), options());
+    let near = store("<http://e/a> <http://e/p> 1 .");
+    let of = |endpoint: &str, silent: &str| {
+        format!(
+            "SELECT * {{ ?s <http://e/p> ?o SERVICE {silent} <{endpoint}> {{ ?s <http://e/name> ?n }} }}"
+        )
+    };
+    let there = format!("http://{}/query", far.address());
+    for (server, word) in [
+        (serve(&near, options()), "not allowed here"),
+        (serve(&near, allowing(&["e.org".into()])), "--service-allow"),
+        // Its usual ports only.
+        (
+            serve(&near, allowing(&["127.0.0.1".into()])),
+            "--service-allow",
+        ),
+    ] {
+        let a = tsv(&server, &of(&there, ""));
+        assert!(
+            a.status >= 500 && a.text().contains(word),
+            "{} {}",
+            a.status,
+            a.text()
+        );
+        assert_eq!(rows(&tsv(&server, &of(&there, "SILENT"))).len(), 1);
+    }
+    assert_eq!(far_requests(&far), 0);
+    let server = serve(&near, allowing(&[far.address().to_string()]));
+    for bad in [
+        "ftp://e.org/",
+        "urn:x",
+        &format!("http://u@{}/query", far.address()),
+    ] {
+        let a = tsv(&server, &of(bad, ""));
+        assert_eq!(a.status, 502, "{bad}: {}", a.text());
+    }
+    assert_eq!(rows(&tsv(&server, &of(&there, ""))).len(), 4);
+    assert_eq!(far_requests(&far), 1);
+    // Nothing says whom to ask.
+    let a = tsv(
+        &server,
+        "SELECT * { ?s <http://e/p> ?o { SERVICE ?e { ?s <http://e/name> ?n } ?s ?p 2 } }",
+    );
+    assert!(
+        a.status == 501 && a.text().contains("?e"),
+        "{} {}",
+        a.status,
+        a.text()
+    );
+    let a = tsv(
+        &server,
+        "SELECT * { ?s <http://e/p> ?o SERVICE ?o { ?s <http://e/name> ?n } }",
+    );
+    assert!(
+        a.status == 400 && a.text().contains("no IRI"),
+        "{} {}",
+        a.status,
+        a.text()
+    );
+}
+
+fn far_requests(server: &Server) -> u64 {
+    let a = crate::request(server.address(), "GET", "/metrics", &[], b"");
+    a.text()
+        .lines()
+        .filter(|l| l.starts_with("jindou_query") && l.contains("_count"))
+        .filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum()
+}
+
+/// A server that answers every request alike.
+fn answering(
+    answer: impl Fn(&mut dyn Write) + Send + Sync + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = listener.local_addr().expect("an address");
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            count.fetch_add(1, Ordering::SeqCst);
+            let answer = Arc::clone(&answer);
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                let _ = stream.read(&mut buffer);
+                answer(&mut stream);
+            });
+        }
+    });
+    (at, seen)
+}
+
+fn failing(at: SocketAddr, more: &[String]) -> (u16, String, Duration) {
+    let mut list = vec![at.to_string()];
+    list.extend_from_slice(more);
+    let server = serve(&store("<http://e/a> <http://e/p> 1 ."), allowing(&list));
+    let query = format!("SELECT * {{ SERVICE <http://{at}/x> {{ ?s <http://e/name> ?n }} }}");
+    let target = format!("/query?timeout=2s&query={}", crate::escape(&query));
+    let start = Instant::now();
+    let a = crate::request(server.address(), "GET", &target, &[], b"");
+    (a.status, a.text().to_owned(), start.elapsed())
+}
+
+#[test]
+fn a_redirect_is_followed_on_the_list_only() {
+    let far = serve(&store(FAR), options());
+    let to = format!("http://{}/query", far.address());
+    let head =
+        format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+    let (at, _) = answering(move |out| {
+        let _ = out.write_all(head.as_bytes());
+    });
+    let (status, text, _) = failing(at, &[]);
+    assert!(
+        status == 502 && text.contains("redirects"),
+        "{status} {text}"
+    );
+    let (status, text, _) = failing(at, &[far.address().to_string()]);
+    assert!(status == 200 && text.contains("Ä"), "{status} {text}");
+    // In circles.
+    let (at, seen) = answering(|out| {
+        let _ = out.write_all(
+            b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        );
+    });
+    let (status, text, _) = failing(at, &[]);
+    assert!(
+        status == 502 && text.contains("redirects"),
+        "{status} {text}"
+    );
+    assert!(seen.load(Ordering::SeqCst) < 10);
+}
+
+#[test]
+fn what_is_no_answer_is_an_error_that_names_the_endpoint() {
+    const OK: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: ";
+    for (answer, word) in [
+        (
+            "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nsick".to_owned(),
+            "sick",
+        ),
+        (format!("{OK}text/html\r\n\r\n<html>"), "text/html"),
+        (
+            format!(
+                "{OK}application/sparql-results+json\r\n\r\n{{\"head\":{{\"vars\":[\"s\"]}},\"results\":{{\"bindings\":[{{"
+            ),
+            "SERVICE",
+        ),
+        (
+            format!(
+                "{OK}application/sparql-results+json\r\n\r\n{{\"head\":{{}},\"boolean\":true}}"
+            ),
+            "true or false",
+        ),
+        (
+            format!(
+                "{OK}application/sparql-results+xml\r\nContent-Length: 1000\r\n\r\n<?xml version=\"1.0\"?>"
+            ),
+            "SERVICE",
+        ),
+        ("nonsense\r\n\r\n".to_owned(), "SERVICE"),
+        (String::new(), "SERVICE"),
+    ] {
+        let bytes = answer.clone();
+        let (at, _) = answering(move |out| {
+            let _ = out.write_all(bytes.as_bytes());
+        });
+        let (status, text, _) = failing(at, &[]);
+        assert!(
+            status == 502 && text.contains(word) && text.contains(&at.to_string()),
+            "{answer}: {status} {text}"
+        );
+    }
+    // Nobody is there.
+    let at = TcpListener::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr()
+        .expect("an address");
+    let (status, text, _) = failing(at, &[]);
+    assert_eq!(status, 502, "{text}");
+}
+
+#[test]
+fn an_endpoint_that_says_nothing_or_never_ends_meets_the_querys_limits() {
+    let (at, _) = answering(|_| std::thread::sleep(Duration::from_secs(20)));
+    let (status, text, took) = failing(at, &[]);
+    assert!(
+        status == 503 && text.contains("time limit"),
+        "{status} {text}"
+    );
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    // Rows without end: the memory limit, or the deadline.
+    let (at, _) = answering(|out| {
+        let _ = out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/tab-separated-values\r\n\r\n?s\t?n\n");
+        let mut i = 0u64;
+        while out
+            .write_all(format!("<http://e/{i}>\t\"{}\"\n", "x".repeat(1000)).as_bytes())
+            .is_ok()
+        {
+            i += 1;
+        }
+    });
+    let (status, text, _) = failing(at, &[]);
+    assert!(
+        status == 507 || status == 503 && text.contains("time limit"),
+        "{status} {text}"
+    );
+    // One row without end.
+    let (at, _) = answering(|out| {
+        let _ = out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/tab-separated-values\r\n\r\n?s\t?n\n<http://e/");
+        while out.write_all(&[b'x'; 1 << 16]).is_ok() {}
+    });
+    let (status, text, _) = failing(at, &[]);
+    assert!(
+        status == 502 || status == 503 && text.contains("time limit"),
+        "{status} {text}"
+    );
+}

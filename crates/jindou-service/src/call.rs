@@ -1,0 +1,392 @@
+//! One call: the request, the answer as it comes.
+//!
+//! A thread of its own talks to the endpoint, so that the query's can look at its deadline and its cancellation while nothing
+//! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
+
+use crate::allow::{AllowList, NotAllowed, Target};
+use jindou_engine::{ServiceCaller, TakeRow};
+use jindou_model::{CancelToken, Error, Result, term};
+use oxrdf::NamedOrBlankNode;
+use oxrdf::{BlankNode, Term, Triple};
+use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+use ureq::http::{Method, StatusCode, Uri, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+
+/// Bytes of the body handed on at once, and pieces that wait.
+const PIECE: usize = 64 << 10;
+const PIECES: usize = 4;
+/// How often a query that waits looks at its own limits.
+const LOOK: Duration = Duration::from_millis(20);
+/// Longest wait for a connection, and for the next bytes: a thread nobody waits for any more must not live for ever.
+const CONNECT: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(600);
+/// Most redirects.
+const HOPS: usize = 5;
+/// Most bytes that may come between two rows: the parser holds a row as a whole.
+const ROW: u64 = 64 << 20;
+const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
+
+/// Asks endpoints of an allow-list.
+#[derive(Clone, Debug)]
+pub struct HttpCaller {
+    list: Arc<AllowList>,
+    agent: ureq::Agent,
+}
+
+impl HttpCaller {
+    /// A caller of these endpoints. Certificates are checked against this machine's roots.
+    #[must_use]
+    pub fn new(list: AllowList) -> Self {
+        let list = Arc::new(list);
+        let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
+            .certs
+            .iter()
+            .map(|c| Certificate::from_der(c).to_owned())
+            .collect();
+        let tls = TlsConfig::builder()
+            .provider(TlsProvider::Rustls)
+            .root_certs(RootCerts::Specific(Arc::new(roots)))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirect may lead off the list: each is looked at here.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .tls_config(tls)
+            .timeout_connect(Some(CONNECT))
+            .timeout_per_read(Some(SILENCE))
+            .timeout_recv_response(None)
+            .user_agent(concat!("jindou/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let resolver = Inside {
+            list: Arc::clone(&list),
+            names: DefaultResolver::default(),
+        };
+        let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
+        Self { list, agent }
+    }
+}
+
+/// Looks names up, and keeps the addresses that may be asked: the connection goes to one of those, so that no second look
+/// can lead elsewhere.
+#[derive(Debug)]
+struct Inside {
+    list: Arc<AllowList>,
+    names: DefaultResolver,
+}
+
+impl Resolver for Inside {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> std::result::Result<ResolvedSocketAddrs, ureq::Error> {
+        let other = |e: NotAllowed| ureq::Error::Other(Box::new(e));
+        let target = self.list.check(uri).map_err(other)?;
+        let found = self.names.resolve(uri, config, timeout)?;
+        let mut kept = self.empty();
+        let mut refused = None;
+        for at in found.iter() {
+            match self.list.check_address(&target, at) {
+                Ok(()) => kept.push(*at),
+                Err(e) => refused = Some(e),
+            }
+        }
+        match refused {
+            Some(e) if kept.is_empty() => Err(other(e)),
+            _ => Ok(kept),
+        }
+    }
+}
+
+/// What the talking thread sends: the format, then pieces of the body.
+enum Part {
+    Head(QueryResultsFormat),
+    Bytes(Vec<u8>),
+    Failed(String),
+}
+
+impl ServiceCaller for HttpCaller {
+    fn call(
+        &self,
+        endpoint: &str,
+        query: &str,
+        variables: &[&str],
+        cancel: &CancelToken,
+        row: TakeRow<'_>,
+    ) -> Result<()> {
+        let failed = |message: String| Error::Service {
+            endpoint: endpoint.to_owned(),
+            message,
+        };
+        let url: Uri = endpoint
+            .parse()
+            .map_err(|_| failed(NotAllowed::NoUrl.to_string()))?;
+        self.list.check(&url).map_err(|e| failed(e.to_string()))?;
+        let (send, receive) = sync_channel(PIECES);
+        let (caller, query, limit) = (self.clone(), query.to_owned(), cancel.left());
+        std::thread::Builder::new()
+            .name("service".into())
+            .spawn(move || {
+                if let Err(message) = caller.talk(url, &query, limit, &send) {
+                    // Nobody listens any more: nobody needs to know.
+                    let _ = send.send(Part::Failed(message));
+                }
+            })
+            .map_err(|e| Error::Internal(format!("no thread to ask an endpoint: {e}")))?;
+        let mut body = Body {
+            parts: receive,
+            cancel,
+            piece: vec![],
+            at: 0,
+            ended: false,
+            since_row: Rc::new(Cell::new(0)),
+            why: Rc::new(Cell::new(None)),
+        };
+        let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
+        // What the body's reader met says more than what the parser made of it.
+        let explain = |e: String| why.take().unwrap_or(Why::Said(e)).error(endpoint);
+        let format = match body.next() {
+            Ok(Some(Part::Head(format))) => format,
+            Ok(Some(Part::Failed(message))) => return Err(failed(message)),
+            Ok(_) => return Err(failed("the connection ended before an answer".into())),
+            Err(e) => return Err(e),
+        };
+        let parser = QueryResultsParser::from_format(format)
+            .for_reader(body)
+            .map_err(|e| explain(e.to_string()))?;
+        let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
+            return Err(failed(
+                "it answers with true or false, not with rows".into(),
+            ));
+        };
+        // Labels of blank nodes mean something in one answer only.
+        let own = BlankNode::default();
+        let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
+        for solution in solutions {
+            let solution = solution.map_err(|e| explain(e.to_string()))?;
+            since_row.set(0);
+            for (cell, name) in cells.iter_mut().zip(variables) {
+                *cell = solution
+                    .get(*name)
+                    .map(|t| term::encode(&apart(t.clone(), own.as_str())));
+            }
+            row(&cells)?;
+        }
+        Ok(())
+    }
+}
+
+/// A term whose blank nodes are no others' than this answer's.
+fn apart(t: Term, own: &str) -> Term {
+    let blank = |b: &BlankNode| BlankNode::new_unchecked(format!("{own}x{}", b.as_str()));
+    match t {
+        Term::BlankNode(b) => blank(&b).into(),
+        Term::Triple(t) => {
+            let subject = match t.subject {
+                NamedOrBlankNode::BlankNode(b) => blank(&b).into(),
+                other => other,
+            };
+            Triple::new(subject, t.predicate, apart(t.object, own)).into()
+        }
+        other => other,
+    }
+}
+
+impl HttpCaller {
+    /// Asks, and sends on what comes, until it ends or nobody listens.
+    fn talk(
+        &self,
+        mut url: Uri,
+        query: &str,
+        limit: Option<Duration>,
+        send: &SyncSender<Part>,
+    ) -> std::result::Result<(), String> {
+        let mut method = Method::POST;
+        for _ in 0..=HOPS {
+            let answer = if method == Method::POST {
+                self.agent
+                    .post(&url)
+                    .config()
+                    .timeout_global(limit)
+                    .build()
+                    .header(header::ACCEPT, ACCEPT)
+                    .send_form([("query", query)])
+            } else {
+                self.agent
+                    .get(&url)
+                    .config()
+                    .timeout_global(limit)
+                    .build()
+                    .header(header::ACCEPT, ACCEPT)
+                    .call()
+            };
+            let mut answer = answer.map_err(|e| match e {
+                ureq::Error::Other(e) => e.to_string(),
+                e => e.to_string(),
+            })?;
+            let text = |name| answer.headers().get(name).and_then(|v| v.to_str().ok());
+            match answer.status() {
+                StatusCode::MOVED_PERMANENTLY
+                | StatusCode::FOUND
+                | StatusCode::TEMPORARY_REDIRECT
+                | StatusCode::PERMANENT_REDIRECT
+                | StatusCode::SEE_OTHER => {
+                    let to = text(header::LOCATION).ok_or("it redirects to nowhere")?;
+                    let next = resolve(&url, to)
+                        .ok_or_else(|| format!("it redirects to {to}, which is no URL"))?;
+                    self.list
+                        .check(&next)
+                        .map_err(|e| format!("it redirects to {next}: {e}"))?;
+                    if answer.status() == StatusCode::SEE_OTHER {
+                        method = Method::GET;
+                    }
+                    url = next;
+                }
+                status if status.is_success() => {
+                    let media = text(header::CONTENT_TYPE).unwrap_or("nothing it names");
+                    let format = QueryResultsFormat::from_media_type(media).ok_or_else(|| {
+                        format!("it answers in {media}, which is no format of results")
+                    })?;
+                    if send.send(Part::Head(format)).is_err() {
+                        return Ok(());
+                    }
+                    return pass_on(answer.body_mut().as_reader(), send);
+                }
+                status => {
+                    let mut said = Vec::new();
+                    // What it says about its failure is read as far as it comes.
+                    let _ = answer
+                        .body_mut()
+                        .as_reader()
+                        .take(400)
+                        .read_to_end(&mut said);
+                    let said = String::from_utf8_lossy(&said);
+                    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                    return Err(format!("it answers {status}: {said}"));
+                }
+            }
+        }
+        Err(format!("it redirects more than {HOPS} times"))
+    }
+}
+
+fn pass_on(mut from: impl Read, send: &SyncSender<Part>) -> std::result::Result<(), String> {
+    loop {
+        let mut piece = vec![0; PIECE];
+        let n = from.read(&mut piece).map_err(|e| e.to_string())?;
+        piece.truncate(n);
+        let ended = n == 0;
+        if send.send(Part::Bytes(piece)).is_err() || ended {
+            return Ok(());
+        }
+    }
+}
+
+/// A redirect's target: absolute, or a path on the same host.
+fn resolve(from: &Uri, to: &str) -> Option<Uri> {
+    let next: Uri = to.parse().ok()?;
+    if next.scheme().is_some() {
+        return Target::of(&next).is_ok().then_some(next);
+    }
+    if next.authority().is_some() || !to.starts_with('/') {
+        return None;
+    }
+    Uri::builder()
+        .scheme(from.scheme()?.clone())
+        .authority(from.authority()?.clone())
+        .path_and_query(next.path_and_query()?.clone())
+        .build()
+        .ok()
+}
+
+/// Why a body ended early.
+enum Why {
+    Own(Error),
+    Said(String),
+}
+
+impl Why {
+    fn error(self, endpoint: &str) -> Error {
+        match self {
+            Self::Own(e) => e,
+            Self::Said(message) => Error::Service {
+                endpoint: endpoint.to_owned(),
+                message,
+            },
+        }
+    }
+}
+
+/// The body as it comes; reading ends with the query.
+struct Body<'c> {
+    parts: Receiver<Part>,
+    cancel: &'c CancelToken,
+    piece: Vec<u8>,
+    at: usize,
+    ended: bool,
+    /// Bytes since the last row.
+    since_row: Rc<Cell<u64>>,
+    why: Rc<Cell<Option<Why>>>,
+}
+
+impl Body<'_> {
+    /// Waits for the next part. `None`: the talking thread is gone.
+    fn next(&mut self) -> Result<Option<Part>> {
+        loop {
+            self.cancel.check()?;
+            match self.parts.recv_timeout(LOOK) {
+                Ok(part) => return Ok(Some(part)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+
+    fn fail(&self, why: Why) -> io::Error {
+        self.why.set(Some(why));
+        io::Error::other("the answer ends early")
+    }
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.piece.len() && !self.ended {
+            match self.next() {
+                Ok(Some(Part::Bytes(piece))) => {
+                    self.ended = piece.is_empty();
+                    (self.piece, self.at) = (piece, 0);
+                }
+                Ok(Some(Part::Failed(message))) => return Err(self.fail(Why::Said(message))),
+                Ok(Some(Part::Head(_)) | None) => {
+                    return Err(self.fail(Why::Said("the connection ended early".into())));
+                }
+                Err(e) => return Err(self.fail(Why::Own(e))),
+            }
+        }
+        let rest = self.piece.get(self.at..).unwrap_or(&[]);
+        let n = rest.len().min(out.len());
+        let seen = self.since_row.get() + n as u64;
+        if seen > ROW {
+            return Err(self.fail(Why::Said(format!(
+                "it sends a row of more than {} MiB",
+                ROW >> 20
+            ))));
+        }
+        self.since_row.set(seen);
+        out[..n].copy_from_slice(&rest[..n]);
+        self.at += n;
+        Ok(n)
+    }
+}

@@ -1,0 +1,148 @@
+//! `BNODE(text)` is one blank node a text *and solution* (SPARQL 1.1 §17.4.2.9); to the functions that evaluate it, it is one a
+//! text. So the text is given something of the solution: BINDs that follow each other see the same one.
+
+use oxrdf::{Literal, Variable};
+use spargebra::Query;
+use spargebra::algebra::{Expression, Function, GraphPattern};
+
+/// Makes each `BNODE(text)` in a BIND or a SELECT its solution's own. O(query).
+pub(crate) fn of_each_solution(query: &mut Query) {
+    let (Query::Select { pattern, .. }
+    | Query::Construct { pattern, .. }
+    | Query::Describe { pattern, .. }
+    | Query::Ask { pattern, .. }) = query;
+    Rewriter { made: 0 }.pattern(pattern);
+}
+
+struct Rewriter {
+    /// Variables made so far.
+    made: usize,
+}
+
+impl Rewriter {
+    fn pattern(&mut self, p: &mut GraphPattern) {
+        match p {
+            GraphPattern::Bgp { .. } | GraphPattern::Values { .. } | GraphPattern::Path { .. } => {}
+            // What is sent to another endpoint is that endpoint's.
+            GraphPattern::Service { .. } => {}
+            GraphPattern::Extend { .. } => self.binds(p, &mut None),
+            GraphPattern::Filter { inner, expr } => {
+                self.pattern(inner);
+                self.exists(expr);
+            }
+            GraphPattern::LeftJoin {
+                left,
+                right,
+                expression,
+            } => {
+                self.pattern(left);
+                self.pattern(right);
+                if let Some(e) = expression {
+                    self.exists(e);
+                }
+            }
+            GraphPattern::Join { left, right }
+            | GraphPattern::Lateral { left, right }
+            | GraphPattern::Union { left, right }
+            | GraphPattern::Minus { left, right } => {
+                self.pattern(left);
+                self.pattern(right);
+            }
+            GraphPattern::Graph { inner, .. }
+            | GraphPattern::Group { inner, .. }
+            | GraphPattern::OrderBy { inner, .. }
+            | GraphPattern::Project { inner, .. }
+            | GraphPattern::Distinct { inner }
+            | GraphPattern::Reduced { inner }
+            | GraphPattern::Slice { inner, .. } => self.pattern(inner),
+        }
+    }
+
+    fn exists(&mut self, e: &mut Expression) {
+        if let Expression::Exists(p) = e {
+            self.pattern(p);
+        } else {
+            for part in parts(e) {
+                self.exists(part);
+            }
+        }
+    }
+
+    /// BINDs that follow each other see the same solution, so they share what tells solutions apart.
+    fn binds(&mut self, p: &mut GraphPattern, row: &mut Option<Variable>) {
+        let GraphPattern::Extend {
+            inner, expression, ..
+        } = p
+        else {
+            self.pattern(p);
+            if let Some(row) = row.take() {
+                let nothing = GraphPattern::Bgp { patterns: vec![] };
+                *p = GraphPattern::Extend {
+                    inner: Box::new(std::mem::replace(p, nothing)),
+                    variable: row,
+                    expression: Expression::FunctionCall(Function::StrUuid, vec![]),
+                };
+            }
+            return;
+        };
+        self.exists(expression);
+        if has_bnode(expression) {
+            let row = row.get_or_insert_with(|| {
+                self.made += 1;
+                // A space is in no variable of a query's text.
+                Variable::new_unchecked(format!("jindou {}", self.made))
+            });
+            bnodes(expression, row);
+        }
+        self.binds(inner, row);
+    }
+}
+
+/// The expressions directly inside one, patterns of EXISTS not looked into.
+fn parts(e: &mut Expression) -> Vec<&mut Expression> {
+    use Expression as E;
+    match e {
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
+        E::Or(a, b)
+        | E::And(a, b)
+        | E::Equal(a, b)
+        | E::SameTerm(a, b)
+        | E::Greater(a, b)
+        | E::GreaterOrEqual(a, b)
+        | E::Less(a, b)
+        | E::LessOrEqual(a, b)
+        | E::Add(a, b)
+        | E::Subtract(a, b)
+        | E::Multiply(a, b)
+        | E::Divide(a, b) => vec![a, b],
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
+        E::In(a, list) => std::iter::once(&mut **a).chain(list).collect(),
+        E::If(a, b, c) => vec![a, b, c],
+        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter_mut().collect(),
+    }
+}
+
+fn has_bnode(e: &mut Expression) -> bool {
+    matches!(e, Expression::FunctionCall(Function::BNode, list) if !list.is_empty())
+        || parts(e).into_iter().any(has_bnode)
+}
+
+/// `BNODE(text)` becomes `BNODE(CONCAT("b", MD5(CONCAT(text, row))))`: any text makes a label, and the row makes
+/// it that row's own.
+fn bnodes(e: &mut Expression, row: &Variable) {
+    for part in parts(e) {
+        bnodes(part, row);
+    }
+    if let Expression::FunctionCall(Function::BNode, list) = e
+        && let Some(text) = list.first_mut()
+    {
+        let call = |f, list| Expression::FunctionCall(f, list);
+        let own = std::mem::replace(text, Expression::Variable(row.clone()));
+        let salted = call(Function::Concat, vec![own, row.clone().into()]);
+        let letter = Literal::new_simple_literal("b").into();
+        *text = call(
+            Function::Concat,
+            vec![letter, call(Function::Md5, vec![salted])],
+        );
+    }
+}

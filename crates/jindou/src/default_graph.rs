@@ -1,0 +1,60 @@
+//! What DESCRIBE reads beside its plan: the edges out of a vertex in the query's default graph.
+
+use jindou_model::{Direction, PredicateId, term};
+use jindou_store::Snapshot;
+use jindou_store::segment::Scope;
+use spargebra::algebra::QueryDataset;
+
+/// The graphs that a query's default graph merges.
+#[derive(Clone, Debug)]
+pub(crate) enum DefaultGraph {
+    /// The store's default graph.
+    Own,
+    /// All graphs.
+    Union,
+    /// Those of `FROM`, ascending ids.
+    Set(Vec<u32>),
+}
+
+impl DefaultGraph {
+    /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph. Graphs that the store does not know are
+    /// empty.
+    pub fn of(snapshot: &Snapshot, from: Option<&QueryDataset>, union_default: bool) -> Self {
+        match from {
+            Some(d) => {
+                let mut ids: Vec<u32> = d
+                    .default
+                    .iter()
+                    .filter_map(|n| snapshot.lookup(&term::encode(&n.clone().into())))
+                    .map(|v| v.0)
+                    .collect();
+                ids.sort_unstable();
+                ids.dedup();
+                Self::Set(ids)
+            }
+            None if union_default => Self::Union,
+            None => Self::Own,
+        }
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        match self {
+            Self::Own => Scope::Default,
+            Self::Union => Scope::Union,
+            Self::Set(ids) => Scope::Set(ids),
+        }
+    }
+
+    /// Predicates and objects of a subject's edges, each once. O(edges).
+    pub fn edges_of(&self, snapshot: &Snapshot, subject: u32) -> Vec<(u32, u32)> {
+        let (mut out, mut scratch) = (vec![], vec![]);
+        for &p in snapshot.predicates_of(subject, Direction::Out).iter() {
+            let p = PredicateId(p);
+            let predicate = snapshot.vertex_of(p).0;
+            let edges = snapshot.edges(p, Direction::Out);
+            let objects = edges.read(subject, self.scope(), &mut scratch);
+            out.extend(objects.iter().map(|&o| (predicate, o)));
+        }
+        out
+    }
+}
