@@ -143,7 +143,7 @@ const WATDIV_LIST: &[Question] = &[
     question(
         "expression",
         "dates compared",
-        "SELECT ?x { ?x w:purchaseDate ?d FILTER(xsd:date(?d) < \"2012-07-01\"^^xsd:date) }",
+        "SELECT ?x { ?x w:purchaseDate ?d FILTER(xsd:dateTime(CONCAT(?d, \"T00:00:00Z\")) < \"2012-07-01T00:00:00Z\"^^xsd:dateTime) }",
         &[DATES],
         Check::Same("SELECT ?x { ?x w:purchaseDate ?d FILTER(?d < \"2012-07-01\") }"),
     ),
