@@ -197,7 +197,7 @@ const WATDIV_LIST: &[Question] = &[
         &[FOLLOWS],
         Check::Same(
             "SELECT ?p (COUNT(DISTINCT ?b) AS ?n) { { SELECT ?p { ?p a w:Role2 } ORDER BY ?p LIMIT 100 } \
-             { BIND(?p AS ?b) } UNION { ?p w:follows+ ?b } } GROUP BY ?p",
+             ?p ((w:follows/w:follows)*|(w:follows/(w:follows/w:follows)*))? ?b } GROUP BY ?p",
         ),
     ),
     question(
