@@ -308,6 +308,8 @@ pub enum Bench {
     Papers(BenchPapers),
     /// Load your data and run your queries, beside other engines.
     Files(BenchFiles),
+    /// Time single operators over a store of LUBM or WatDiv, each beside its floor, answers checked.
+    Operators(BenchOperators),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -393,6 +395,31 @@ pub struct BenchUgly {
     /// Threads (default: one a core).
     #[arg(long)]
     pub threads: Option<usize>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchOperators {
+    /// A store of LUBM or of WatDiv, as `jindou bench lubm` and `bench watdiv` make it.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Only lines whose title contains one of these, e.g. path,"order by" (default: all).
+    #[arg(long, value_delimiter = ',', value_name = "TEXT")]
+    pub only: Vec<String>,
+    /// Threads a query may use (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each question; medians are reported.
+    #[arg(long, default_value_t = 5)]
+    pub repeat: usize,
+    /// Give a query up after this long, e.g. 30s.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub timeout: Option<Duration>,
+    /// Do not compare answers with another formulation's.
+    #[arg(long)]
+    pub no_check: bool,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
 }
 
 /// Without --table and --figure: everything for which there is data.

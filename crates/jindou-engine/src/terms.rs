@@ -2,6 +2,7 @@
 
 use crate::batch::Charge;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use jindou_dictionary::Decoder;
 use jindou_model::{
     Error, FIRST_QUERY_ID, FIRST_TAIL_ID, MemoryBudget, NO_VERTEX, Result, VertexId, term,
@@ -46,48 +47,54 @@ impl Shard {
         self.bytes.get(start..end)
     }
 
-    fn find(&self, hash: u64, canonical: &[u8]) -> Option<u32> {
-        self.table
-            .find(hash, |&at| self.term(at) == Some(canonical))
-            .copied()
-    }
-
+    /// The number of a term, new or known: one look at the table for both.
     fn insert(
         &mut self,
         hash: u64,
         canonical: &[u8],
         budget: Option<&MemoryBudget>,
     ) -> Result<u32> {
-        if let Some(at) = self.find(hash, canonical) {
-            return Ok(at);
-        }
-        let at = self.ends.len();
+        let Self {
+            bytes,
+            ends,
+            table,
+            charge,
+            charged,
+        } = self;
+        let term = |bytes: &[u8], ends: &[usize], at: u32| {
+            let at = at as usize;
+            let start = if at == 0 { 0 } else { ends[at - 1] };
+            start..ends[at].min(bytes.len())
+        };
+        let entry = table.entry(
+            hash,
+            |&at| bytes[term(bytes, ends, at)] == *canonical,
+            |&at| hash_of(&bytes[term(bytes, ends, at)]),
+        );
+        let vacant = match entry {
+            Entry::Occupied(known) => return Ok(*known.get()),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let at = ends.len();
         if at as u64 >= u64::from(u32::MAX - FIRST_QUERY_ID) / SHARDS as u64 {
             return Err(Error::Limit(
                 "the query makes too many different terms".into(),
             ));
         }
-        let held = self.bytes.len() + canonical.len() + (at + 1) * OVERHEAD;
-        if held > self.charged
+        let held = bytes.len() + canonical.len() + (at + 1) * OVERHEAD;
+        if held > *charged
             && let Some(budget) = budget
         {
             // Vectors double, and old and new live together while they do.
             let want = (held + held / 2).next_multiple_of(CHARGE_STEP);
-            self.charge
-                .get_or_insert_with(|| Charge::new(budget))
+            charge
+                .get_or_insert_with(|| Charge::of("terms that the query makes", budget))
                 .set(want)?;
-            self.charged = want;
+            *charged = want;
         }
-        self.bytes.extend_from_slice(canonical);
-        self.ends.push(self.bytes.len());
-        let Self {
-            bytes, ends, table, ..
-        } = self;
-        table.insert_unique(hash, at as u32, |&at| {
-            let at = at as usize;
-            let start = if at == 0 { 0 } else { ends[at - 1] };
-            hash_of(&bytes[start..ends[at]])
-        });
+        bytes.extend_from_slice(canonical);
+        ends.push(bytes.len());
+        vacant.insert(at as u32);
         Ok(at as u32)
     }
 }
@@ -132,15 +139,9 @@ impl QueryTerms {
         // The table uses the high and the low bits; these are in between.
         let shard = (hash >> 32) as usize % SHARDS;
         let id = |at: u32| VertexId(FIRST_QUERY_ID + at * SHARDS as u32 + shard as u32);
-        let lock = &self.shards.get_or_init(Box::default)[shard];
-        let known = lock
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .find(hash, canonical);
-        if let Some(at) = known {
-            return Ok(id(at));
-        }
-        lock.write()
+        // Workers remember what they made before, so that most terms that come here are new.
+        self.shards.get_or_init(Box::default)[shard]
+            .write()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(hash, canonical, budget)
             .map(id)

@@ -416,6 +416,10 @@ fn take_morsels<'p, 'a, 's>(
     }
     let end = match end.end {
         End::Output(o) => End::Output(o.done()?),
+        End::Order(mut o) => {
+            o.done(run)?;
+            End::Order(o)
+        }
         other => other,
     };
     let mut did = Vec::with_capacity(stages.len());

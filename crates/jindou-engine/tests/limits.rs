@@ -109,6 +109,185 @@ fn memory_is_bounded_and_given_back() {
     }
 }
 
+/// Operators that hold rows, or make many: what the plan must contain, who holds too much, the query. All take long on
+/// [`ring`]`(400, 40)`.
+const OPERATORS: [(&str, &str, &str); 8] = [
+    (
+        "Join",
+        "hash join",
+        "SELECT ?a ?b ?c ?x { ?a :p ?b . ?b :p ?c { SELECT ?c ?x { ?c :p ?y . ?y :p ?x } LIMIT 300000 } }",
+    ),
+    (
+        "Join",
+        "hash join",
+        "SELECT ?a ?d ?x { ?a :p ?b . ?b :p ?c . ?c :p ?d \
+         OPTIONAL { { SELECT ?d ?x { ?d :p ?y . ?y :p ?x } LIMIT 300000 } } }",
+    ),
+    (
+        "Apply",
+        "",
+        "SELECT ?a ?d ?e { ?a :p ?b . ?b :p ?c . ?c :p ?d OPTIONAL { ?d :p ?e . ?e :p ?a } }",
+    ),
+    (
+        "Apply",
+        "",
+        "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d \
+         FILTER EXISTS { SELECT ?d { ?d :p ?e . ?e :p ?f } ORDER BY ?e LIMIT 3 } }",
+    ),
+    (
+        "Path",
+        "property path",
+        "SELECT ?a ?b ?c { ?a :p+ ?b . ?b (:p|^:p)+ ?c }",
+    ),
+    (
+        "Group",
+        "GROUP BY",
+        "SELECT ?a ?b ?c (SAMPLE(?d) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :p ?d } GROUP BY ?a ?b ?c",
+    ),
+    (
+        "OrderBy",
+        "ORDER BY",
+        "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY ?d ?a",
+    ),
+    (
+        "OrderBy",
+        "ORDER BY",
+        "SELECT ?a ?b ?c ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY ?d DESC(?a) ?b LIMIT 200000",
+    ),
+];
+
+fn operator_plan(snapshot: &Snapshot, operator: &str, text: &str) -> Plan {
+    let plan = native(snapshot, text);
+    let tree = format!("{:?}", plan.root);
+    assert!(tree.contains(operator), "no {operator} in {tree}");
+    plan
+}
+
+#[test]
+fn operators_end_at_their_deadline_and_when_cancelled() {
+    let (_folder, snapshot) = ring(400, 40);
+    for (operator, _, text) in OPERATORS {
+        let mut plan = operator_plan(&snapshot, operator, text);
+        for (threads, weight) in [(1, Weight::Light), (3, Weight::Heavy)] {
+            plan.weight = weight;
+            let begin = Instant::now();
+            let options = ExecOptions {
+                threads,
+                cancel: CancelToken::with_deadline(Duration::from_millis(5)),
+                ..ExecOptions::default()
+            };
+            let e = count(&plan, &snapshot, &options).unwrap_err();
+            assert!(matches!(e, Error::Timeout(_)), "{text}: {e}");
+            assert!(begin.elapsed() < Duration::from_secs(20), "{text}");
+            assert_eq!(options.memory.used(), 0, "{text}");
+
+            let cancel = CancelToken::new();
+            let options = ExecOptions {
+                threads,
+                cancel: cancel.clone(),
+                ..ExecOptions::default()
+            };
+            std::thread::scope(|s| {
+                s.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(5));
+                    cancel.cancel();
+                });
+                let e = count(&plan, &snapshot, &options).unwrap_err();
+                assert!(matches!(e, Error::Cancelled), "{text}: {e}");
+            });
+            assert_eq!(options.memory.used(), 0, "{text}");
+        }
+    }
+}
+
+#[test]
+fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
+    let (_folder, snapshot) = ring(400, 40);
+    for (operator, holder, text) in OPERATORS {
+        let mut plan = operator_plan(&snapshot, operator, text);
+        for (threads, weight) in [(1, Weight::Light), (2, Weight::Heavy)] {
+            plan.weight = weight;
+            // Those that hold nothing but batches are refused the first of them.
+            let limit = if holder.is_empty() {
+                8 << 10
+            } else {
+                500 << 10
+            };
+            let options = ExecOptions {
+                threads,
+                memory: MemoryBudget::new(limit),
+                batch_rows: 1024,
+                ..ExecOptions::default()
+            };
+            match count(&plan, &snapshot, &options) {
+                Err(Error::Limit(m)) => assert!(m.contains(holder), "{text}: {m}"),
+                other => panic!("{text}: {other:?}"),
+            }
+            assert_eq!(options.memory.used(), 0, "{text}");
+        }
+    }
+}
+
+/// What workers sort apart and merge is in the order that one worker gives.
+#[test]
+fn rows_sorted_by_several_workers_are_in_order() {
+    let (_folder, snapshot) = ring(300, 9);
+    for text in [
+        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } ORDER BY ?c DESC(?a) ?b",
+        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } ORDER BY DESC(?c) ?b ?a",
+        "SELECT ?c ?a { ?a :p ?b . ?b :p ?c } ORDER BY DESC(?c) ?a",
+        "SELECT ?c ?a { ?a :p ?b . ?b :p ?c } ORDER BY ?c DESC(?a) OFFSET 100 LIMIT 5000",
+        "SELECT ?c ?n { { SELECT ?c (STRLEN(STR(?c)) * 1000 AS ?n) { ?a :p ?b . ?b :p ?c } } } ORDER BY DESC(?n) ?c LIMIT 6000",
+    ] {
+        let mut plan = native(&snapshot, text);
+        plan.weight = Weight::Heavy;
+        let rows = |threads| {
+            let options = ExecOptions {
+                threads,
+                batch_rows: 64,
+                ..ExecOptions::default()
+            };
+            let (mut sink, terms) = (CollectSink::default(), QueryTerms::new());
+            execute_streaming(&plan, &snapshot, &options, &terms, &mut sink).unwrap();
+            let mut decoder = jindou_engine::TermDecoder::new(&snapshot, &terms);
+            let text = |id: u32| decoder.canonical(id).unwrap().unwrap().to_vec();
+            (
+                sink.width,
+                sink.ids.into_iter().map(text).collect::<Vec<_>>(),
+            )
+        };
+        let (width, one) = rows(1);
+        assert!(one.len() > 4000, "{text}");
+        assert_eq!(rows(4).1, one, "{text}");
+        // Without terms that the query makes, the order is that of the terms' bytes.
+        if text.contains("ORDER BY ?c DESC(?a) ?b") {
+            let key = |r: &[Vec<u8>]| (r[2].clone(), std::cmp::Reverse(r[0].clone()), r[1].clone());
+            let keys: Vec<_> = one.chunks(width).map(key).collect();
+            assert!(keys.is_sorted());
+        }
+        if text.ends_with("5000") {
+            let all = native(&snapshot, "SELECT ?c ?a { ?a :p ?b . ?b :p ?c }");
+            let mut sink = CollectSink::default();
+            let terms = QueryTerms::new();
+            execute_streaming(&all, &snapshot, &ExecOptions::default(), &terms, &mut sink).unwrap();
+            let mut decoder = jindou_engine::TermDecoder::new(&snapshot, &terms);
+            let mut want: Vec<_> = sink
+                .rows()
+                .map(|r| {
+                    let mut of = |id: u32| decoder.canonical(id).unwrap().unwrap().to_vec();
+                    (of(r[0]), std::cmp::Reverse(of(r[1])))
+                })
+                .collect();
+            want.sort();
+            let got: Vec<_> = one
+                .chunks(width)
+                .map(|r| (r[0].clone(), std::cmp::Reverse(r[1].clone())))
+                .collect();
+            assert_eq!(got, want[100..5100]);
+        }
+    }
+}
+
 #[test]
 fn a_limit_stops_the_pipeline_early() {
     let (_folder, snapshot) = ring(400, 40);

@@ -1,92 +1,74 @@
 //! ORDER BY: rows with a key of 64 bits a sort column, made from value ranks; no string is read while sorting.
 //!
-//! Key of a base term: class (8 bits), rank × 2 + 1 (33 bits), 0 (23 bits). Terms that the base does not
-//! have fall between two ranks: rank of the next greater one × 2 (or the same rank, if one is equal), and then
-//! their place among each other. Unbound is 0, before everything. Descending keys are complemented.
+//! Each worker sorts its own rows; the last one merges the sorted parts while it gives them on. That needs keys that do
+//! not depend on what others have: those of base terms. Where a sort column has a term that the query made, all rows are
+//! sorted at the end. Descending keys are complemented.
 
 use super::BATCH;
+use super::order_keys::{Keys, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
 use crate::explore::{Flow, Run};
-use crate::filter::{added_term, dictionary};
-use jindou_dictionary::value::{Group, TemporalKey};
-use jindou_dictionary::{Comparison, Dictionary, Number, SortKey};
-use jindou_model::term::{self, Parts};
-use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, MemoryBudget, Result, VertexId};
+use jindou_model::{Error, FIRST_TAIL_ID, MemoryBudget, Result};
 use jindou_plan::Slot;
-use rustc_hash::FxHashMap;
-use std::cmp::Ordering;
-use std::collections::hash_map::Entry;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// A top-k buffer is cut when it holds this many times k rows, at least [`LEAST`].
 const SLACK: usize = 4;
 const LEAST: usize = 4096;
+/// Rows between two looks at the clock.
+const CHECK: usize = 1 << 16;
+/// Bits of a base term's key: those above its place.
+const BASE_BITS: u32 = 64 - PLACE_BITS;
 
 pub(crate) struct Sorter {
     /// (column, descending); slots that are never bound sort nothing.
     by: Vec<(usize, bool)>,
     width: usize,
     /// Rows that a slice above can show.
-    most: Option<u64>,
-    /// `width` a row.
-    ids: Vec<u32>,
-    rows: usize,
-    charge: Charge,
-    budget: MemoryBudget,
+    most: Option<usize>,
+    rows: Rows,
+    /// A sort column has a term that the base does not have.
+    added: bool,
+    /// With `most` rows of base terms at hand: the greatest first key among them. Later rows must not exceed it.
+    bound: Option<u64>,
+    /// Of this worker's rows, once they are sorted.
+    order: Option<Order>,
+    /// What other workers had.
+    parts: Vec<Part>,
     /// Rows of inputs without columns.
     bare: u64,
-    buffer: Vec<u32>,
+    kept: Batch,
+    index: Vec<u32>,
+    budget: MemoryBudget,
 }
 
-impl Sorter {
-    pub fn new(by: &[(Slot, bool)], layout: &[Slot], most: Option<u64>, run: &Run<'_>) -> Self {
+/// Rows of another worker, and their order if they are sorted.
+struct Part {
+    rows: Rows,
+    order: Option<Order>,
+}
+
+/// Rows, one after the other.
+struct Rows {
+    width: usize,
+    ids: Vec<u32>,
+    len: usize,
+    charge: Charge,
+}
+
+impl Rows {
+    fn new(width: usize, budget: &MemoryBudget) -> Self {
         Self {
-            by: by
-                .iter()
-                .filter_map(|(s, d)| Some((layout.iter().position(|l| l == s)?, *d)))
-                .collect(),
-            width: layout.len(),
-            most,
+            width,
             ids: vec![],
-            rows: 0,
-            charge: Charge::of("ORDER BY", run.budget),
-            budget: run.budget.clone(),
-            bare: 0,
-            buffer: vec![],
+            len: 0,
+            charge: Charge::of("ORDER BY", budget),
         }
-    }
-
-    /// Bytes that it holds.
-    pub fn bytes(&self) -> u64 {
-        self.charge.bytes()
-    }
-
-    /// Keeps the rows (row after row).
-    pub fn add(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<()> {
-        if self.width == 0 {
-            self.bare += rows.rows as u64;
-            return Ok(());
-        }
-        self.reserve(rows.rows)?;
-        let at = self.ids.len();
-        self.ids.resize(at + rows.rows * self.width, 0);
-        let out = &mut self.ids[at..];
-        for c in 0..self.width {
-            for (row, &v) in out.chunks_exact_mut(self.width).zip(rows.column(c)) {
-                row[c] = v;
-            }
-        }
-        self.rows += rows.rows;
-        if let Some(most) = self.most
-            && let Ok(most) = usize::try_from(most)
-            && self.rows >= most.saturating_mul(SLACK).max(LEAST)
-        {
-            self.cut(run, most)?;
-        }
-        Ok(())
     }
 
     fn reserve(&mut self, more: usize) -> Result<()> {
-        let want = (self.rows + more) * self.width;
+        let want = (self.len + more) * self.width;
         if want > self.ids.capacity() {
             let room = want.max(self.ids.capacity() * 2);
             // Old and new live together while rows move.
@@ -97,67 +79,160 @@ impl Sorter {
         Ok(())
     }
 
-    /// Keeps the `most` first rows in sort order.
-    fn cut(&mut self, run: &Run<'_>, most: usize) -> Result<()> {
-        let mut order = self.order(run)?;
-        order.cut(most);
-        self.buffer.clear();
-        for &(_, row) in &order.rows {
-            let at = row as usize * self.width;
-            self.buffer
-                .extend_from_slice(&self.ids[at..at + self.width]);
+    fn push(&mut self, rows: View<'_>) -> Result<()> {
+        self.reserve(rows.rows)?;
+        let at = self.ids.len();
+        self.ids.resize(at + rows.rows * self.width, 0);
+        let out = &mut self.ids[at..];
+        for c in 0..self.width {
+            for (row, &v) in out.chunks_exact_mut(self.width).zip(rows.column(c)) {
+                row[c] = v;
+            }
+        }
+        self.len += rows.rows;
+        Ok(())
+    }
+
+    fn append(&mut self, other: &Self) -> Result<()> {
+        self.reserve(other.len)?;
+        self.ids.extend_from_slice(&other.ids);
+        self.len += other.len;
+        Ok(())
+    }
+
+    #[inline]
+    fn row(&self, row: u32) -> &[u32] {
+        let at = row as usize * self.width;
+        self.ids.get(at..at + self.width).unwrap_or(&[])
+    }
+
+    /// Keeps the rows of an order, in that order.
+    fn keep(&mut self, order: &Order) -> Result<()> {
+        let n = order.rows();
+        let mut charge = Charge::of("ORDER BY", self.charge.budget());
+        charge.set(n * self.width * 4)?;
+        let mut kept = Vec::with_capacity(n * self.width);
+        for at in 0..n {
+            kept.extend_from_slice(self.row(order.row(at)));
         }
         self.ids.clear();
-        self.ids.extend_from_slice(&self.buffer);
-        self.rows = order.rows.len();
+        self.ids.extend_from_slice(&kept);
+        self.len = n;
+        Ok(())
+    }
+}
+
+impl Sorter {
+    pub fn new(by: &[(Slot, bool)], layout: &[Slot], most: Option<u64>, run: &Run<'_>) -> Self {
+        Self {
+            by: by
+                .iter()
+                .filter_map(|(s, d)| Some((layout.iter().position(|l| l == s)?, *d)))
+                .collect(),
+            width: layout.len(),
+            most: most.and_then(|m| usize::try_from(m).ok()),
+            rows: Rows::new(layout.len(), run.budget),
+            added: false,
+            bound: None,
+            order: None,
+            parts: vec![],
+            bare: 0,
+            kept: Batch::new(layout.len(), run.budget),
+            index: vec![],
+            budget: run.budget.clone(),
+        }
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        let of = |rows: &Rows, order: &Option<Order>| {
+            rows.charge.bytes() + order.as_ref().map_or(0, |o| o.charge.bytes())
+        };
+        let parts: u64 = self.parts.iter().map(|p| of(&p.rows, &p.order)).sum();
+        parts + of(&self.rows, &self.order)
+    }
+
+    /// Keeps the rows.
+    pub fn add(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<()> {
+        if self.width == 0 {
+            self.bare += rows.rows as u64;
+            return Ok(());
+        }
+        self.added |= self
+            .by
+            .iter()
+            .any(|by| rows.column(by.0).iter().any(|&v| v >= FIRST_TAIL_ID));
+        match self.bound {
+            Some(bound) if !self.added => self.push_within(run, rows, bound)?,
+            _ => self.rows.push(rows)?,
+        }
+        if let Some(most) = self.most
+            && self.rows.len >= most.saturating_mul(SLACK).max(LEAST)
+        {
+            self.cut(run, most)?;
+        }
         Ok(())
     }
 
-    /// Adds another worker's rows.
+    /// Keeps the rows whose first key is not beyond the bound.
+    fn push_within(&mut self, run: &Run<'_>, rows: View<'_>, bound: u64) -> Result<()> {
+        let Some(&(column, descending)) = self.by.first() else {
+            return self.rows.push(rows);
+        };
+        let keys = Keys::new(run);
+        self.index.clear();
+        for (row, &id) in (0u32..).zip(rows.column(column)) {
+            if directed(keys.key(id), descending) <= bound {
+                self.index.push(row);
+            }
+        }
+        if self.index.len() == rows.rows {
+            return self.rows.push(rows);
+        }
+        self.kept.ensure(self.index.len())?;
+        for c in 0..self.width {
+            self.kept.gather(c, 0, rows.column(c), &self.index);
+        }
+        self.kept.rows = self.index.len();
+        self.rows.push(self.kept.view())
+    }
+
+    /// Keeps the `most` first rows in sort order.
+    fn cut(&mut self, run: &Run<'_>, most: usize) -> Result<()> {
+        let mut order = Order::new(&self.by, &self.rows, self.added, run)?;
+        order.cut(most);
+        if !self.added && order.rows() == most {
+            self.bound = order.greatest();
+        }
+        self.rows.keep(&order)
+    }
+
+    /// Sorts this worker's rows, where that does not depend on other workers'.
+    pub fn done(&mut self, run: &Run<'_>) -> Result<()> {
+        if self.width == 0 || self.added || u32::try_from(self.rows.len).is_err() {
+            return Ok(());
+        }
+        if let Some(most) = self.most
+            && most < self.rows.len
+        {
+            self.cut(run, most)?;
+        }
+        let mut order = Order::new(&self.by, &self.rows, false, run)?;
+        order.sort(run)?;
+        self.order = Some(order);
+        Ok(())
+    }
+
+    /// Takes another worker's rows over.
     pub fn merge(&mut self, other: Self) -> Result<()> {
         self.bare += other.bare;
-        self.reserve(other.rows)?;
-        self.ids.extend_from_slice(&other.ids);
-        self.rows += other.rows;
+        self.added |= other.added;
+        self.parts.push(Part {
+            rows: other.rows,
+            order: other.order,
+        });
+        self.parts.extend(other.parts);
         Ok(())
-    }
-
-    /// Rows with their keys, in no order.
-    fn order(&self, run: &Run<'_>) -> Result<Order> {
-        let mut charge = Charge::of("ORDER BY", &self.budget);
-        let more = self.by.len().saturating_sub(1);
-        charge.set(self.rows * (16 + more * 8))?;
-        let mut keys = Keys::new(run);
-        for (column, _) in &self.by {
-            let ids = self.ids.iter().skip(*column).step_by(self.width);
-            keys.place_added(run, ids.copied().filter(|&v| v >= FIRST_TAIL_ID));
-        }
-        let key = |row: usize, by: &(usize, bool)| {
-            let id = self.ids.get(row * self.width + by.0).copied().unwrap_or(0);
-            let k = keys.key(id);
-            if by.1 { !k } else { k }
-        };
-        let mut rows = Vec::with_capacity(self.rows);
-        let mut rest = Vec::with_capacity(self.rows * more);
-        for row in 0..self.rows {
-            if row % 65_536 == 0 {
-                run.check()?;
-            }
-            rows.push((self.by.first().map_or(0, |by| key(row, by)), row as u32));
-            rest.extend(
-                self.by
-                    .get(1..)
-                    .unwrap_or(&[])
-                    .iter()
-                    .map(|by| key(row, by)),
-            );
-        }
-        Ok(Order {
-            rows,
-            rest,
-            more,
-            _charge: charge,
-        })
     }
 
     /// Gives all rows in order.
@@ -166,272 +241,308 @@ impl Sorter {
             let rows = usize::try_from(self.bare).unwrap_or(usize::MAX);
             return to(View { columns: &[], rows });
         }
-        if u32::try_from(self.rows).is_err() {
-            return Err(
-                jindou_model::Error::Limit("ORDER BY takes at most 4 billion rows".into()).into(),
-            );
-        }
-        if let Some(most) = self.most.and_then(|m| usize::try_from(m).ok())
-            && most < self.rows
-        {
-            self.cut(run, most)?;
-        }
-        let mut order = self.order(run)?;
-        order.sort();
-        run.check()?;
-        let mut out = Batch::new(self.width, &self.budget);
-        out.ensure(BATCH.min(self.rows))?;
-        for part in order.rows.chunks(BATCH) {
-            run.check()?;
-            for (i, &(_, row)) in part.iter().enumerate() {
-                let at = row as usize * self.width;
-                for (c, column) in out.columns.iter_mut().enumerate() {
-                    column[i] = self.ids[at + c];
-                }
+        self.parts.retain(|p| p.rows.len > 0);
+        let sorted = self.order.is_some() && self.parts.iter().all(|p| p.order.is_some());
+        if !sorted {
+            self.order = None;
+            for part in std::mem::take(&mut self.parts) {
+                drop(part.order);
+                self.rows.append(&part.rows)?;
             }
-            out.rows = part.len();
+            if u32::try_from(self.rows.len).is_err() {
+                return Err(Error::Limit("ORDER BY takes at most 4 billion rows".into()).into());
+            }
+            if let Some(most) = self.most
+                && most < self.rows.len
+            {
+                self.cut(run, most)?;
+            }
+            let mut order = Order::new(&self.by, &self.rows, self.added, run)?;
+            order.sort(run)?;
+            self.order = Some(order);
+        }
+        run.check()?;
+        let own = self.order.as_ref().map(|o| (&self.rows, o));
+        let others = self.parts.iter();
+        let parts: Vec<(&Rows, &Order)> = own
+            .into_iter()
+            .chain(others.filter_map(|p| Some((&p.rows, p.order.as_ref()?))))
+            .collect();
+        let mut out = Batch::new(self.width, &self.budget);
+        out.ensure(BATCH)?;
+        let mut left = self.most.unwrap_or(usize::MAX);
+        let mut next = Merge::new(&parts);
+        while left > 0 {
+            run.check()?;
+            out.rows = 0;
+            while out.rows < BATCH.min(left)
+                && let Some(row) = next.row()
+            {
+                for (column, &v) in out.columns.iter_mut().zip(row) {
+                    column[out.rows] = v;
+                }
+                out.rows += 1;
+            }
+            if out.rows == 0 {
+                break;
+            }
+            left -= out.rows;
             to(out.view())?;
         }
         Ok(())
     }
 }
 
-/// Rows by their keys.
-struct Order {
-    /// First key, row.
-    rows: Vec<(u64, u32)>,
-    /// The other keys, `more` a row, in row order.
-    rest: Vec<u64>,
-    more: usize,
-    _charge: Charge,
+/// The rows of sorted parts, least first.
+struct Merge<'m> {
+    parts: &'m [(&'m Rows, &'m Order)],
+    /// By part, how many rows were given.
+    at: Vec<usize>,
+    /// Of several parts: the next row of each.
+    heads: BinaryHeap<Reverse<Head<'m>>>,
 }
 
-impl Order {
-    fn sort(&mut self) {
-        let (rest, more) = (&self.rest, self.more);
-        if more == 0 {
-            self.rows.sort_unstable();
-        } else {
-            self.rows.sort_unstable_by(|a, b| compare(rest, more, a, b));
+impl<'m> Merge<'m> {
+    fn new(parts: &'m [(&'m Rows, &'m Order)]) -> Self {
+        let mut heads = BinaryHeap::new();
+        if parts.len() > 1 {
+            for (part, (_, order)) in parts.iter().enumerate() {
+                heads.extend((order.rows() > 0).then_some(Reverse(Head { part, at: 0, order })));
+            }
         }
-    }
-
-    /// Leaves the first `most` rows, in no order.
-    fn cut(&mut self, most: usize) {
-        let (rest, more) = (&self.rest, self.more);
-        if most < self.rows.len() {
-            self.rows
-                .select_nth_unstable_by(most, |a, b| compare(rest, more, a, b));
-            self.rows.truncate(most);
-        }
-    }
-}
-
-#[inline]
-fn compare(rest: &[u64], more: usize, a: &(u64, u32), b: &(u64, u32)) -> Ordering {
-    let keys = |row: u32| {
-        rest.get(row as usize * more..(row as usize + 1) * more)
-            .unwrap_or(&[])
-    };
-    a.0.cmp(&b.0)
-        .then_with(|| keys(a.1).cmp(keys(b.1)))
-        .then_with(|| a.1.cmp(&b.1))
-}
-
-/// Sort keys of ids.
-struct Keys<'r> {
-    dictionary: &'r Dictionary,
-    /// Of terms that the base does not have.
-    added: FxHashMap<u32, u64>,
-}
-
-impl<'r> Keys<'r> {
-    fn new(run: &Run<'r>) -> Self {
         Self {
-            dictionary: dictionary(run.snapshot),
-            added: FxHashMap::default(),
+            parts,
+            at: vec![0; parts.len()],
+            heads,
         }
     }
 
     #[inline]
-    fn key(&self, id: u32) -> u64 {
-        if id == 0 {
-            return 0;
-        }
-        if id >= FIRST_TAIL_ID {
-            return self.added.get(&id).copied().unwrap_or(u64::MAX);
-        }
-        let SortKey { class, rank } = self.dictionary.sort_key(VertexId(id));
-        pack(class, rank, true, 0)
-    }
-
-    /// Finds the keys of added terms.
-    fn place_added(&mut self, run: &Run<'_>, ids: impl Iterator<Item = u32>) {
-        let mut terms: Vec<(u32, Added)> = Vec::new();
-        for id in ids {
-            if let Entry::Vacant(e) = self.added.entry(id) {
-                e.insert(u64::MAX);
-                terms.push((id, Added::new(self.dictionary, added_term(run, id))));
+    fn row(&mut self) -> Option<&'m [u32]> {
+        if let [(rows, order)] = self.parts {
+            let at = self.at.first_mut()?;
+            if *at >= order.rows() {
+                return None;
             }
+            *at += 1;
+            return Some(rows.row(order.row(*at - 1)));
         }
-        if terms.is_empty() {
-            return;
+        let mut head = self.heads.peek_mut()?;
+        let Head { part, at, order } = head.0;
+        let (rows, _) = self.parts.get(part)?;
+        if at + 1 < order.rows() {
+            head.0.at += 1;
+        } else {
+            std::collections::binary_heap::PeekMut::pop(head);
         }
-        terms.sort_by(|a, b| a.1.order(&b.1));
-        let mut place = 1u64;
-        let mut last: Option<&Added> = None;
-        for (id, term) in &terms {
-            // Equal values share a place; so does everything beyond 2^23 of them.
-            if last.is_some_and(|l| l.order(term) != Ordering::Equal) {
-                place = (place + 1).min((1 << 23) - 1);
-            }
-            last = Some(term);
-            let place = if term.equal { 0 } else { place };
-            self.added
-                .insert(*id, pack(term.class, term.rank, term.equal, place));
-        }
+        Some(rows.row(order.row(at)))
     }
 }
 
-fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
-    u64::from(class) << 56 | (u64::from(rank) * 2 + u64::from(on)) << 23 | place
+/// The next row of a part.
+#[derive(Clone, Copy)]
+struct Head<'m> {
+    part: usize,
+    at: usize,
+    order: &'m Order,
 }
 
-/// The classes of `Dictionary::sort_key`, for terms that are not in it.
-mod class {
-    pub(super) const BLANK: u8 = 1;
-    pub(super) const IRI: u8 = 2;
-    pub(super) const NUMBER: u8 = 3;
-    pub(super) const STRING: u8 = 4;
-    pub(super) const LANG: u8 = 5;
-    pub(super) const BOOLEAN: u8 = 6;
-    pub(super) const TEMPORAL: u8 = 7;
-    pub(super) const OTHER: u8 = 16;
-    pub(super) const TRIPLE: u8 = 17;
+impl Ord for Head<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order
+            .compare(self.at, other.order, other.at)
+            .then(self.part.cmp(&other.part))
+    }
 }
 
-/// The order of ORDER BY between ids one by one, for MIN and MAX.
-#[derive(Default)]
-pub(crate) struct Places {
-    /// Of ids that were compared with a term that the base does not have.
-    known: FxHashMap<u32, Added>,
+impl PartialOrd for Head<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
-/// Remembered places; beyond, all are forgotten.
-const PLACES: usize = 1 << 14;
+impl PartialEq for Head<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
 
-impl Places {
-    /// How two bound ids compare. Between two of the base, two reads of its rank columns.
-    pub fn compare(&mut self, run: &Run<'_>, a: u32, b: u32) -> Ordering {
-        let d = dictionary(run.snapshot);
-        if a < FIRST_TAIL_ID && b < FIRST_TAIL_ID {
-            let key = |id| d.sort_key(VertexId(id)).packed();
-            return key(a).cmp(&key(b));
-        }
-        if self.known.len() >= PLACES {
-            self.known.clear();
-        }
-        for id in [a, b] {
-            self.known.entry(id).or_insert_with(|| {
-                let mut bytes = Vec::new();
-                if id >= FIRST_QUERY_ID {
-                    run.terms.term(VertexId(id), &mut bytes);
-                } else {
-                    run.snapshot.term(VertexId(id), &mut bytes);
+impl Eq for Head<'_> {}
+
+#[inline]
+fn directed(key: u64, descending: bool) -> u64 {
+    if descending { !key } else { key }
+}
+
+/// Rows by their keys.
+struct Order {
+    keyed: Keyed,
+    charge: Charge,
+}
+
+enum Keyed {
+    /// At most two keys of base terms, 41 bits each, and the row's number: one integer a row.
+    Packed(Vec<u128>),
+    /// First key, row; the other keys, `more` a row, in row order.
+    Wide {
+        rows: Vec<(u64, u32)>,
+        rest: Vec<u64>,
+        more: usize,
+    },
+}
+
+impl Order {
+    /// Rows with their keys, in no order. `added`: a sort column has terms that the base does not have.
+    fn new(by: &[(usize, bool)], rows: &Rows, added: bool, run: &Run<'_>) -> Result<Self> {
+        let mut charge = Charge::of("ORDER BY", run.budget);
+        let more = by.len().saturating_sub(1);
+        charge.set(rows.len * (16 + if more > 1 || added { more * 8 } else { 0 }))?;
+        let mut keys = Keys::new(run);
+        let width = rows.width.max(1);
+        if !added && by.len() <= 2 {
+            const MASK: u64 = (1 << BASE_BITS) - 1;
+            let key = |row: &[u32], by: Option<&(usize, bool)>| {
+                by.map_or(0, |by| {
+                    let id = row.get(by.0).copied().unwrap_or(0);
+                    u128::from(directed(keys.key(id) >> PLACE_BITS, by.1) & MASK)
+                })
+            };
+            let mut packed = Vec::with_capacity(rows.len);
+            for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
+                if n as usize % CHECK == 0 {
+                    run.check()?;
                 }
-                Added::new(d, bytes)
+                let (first, second) = (key(row, by.first()), key(row, by.get(1)));
+                packed.push(first << (BASE_BITS + 32) | second << 32 | u128::from(n));
+            }
+            return Ok(Self {
+                keyed: Keyed::Packed(packed),
+                charge,
             });
         }
-        match (self.known.get(&a), self.known.get(&b)) {
-            (Some(a), Some(b)) => a.order(b),
+        if added {
+            for (column, _) in by {
+                let ids = rows.ids.iter().skip(*column).step_by(width);
+                keys.place_added(run, ids.copied().filter(|&v| v >= FIRST_TAIL_ID));
+            }
+        }
+        let key = |row: &[u32], by: &(usize, bool)| {
+            let id = row.get(by.0).copied().unwrap_or(0);
+            directed(keys.key(id), by.1)
+        };
+        let mut first = Vec::with_capacity(rows.len);
+        let mut rest = Vec::with_capacity(rows.len * more);
+        for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
+            if n as usize % CHECK == 0 {
+                run.check()?;
+            }
+            first.push((by.first().map_or(0, |by| key(row, by)), n));
+            rest.extend(by.iter().skip(1).map(|by| key(row, by)));
+        }
+        Ok(Self {
+            keyed: Keyed::Wide {
+                rows: first,
+                rest,
+                more,
+            },
+            charge,
+        })
+    }
+
+    fn rows(&self) -> usize {
+        match &self.keyed {
+            Keyed::Packed(rows) => rows.len(),
+            Keyed::Wide { rows, .. } => rows.len(),
+        }
+    }
+
+    /// The number of the row at a place.
+    #[inline]
+    fn row(&self, at: usize) -> u32 {
+        match &self.keyed {
+            Keyed::Packed(rows) => rows.get(at).map_or(u32::MAX, |r| *r as u32),
+            Keyed::Wide { rows, .. } => rows.get(at).map_or(u32::MAX, |r| r.1),
+        }
+    }
+
+    /// The greatest first key.
+    fn greatest(&self) -> Option<u64> {
+        match &self.keyed {
+            Keyed::Packed(rows) => rows.iter().max().map(|r| {
+                // The bits below belong to places, which a base term's key has none of; complemented they are ones.
+                ((r >> (BASE_BITS + 32)) as u64) << PLACE_BITS | ((1 << PLACE_BITS) - 1)
+            }),
+            Keyed::Wide { rows, .. } => rows.iter().map(|r| r.0).max(),
+        }
+    }
+
+    fn sort(&mut self, run: &Run<'_>) -> Result<()> {
+        run.check()?;
+        match &mut self.keyed {
+            Keyed::Packed(rows) => rows.sort_unstable(),
+            Keyed::Wide { rows, rest, more } => {
+                let (rest, more) = (&*rest, *more);
+                rows.sort_unstable_by(|a, b| compare((rest, a), (rest, b), more));
+            }
+        }
+        run.check()
+    }
+
+    /// Leaves the first `most` rows, in no order.
+    fn cut(&mut self, most: usize) {
+        if most >= self.rows() {
+            return;
+        }
+        match &mut self.keyed {
+            Keyed::Packed(rows) => {
+                rows.select_nth_unstable(most);
+                rows.truncate(most);
+            }
+            Keyed::Wide { rows, rest, more } => {
+                let (rest, more) = (&*rest, *more);
+                rows.select_nth_unstable_by(most, |a, b| compare((rest, a), (rest, b), more));
+                rows.truncate(most);
+            }
+        }
+    }
+
+    /// Compares rows of two orders made alike.
+    #[inline]
+    fn compare(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
+        match (&self.keyed, &other.keyed) {
+            (Keyed::Packed(a), Keyed::Packed(b)) => {
+                let key = |rows: &[u128], at: usize| rows.get(at).map(|r| r >> 32);
+                key(a, at).cmp(&key(b, other_at))
+            }
+            (
+                Keyed::Wide { rows, rest, more },
+                Keyed::Wide {
+                    rows: other_rows,
+                    rest: other_rest,
+                    ..
+                },
+            ) => match (rows.get(at), other_rows.get(other_at)) {
+                (Some(a), Some(b)) => {
+                    a.0.cmp(&b.0)
+                        .then_with(|| others(rest, *more, a.1).cmp(others(other_rest, *more, b.1)))
+                }
+                (a, b) => a.is_none().cmp(&b.is_none()),
+            },
             _ => Ordering::Equal,
         }
     }
 }
 
-/// A term that the base does not have: where it lies between the base's.
-struct Added {
-    class: u8,
-    /// Base terms of the class before it.
-    rank: u32,
-    /// A base term has an equal value.
-    equal: bool,
-    number: Option<Number>,
-    bytes: Vec<u8>,
+#[inline]
+fn others(rest: &[u64], more: usize, row: u32) -> &[u64] {
+    rest.get(row as usize * more..(row as usize + 1) * more)
+        .unwrap_or(&[])
 }
 
-impl Added {
-    fn new(d: &Dictionary, bytes: Vec<u8>) -> Self {
-        let number = match term::parts(&bytes) {
-            Some(Parts::Coded(lexical, code)) => Number::parse(code, lexical),
-            _ => None,
-        };
-        if let Some(n) = &number
-            && !n.to_f64().is_nan()
-        {
-            let less = d.numeric_bounds(Comparison::Less, n).of(n.kind());
-            let equal = d.numeric_bounds(Comparison::Equal, n).of(n.kind());
-            let rank = less.end;
-            return Self {
-                class: class::NUMBER,
-                rank,
-                equal: !equal.is_empty(),
-                number,
-                bytes,
-            };
-        }
-        let tag = bytes.first().copied().unwrap_or(0);
-        if let (Some(Group::Temporal(place)), Some(Parts::Coded(lexical, _))) =
-            (Group::of_tag(tag), term::parts(&bytes))
-            && let (Some(less), Some(equal), Some(key)) = (
-                d.temporal_bounds(tag, Comparison::Less, lexical),
-                d.temporal_bounds(tag, Comparison::Equal, lexical),
-                TemporalKey::parse(tag, lexical),
-            )
-        {
-            let (less, equal) = if key.unzoned {
-                (less.unzoned, equal.unzoned)
-            } else {
-                (less.zoned, equal.zoned)
-            };
-            let class = class::TEMPORAL + place;
-            return Self {
-                class,
-                rank: less.end,
-                equal: !equal.is_empty(),
-                number: None,
-                bytes,
-            };
-        }
-        let class = match tag {
-            term::BLANK => class::BLANK,
-            term::IRI => class::IRI,
-            term::STRING => class::STRING,
-            term::LANG => class::LANG,
-            term::TRIPLE => class::TRIPLE,
-            term::BOOLEAN_TAG => class::BOOLEAN,
-            _ => class::OTHER,
-        };
-        let rank = if class == class::BOOLEAN {
-            u32::from(bytes.get(1).is_some_and(|&b| b == b't' || b == b'1'))
-        } else {
-            d.strings().lower_bound(&bytes)
-        };
-        Self {
-            class,
-            rank,
-            equal: class == class::BOOLEAN,
-            number: None,
-            bytes,
-        }
-    }
-
-    fn order(&self, other: &Self) -> Ordering {
-        (self.class, self.rank, self.equal)
-            .cmp(&(other.class, other.rank, other.equal))
-            .then_with(|| match (&self.number, &other.number) {
-                (Some(a), Some(b)) => a.to_f64().total_cmp(&b.to_f64()),
-                _ => self.bytes.cmp(&other.bytes),
-            })
-    }
+#[inline]
+fn compare(a: (&[u64], &(u64, u32)), b: (&[u64], &(u64, u32)), more: usize) -> Ordering {
+    let ((rest_a, a), (rest_b, b)) = (a, b);
+    a.0.cmp(&b.0)
+        .then_with(|| others(rest_a, more, a.1).cmp(others(rest_b, more, b.1)))
+        .then_with(|| a.1.cmp(&b.1))
 }

@@ -1,12 +1,14 @@
 //! Property paths from each row: the stage around the search.
 
 use super::stage::{Rest, hand_all, hand_on};
-use crate::batch::{Batch, View};
+use crate::batch::{Batch, Charge, View};
 use crate::explore::{Anchor, Flow, Run};
 use crate::path::PathSearch;
 use crate::tree::{path_slots, with};
 use jindou_model::{Error, Result};
 use jindou_plan::{FarEnd, GraphRef, Operand, Path, Slot};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// What it is made from.
 pub(crate) struct PathSpec<'a> {
@@ -39,6 +41,34 @@ enum Graphs {
     Each(usize, Vec<u32>),
 }
 
+/// Nodes that earlier searches found and that are kept, at most about.
+const KEPT: usize = 1 << 20;
+/// Rows between two looks at the clock.
+const CHECK: usize = 256;
+
+/// What earlier searches found, by end and graph.
+struct Memo {
+    ids: Vec<u32>,
+    places: FxHashMap<(u32, Option<u32>), Range<usize>>,
+    charge: Charge,
+}
+
+impl Memo {
+    fn recharge(&mut self) -> Result<()> {
+        self.charge
+            .set(self.ids.capacity() * 4 + self.places.capacity() * 40)
+    }
+
+    /// Forgets everything once it is much.
+    fn make_room(&mut self) {
+        if self.ids.len() > KEPT || self.places.len() > KEPT {
+            self.places.clear();
+            self.ids.clear();
+            self.ids.shrink_to(KEPT);
+        }
+    }
+}
+
 pub(crate) struct PathStage<'a> {
     search: PathSearch<'a>,
     subject: PathEnd,
@@ -46,10 +76,7 @@ pub(crate) struct PathStage<'a> {
     graphs: Graphs,
     width: usize,
     out: Batch,
-    found: Vec<u32>,
-    starts: Vec<u32>,
-    /// What `found` is for: the known end and the graph.
-    last: Option<(u32, Option<u32>)>,
+    memo: Memo,
 }
 
 impl<'a> PathStage<'a> {
@@ -87,9 +114,11 @@ impl<'a> PathStage<'a> {
             graphs,
             width: input.len(),
             out: Batch::new(output.len(), run.budget),
-            found: vec![],
-            starts: vec![],
-            last: None,
+            memo: Memo {
+                ids: vec![],
+                places: FxHashMap::default(),
+                charge: Charge::of("property path", run.budget),
+            },
         })
     }
 
@@ -103,7 +132,9 @@ impl<'a> PathStage<'a> {
 
     pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
         for row in 0..rows.rows {
-            run.check()?;
+            if row % CHECK == 0 {
+                run.check()?;
+            }
             match &self.graphs {
                 Graphs::Fixed => self.row(run, rows, row, None, &[], rest)?,
                 Graphs::Column(c) => {
@@ -138,51 +169,79 @@ impl<'a> PathStage<'a> {
                 }
                 Ok(())
             }
-            (PathEnd::Known(end), PathEnd::Free(to)) | (PathEnd::Free(to), PathEnd::Known(end)) => {
-                let from = end.of(rows, row);
-                if self.last != Some((from, graph)) {
-                    self.found.clear();
-                    self.last = None;
-                    if matches!(self.subject, PathEnd::Known(_)) {
-                        self.search.forward(run, from, graph, &mut self.found)?;
-                    } else {
-                        self.search.backward(run, from, graph, &mut self.found)?;
-                    }
-                    self.last = Some((from, graph));
-                }
-                let found = std::mem::take(&mut self.found);
-                let flow = self.give(run, rows, row, Some(to), &found, more, rest);
-                self.found = found;
-                flow
+            (PathEnd::Known(end), PathEnd::Free(to)) => {
+                let place = self.found(run, end.of(rows, row), graph, false)?;
+                self.give_found(run, rows, row, to, place, more, rest)
+            }
+            (PathEnd::Free(to), PathEnd::Known(end)) => {
+                let place = self.found(run, end.of(rows, row), graph, true)?;
+                self.give_found(run, rows, row, to, place, more, rest)
             }
             (PathEnd::Free(s), PathEnd::Free(o)) => {
-                let mut starts = std::mem::take(&mut self.starts);
-                starts.clear();
-                self.search.starts(run, graph, &mut |v| {
-                    starts.push(v);
-                    Ok(())
-                })?;
-                for &from in &starts {
+                let free = self.search.free(run, graph)?;
+                for &v in &free.alone {
+                    let mut both = more.to_vec();
+                    both.push((s, v));
+                    self.give(run, rows, row, Some(o), &[v], &both, rest)?;
+                }
+                let (known, to) = if free.backwards { (o, s) } else { (s, o) };
+                for &from in &free.starts {
                     if s == o {
                         if self.search.holds(run, from, from, graph)? {
                             self.give(run, rows, row, Some(s), &[from], more, rest)?;
                         }
                         continue;
                     }
-                    self.last = None;
-                    let mut found = std::mem::take(&mut self.found);
-                    found.clear();
-                    self.search.forward(run, from, graph, &mut found)?;
+                    let place = self.found(run, from, graph, free.backwards)?;
                     let mut both = more.to_vec();
-                    both.push((s, from));
-                    let flow = self.give(run, rows, row, Some(o), &found, &both, rest);
-                    self.found = found;
-                    flow?;
+                    both.push((known, from));
+                    self.give_found(run, rows, row, to, place, &both, rest)?;
                 }
-                self.starts = starts;
                 Ok(())
             }
         }
+    }
+
+    /// Where the memo has what the path leads to from an end.
+    fn found(
+        &mut self,
+        run: &Run<'_>,
+        from: u32,
+        graph: Option<u32>,
+        backwards: bool,
+    ) -> Result<Range<usize>> {
+        if let Some(place) = self.memo.places.get(&(from, graph)) {
+            return Ok(place.clone());
+        }
+        self.memo.make_room();
+        let at = self.memo.ids.len();
+        let ids = &mut self.memo.ids;
+        self.search.ends(run, from, graph, backwards, ids)?;
+        let place = at..ids.len();
+        self.memo.places.insert((from, graph), place.clone());
+        self.memo.recharge()?;
+        Ok(place)
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call, all of it the row's state"
+    )]
+    fn give_found(
+        &mut self,
+        run: &Run<'_>,
+        rows: View<'_>,
+        row: usize,
+        to: usize,
+        place: Range<usize>,
+        more: &[(usize, u32)],
+        rest: &mut Rest<'_, '_, '_>,
+    ) -> Flow {
+        let ids = std::mem::take(&mut self.memo.ids);
+        let list = ids.get(place).unwrap_or(&[]);
+        let flow = self.give(run, rows, row, Some(to), list, more, rest);
+        self.memo.ids = ids;
+        flow
     }
 
     /// Gives the row once for each of `list`, written to column `to`, with `more` columns of one value.

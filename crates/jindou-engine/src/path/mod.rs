@@ -1,39 +1,73 @@
-//! Property paths: the nodes that a path leads to from a node, by breadth-first search.
+//! Property paths: the nodes that a path leads to from a node, and whether it leads from one to another.
+//!
+//! | module | job |
+//! |---|---|
+//! | `automaton` | a path as states and moves |
+//! | `search` | breadth-first search over states and nodes |
+//! | `seen` | the nodes that a search has come to |
+//!
+//! A search costs what its reach costs: each edge is looked at once a state. With both ends known it goes from both,
+//! from the side that has fewer nodes waiting.
+
+mod automaton;
+mod search;
+mod seen;
 
 use crate::batch::Charge;
 use crate::explore::Run;
-use jindou_model::{Direction, Error, PredicateId, Result};
+use automaton::Automaton;
+use jindou_model::{Error, Result};
 use jindou_plan::{GraphRef, Path};
 use jindou_store::segment::Scope;
-use rustc_hash::FxHashSet;
+use search::{Graph, Side};
+use seen::Seen;
 
-/// Nodes between two looks at the clock.
-const CHECK: usize = 1024;
+/// Where paths with both ends free begin.
+pub(crate) struct Free {
+    /// Nodes to search from.
+    pub starts: Vec<u32>,
+    /// Nodes that only lead to themselves, by the path of length zero.
+    pub alone: Vec<u32>,
+    /// The starts are objects: search backwards.
+    pub backwards: bool,
+    _charge: Charge,
+}
 
-/// Searches for one path in one choice of graphs.
+/// Searches for one path in one choice of graphs. One a worker.
 pub(crate) struct PathSearch<'a> {
-    path: &'a Path,
     graph: &'a GraphRef,
-    scratch: Vec<u32>,
-    charge: Charge,
+    forward: Automaton,
+    backward: Automaton,
+    /// From a subject, and from an object.
+    ahead: Side,
+    behind: Side,
+    /// Of the way back through the forward automaton, for searches from both ends.
+    meeting: Side,
+    /// What the sides hold whole: the end that was searched from, and the graph.
+    whole: [Option<(u32, Option<u32>)>; 2],
+    /// The ends that were asked about last.
+    last: Option<(u32, u32, Option<u32>)>,
 }
 
 impl<'a> PathSearch<'a> {
     /// # Errors
-    /// None yet: a faster search may refuse a path that is too large.
-    pub fn new(path: &'a Path, graph: &'a GraphRef, run: &Run<'_>) -> Result<Self> {
+    /// `Limit` for a path of more than a thousand edges.
+    pub fn new(path: &Path, graph: &'a GraphRef, run: &Run<'_>) -> Result<Self> {
+        let forward = Automaton::of(path, false)?;
+        let backward = Automaton::of(path, true)?;
         Ok(Self {
-            path,
             graph,
-            scratch: vec![],
-            charge: Charge::of("property path", run.budget),
+            ahead: Side::new(forward.states(), run),
+            behind: Side::new(backward.states(), run),
+            meeting: Side::new(forward.states(), run),
+            forward,
+            backward,
+            whole: [None; 2],
+            last: None,
         })
     }
 
-    fn scope<'s>(&self, graph: Option<u32>) -> Result<Scope<'s>>
-    where
-        'a: 's,
-    {
+    fn scope(&self, graph: Option<u32>) -> Result<Scope<'a>> {
         match graph {
             Some(g) => Ok(Scope::Named(g)),
             None => self
@@ -43,180 +77,168 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Appends the nodes that the path leads to from `from`, each once, ascending.
-    pub fn forward(
+    /// Appends the nodes that the path leads to from `from` (`backwards`: that lead to it), each once, ascending.
+    pub fn ends(
         &mut self,
         run: &Run<'_>,
         from: u32,
         graph: Option<u32>,
+        backwards: bool,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        self.search(run, from, graph, Direction::Out, out)
+        self.search(run, from, graph, backwards)?;
+        let (side, automaton) = self.side(backwards);
+        // States that walks may end in give into the one with most nodes; the search is over.
+        let ends = |s: &usize| automaton.accepting.get(*s) == Some(&true);
+        let most = (0..automaton.states())
+            .filter(ends)
+            .max_by_key(|&s| side.seen.get(s).map_or(0, |s| s.order.len()));
+        let Some(most) = most else {
+            return Ok(());
+        };
+        for state in (0..automaton.states()).filter(ends).filter(|s| *s != most) {
+            let [Some(a), Some(b)] = two(&mut side.seen, most, state) else {
+                continue;
+            };
+            a.reserve(b.order.len())?;
+            for &v in &b.order {
+                a.insert(v);
+            }
+        }
+        if let Some(seen) = side.seen.get(most) {
+            seen.sorted(out);
+        }
+        Ok(())
     }
 
-    /// Appends the nodes from which the path leads to `to`, each once, ascending.
-    pub fn backward(
-        &mut self,
-        run: &Run<'_>,
-        to: u32,
-        graph: Option<u32>,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        self.search(run, to, graph, Direction::In, out)
+    fn side(&mut self, backwards: bool) -> (&mut Side, &Automaton) {
+        if backwards {
+            (&mut self.behind, &self.backward)
+        } else {
+            (&mut self.ahead, &self.forward)
+        }
     }
 
+    /// Searches all that is reached from a node, unless the side holds just that.
     fn search(
         &mut self,
         run: &Run<'_>,
         from: u32,
         graph: Option<u32>,
-        direction: Direction,
-        out: &mut Vec<u32>,
+        backwards: bool,
     ) -> Result<()> {
+        let of = usize::from(backwards);
+        if self.whole[of] == Some((from, graph)) {
+            return Ok(());
+        }
+        self.whole[of] = None;
         let scope = self.scope(graph)?;
-        let path = self.path;
-        let found = self.ends(run, path, &[from], scope, direction)?;
-        out.extend_from_slice(&found);
-        self.charge.set(0)
+        let (side, automaton) = self.side(backwards);
+        side.clear()?;
+        side.begin(automaton.start, from)?;
+        side.exhaust(run, Graph::forward(automaton, scope))?;
+        self.whole[of] = Some((from, graph));
+        Ok(())
     }
 
     /// True if the path leads from one node to the other.
     pub fn holds(&mut self, run: &Run<'_>, from: u32, to: u32, graph: Option<u32>) -> Result<bool> {
-        let scope = self.scope(graph)?;
-        let path = self.path;
-        let found = self.ends(run, path, &[from], scope, Direction::Out)?;
-        self.charge.set(0)?;
-        Ok(found.binary_search(&to).is_ok())
+        let last = self.last.replace((from, to, graph));
+        // An end that comes again is worth a whole search: the next rows only look it up.
+        if self.whole[0] == Some((from, graph))
+            || last.is_some_and(|l| (l.0, l.2) == (from, graph) && l.1 != to)
+        {
+            return self.reaches(run, from, to, graph, false);
+        }
+        if self.whole[1] == Some((to, graph))
+            || last.is_some_and(|l| (l.1, l.2) == (to, graph) && l.0 != from)
+        {
+            return self.reaches(run, to, from, graph, true);
+        }
+        self.meet(run, from, to, graph)
     }
 
-    /// Calls `each` with every node that a path with both ends free may start at: all nodes of the graphs.
-    pub fn starts(
+    fn reaches(
         &mut self,
         run: &Run<'_>,
+        from: u32,
+        to: u32,
         graph: Option<u32>,
-        each: &mut dyn FnMut(u32) -> Result<()>,
-    ) -> Result<()> {
+        backwards: bool,
+    ) -> Result<bool> {
+        self.search(run, from, graph, backwards)?;
+        let (side, automaton) = self.side(backwards);
+        let mut ends = side.seen.iter().zip(&automaton.accepting);
+        Ok(ends.any(|(seen, accepting)| *accepting && seen.contains(to)))
+    }
+
+    /// Searches from both ends at once.
+    fn meet(&mut self, run: &Run<'_>, from: u32, to: u32, graph: Option<u32>) -> Result<bool> {
+        self.whole[0] = None;
         let scope = self.scope(graph)?;
-        let mut all: Vec<u32> = Vec::new();
-        for p in (0..run.snapshot.predicate_count()).map(PredicateId) {
-            run.check()?;
-            for direction in [Direction::Out, Direction::In] {
-                let view = run.snapshot.edges(p, direction);
-                let mut keys = Vec::new();
-                view.candidate_keys(scope, &mut keys);
-                let mut scratch = Vec::new();
-                keys.retain(|&k| !view.read(k, scope, &mut scratch).is_empty());
-                all.append(&mut keys);
-            }
-            all.sort_unstable();
-            all.dedup();
-            self.charge.set(all.capacity() * 8)?;
+        let a = &self.forward;
+        if from == to && a.is_nullable() {
+            return Ok(true);
         }
-        all.into_iter().try_for_each(each)
+        let (ahead, back) = (&mut self.ahead, &mut self.meeting);
+        ahead.clear()?;
+        back.clear()?;
+        ahead.begin(a.start, from)?;
+        for (state, _) in a.accepting.iter().enumerate().filter(|x| *x.1) {
+            back.begin(state, to)?;
+        }
+        loop {
+            let (n, m) = (ahead.waiting(), back.waiting());
+            // A side that has seen all it can reach has not met the other.
+            if n == 0 || m == 0 {
+                return Ok(false);
+            }
+            let met = if n <= m {
+                ahead.level(run, Graph::forward(a, scope), Some(back))?
+            } else {
+                back.level(run, Graph::backward(a, scope), Some(ahead))?
+            };
+            if met {
+                return Ok(true);
+            }
+        }
     }
 
-    /// The nodes that a path leads to from any of some nodes; ascending.
-    fn ends(
-        &mut self,
-        run: &Run<'_>,
-        path: &Path,
-        from: &[u32],
-        scope: Scope<'_>,
-        direction: Direction,
-    ) -> Result<Vec<u32>> {
-        run.check()?;
-        let mut out = Vec::new();
-        match path {
-            Path::Predicate(None) => {}
-            Path::Predicate(Some(p)) => self.edges(run, *p, from, scope, direction, &mut out)?,
-            Path::Inverse(p) => {
-                return self.ends(run, p, from, scope, direction.reverse());
-            }
-            Path::Sequence(parts) => {
-                out.extend_from_slice(from);
-                let step =
-                    |me: &mut Self, at: Vec<u32>, p: &Path| me.ends(run, p, &at, scope, direction);
-                if direction == Direction::Out {
-                    for p in parts {
-                        out = step(self, out, p)?;
-                    }
-                } else {
-                    for p in parts.iter().rev() {
-                        out = step(self, out, p)?;
-                    }
-                }
-            }
-            Path::Alternative(parts) => {
-                for p in parts {
-                    out.append(&mut self.ends(run, p, from, scope, direction)?);
-                }
-            }
-            Path::ZeroOrOne(p) => {
-                out = self.ends(run, p, from, scope, direction)?;
-                out.extend_from_slice(from);
-            }
-            Path::ZeroOrMore(p) => return self.closure(run, p, from, scope, direction, true),
-            Path::OneOrMore(p) => return self.closure(run, p, from, scope, direction, false),
-            Path::Except(not) => {
-                for &v in from {
-                    let predicates = run.snapshot.predicates_of(v, direction).to_vec();
-                    for p in predicates.into_iter().map(PredicateId) {
-                        if !not.contains(&p) {
-                            self.edges(run, p, &[v], scope, direction, &mut out)?;
-                        }
-                    }
-                }
-            }
+    /// Where a path with both ends free may begin: at the side that has fewer nodes to begin at.
+    pub fn free(&mut self, run: &Run<'_>, graph: Option<u32>) -> Result<Free> {
+        let scope = self.scope(graph)?;
+        let (mut subjects, mut objects) = (Seen::new(run), Seen::new(run));
+        search::starts(run, &self.forward, scope, &mut subjects)?;
+        search::starts(run, &self.backward, scope, &mut objects)?;
+        let backwards = objects.order.len() < subjects.order.len();
+        let ends = if backwards { objects } else { subjects };
+        let mut all = Seen::new(run);
+        if self.forward.is_nullable() {
+            search::nodes(run, scope, &mut all)?;
         }
-        out.sort_unstable();
-        out.dedup();
-        Ok(out)
+        let mut charge = Charge::of("property path", run.budget);
+        charge.set((ends.order.len() + all.order.len()) * 4)?;
+        let mut starts = Vec::new();
+        ends.sorted(&mut starts);
+        let mut alone = Vec::new();
+        all.sorted(&mut alone);
+        alone.retain(|&v| !ends.contains(v));
+        Ok(Free {
+            starts,
+            alone,
+            backwards,
+            _charge: charge,
+        })
     }
+}
 
-    fn edges(
-        &mut self,
-        run: &Run<'_>,
-        predicate: PredicateId,
-        from: &[u32],
-        scope: Scope<'_>,
-        direction: Direction,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        let view = run.snapshot.edges(predicate, direction);
-        for (i, &v) in from.iter().enumerate() {
-            if i % CHECK == 0 {
-                run.check()?;
-                self.charge
-                    .set(self.charge.bytes().max(out.capacity() as u64 * 4) as usize)?;
-            }
-            out.extend_from_slice(view.read(v, scope, &mut self.scratch));
-        }
-        Ok(())
-    }
-
-    fn closure(
-        &mut self,
-        run: &Run<'_>,
-        path: &Path,
-        from: &[u32],
-        scope: Scope<'_>,
-        direction: Direction,
-        zero: bool,
-    ) -> Result<Vec<u32>> {
-        let mut seen: FxHashSet<u32> = FxHashSet::default();
-        let mut front = from.to_vec();
-        if zero {
-            seen.extend(from);
-        }
-        while !front.is_empty() {
-            let next = self.ends(run, path, &front, scope, direction)?;
-            front.clear();
-            front.extend(next.into_iter().filter(|&v| seen.insert(v)));
-            self.charge
-                .set((seen.capacity() * 6) + front.capacity() * 8)?;
-        }
-        let mut out: Vec<u32> = seen.into_iter().collect();
-        out.sort_unstable();
-        Ok(out)
+/// Two different elements.
+fn two<T>(list: &mut [T], a: usize, b: usize) -> [Option<&mut T>; 2] {
+    if a < b {
+        let (x, y) = list.split_at_mut(b.min(list.len()));
+        [x.get_mut(a), y.first_mut()]
+    } else {
+        let (x, y) = list.split_at_mut(a.min(list.len()));
+        [y.first_mut(), x.get_mut(b)]
     }
 }

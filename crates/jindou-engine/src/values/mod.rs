@@ -32,6 +32,9 @@ use rustc_hash::FxHashMap;
 const MEMO: usize = 1 << 20;
 /// Rows between two looks at the clock.
 const CHECK: usize = 256;
+/// Rows after which a memory that has not been asked twice for one in eight of them is given up: values that hardly repeat
+/// are computed faster than remembered.
+const TRIAL: u32 = 1 << 14;
 
 /// An expression over rows with certain columns. One a worker.
 pub(crate) struct Evaluator {
@@ -39,6 +42,9 @@ pub(crate) struct Evaluator {
     machine: Machine,
     /// Results by the ids of one or two inputs, where computing is dearer than looking up.
     memo: Option<FxHashMap<u64, u32>>,
+    /// Rows since the last look at it, and those of them that it knew.
+    asked: u32,
+    knew: u32,
     charge: Charge,
 }
 
@@ -56,6 +62,8 @@ impl Evaluator {
             compiled,
             machine,
             memo,
+            asked: 0,
+            knew: 0,
             charge: Charge::new(run.budget),
         })
     }
@@ -122,6 +130,7 @@ impl Evaluator {
         if let (Some(memo), Some(key)) = (&self.memo, key)
             && let Some(&known) = memo.get(&key)
         {
+            self.knew += 1;
             return Ok(known);
         }
         self.machine.clear();
@@ -133,6 +142,14 @@ impl Evaluator {
             }
             memo.insert(key, result);
             self.charge.set(memo.capacity() * 13)?;
+            self.asked += 1;
+            if self.asked >= TRIAL {
+                if self.knew < self.asked / 7 {
+                    self.memo = None;
+                    self.charge.set(0)?;
+                }
+                (self.asked, self.knew) = (0, 0);
+            }
         }
         Ok(result)
     }

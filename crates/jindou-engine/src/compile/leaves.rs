@@ -1,0 +1,167 @@
+//! Leaves whose rows are there before the pipeline runs: outer rows, inline data, what another endpoint says.
+
+use super::{Builder, Outer, Source, internal};
+use crate::batch::Batch;
+use crate::explore::Halt;
+use crate::held::Held;
+use crate::tree::{common, with};
+use jindou_model::term::Parts;
+use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Result, VertexId, term};
+use jindou_plan::{Cell, Endpoint, Service, Slot};
+use std::borrow::Cow;
+
+impl Builder<'_, '_> {
+    pub(super) fn outer(&mut self, slots: &[Slot], node: usize) -> Result<Vec<Slot>, Halt> {
+        match &self.outer {
+            Outer::One => {
+                let Some(outer) = self.exec.outer else {
+                    return Err(internal("reads an outer row where there is none"));
+                };
+                let there = common(slots, &outer.slots);
+                let mut batch = Batch::new(there.len(), self.exec.run.budget);
+                batch.ensure(1)?;
+                batch.rows = 1;
+                for (column, slot) in batch.columns.iter_mut().zip(&there) {
+                    let at = outer.slots.iter().position(|s| s == slot);
+                    let value = at.and_then(|at| outer.values.get(at));
+                    if let (Some(c), Some(&v)) = (column.first_mut(), value) {
+                        *c = v;
+                    }
+                }
+                self.leaf(Source::Whole(batch), node);
+                Ok(there)
+            }
+            Outer::Many(there, number) => {
+                let mut kept = common(slots, there);
+                let columns = kept
+                    .iter()
+                    .filter_map(|s| there.iter().position(|t| t == s))
+                    .collect();
+                kept.push(*number);
+                self.leaf(Source::Outer(columns), node);
+                Ok(kept)
+            }
+        }
+    }
+
+    pub(super) fn values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<Held> {
+        let run = &self.exec.run;
+        let mut held = Held::new(width, run, "VALUES");
+        let mut batch = Batch::new(width, run.budget);
+        for part in rows.chunks(run.batch_rows) {
+            batch.ensure(part.len())?;
+            batch.rows = part.len();
+            for (c, column) in batch.columns.iter_mut().enumerate() {
+                for (o, row) in column.iter_mut().zip(part) {
+                    *o = match row.get(c) {
+                        None | Some(Cell::Unbound) => 0,
+                        Some(Cell::Id(v)) => *v,
+                        Some(Cell::Term(t)) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
+                    };
+                }
+            }
+            held.push(batch.view())?;
+        }
+        Ok(held)
+    }
+
+    /// Whom a SERVICE asks, for this outer row.
+    fn endpoint<'s>(&self, service: &'s Service) -> Result<Cow<'s, str>> {
+        let slot = match &service.endpoint {
+            Endpoint::Iri(iri) => return Ok(Cow::Borrowed(iri)),
+            Endpoint::Slot(slot) => slot,
+        };
+        let row = self.exec.outer.ok_or_else(|| {
+            Error::Internal("SERVICE with a variable stands in no correlated part".into())
+        })?;
+        let at = row.slots.iter().position(|s| s == slot);
+        let id = at
+            .and_then(|at| row.values.get(at))
+            .copied()
+            .filter(|id| *id != 0)
+            .ok_or_else(|| {
+                Error::Query(
+                    "SERVICE with a variable: a solution before it leaves the variable unbound"
+                        .into(),
+                )
+            })?;
+        let (run, mut bytes) = (&self.exec.run, vec![]);
+        if id >= FIRST_QUERY_ID {
+            run.terms.term(VertexId(id), &mut bytes);
+        } else {
+            run.snapshot.term(VertexId(id), &mut bytes);
+        }
+        match term::parts(&bytes) {
+            Some(Parts::Iri(iri)) => Ok(Cow::Owned(iri.to_owned())),
+            _ => {
+                let what = term::decode(&bytes).map_or("nothing".into(), |t| t.to_string());
+                Err(Error::Query(format!(
+                    "SERVICE with a variable: a solution before it binds the variable to {what}, which is no IRI"
+                )))
+            }
+        }
+    }
+
+    pub(super) fn service(&self, service: &Service) -> Result<(Held, Vec<Slot>)> {
+        let run = &self.exec.run;
+        let slots = with(vec![], service.slots.iter().map(|s| s.1));
+        let call = || {
+            let endpoint = &*self.endpoint(service)?;
+            let Some(caller) = run.service else {
+                return Err(Error::Unsupported(format!(
+                    "SERVICE <{endpoint}>: calls to other endpoints are not allowed here"
+                )));
+            };
+            let mut held = Held::new(slots.len(), run, "SERVICE");
+            let mut batch = Batch::new(slots.len(), run.budget);
+            batch.ensure(run.batch_rows)?;
+            let names: Vec<&str> = service.slots.iter().map(|s| s.0.as_str()).collect();
+            let cancel: &CancelToken = run.cancel;
+            caller.call(endpoint, &service.query, &names, cancel, &mut |row| {
+                let at = batch.rows;
+                for ((_, slot), cell) in service.slots.iter().zip(row) {
+                    let column = slots.iter().position(|s| s == slot);
+                    if let Some(c) = column.and_then(|c| batch.columns.get_mut(c)) {
+                        c[at] = match cell {
+                            None => 0,
+                            Some(t) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
+                        };
+                    }
+                }
+                batch.rows += 1;
+                if batch.rows == run.batch_rows {
+                    run.check()?;
+                    held.push(batch.view())?;
+                    batch.rows = 0;
+                }
+                Ok(())
+            })?;
+            held.push(batch.view())?;
+            Ok(held)
+        };
+        match call() {
+            Ok(held) => Ok((held, slots)),
+            // The query's own limits are no failure of the endpoint.
+            Err(
+                e @ (Error::Cancelled | Error::Timeout(_) | Error::Limit(_) | Error::Internal(_)),
+            ) => Err(e),
+            Err(_) if service.silent => {
+                let mut held = Held::new(0, run, "SERVICE");
+                held.push(crate::batch::View {
+                    columns: &[],
+                    rows: 1,
+                })?;
+                Ok((held, vec![]))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The id of an `xsd:boolean`.
+    pub(super) fn boolean(&self, lexical: &str) -> Result<u32> {
+        let run = &self.exec.run;
+        let mut bytes = vec![term::BOOLEAN_TAG];
+        bytes.extend_from_slice(lexical.as_bytes());
+        Ok(run.terms.resolve(run.snapshot, &bytes, run.budget)?.0)
+    }
+}

@@ -1,0 +1,345 @@
+//! A path as a finite automaton over edges: states, and labelled moves between them. A path leads from `a` to `b` iff
+//! some walk from `a` to `b` spells a word of the path's language, so that a search over (state, node) finds the
+//! ends of a path exactly, each once a state, whatever is nested in what.
+//!
+//! Positions (an edge in the path's text each) become states, as Glushkov did (*The abstract theory of automata*, 1961);
+//! states that go on alike are made one, so that `p*` has one state and `(p|q)+` two.
+
+use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_plan::Path;
+use rustc_hash::FxHashMap;
+
+/// Most edges in a path's text.
+const MOST: usize = 1000;
+
+/// The edges that a move may take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Label {
+    /// Of these predicates, in these directions.
+    pub edges: Vec<(PredicateId, Way)>,
+    /// Of any predicates but these.
+    pub others: Vec<(Vec<PredicateId>, Way)>,
+}
+
+/// A direction that can be sorted and hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Way {
+    Out,
+    In,
+}
+
+impl Way {
+    fn of(back: bool) -> Self {
+        if back { Self::In } else { Self::Out }
+    }
+
+    pub fn reverse(self) -> Self {
+        match self {
+            Self::Out => Self::In,
+            Self::In => Self::Out,
+        }
+    }
+
+    pub fn direction(self) -> Direction {
+        match self {
+            Self::Out => Direction::Out,
+            Self::In => Direction::In,
+        }
+    }
+}
+
+/// A move: over an edge with this label, to (or, backwards, from) this state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Move {
+    pub label: usize,
+    pub state: usize,
+}
+
+/// See the module.
+pub(super) struct Automaton {
+    pub labels: Vec<Label>,
+    /// The labels' edges taken the other way.
+    pub reversed: Vec<Label>,
+    pub start: usize,
+    /// By state: a walk may end here.
+    pub accepting: Vec<bool>,
+    /// By state, where walks go on.
+    pub next: Vec<Vec<Move>>,
+    /// By state, where walks came from.
+    pub previous: Vec<Vec<Move>>,
+}
+
+impl Automaton {
+    /// Of a path, or of what leads the other way (`back`).
+    ///
+    /// # Errors
+    /// `Limit` for a path of more than a thousand edges.
+    pub fn of(path: &Path, back: bool) -> Result<Self> {
+        let mut positions = Positions::default();
+        let whole = positions.part(path, back)?;
+        Ok(positions.automaton(&whole))
+    }
+
+    pub fn states(&self) -> usize {
+        self.accepting.len()
+    }
+
+    /// True if the path leads from every node to itself.
+    pub fn is_nullable(&self) -> bool {
+        self.accepting.get(self.start) == Some(&true)
+    }
+}
+
+/// A part of a path: the positions that its words may begin and end with.
+struct Part {
+    nullable: bool,
+    first: Vec<usize>,
+    last: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Positions {
+    labels: Vec<Label>,
+    /// By position, bits of the positions that may come next.
+    follow: Vec<Vec<u64>>,
+}
+
+impl Positions {
+    fn part(&mut self, path: &Path, back: bool) -> Result<Part> {
+        let mut label = Label::default();
+        if collect(path, back, &mut label) {
+            label.edges.sort_unstable();
+            label.edges.dedup();
+            label.others.sort_unstable();
+            label.others.dedup();
+            return self.position(label);
+        }
+        Ok(match path {
+            Path::Inverse(p) => self.part(p, !back)?,
+            Path::Sequence(parts) => {
+                let mut all = Part {
+                    nullable: true,
+                    first: vec![],
+                    last: vec![],
+                };
+                for i in 0..parts.len() {
+                    let at = if back { parts.len() - 1 - i } else { i };
+                    let Some(p) = parts.get(at) else { continue };
+                    let next = self.part(p, back)?;
+                    self.connect(&all.last, &next.first);
+                    if all.nullable {
+                        all.first.extend(&next.first);
+                    }
+                    if next.nullable {
+                        all.last.extend(&next.last);
+                    } else {
+                        all.last = next.last;
+                    }
+                    all.nullable &= next.nullable;
+                }
+                all
+            }
+            Path::Alternative(parts) => {
+                let mut all = Part {
+                    nullable: false,
+                    first: vec![],
+                    last: vec![],
+                };
+                for p in parts {
+                    let one = self.part(p, back)?;
+                    all.nullable |= one.nullable;
+                    all.first.extend(one.first);
+                    all.last.extend(one.last);
+                }
+                all
+            }
+            Path::ZeroOrOne(p) => Part {
+                nullable: true,
+                ..self.part(p, back)?
+            },
+            Path::ZeroOrMore(p) | Path::OneOrMore(p) => {
+                let part = self.part(p, back)?;
+                self.connect(&part.last, &part.first);
+                let nullable = part.nullable || matches!(path, Path::ZeroOrMore(_));
+                Part { nullable, ..part }
+            }
+            // Edges were collected before.
+            Path::Predicate(_) | Path::Except(_) => self.position(label)?,
+        })
+    }
+
+    fn position(&mut self, label: Label) -> Result<Part> {
+        let at = self.labels.len();
+        if at >= MOST {
+            return Err(Error::Limit(format!(
+                "a property path has more than {MOST} edges; split it"
+            )));
+        }
+        self.labels.push(label);
+        self.follow.push(vec![0; MOST.div_ceil(64)]);
+        Ok(Part {
+            nullable: false,
+            first: vec![at],
+            last: vec![at],
+        })
+    }
+
+    fn connect(&mut self, from: &[usize], to: &[usize]) {
+        let mut bits = vec![0u64; MOST.div_ceil(64)];
+        for &t in to {
+            bits[t / 64] |= 1 << (t % 64);
+        }
+        for &f in from {
+            for (word, more) in self.follow[f].iter_mut().zip(&bits) {
+                *word |= more;
+            }
+        }
+    }
+
+    /// State 0 is the start, state `p + 1` stands behind position `p`.
+    fn automaton(self, whole: &Part) -> Automaton {
+        let mut numbers: FxHashMap<&Label, usize> = FxHashMap::default();
+        let mut labels: Vec<Label> = vec![];
+        let of_position: Vec<usize> = self
+            .labels
+            .iter()
+            .map(|l| {
+                *numbers.entry(l).or_insert_with(|| {
+                    labels.push(l.clone());
+                    labels.len() - 1
+                })
+            })
+            .collect();
+        let to = |p: usize| Move {
+            label: of_position.get(p).copied().unwrap_or(0),
+            state: p + 1,
+        };
+        let mut moves: Vec<Vec<Move>> = vec![whole.first.iter().map(|&p| to(p)).collect()];
+        for bits in &self.follow {
+            let positions = (0..of_position.len()).filter(|p| bits[p / 64] >> (p % 64) & 1 == 1);
+            moves.push(positions.map(to).collect());
+        }
+        let mut accepting = vec![false; moves.len()];
+        accepting[0] = whole.nullable;
+        for &p in &whole.last {
+            accepting[p + 1] = true;
+        }
+        let class = classes(&moves, &accepting);
+        let states = class.iter().max().map_or(1, |m| m + 1);
+        let mut next = vec![vec![]; states];
+        let mut ends = vec![false; states];
+        for (state, list) in moves.iter().enumerate() {
+            let c = class[state];
+            ends[c] |= accepting[state];
+            next[c].extend(list.iter().map(|m| Move {
+                state: class[m.state],
+                ..*m
+            }));
+        }
+        let mut previous = vec![vec![]; states];
+        for (state, list) in next.iter_mut().enumerate() {
+            list.sort_unstable();
+            list.dedup();
+            for m in list {
+                previous[m.state].push(Move { state, ..*m });
+            }
+        }
+        let reversed = labels
+            .iter()
+            .map(|l| Label {
+                edges: l.edges.iter().map(|e| (e.0, e.1.reverse())).collect(),
+                others: l
+                    .others
+                    .iter()
+                    .map(|o| (o.0.clone(), o.1.reverse()))
+                    .collect(),
+            })
+            .collect();
+        Automaton {
+            labels,
+            reversed,
+            start: class[0],
+            accepting: ends,
+            next,
+            previous,
+        }
+    }
+}
+
+/// Collects a path that is one edge of some choice; false if it is more than that.
+fn collect(path: &Path, back: bool, to: &mut Label) -> bool {
+    match path {
+        Path::Predicate(p) => to.edges.extend(p.map(|p| (p, Way::of(back)))),
+        Path::Except(not) => to.others.push((not.clone(), Way::of(back))),
+        Path::Inverse(p) => return collect(p, !back, to),
+        Path::Alternative(parts) => return parts.iter().all(|p| collect(p, back, to)),
+        _ => return false,
+    }
+    true
+}
+
+/// Numbers of classes of states from which the same words lead to an end, by refining the coarsest choice.
+fn classes(moves: &[Vec<Move>], accepting: &[bool]) -> Vec<usize> {
+    let mut class: Vec<usize> = accepting.iter().map(|&a| usize::from(a)).collect();
+    let mut count = 0;
+    loop {
+        let mut numbers: FxHashMap<(usize, Vec<Move>), usize> = FxHashMap::default();
+        let refined: Vec<usize> = moves
+            .iter()
+            .zip(&class)
+            .map(|(list, &c)| {
+                let mut list: Vec<Move> = list
+                    .iter()
+                    .map(|m| Move {
+                        state: class[m.state],
+                        ..*m
+                    })
+                    .collect();
+                list.sort_unstable();
+                list.dedup();
+                let n = numbers.len();
+                *numbers.entry((c, list)).or_insert(n)
+            })
+            .collect();
+        let was = std::mem::replace(&mut count, numbers.len());
+        class = refined;
+        if count == was {
+            return class;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn p(n: u32) -> Path {
+        Path::Predicate(Some(PredicateId(n)))
+    }
+
+    fn states(path: &Path) -> usize {
+        Automaton::of(path, false).unwrap().states()
+    }
+
+    #[test]
+    fn states_that_go_on_alike_are_one() {
+        assert_eq!(states(&Path::ZeroOrMore(Box::new(p(1)))), 1);
+        assert_eq!(states(&Path::OneOrMore(Box::new(p(1)))), 2);
+        let either = Path::Alternative(vec![p(1), Path::Inverse(Box::new(p(2)))]);
+        assert_eq!(states(&Path::OneOrMore(Box::new(either))), 2);
+        let nested = Path::ZeroOrMore(Box::new(Path::OneOrMore(Box::new(p(1)))));
+        assert_eq!(states(&nested), 1);
+    }
+
+    #[test]
+    fn a_path_of_too_many_edges_is_an_error_and_a_long_one_is_not() {
+        let long = |n| Path::Sequence((0..n).map(p).collect());
+        assert_eq!(states(&long(MOST as u32)), MOST + 1);
+        assert!(matches!(
+            Automaton::of(&long(MOST as u32 + 1), false),
+            Err(Error::Limit(_))
+        ));
+        let wide = Path::OneOrMore(Box::new(Path::Alternative((0..10_000).map(p).collect())));
+        assert_eq!(states(&wide), 2);
+    }
+}

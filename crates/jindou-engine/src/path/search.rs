@@ -1,0 +1,261 @@
+//! Breadth-first search over (state of an automaton, node), from one end or from both.
+
+use super::automaton::{Automaton, Label, Move, Way};
+use super::seen::Seen;
+use crate::explore::Run;
+use jindou_model::{PredicateId, Result};
+use jindou_store::segment::{KeyFinder, Scope, Segment};
+
+/// Nodes between two looks at the clock.
+const PART: usize = 1024;
+/// Lists between fetching a list's bounds and reading it.
+const AHEAD: usize = 8;
+
+/// One end's search.
+pub(super) struct Side {
+    /// By state.
+    pub seen: Vec<Seen>,
+    /// By state, nodes of the queue that were gone on from.
+    done: Vec<usize>,
+    /// A part of a queue, and its key numbers.
+    front: Vec<u32>,
+    keys: Vec<u32>,
+    scratch: Vec<u32>,
+}
+
+/// Which way a side goes through the automaton.
+#[derive(Clone, Copy)]
+pub(super) struct Graph<'a> {
+    moves: &'a [Vec<Move>],
+    labels: &'a [Label],
+    scope: Scope<'a>,
+}
+
+impl<'a> Graph<'a> {
+    pub fn forward(a: &'a Automaton, scope: Scope<'a>) -> Self {
+        Self {
+            moves: &a.next,
+            labels: &a.labels,
+            scope,
+        }
+    }
+
+    pub fn backward(a: &'a Automaton, scope: Scope<'a>) -> Self {
+        Self {
+            moves: &a.previous,
+            labels: &a.reversed,
+            scope,
+        }
+    }
+}
+
+impl Side {
+    pub fn new(states: usize, run: &Run<'_>) -> Self {
+        Self {
+            seen: (0..states).map(|_| Seen::new(run)).collect(),
+            done: vec![0; states],
+            front: vec![],
+            keys: vec![],
+            scratch: vec![],
+        }
+    }
+
+    pub fn clear(&mut self) -> Result<()> {
+        self.done.fill(0);
+        self.seen.iter_mut().try_for_each(Seen::clear)
+    }
+
+    /// Begins at a node in a state.
+    pub fn begin(&mut self, state: usize, node: u32) -> Result<()> {
+        if let Some(seen) = self.seen.get_mut(state) {
+            seen.reserve(1)?;
+            seen.insert(node);
+        }
+        Ok(())
+    }
+
+    /// Nodes to go on from.
+    pub fn waiting(&self) -> usize {
+        self.seen
+            .iter()
+            .zip(&self.done)
+            .map(|(s, d)| s.order.len() - d)
+            .sum()
+    }
+
+    /// Searches until nothing is new.
+    pub fn exhaust(&mut self, run: &Run<'_>, graph: Graph<'_>) -> Result<()> {
+        while self.waiting() > 0 {
+            self.level(run, graph, None)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on from all nodes that wait; true as soon as the other side has been where this one comes.
+    pub fn level(&mut self, run: &Run<'_>, graph: Graph<'_>, other: Option<&Self>) -> Result<bool> {
+        for state in 0..self.seen.len() {
+            let to = self.seen[state].order.len();
+            let from = std::mem::replace(&mut self.done[state], to);
+            for part in (from..to).step_by(PART) {
+                run.check()?;
+                let mut front = std::mem::take(&mut self.front);
+                front.clear();
+                let end = to.min(part + PART);
+                front.extend_from_slice(self.seen[state].order.get(part..end).unwrap_or(&[]));
+                let mut met = false;
+                for m in graph.moves.get(state).map_or(&[][..], Vec::as_slice) {
+                    if let Some(label) = graph.labels.get(m.label) {
+                        let there = other.and_then(|o| o.seen.get(m.state));
+                        met = self.take(run, &front, label, m.state, graph.scope, there)?;
+                    }
+                    if met {
+                        break;
+                    }
+                }
+                self.front = front;
+                if met {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes all edges of a label from some nodes.
+    fn take(
+        &mut self,
+        run: &Run<'_>,
+        front: &[u32],
+        label: &Label,
+        to: usize,
+        scope: Scope<'_>,
+        other: Option<&Seen>,
+    ) -> Result<bool> {
+        for &(p, way) in &label.edges {
+            let view = run.snapshot.edges(p, way.direction());
+            if let Some(segment) = view.plain(scope) {
+                if self.plain(front, segment, to, other)? {
+                    return Ok(true);
+                }
+                continue;
+            }
+            for &v in front {
+                let list = view.read(v, scope, &mut self.scratch);
+                if add(&mut self.seen[to], list, other)? {
+                    return Ok(true);
+                }
+            }
+        }
+        for (not, way) in &label.others {
+            for &v in front {
+                for &p in run.snapshot.predicates_of(v, way.direction()) {
+                    let p = PredicateId(p);
+                    if not.contains(&p) {
+                        continue;
+                    }
+                    let view = run.snapshot.edges(p, way.direction());
+                    let list = view.read(v, scope, &mut self.scratch);
+                    if add(&mut self.seen[to], list, other)? {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn plain(
+        &mut self,
+        front: &[u32],
+        segment: Segment<'_>,
+        to: usize,
+        other: Option<&Seen>,
+    ) -> Result<bool> {
+        if matches!(segment.finder, KeyFinder::Empty) {
+            return Ok(false);
+        }
+        segment.finder.find_many(front, &mut self.keys);
+        for (i, &k) in self.keys.iter().enumerate() {
+            if let Some(&ahead) = self.keys.get(i + AHEAD) {
+                segment.prefetch_list(ahead);
+            }
+            if add(&mut self.seen[to], segment.list(k), other)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Adds nodes; true as soon as one is new here and was seen there.
+#[inline]
+fn add(seen: &mut Seen, nodes: &[u32], other: Option<&Seen>) -> Result<bool> {
+    if nodes.is_empty() {
+        return Ok(false);
+    }
+    seen.reserve(nodes.len())?;
+    match other {
+        None => {
+            for &n in nodes {
+                seen.insert(n);
+            }
+            Ok(false)
+        }
+        Some(other) => Ok(nodes.iter().any(|&n| seen.insert(n) && other.contains(n))),
+    }
+}
+
+/// Adds every node that the moves from the start of an automaton may leave; a superset where graphs are chosen.
+pub(super) fn starts(run: &Run<'_>, a: &Automaton, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
+    for m in a.next.get(a.start).map_or(&[][..], Vec::as_slice) {
+        let Some(label) = a.labels.get(m.label) else {
+            continue;
+        };
+        for &(p, way) in &label.edges {
+            keys(run, p, way, scope, out)?;
+        }
+        for (not, way) in &label.others {
+            for p in (0..run.snapshot.predicate_count()).map(PredicateId) {
+                if !not.contains(&p) {
+                    keys(run, p, *way, scope, out)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds every node that has an edge in the graphs.
+pub(super) fn nodes(run: &Run<'_>, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
+    for p in (0..run.snapshot.predicate_count()).map(PredicateId) {
+        for way in [Way::Out, Way::In] {
+            keys(run, p, way, scope, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn keys(run: &Run<'_>, p: PredicateId, way: Way, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
+    let view = run.snapshot.edges(p, way.direction());
+    if let Some(segment) = view.plain(scope) {
+        let mut part = Vec::with_capacity(PART.min(segment.key_count as usize));
+        for from in (0..segment.key_count).step_by(PART) {
+            run.check()?;
+            part.clear();
+            segment.keys_into(from, from.saturating_add(PART as u32), &mut part);
+            add(out, &part, None)?;
+        }
+        return Ok(());
+    }
+    let (mut all, mut scratch) = (vec![], vec![]);
+    view.candidate_keys(scope, &mut all);
+    for part in all.chunks(PART) {
+        run.check()?;
+        for &k in part {
+            if !view.read(k, scope, &mut scratch).is_empty() {
+                add(out, &[k], None)?;
+            }
+        }
+    }
+    Ok(())
+}
