@@ -5,6 +5,7 @@ mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
+pub mod mix;
 pub mod papers;
 pub mod peers;
 pub mod ugly;

@@ -1,8 +1,8 @@
 //! Units into batches.
 
 use super::compile::{Compiled, Fact, Literal, Says};
-use super::date::Day;
-use super::draw::unit;
+use crate::date::Day;
+use crate::real::unit;
 use crate::decimal;
 use crate::random::Random;
 use jindou_model::term::{IRI, STRING};
