@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::args_peers::{BenchFiles, Peers, PeersArgs};
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use jindou::{GpuChoice, ResultFormat};
 use jindou_parse::Format;
 use jindou_service::Allowed;
@@ -56,7 +56,8 @@ pub struct Load {
     /// Files and folders; `-` is standard input (with --format).
     #[arg(value_name = "FILE", required_unless_present = "source")]
     pub files: Vec<PathBuf>,
-    /// Load a generated graph without a file: `lubm:UNIVERSITIES`, `watdiv:SCALE` or `ugly:QUADS`.
+    /// Load a generated graph without a file: `lubm:UNIVERSITIES`, `watdiv:SCALE`, `bsbm:PRODUCTS`,
+    /// `sp2b:TRIPLES` or `ugly:QUADS`.
     #[arg(long, value_name = "KIND:SIZE", conflicts_with = "files")]
     pub source: Option<String>,
     /// Syntax of every file, instead of by extension: nt, nq, ttl, trig, rdf, jsonld.
@@ -258,6 +259,30 @@ pub enum Generate {
         #[arg(long, value_name = "FILE")]
         model: Option<PathBuf>,
     },
+    /// The Berlin SPARQL Benchmark: products, offers and reviews, after the original's rules.
+    Bsbm {
+        /// Number of products: 1 is some 353 statements.
+        #[arg(long, short = 'n')]
+        products: u32,
+        /// Seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Where to write N-Triples (`-`: standard output).
+        #[arg(long, default_value = "-")]
+        out: PathBuf,
+    },
+    /// Bibliography after SP²Bench's published rules.
+    Sp2b {
+        /// Number of statements.
+        #[arg(long, short = 'n')]
+        triples: u64,
+        /// Seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Where to write N-Triples (`-`: standard output).
+        #[arg(long, default_value = "-")]
+        out: PathBuf,
+    },
     /// Instances of WatDiv's templates, a file each: L1-0.rq, L1-1.rq …
     WatdivQueries(WatdivQueries),
     /// A graph with everything real graphs hurt with: see docs/ugly.md.
@@ -302,6 +327,10 @@ pub enum Bench {
     Lubm(BenchLubm),
     /// Load WatDiv and run instances of its 20 templates.
     Watdiv(BenchWatdiv),
+    /// Load BSBM and run instances of the queries of a mix: explore (E1 to E12) or business intelligence (B1 to B8).
+    Bsbm(BenchBsbm),
+    /// Load a bibliography after SP²Bench and run its 17 queries.
+    Sp2b(BenchSp2b),
     /// Plan and run random queries over the ugly graph, and look up random vertices.
     Ugly(BenchUgly),
     /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) beside our own: see docs/papers.md.
@@ -320,6 +349,12 @@ pub struct BenchLubm {
     /// Queries, e.g. L1,L2,q8 (default: all).
     #[arg(long, value_delimiter = ',')]
     pub queries: Vec<String>,
+    /// Run the 14 official queries, O1 to O14, instead.
+    #[arg(long)]
+    pub official: bool,
+    /// With --official: load what follows from the data by the ontology too, as those queries expect.
+    #[arg(long, requires = "official")]
+    pub inferred: bool,
     /// Threads for heavy queries and for the load (default: one a core).
     #[arg(long)]
     pub threads: Option<usize>,
@@ -371,6 +406,69 @@ pub struct BenchWatdiv {
     /// Write the data to this file of N-Triples first, and load that.
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
+    /// Memory for the load, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub peers: PeersArgs,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchBsbm {
+    /// Number of products: 1 is some 353 statements.
+    #[arg(long, short = 'n')]
+    pub products: u32,
+    /// Which queries.
+    #[arg(long, value_enum, default_value = "explore")]
+    pub mix: BsbmMix,
+    /// Instances of each query.
+    #[arg(long, default_value_t = 5)]
+    pub instances: u32,
+    #[command(flatten)]
+    pub common: BenchMix,
+}
+
+/// A set of BSBM's queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BsbmMix {
+    /// E1 to E12: look for a product.
+    Explore,
+    /// B1 to B8: analyse offers and reviews.
+    Bi,
+    /// Both.
+    All,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchSp2b {
+    /// Number of statements.
+    #[arg(long, short = 'n')]
+    pub triples: u64,
+    #[command(flatten)]
+    pub common: BenchMix,
+}
+
+/// What the benchmarks of generated data have in common.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct BenchMix {
+    /// Seed of data and queries.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Queries by name (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Threads for heavy queries and for the load (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each instance.
+    #[arg(long, default_value_t = 7)]
+    pub repeat: usize,
+    /// Where the store is or goes; an existing one is used as it is (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
     /// Memory for the load, e.g. 16G.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub memory: Option<u64>,

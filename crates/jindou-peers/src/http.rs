@@ -2,13 +2,15 @@
 //! without compression.
 
 use crate::engine::{Failure, Outcome, Timed};
-use crate::seen::{Seen, read_json};
+use crate::seen::{Seen, gives_graph, read_graph, read_json};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// Accepts TSV first; Virtuoso and the others then choose it.
 const TSV: &str = "text/tab-separated-values";
 const JSON: &str = "application/sparql-results+json";
+/// For CONSTRUCT and DESCRIBE. Whoever has no N-Triples answers with Turtle, of which it is a part.
+const TRIPLES: &str = "application/n-triples, text/turtle;q=0.5";
 
 /// A SPARQL endpoint.
 #[derive(Debug)]
@@ -75,8 +77,9 @@ impl Endpoint {
 
     /// Asks and counts the answer's bytes.
     pub fn time(&mut self, query: &str, limit: Duration) -> Outcome<Timed> {
+        let accept = if gives_graph(query) { TRIPLES } else { TSV };
         let start = Instant::now();
-        let mut answer = self.ask(query, TSV, limit)?;
+        let mut answer = self.ask(query, accept, limit)?;
         let mut bytes = 0;
         loop {
             match answer.read(&mut self.piece) {
@@ -93,7 +96,11 @@ impl Endpoint {
 
     /// Asks and reads every term.
     pub fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen> {
-        read_json(self.ask(query, JSON, limit)?)
+        if gives_graph(query) {
+            read_graph(self.ask(query, TRIPLES, limit)?)
+        } else {
+            read_json(self.ask(query, JSON, limit)?)
+        }
     }
 
     /// Waits until `ASK {}` is answered; `alive` says whether there is still a process to wait for.

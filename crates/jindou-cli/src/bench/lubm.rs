@@ -22,6 +22,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub fn run(a: &BenchLubm) -> Result<ExitCode> {
+    if a.official {
+        return super::mix::lubm(a);
+    }
     let threads = threads_or_all(a.threads);
     let wanted: Vec<_> = QUERIES
         .iter()

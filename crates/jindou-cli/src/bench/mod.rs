@@ -5,7 +5,11 @@ mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
+<<<<<<< HEAD
 pub mod operators;
+=======
+pub mod mix;
+>>>>>>> mixes
 pub mod papers;
 pub mod peers;
 pub mod ugly;

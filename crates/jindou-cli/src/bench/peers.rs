@@ -8,7 +8,7 @@ use jindou_peers::install::default_folder;
 use jindou_peers::report::table;
 use jindou_peers::{
     About, Engine, Failure, Loaded, Memory, Named, Options, Outcome, Seen, Timed, compare,
-    own_memory, read_json,
+    gives_graph, own_memory, read_graph, read_json,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -222,10 +222,21 @@ impl Engine for InProcess {
     fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen> {
         let (db, options) = self.open(limit)?;
         let mut text = Vec::new();
-        let mut writer = ResultWriter::new(&mut text, ResultFormat::Json);
+        // For CONSTRUCT and DESCRIBE, TSV means N-Triples.
+        let graph = gives_graph(query);
+        let format = if graph {
+            ResultFormat::Tsv
+        } else {
+            ResultFormat::Json
+        };
+        let mut writer = ResultWriter::new(&mut text, format);
         db.run(query, &options, &mut writer).map_err(failure)?;
         drop(writer);
-        read_json(text.as_slice())
+        if graph {
+            read_graph(text.as_slice())
+        } else {
+            read_json(text.as_slice())
+        }
     }
 
     fn memory(&self) -> Memory {

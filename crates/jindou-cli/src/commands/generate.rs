@@ -2,9 +2,11 @@
 
 use crate::args::WatdivQueries;
 use jindou::{Error, QuadSource, Result};
+use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::ntriples::{TagCase, write_source};
 use jindou_workloads::queries::watdiv::{Template, templates};
+use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
 use jindou_workloads::watdiv::{Model, Watdiv};
 use std::fs::File;
@@ -14,6 +16,14 @@ use std::process::ExitCode;
 
 pub fn lubm(universities: u32, seed: i64, out: &Path) -> Result<ExitCode> {
     write(&Lubm::new(universities, seed), TagCase::Lower, out)
+}
+
+pub fn bsbm(products: u32, seed: u64, out: &Path) -> Result<ExitCode> {
+    write(&Bsbm::new(products, seed), TagCase::Lower, out)
+}
+
+pub fn sp2b(triples: u64, seed: u64, out: &Path) -> Result<ExitCode> {
+    write(&Sp2b::new(triples, seed), TagCase::Lower, out)
 }
 
 pub fn ugly(quads: u64, seed: u64, out: &Path) -> Result<ExitCode> {

@@ -7,7 +7,9 @@ use jindou::{
     CancelToken, Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, Result,
 };
 use jindou_parse::{Input, Sources};
+use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
+use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
 use jindou_workloads::watdiv::{Model, Watdiv};
 use std::process::ExitCode;
@@ -86,11 +88,12 @@ pub fn run(a: &Load) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `lubm:N`, `watdiv:N` or `ugly:N`.
+/// `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.
 fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
     let bad = || {
         Error::Limit(format!(
-            "'{spec}' is no generated graph: write lubm:UNIVERSITIES, watdiv:SCALE or ugly:QUADS"
+            "'{spec}' is no generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, \
+             bsbm:PRODUCTS, sp2b:TRIPLES or ugly:QUADS"
         ))
     };
     let (kind, size) = spec.split_once(':').ok_or_else(bad)?;
@@ -100,6 +103,8 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
             let scale = size.parse().map_err(|_| bad())?;
             Box::new(Watdiv::new(&Model::standard(), scale, 0)?)
         }
+        "bsbm" => Box::new(Bsbm::new(size.parse().map_err(|_| bad())?, 0)),
+        "sp2b" => Box::new(Sp2b::new(size.parse().map_err(|_| bad())?, 0)),
         "ugly" => Box::new(Ugly::new(size.parse().map_err(|_| bad())?, 0)),
         _ => return Err(bad()),
     })

@@ -35,10 +35,20 @@ pub fn run(args: Args) -> Result<ExitCode> {
             out,
             model,
         }) => generate::watdiv(scale, seed, model.as_deref(), &out),
+        Command::Generate(Generate::Bsbm {
+            products,
+            seed,
+            out,
+        }) => generate::bsbm(products, seed, &out),
+        Command::Generate(Generate::Sp2b { triples, seed, out }) => {
+            generate::sp2b(triples, seed, &out)
+        }
         Command::Generate(Generate::WatdivQueries(a)) => generate::watdiv_queries(&a),
         Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
         Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
         Command::Bench(Bench::Watdiv(a)) => crate::bench::watdiv::run(&a),
+        Command::Bench(Bench::Bsbm(a)) => crate::bench::mix::bsbm(&a),
+        Command::Bench(Bench::Sp2b(a)) => crate::bench::mix::sp2b(&a),
         Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
         Command::Bench(Bench::Papers(a)) => crate::bench::papers::run(&a),
         Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),

@@ -7,10 +7,12 @@
 //! type. A loader drops the repetitions; [`known`] has the counts of both.
 
 mod department;
+mod inferred;
 pub mod known;
 mod random;
 mod vocabulary;
 
+pub use inferred::Inferred;
 pub use random::JavaRandom;
 pub use vocabulary::{CLASSES, Class, ONTOLOGY};
 

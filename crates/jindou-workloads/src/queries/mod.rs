@@ -1,6 +1,11 @@
-//! Query sets: [`lubm`] with known row counts and templates, [`watdiv`] with its templates and their instances,
-//! [`ugly`] with random basic graph patterns for measuring plan time.
+//! Query sets: [`lubm`] with known row counts and templates, [`watdiv`] and [`bsbm`] with their templates and their
+//! instances, [`sp2b`], [`ugly`] with random basic graph patterns for measuring plan time.
 
+pub mod bsbm;
 pub mod lubm;
+pub mod lubm_official;
+pub mod sp2b;
 pub mod ugly;
 pub mod watdiv;
+
+pub use watdiv::Instance;

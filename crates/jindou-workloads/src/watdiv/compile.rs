@@ -1,10 +1,11 @@
 //! A model at a scale, ready to be drawn from: names are places, ranges are numbers, and the work is cut into
 //! units that do not depend on each other.
 
-use super::draw::{Places, Zipf, normal, unit};
+use super::draw::{Places, Zipf, normal};
 use super::model::{Association, Attribute, Distribution, Group, Model, RDF_TYPE, Values};
-use super::words::Words;
 use crate::random::Random;
+use crate::real::unit;
+use crate::words::Words;
 use jindou_model::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -1,46 +1,13 @@
-//! Draws from the distributions of a model: the same on every machine, since nothing but sums, products,
-//! quotients and square roots of doubles is used, which IEEE 754 fixes to the last bit.
+//! Draws from the distributions of a model.
 
 use super::model::Distribution;
 use crate::random::Random;
+use crate::real::{deviate, unit};
 use std::sync::Arc;
 
-/// Uniform in [0, 1): 53 bits.
-pub(crate) fn unit(random: &mut Random) -> f64 {
-    (random.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-}
-
-/// Normal with mean 1/2 and deviation 1/6, cut off at 0 and 1: Marsaglia's polar method.
+/// Normal with mean 1/2 and deviation 1/6, cut off at 0 and 1.
 pub(crate) fn normal(random: &mut Random) -> f64 {
-    loop {
-        let (u, v) = (2.0 * unit(random) - 1.0, 2.0 * unit(random) - 1.0);
-        let s = u * u + v * v;
-        if s > 0.0 && s < 1.0 {
-            let deviate = u * (-2.0 * ln(s) / s).sqrt();
-            return (0.5 + deviate * (0.5 / 3.0)).clamp(0.0, 1.0);
-        }
-    }
-}
-
-/// The natural logarithm of a positive normal number, to some 1e-15 of its size. The standard library's is the
-/// platform's, whose last bits differ.
-fn ln(x: f64) -> f64 {
-    const LN_2: f64 = std::f64::consts::LN_2;
-    // x = mantissa · 2^exponent, mantissa in [√½, √2): then ln of it is 2 artanh of less than 0.172.
-    let bits = x.to_bits();
-    let mut exponent = (bits >> 52) as i64 - 1023;
-    let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
-    if mantissa > std::f64::consts::SQRT_2 {
-        mantissa *= 0.5;
-        exponent += 1;
-    }
-    let t = (mantissa - 1.0) / (mantissa + 1.0);
-    let square = t * t;
-    let mut sum = 0.0;
-    for k in (0..11).rev() {
-        sum = sum * square + 1.0 / f64::from(2 * k + 1);
-    }
-    2.0 * t * sum + exponent as f64 * LN_2
+    (0.5 + deviate(random) * (0.5 / 3.0)).clamp(0.0, 1.0)
 }
 
 /// Zipf's law over `0 .. n` with exponent 1: the sums of 1/1 + … + 1/i.
@@ -127,20 +94,6 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn logarithms_are_right() {
-        for i in 1..2000u32 {
-            for x in [
-                f64::from(i) / 1000.0,
-                f64::from(i) * 1e9,
-                1e-300 * f64::from(i),
-            ] {
-                let error = (ln(x) - x.ln()).abs();
-                assert!(error <= 1e-15 * x.ln().abs().max(1.0), "ln {x}: {error}");
-            }
-        }
-    }
 
     /// Within five standard errors of what the definition gives.
     #[test]

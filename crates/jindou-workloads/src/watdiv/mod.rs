@@ -12,15 +12,13 @@
 //! own. Scale 1 is about 109,500 statements, 104,500 different ones; it grows in proportion.
 
 mod compile;
-mod date;
 mod draw;
 mod model;
 mod parse;
 mod standard;
-mod words;
 mod write;
 
-pub use date::Day;
+pub use crate::date::Day;
 pub use model::{Association, Attribute, Distribution, Group, Kind, Model, RDF_TYPE, Values};
 
 pub(crate) use draw::{Places, Zipf};

@@ -1,6 +1,6 @@
 //! What a WatDiv model says: kinds of entities with their attributes, and associations between them.
 
-use super::date::Day;
+use crate::date::Day;
 use jindou_model::{Error, Result};
 
 /// The property whose statements make an entity an instance of a class.

@@ -1,10 +1,10 @@
 //! Units into batches.
 
 use super::compile::{Compiled, Fact, Literal, Says};
-use super::date::Day;
-use super::draw::unit;
+use crate::date::Day;
 use crate::decimal;
 use crate::random::Random;
+use crate::real::unit;
 use jindou_model::term::{IRI, STRING};
 use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
 

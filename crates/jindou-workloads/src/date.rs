@@ -60,7 +60,7 @@ impl Day {
     }
 
     /// Appends `2013-06-21`.
-    pub(super) fn push(self, out: &mut Vec<u8>) {
+    pub(crate) fn push(self, out: &mut Vec<u8>) {
         let (year, month, day) = self.date();
         decimal::push_padded(out, year.unsigned_abs().into(), 4);
         out.push(b'-');

@@ -21,7 +21,7 @@ const SUFFIXES: &[&str] = &["", "", "", "'s", "s", "ed", "ing", "y"];
 
 /// Different words in the order of bytes.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(crate) struct Words {
     text: String,
     /// One more than words.
     starts: Vec<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Words {
 
 impl Words {
     /// The dictionary. Some 20 ms.
-    pub(super) fn dictionary() -> Self {
+    pub(crate) fn dictionary() -> Self {
         Self::make(WORDS, 1, |random, word| {
             for _ in 0..2 {
                 push_syllable(random, word);
@@ -42,7 +42,7 @@ impl Words {
     }
 
     /// First names, in capitals.
-    pub(super) fn names() -> Self {
+    pub(crate) fn names() -> Self {
         Self::make(NAMES, 2, |random, word| {
             for _ in 0..2 {
                 push_syllable(random, word);
@@ -73,18 +73,18 @@ impl Words {
         made
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.starts.len() as u32 - 1
     }
 
     /// Word `number`, the last one beyond the end.
-    pub(super) fn get(&self, number: u32) -> &str {
+    pub(crate) fn get(&self, number: u32) -> &str {
         let at = number.min(self.len() - 1) as usize;
         &self.text[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
     /// Numbers of the words from `low` to `high`, both included: the first, and one behind the last.
-    pub(super) fn between(&self, low: &str, high: &str) -> (u32, u32) {
+    pub(crate) fn between(&self, low: &str, high: &str) -> (u32, u32) {
         let before = |is: &dyn Fn(&str) -> bool| {
             let (mut from, mut to) = (0, self.len());
             while from < to {

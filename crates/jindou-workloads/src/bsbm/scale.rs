@@ -1,0 +1,306 @@
+//! Who there is: the tree of product types, and which producer, vendor, reviewer and site things belong to.
+
+use crate::random::Random;
+use crate::real::{ln, within_two};
+use std::ops::Range;
+
+/// Kinds of random streams: a thing's stream is that of its kind and number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stream {
+    Sizes,
+    FeatureCount,
+    ProductType,
+    Label,
+    Product,
+    Type,
+    Feature,
+    Producer,
+    Vendor,
+    Offer,
+    Reviewer,
+    Review,
+    Query,
+}
+
+/// Consecutive things that belong to owners: owner `k` has those from `0[k]` to before `0[k + 1]`.
+#[derive(Debug)]
+pub(crate) struct Owned(Vec<u32>);
+
+impl Owned {
+    /// Deals `things` out, each owner a number about `mean`: normal with a third of it as deviation, within two
+    /// deviations; the last one takes what is left.
+    fn deal(things: u32, mean: f64, random: &mut Random) -> Self {
+        let mut starts = vec![0];
+        let mut dealt = 0;
+        while dealt < things {
+            let size = (mean + within_two(random) * mean / 3.0).round().max(1.0) as u32;
+            dealt = dealt.saturating_add(size).min(things);
+            starts.push(dealt);
+        }
+        Self(starts)
+    }
+
+    /// How many owners.
+    pub(crate) fn len(&self) -> u32 {
+        self.0.len() as u32 - 1
+    }
+
+    /// How many things.
+    pub(crate) fn things(&self) -> u32 {
+        self.0.last().copied().unwrap_or(0)
+    }
+
+    /// Whose a thing is.
+    pub(crate) fn owner(&self, thing: u32) -> u32 {
+        (self.0.partition_point(|start| *start <= thing) as u32).saturating_sub(1)
+    }
+
+    /// An owner's things.
+    pub(crate) fn of(&self, owner: u32) -> Range<u32> {
+        self.0[owner as usize]..self.0[owner as usize + 1]
+    }
+}
+
+/// The tree of product types: type 0 is the root, a level follows the other.
+#[derive(Debug)]
+pub(crate) struct Types {
+    parents: Vec<u32>,
+    /// Features of type `t`: those from `features[t]` to before `features[t + 1]`. The root has none.
+    features: Vec<u32>,
+    leaves: Range<u32>,
+    depth: u32,
+}
+
+impl Types {
+    /// The root has 2·round(log10 n) children, every other inner node 8, those above the leaves 2, 4 or 8; the tree is
+    /// round(log10 n / 2) + 1 deep. The published sizes (55 types of 666 products, 151 of 2,785, 731 of 70,812, 2,011
+    /// of 284,826) and the given data (21 of 100) fix this up to where between these sizes a 2 becomes a 4 and that an 8.
+    fn new(products: u32, seed: u64) -> Self {
+        let log = ln(f64::from(products.max(2))) / std::f64::consts::LN_10;
+        let depth = (log / 2.0).round() as u32 + 1;
+        let within = log / 2.0 - (f64::from(depth) - 1.5);
+        let last = [2, 4, 8][((within * 3.0) as usize).min(2)];
+        let (mut parents, mut level) = (vec![0], 0..1);
+        for l in 1..=depth {
+            let children = match l {
+                1 => (2.0 * log.round()).max(2.0) as u32,
+                l if l == depth => last,
+                _ => 8,
+            };
+            for parent in level.clone() {
+                parents.extend(std::iter::repeat_n(parent, children as usize));
+            }
+            level = level.end..parents.len() as u32;
+        }
+        let mut features = vec![0, 0];
+        let mut end = 0;
+        for t in 1..parents.len() as u64 {
+            let mut random = Random::of(seed, Stream::FeatureCount as u64, t);
+            end += random.range((68 / depth).max(1), (130 / depth).max(2));
+            features.push(end);
+        }
+        Self {
+            parents,
+            features,
+            leaves: level,
+            depth,
+        }
+    }
+
+    /// How many types.
+    pub(crate) fn len(&self) -> u32 {
+        self.parents.len() as u32
+    }
+
+    /// How many features all types have.
+    pub(crate) fn features(&self) -> u32 {
+        self.features.last().copied().unwrap_or(0)
+    }
+
+    /// A type's own features.
+    pub(crate) fn features_of(&self, of: u32) -> Range<u32> {
+        self.features[of as usize]..self.features[of as usize + 1]
+    }
+
+    /// The type above; `None` for the root.
+    pub(crate) fn parent(&self, of: u32) -> Option<u32> {
+        (of > 0).then(|| self.parents[of as usize])
+    }
+
+    /// The type and those above it, the root last.
+    pub(crate) fn path(&self, of: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(of), |t| self.parent(*t))
+    }
+
+    /// Levels below the root.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+}
+
+/// Everything that is fixed before anything is written.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) seed: u64,
+    pub(crate) types: Types,
+    /// Products of producers.
+    pub(crate) producers: Owned,
+    /// Offers of vendors; 20 a product.
+    pub(crate) vendors: Owned,
+    /// Reviews of reviewers; 10 a product.
+    pub(crate) reviewers: Owned,
+    /// Reviewers of rating sites.
+    pub(crate) sites: Owned,
+}
+
+impl Layout {
+    pub(crate) fn new(products: u32, seed: u64) -> Self {
+        let sizes = |kind| Random::of(seed, Stream::Sizes as u64, kind);
+        let reviewers = Owned::deal(products.saturating_mul(10), 20.0, &mut sizes(2));
+        // A site has some 10,000 reviews, so some 500 reviewers.
+        let sites = Owned::deal(reviewers.len(), 500.0, &mut sizes(3));
+        Self {
+            seed,
+            types: Types::new(products, seed),
+            producers: Owned::deal(products, 50.0, &mut sizes(0)),
+            vendors: Owned::deal(products.saturating_mul(20), 2000.0, &mut sizes(1)),
+            reviewers,
+            sites,
+        }
+    }
+
+    pub(crate) fn products(&self) -> u32 {
+        self.producers.things()
+    }
+
+    pub(crate) fn stream(&self, kind: Stream, number: u32) -> Random {
+        Random::of(self.seed, kind as u64, number.into())
+    }
+
+    /// The kind of the streams that a query's constants are drawn from.
+    pub(crate) fn query_stream(&self, name: &str) -> u64 {
+        name.bytes().fold(Stream::Query as u64, |s, b| {
+            s.wrapping_mul(257).wrapping_add(b.into())
+        })
+    }
+
+    /// A product's leaf of the tree: the first leaves have most products (half a normal distribution, within two
+    /// deviations).
+    pub(crate) fn leaf(&self, product: u32) -> u32 {
+        let z = within_two(&mut self.stream(Stream::ProductType, product)).abs();
+        let leaves = self.types.leaves.len() as f64;
+        self.types.leaves.start + ((z / 2.0 * leaves) as u32).min(leaves as u32 - 1)
+    }
+
+    /// A product that is offered or reviewed: those in the middle are most often (normal, within two deviations).
+    pub(crate) fn wanted(&self, random: &mut Random) -> u32 {
+        let place = 0.5 + within_two(random) / 4.0;
+        let products = self.products();
+        ((place * f64::from(products)) as u32).min(products - 1)
+    }
+}
+
+/// A unit of work: things of one kind.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Types(Range<u32>),
+    Features(Range<u32>),
+    /// Producers and their products.
+    Producers(Range<u32>),
+    /// Vendors without their offers.
+    Vendors(Range<u32>),
+    Offers(Range<u32>),
+    /// Reviewers and their reviews.
+    Reviewers(Range<u32>),
+}
+
+impl Unit {
+    fn kinds(layout: &Layout) -> [(u32, u32, fn(Range<u32>) -> Self); 6] {
+        [
+            (layout.types.len(), 500, Self::Types),
+            (layout.types.features(), 500, Self::Features),
+            (layout.producers.len(), 4, Self::Producers),
+            (layout.vendors.len(), 500, Self::Vendors),
+            (layout.vendors.things(), 1000, Self::Offers),
+            (layout.reviewers.len(), 40, Self::Reviewers),
+        ]
+    }
+
+    /// How many there are.
+    pub(super) fn count(layout: &Layout) -> u64 {
+        Self::kinds(layout)
+            .iter()
+            .map(|(things, size, _)| u64::from(things.div_ceil(*size)))
+            .sum()
+    }
+
+    /// Unit `number`, or none beyond the last.
+    pub(super) fn of(layout: &Layout, number: u64) -> Option<Self> {
+        let mut before = 0;
+        for (things, size, kind) in Self::kinds(layout) {
+            let units = u64::from(things.div_ceil(size));
+            if number < before + units {
+                let from = (number - before) as u32 * size;
+                return Some(kind(from..from.saturating_add(size).min(things)));
+            }
+            before += units;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes of the specification's table, and of the given data.
+    #[test]
+    fn the_tree_has_the_published_size() {
+        for (products, types) in [
+            (100, 21),
+            (666, 55),
+            (2_785, 151),
+            (70_812, 731),
+            (284_826, 2_011),
+        ] {
+            assert_eq!(Types::new(products, 0).len(), types, "{products} products");
+        }
+        for products in [1, 2, 3, 5, 10, 31, 32, 1_000_000] {
+            let types = Types::new(products, 0);
+            assert!(!types.leaves.is_empty() && types.leaves.end == types.len());
+            assert!(types.path(types.leaves.start).count() as u32 == types.depth() + 1);
+        }
+    }
+
+    #[test]
+    fn everything_has_an_owner() {
+        let layout = Layout::new(1_234, 7);
+        assert_eq!(layout.products(), 1_234);
+        for owned in [&layout.producers, &layout.vendors, &layout.reviewers] {
+            let mut next = 0;
+            for owner in 0..owned.len() {
+                let things = owned.of(owner);
+                assert_eq!(things.start, next);
+                next = things.end;
+                assert!(things.clone().all(|t| owned.owner(t) == owner));
+            }
+            assert_eq!(next, owned.things());
+        }
+        assert_eq!(layout.sites.things(), layout.reviewers.len());
+    }
+
+    #[test]
+    fn units_are_everything_once() {
+        let layout = Layout::new(300, 1);
+        let count = Unit::count(&layout);
+        let mut offers = 0;
+        for unit in 0..count {
+            if let Unit::Offers(range) = Unit::of(&layout, unit).unwrap() {
+                assert_eq!(range.start, offers);
+                offers = range.end;
+            }
+        }
+        assert_eq!(offers, 6_000);
+        assert_eq!(Unit::of(&layout, count), None);
+    }
+}

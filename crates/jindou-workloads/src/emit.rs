@@ -1,0 +1,185 @@
+//! Statements into batches: what the generators that go entity by entity share.
+
+use crate::date::Day;
+use crate::decimal;
+use crate::random::Random;
+use crate::words::Words;
+use jindou_model::term::{FIRST_DATATYPE, IRI, LANG, STRING, TYPED};
+use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
+
+/// Quads of a batch, and what one entity adds beyond.
+const BATCH: usize = 8192;
+
+/// Canonical tags of the datatypes that the generators use.
+pub(crate) const INTEGER: u8 = FIRST_DATATYPE;
+pub(crate) const DATE_TIME: u8 = FIRST_DATATYPE + 17;
+pub(crate) const DATE: u8 = FIRST_DATATYPE + 18;
+
+/// Collects statements and hands them on in batches. Terms that occur in many statements (properties, classes) are
+/// numbered once, as places in `constants`. Spans hold until the next [`Emitter::end_entity`].
+pub(crate) struct Emitter<'a> {
+    sink: &'a mut dyn QuadSink,
+    progress: &'a Progress,
+    constants: &'a [&'a str],
+    batch: QuadBatch,
+    spans: Vec<Span>,
+}
+
+impl<'a> Emitter<'a> {
+    /// An empty one; `constants` are IRIs.
+    pub(crate) fn new(
+        constants: &'a [&'a str],
+        sink: &'a mut dyn QuadSink,
+        progress: &'a Progress,
+    ) -> Self {
+        let mut new = Self {
+            sink,
+            progress,
+            constants,
+            batch: QuadBatch::default(),
+            spans: vec![],
+        };
+        new.begin();
+        new
+    }
+
+    fn begin(&mut self) {
+        self.batch.clear();
+        self.spans.clear();
+        for iri in self.constants {
+            let span = self.term(IRI, |out| out.extend_from_slice(iri.as_bytes()));
+            self.spans.push(span);
+        }
+    }
+
+    /// A term of a tag, and what `write` appends.
+    pub(crate) fn term(&mut self, tag: u8, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let bytes = &mut self.batch.bytes;
+        let start = bytes.len() as u32;
+        bytes.push(tag);
+        write(bytes);
+        Span {
+            start,
+            len: bytes.len() as u32 - start,
+        }
+    }
+
+    /// The constant of a number.
+    pub(crate) fn constant(&self, number: usize) -> Span {
+        self.spans[number]
+    }
+
+    /// An IRI of pieces.
+    pub(crate) fn iri(&mut self, pieces: &[Piece<'_>]) -> Span {
+        self.term(IRI, |out| push_pieces(pieces, out))
+    }
+
+    /// A string of pieces.
+    pub(crate) fn string(&mut self, pieces: &[Piece<'_>]) -> Span {
+        self.term(STRING, |out| push_pieces(pieces, out))
+    }
+
+    /// A literal of a datatype that has no tag.
+    pub(crate) fn typed(&mut self, datatype: &str, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        self.term(TYPED, |out| {
+            out.extend_from_slice(datatype.as_bytes());
+            out.push(0);
+            write(out);
+        })
+    }
+
+    /// A string of random words in a language.
+    pub(crate) fn words_in(
+        &mut self,
+        language: &str,
+        count: u32,
+        words: &Words,
+        random: &mut Random,
+    ) -> Span {
+        self.term(LANG, |out| {
+            out.extend_from_slice(language.as_bytes());
+            out.push(0);
+            push_words(count, words, random, out);
+        })
+    }
+
+    /// A string of random words.
+    pub(crate) fn words(&mut self, count: u32, words: &Words, random: &mut Random) -> Span {
+        self.term(STRING, |out| push_words(count, words, random, out))
+    }
+
+    /// An `xsd:integer`.
+    pub(crate) fn integer(&mut self, value: u64) -> Span {
+        self.term(INTEGER, |out| decimal::push(out, value))
+    }
+
+    /// An `xsd:date`.
+    pub(crate) fn date(&mut self, day: Day) -> Span {
+        self.term(DATE, |out| day.push(out))
+    }
+
+    /// An `xsd:dateTime`: midnight.
+    pub(crate) fn date_time(&mut self, day: Day) -> Span {
+        self.term(DATE_TIME, |out| {
+            day.push(out);
+            out.extend_from_slice(b"T00:00:00");
+        })
+    }
+
+    /// A statement whose property is a constant.
+    pub(crate) fn say(&mut self, subject: Span, property: usize, object: Span) {
+        let property = self.spans[property];
+        self.say_of(subject, property, object);
+    }
+
+    /// A statement.
+    pub(crate) fn say_of(&mut self, subject: Span, property: Span, object: Span) {
+        self.batch
+            .quads
+            .push([subject, property, object, Span::default()]);
+    }
+
+    /// The entity is whole: its batch may go. Spans of before must not be used any more.
+    pub(crate) fn end_entity(&mut self) -> Result<()> {
+        if self.batch.quads.len() >= BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Delivers what there is.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        let quads = self.batch.quads.len() as u64;
+        if quads > 0 {
+            self.sink.batch(&self.batch)?;
+            self.progress.add(0, quads);
+            self.begin();
+        }
+        Ok(())
+    }
+}
+
+/// A part of an IRI or a string.
+#[derive(Clone, Copy)]
+pub(crate) enum Piece<'a> {
+    Text(&'a str),
+    Number(u64),
+}
+
+fn push_pieces(pieces: &[Piece<'_>], out: &mut Vec<u8>) {
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Piece::Number(n) => decimal::push(out, *n),
+        }
+    }
+}
+
+fn push_words(count: u32, words: &Words, random: &mut Random, out: &mut Vec<u8>) {
+    for i in 0..count {
+        if i > 0 {
+            out.push(b' ');
+        }
+        out.extend_from_slice(words.get(random.below(words.len())).as_bytes());
+    }
+}

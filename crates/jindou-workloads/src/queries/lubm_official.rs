@@ -1,0 +1,32 @@
+//! LUBM's 14 official queries (Guo, Pan, Heflin: LUBM: A benchmark for OWL knowledge base systems, J. Web
+//! Semantics 2005), here O1 to O14. O1, O2, O3 and O14 need no inference: they have the same answers over the data as it
+//! is, and over [`crate::lubm::Inferred`]. The others have fewer without it, most of them none.
+
+use super::lubm::Query;
+
+macro_rules! queries {
+    ($($name:literal)*) => {
+        [$(Query {
+            name: $name,
+            text: concat!(
+                "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>\n",
+                include_str!(concat!("../../queries/lubm/", $name, ".rq"))
+            ),
+        }),*]
+    };
+}
+
+/// All of them, in the published order.
+pub const QUERIES: [Query; 14] = queries!(
+    "O1" "O2" "O3" "O4" "O5" "O6" "O7" "O8" "O9" "O10" "O11" "O12" "O13" "O14"
+);
+
+/// Rows over LUBM(1) with seed 0 and everything inferred: the benchmark's published reference answers.
+const INFERRED_1: [u64; 14] = [4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15, 1, 5916];
+
+/// How many rows query `name` has over LUBM(`universities`) with seed 0 and everything inferred, if that is published.
+#[must_use]
+pub fn inferred_rows(name: &str, universities: u32) -> Option<u64> {
+    let place = QUERIES.iter().position(|q| q.name == name)?;
+    (universities == 1).then(|| INFERRED_1[place])
+}

@@ -1,0 +1,44 @@
+//! The 17 queries of SP²Bench (Schmidt, Hornung, Lausen, Pinkel: SP²Bench: A SPARQL Performance Benchmark, ICDE
+//! 2009), as published.
+
+/// A query with its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Short name, such as `Q3a`.
+    pub name: &'static str,
+    text: &'static str,
+}
+
+impl Query {
+    /// SPARQL.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{PREFIXES}{}", self.text)
+    }
+}
+
+macro_rules! queries {
+    ($($name:literal)*) => {
+        [$(Query {
+            name: $name,
+            text: include_str!(concat!("../../queries/sp2b/", $name, ".rq")),
+        }),*]
+    };
+}
+
+/// All of them, in the published order.
+pub const QUERIES: [Query; 17] = queries!(
+    "Q1" "Q2" "Q3a" "Q3b" "Q3c" "Q4" "Q5a" "Q5b" "Q6" "Q7" "Q8" "Q9" "Q10" "Q11" "Q12a" "Q12b" "Q12c"
+);
+
+const PREFIXES: &str = "\
+PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
+PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+PREFIX foaf: <http://xmlns.com/foaf/0.1/>
+PREFIX dc: <http://purl.org/dc/elements/1.1/>
+PREFIX dcterms: <http://purl.org/dc/terms/>
+PREFIX swrc: <http://swrc.ontoware.org/ontology#>
+PREFIX bench: <http://localhost/vocabulary/bench/>
+PREFIX person: <http://localhost/persons/>
+";

@@ -1,0 +1,178 @@
+//! Bibliography after SP²Bench (Schmidt, Hornung, Lausen, Pinkel: SP²Bench: A SPARQL Performance Benchmark, ICDE
+//! 2009; arXiv 0806.4627): journals, articles, proceedings and so on of year after year, from 1936.
+//!
+//! How many documents of each class a year has, which attributes they have, how many authors, editors and
+//! citations, how many of a year's authors are different and how many new: the published curves and tables
+//! (section III). Paul Erdős writes ten documents a year and edits two from 1940 to 1996. What is *not* the
+//! original's: who writes with whom (it keeps groups of co-authors together; here a year's authors are dealt at
+//! random, some often, most once), whom citations hit, the spelling of names and texts, and all draws. So results have the
+//! original's size where they depend on documents (Q1 to Q3, Q6, Q11), and roughly where on people.
+//!
+//! Authors are blank nodes, bags of references too. One worker makes all, as a year depends on those before.
+
+mod curves;
+mod people;
+mod write;
+
+use curves::{Class, Year, authors_mean_deviation, random_count};
+use jindou_model::{Progress, QuadSink, QuadSource, Result};
+use people::{ERDOES, People};
+use std::sync::atomic::{AtomicBool, Ordering};
+use write::Writer;
+
+use crate::random::Random;
+use crate::real::deviate;
+
+/// The first year.
+const FIRST: u32 = 1936;
+
+/// The data of some size, as a source. It delivers its statements once.
+#[derive(Debug)]
+pub struct Sp2b {
+    triples: u64,
+    seed: u64,
+    begun: AtomicBool,
+}
+
+impl Sp2b {
+    /// `triples` statements, and what the document that reaches them has beyond.
+    #[must_use]
+    pub fn new(triples: u64, seed: u64) -> Self {
+        Self {
+            triples,
+            seed,
+            begun: AtomicBool::new(false),
+        }
+    }
+}
+
+impl QuadSource for Sp2b {
+    /// Delivers some thousand quads a batch, without repetitions, all on the worker that comes first.
+    /// Counts statements as done.
+    fn run(
+        &self,
+        _worker: usize,
+        _workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()> {
+        if self.begun.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut random = Random::of(self.seed, 0, 0);
+        let mut people = People::new();
+        let mut writer = Writer::new(self.triples, sink, progress);
+        writer.schema()?;
+        let mut year = FIRST;
+        while !writer.is_full() {
+            let documents = plan(year, &mut random, &mut people);
+            for document in &documents {
+                writer.document(year, document, &mut people, &mut random)?;
+                if writer.is_full() {
+                    break;
+                }
+            }
+            year += 1;
+        }
+        writer.flush()
+    }
+
+    fn size_hint(&self) -> Option<u64> {
+        Some(self.triples)
+    }
+}
+
+/// A document to be written.
+#[derive(Debug)]
+struct Document {
+    class: Class,
+    /// Number in its year, or in its journal or proceedings, from 1.
+    number: u32,
+    /// The journal or proceedings that it is in, from 1; 0 for other classes.
+    within: u32,
+    authors: Vec<u32>,
+    editors: u32,
+    edited_by_erdoes: bool,
+}
+
+/// The documents of a year with their authors, in the order in which they are written.
+fn plan(number: u32, random: &mut Random, people: &mut People) -> Vec<Document> {
+    let year = Year(number);
+    let mut documents = vec![];
+    for class in Class::ALL {
+        let count = match class {
+            Class::PhdThesis => random_count(number, 20, random),
+            Class::MastersThesis | Class::Www => random_count(number, 10, random),
+            class => year.documents(class),
+        };
+        // Where a document is in: journals for articles, proceedings for their papers.
+        let hosts = match class {
+            Class::Article => year.documents(Class::Journal),
+            Class::Inproceedings => year.documents(Class::Proceedings),
+            _ => 0,
+        };
+        let mut numbers = vec![0; hosts as usize];
+        for i in 0..count {
+            let within = if hosts == 0 {
+                0
+            } else {
+                1 + random.below(hosts)
+            };
+            let number = match numbers.get_mut(within.wrapping_sub(1) as usize) {
+                Some(n) => {
+                    *n += 1;
+                    *n
+                }
+                None => i + 1,
+            };
+            documents.push(Document {
+                class,
+                number,
+                within,
+                authors: vec![],
+                editors: 0,
+                edited_by_erdoes: false,
+            });
+        }
+    }
+    // Documents within the same host stay together.
+    documents.sort_by_key(|d| (d.class, d.within, d.number));
+    let (mean, deviation) = authors_mean_deviation(number);
+    let mut slots = vec![0; documents.len()];
+    for (document, slots) in documents.iter_mut().zip(&mut slots) {
+        let table = document.class.attributes();
+        if people::happens(table.author, random) {
+            *slots = (mean + deviation * deviate(random)).round().max(1.0) as u32;
+        }
+        if people::happens(table.editor, random) {
+            document.editors = (2.15 + 1.18 * deviate(random)).round().max(1.0) as u32;
+        }
+    }
+    let mut dealt = people.deal(year, &slots, random).into_iter();
+    for (document, slots) in documents.iter_mut().zip(&slots) {
+        for author in dealt.by_ref().take(*slots as usize) {
+            if !document.authors.contains(&author) {
+                document.authors.push(author);
+            }
+        }
+    }
+    if (1940..=1996).contains(&number) {
+        erdoes(&mut documents, random);
+    }
+    documents
+}
+
+/// Ten documents with authors get him as one more, two with editors as an editor; fewer where there are fewer.
+fn erdoes(documents: &mut [Document], random: &mut Random) {
+    let mut pick = |count, is: &dyn Fn(&Document) -> bool, does: &dyn Fn(&mut Document)| {
+        let those: Vec<usize> = (0..documents.len())
+            .filter(|i| is(&documents[*i]))
+            .collect();
+        let from = random.below(those.len() as u32) as usize;
+        for i in those.iter().cycle().skip(from).take(those.len().min(count)) {
+            does(&mut documents[*i]);
+        }
+    };
+    pick(10, &|d| !d.authors.is_empty(), &|d| d.authors.push(ERDOES));
+    pick(2, &|d| d.editors > 0, &|d| d.edited_by_erdoes = true);
+}

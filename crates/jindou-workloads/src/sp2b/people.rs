@@ -1,0 +1,107 @@
+//! Who writes: a year's places for authors, dealt among old and new people.
+
+use super::curves::Year;
+use crate::random::Random;
+use crate::real::{pow, unit};
+
+/// Paul Erdős, the only one with an IRI. Others count from 0.
+pub(super) const ERDOES: u32 = u32::MAX;
+
+/// True with a probability.
+pub(super) fn happens(probability: f64, random: &mut Random) -> bool {
+    probability > 0.0 && unit(random) < probability
+}
+
+/// Everybody who ever wrote.
+#[derive(Debug)]
+pub(super) struct People {
+    /// The last year in which each was dealt a place.
+    last: Vec<u16>,
+    /// Whether each was written already.
+    written: Vec<bool>,
+    /// Those who were, in that order: editors are taken from them.
+    known: Vec<u32>,
+}
+
+impl People {
+    pub(super) fn new() -> Self {
+        Self {
+            last: vec![],
+            written: vec![],
+            known: vec![],
+        }
+    }
+
+    /// People for all places of a year, in random order. Everybody who writes this year has one place; the others go to
+    /// few of them, by a power law.
+    pub(super) fn deal(&mut self, year: Year, places: &[u32], random: &mut Random) -> Vec<u32> {
+        let all: u32 = places.iter().sum();
+        let different = year.different(all).min(all).max(u32::from(all > 0));
+        let old = self.last.len() as u32;
+        // No more old ones than there are, with some room so that drawing them ends.
+        let new = year.new(different).max(different.saturating_sub(old / 2));
+        let mut dealt: Vec<u32> = (old..old + new).collect();
+        self.last.resize((old + new) as usize, year.0 as u16);
+        self.written.resize((old + new) as usize, false);
+        while (dealt.len() as u32) < different {
+            // Those who came later are likelier still there.
+            let u = unit(random);
+            let person = ((1.0 - u * u) * f64::from(old)) as u32;
+            let last = &mut self.last[person.min(old - 1) as usize];
+            if *last != year.0 as u16 {
+                *last = year.0 as u16;
+                dealt.push(person.min(old - 1));
+            }
+        }
+        shuffle(&mut dealt, random);
+        for _ in different..all {
+            let place = pow(unit(random).max(1e-12), 3.0) * f64::from(different);
+            dealt.push(dealt[(place as u32).min(different - 1) as usize]);
+        }
+        shuffle(&mut dealt, random);
+        dealt
+    }
+
+    /// True the first time that somebody is to be written.
+    pub(super) fn is_new(&mut self, person: u32) -> bool {
+        if person == ERDOES || self.written[person as usize] {
+            return false;
+        }
+        self.written[person as usize] = true;
+        self.known.push(person);
+        true
+    }
+
+    /// Somebody who wrote already, if there is anybody.
+    pub(super) fn editor(&self, random: &mut Random) -> Option<u32> {
+        (!self.known.is_empty()).then(|| *random.pick(&self.known))
+    }
+}
+
+fn shuffle(items: &mut [u32], random: &mut Random) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, random.below(i as u32 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_different_people_write_as_should() {
+        let mut people = People::new();
+        let mut random = Random::of(1, 2, 3);
+        for year in 1950..1980 {
+            let places = [3; 200];
+            let dealt = people.deal(Year(year), &places, &mut random);
+            assert_eq!(dealt.len(), 600);
+            let mut different = dealt.clone();
+            different.sort_unstable();
+            different.dedup();
+            assert_eq!(different.len() as u32, Year(year).different(600));
+        }
+        assert!(People::new().deal(Year(1940), &[], &mut random).is_empty());
+        assert_eq!(People::new().deal(Year(1940), &[1], &mut random).len(), 1);
+    }
+}

@@ -1,0 +1,419 @@
+//! Documents and people into statements.
+
+use super::Document;
+use super::curves::Class;
+use super::people::{ERDOES, People, happens};
+use crate::decimal;
+use crate::emit::Emitter;
+use crate::emit::Piece::{Number, Text};
+use crate::random::Random;
+use crate::real::{deviate, pow, unit};
+use crate::words::Words;
+use jindou_model::term::{BLANK, STRING};
+use jindou_model::{Progress, QuadSink, Result, Span};
+
+macro_rules! constants {
+    ($($name:ident = $iri:expr),* $(,)?) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Constant { $($name),* }
+        $(const $name: usize = Constant::$name as usize;)*
+        const CONSTANTS: &[&str] = &[$($iri),*];
+    };
+}
+
+macro_rules! swrc {
+    ($name:literal) => {
+        concat!("http://swrc.ontoware.org/ontology#", $name)
+    };
+}
+macro_rules! bench {
+    ($name:literal) => {
+        concat!("http://localhost/vocabulary/bench/", $name)
+    };
+}
+
+constants! {
+    TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type",
+    BAG = "http://www.w3.org/1999/02/22-rdf-syntax-ns#Bag",
+    SUBCLASS = "http://www.w3.org/2000/01/rdf-schema#subClassOf",
+    SEE_ALSO = "http://www.w3.org/2000/01/rdf-schema#seeAlso",
+    PERSON = "http://xmlns.com/foaf/0.1/Person",
+    DOCUMENT = "http://xmlns.com/foaf/0.1/Document",
+    NAME = "http://xmlns.com/foaf/0.1/name",
+    HOMEPAGE = "http://xmlns.com/foaf/0.1/homepage",
+    CREATOR = "http://purl.org/dc/elements/1.1/creator",
+    TITLE = "http://purl.org/dc/elements/1.1/title",
+    PUBLISHER = "http://purl.org/dc/elements/1.1/publisher",
+    ISSUED = "http://purl.org/dc/terms/issued",
+    PART_OF = "http://purl.org/dc/terms/partOf",
+    REFERENCES = "http://purl.org/dc/terms/references",
+    ADDRESS = swrc!("address"),
+    CHAPTER = swrc!("chapter"),
+    EDITOR = swrc!("editor"),
+    ISBN = swrc!("isbn"),
+    JOURNAL = swrc!("journal"),
+    MONTH = swrc!("month"),
+    NUMBER = swrc!("number"),
+    PAGES = swrc!("pages"),
+    SERIES = swrc!("series"),
+    VOLUME = swrc!("volume"),
+    ABSTRACT = bench!("abstract"),
+    BOOKTITLE = bench!("booktitle"),
+    CDROM = bench!("cdrom"),
+    NOTE = bench!("note"),
+    A_JOURNAL = bench!("Journal"),
+    AN_ARTICLE = bench!("Article"),
+    PROCEEDINGS = bench!("Proceedings"),
+    INPROCEEDINGS = bench!("Inproceedings"),
+    BOOK = bench!("Book"),
+    INCOLLECTION = bench!("Incollection"),
+    PHD_THESIS = bench!("PhDThesis"),
+    MASTERS_THESIS = bench!("MastersThesis"),
+    WWW = bench!("Www"),
+    UNKNOWN = "http://localhost/misc/UnknownDocument",
+    PAUL_ERDOES = "http://localhost/persons/Paul_Erdoes",
+}
+
+const fn class(of: Class) -> usize {
+    match of {
+        Class::Journal => A_JOURNAL,
+        Class::Article => AN_ARTICLE,
+        Class::Proceedings => PROCEEDINGS,
+        Class::Inproceedings => INPROCEEDINGS,
+        Class::Book => BOOK,
+        Class::Incollection => INCOLLECTION,
+        Class::PhdThesis => PHD_THESIS,
+        Class::MastersThesis => MASTERS_THESIS,
+        Class::Www => WWW,
+    }
+}
+
+/// What a document's IRI is made of.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    class: Class,
+    year: u16,
+    within: u32,
+    number: u32,
+}
+
+pub(super) struct Writer<'a> {
+    out: Emitter<'a>,
+    words: Words,
+    names: Words,
+    left: u64,
+    documents: Vec<Place>,
+    bags: u64,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(triples: u64, sink: &'a mut dyn QuadSink, progress: &'a Progress) -> Self {
+        Self {
+            out: Emitter::new(CONSTANTS, sink, progress),
+            words: Words::dictionary(),
+            names: Words::names(),
+            left: triples,
+            documents: vec![],
+            bags: 0,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.left == 0
+    }
+
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn say(&mut self, s: Span, p: usize, o: Span) {
+        self.out.say(s, p, o);
+        self.left = self.left.saturating_sub(1);
+    }
+
+    fn constants(&mut self, s: usize, p: usize, o: usize) {
+        let (s, o) = (self.out.constant(s), self.out.constant(o));
+        self.say(s, p, o);
+    }
+
+    /// The classes, Paul Erdős, and the document that stands for those that are not there.
+    pub(super) fn schema(&mut self) -> Result<()> {
+        for c in Class::ALL {
+            self.constants(class(c), SUBCLASS, DOCUMENT);
+        }
+        self.constants(PAUL_ERDOES, TYPE, PERSON);
+        let (s, name) = (
+            self.out.constant(PAUL_ERDOES),
+            self.out.string(&[Text("Paul Erdoes")]),
+        );
+        self.say(s, NAME, name);
+        self.constants(UNKNOWN, TYPE, DOCUMENT);
+        self.out.end_entity()
+    }
+
+    fn iri(&mut self, place: Place) -> Span {
+        const PUBLICATIONS: &str = "http://localhost/publications/";
+        let within = Number(place.within.into());
+        let (year, number) = (Number(place.year.into()), Number(place.number.into()));
+        let plain = |folder, kind| [Text(PUBLICATIONS), Text(folder), year, Text(kind), number];
+        let hosted = |folder, host, kind| {
+            [
+                Text(PUBLICATIONS),
+                Text(folder),
+                Text(host),
+                within,
+                Text("/"),
+                year,
+                Text(kind),
+                number,
+            ]
+        };
+        let host = |folder, host| {
+            [
+                Text(PUBLICATIONS),
+                Text(folder),
+                Text(host),
+                number,
+                Text("/"),
+                year,
+            ]
+        };
+        match place.class {
+            Class::Journal => self.out.iri(&host("journals/", "Journal")),
+            Class::Proceedings => self.out.iri(&host("procs/", "Proceeding")),
+            Class::Article => self.out.iri(&hosted("articles/", "Journal", "/Article")),
+            Class::Inproceedings => {
+                self.out
+                    .iri(&hosted("inprocs/", "Proceeding", "/Inproceeding"))
+            }
+            Class::Book => self.out.iri(&plain("books/", "/Book")),
+            Class::Incollection => self.out.iri(&plain("incolls/", "/Incollection")),
+            Class::PhdThesis => self.out.iri(&plain("phds/", "/PhDThesis")),
+            Class::MastersThesis => self.out.iri(&plain("masters/", "/MastersThesis")),
+            Class::Www => self.out.iri(&plain("wwws/", "/WebDoc")),
+        }
+    }
+
+    /// A person's node; whoever comes for the first time is described.
+    fn person(&mut self, person: u32, people: &mut People) -> Span {
+        if person == ERDOES {
+            return self.out.constant(PAUL_ERDOES);
+        }
+        let node = self.out.term(BLANK, |out| {
+            out.extend_from_slice(b":person");
+            decimal::push(out, person.into());
+        });
+        if people.is_new(person) {
+            let a = self.out.constant(PERSON);
+            self.say(node, TYPE, a);
+            let (words, names) = (&self.words, &self.names);
+            let name = self
+                .out
+                .term(STRING, |out| push_name(person, words, names, out));
+            self.say(node, NAME, name);
+        }
+        node
+    }
+
+    fn text(&mut self, s: Span, p: usize, min: u32, max: u32, random: &mut Random) {
+        let text = self.out.words(random.range(min, max), &self.words, random);
+        self.say(s, p, text);
+    }
+
+    fn integer(&mut self, s: Span, p: usize, value: u32) {
+        let value = self.out.integer(value.into());
+        self.say(s, p, value);
+    }
+
+    fn page(&mut self, s: Span, p: usize, random: &mut Random) {
+        let words = &self.words;
+        let page = self.out.term(STRING, |out| {
+            for text in ["http://www.", ".tld/", "/"] {
+                out.extend_from_slice(text.as_bytes());
+                let word = words.get(random.below(words.len())).bytes();
+                out.extend(word.filter(u8::is_ascii_alphabetic));
+            }
+            out.extend_from_slice(b".html");
+        });
+        self.say(s, p, page);
+    }
+
+    pub(super) fn document(
+        &mut self,
+        year: u32,
+        document: &Document,
+        people: &mut People,
+        random: &mut Random,
+    ) -> Result<()> {
+        let has = document.class.attributes();
+        let place = Place {
+            class: document.class,
+            year: year as u16,
+            within: document.within,
+            number: document.number,
+        };
+        let s = self.iri(place);
+        let a = self.out.constant(class(document.class));
+        self.say(s, TYPE, a);
+        match document.class {
+            Class::Journal => {
+                let title = self.out.string(&[
+                    Text("Journal "),
+                    Number(document.number.into()),
+                    Text(" ("),
+                    Number(year.into()),
+                    Text(")"),
+                ]);
+                self.say(s, TITLE, title);
+            }
+            _ => self.text(s, TITLE, 3, 10, random),
+        }
+        for &author in &document.authors {
+            let person = self.person(author, people);
+            self.say(s, CREATOR, person);
+        }
+        let mut editors: Vec<u32> = (0..document.editors)
+            .filter_map(|_| people.editor(random))
+            .collect();
+        editors.sort_unstable();
+        editors.dedup();
+        editors.extend(document.edited_by_erdoes.then_some(ERDOES));
+        for editor in editors {
+            let person = self.person(editor, people);
+            self.say(s, EDITOR, person);
+        }
+        if happens(has.summary, random) {
+            let count = (150.0 + 30.0 * deviate(random)).max(1.0) as u32;
+            self.text(s, ABSTRACT, count, count, random);
+        }
+        for (probability, property, min, max) in [
+            (has.address, ADDRESS, 1, 3),
+            (has.booktitle, BOOKTITLE, 2, 5),
+            (has.note, NOTE, 3, 8),
+            (has.publisher, PUBLISHER, 1, 2),
+            (has.school, PUBLISHER, 2, 3),
+        ] {
+            if happens(probability, random) {
+                self.text(s, property, min, max, random);
+            }
+        }
+        for (probability, property, most) in [
+            (has.chapter, CHAPTER, 30),
+            (has.month, MONTH, 12),
+            (has.number, NUMBER, 12),
+            (has.pages, PAGES, 300),
+            (has.series, SERIES, 200),
+            (has.volume, VOLUME, 60),
+        ] {
+            if happens(probability, random) {
+                let value = random.range(1, most);
+                self.integer(s, property, value);
+            }
+        }
+        for (probability, property) in [(has.cdrom, CDROM), (has.ee, SEE_ALSO), (has.url, HOMEPAGE)]
+        {
+            if happens(probability, random) {
+                self.page(s, property, random);
+            }
+        }
+        if happens(has.isbn, random) {
+            let isbn = self.out.term(STRING, |out| {
+                for (i, width) in [1, 3, 5, 1].into_iter().enumerate() {
+                    if i > 0 {
+                        out.push(b'-');
+                    }
+                    let digits = random.below(10u32.pow(width));
+                    decimal::push_padded(out, digits.into(), width as usize);
+                }
+            });
+            self.say(s, ISBN, isbn);
+        }
+        if happens(has.journal, random) && document.class == Class::Article {
+            let journal = self.iri(Place {
+                class: Class::Journal,
+                number: document.within,
+                ..place
+            });
+            self.say(s, JOURNAL, journal);
+        }
+        if happens(has.crossref, random) {
+            self.part_of(s, place, random);
+        }
+        if happens(has.year, random) {
+            self.integer(s, ISSUED, year);
+        }
+        if happens(has.cite, random) {
+            self.references(s, random);
+        }
+        self.documents.push(place);
+        self.out.end_entity()
+    }
+
+    /// A paper is part of its proceedings, what is in a collection part of one of the year's books.
+    fn part_of(&mut self, s: Span, place: Place, random: &mut Random) {
+        let (class, number) = match place.class {
+            Class::Inproceedings => (Class::Proceedings, place.within),
+            Class::Incollection => {
+                let books = super::curves::Year(place.year.into()).documents(Class::Book);
+                if books == 0 {
+                    return;
+                }
+                (Class::Book, random.range(1, books))
+            }
+            _ => return,
+        };
+        let whole = self.iri(Place {
+            class,
+            within: 0,
+            number,
+            ..place
+        });
+        self.say(s, PART_OF, whole);
+    }
+
+    /// A bag of references: two thirds to known documents, few of them often, and the others to an unknown one.
+    fn references(&mut self, s: Span, random: &mut Random) {
+        self.bags += 1;
+        let number = self.bags;
+        let bag = self.out.term(BLANK, |out| {
+            out.extend_from_slice(b":references");
+            decimal::push(out, number);
+        });
+        self.say(s, REFERENCES, bag);
+        let a = self.out.constant(BAG);
+        self.say(bag, TYPE, a);
+        let count = (16.82 + 10.07 * deviate(random)).round().max(1.0) as u64;
+        for i in 1..=count {
+            let member = self.out.iri(&[
+                Text("http://www.w3.org/1999/02/22-rdf-syntax-ns#_"),
+                Number(i),
+            ]);
+            let known = happens(0.65, random);
+            let at = pow(unit(random).max(1e-12), 3.0) * self.documents.len() as f64;
+            let cited = match self.documents.get(at as usize) {
+                Some(&place) if known => self.iri(place),
+                _ => self.out.constant(UNKNOWN),
+            };
+            self.out.say_of(bag, member, cited);
+            self.left = self.left.saturating_sub(1);
+        }
+    }
+}
+
+/// A first and a last name; different ones for different numbers.
+fn push_name(person: u32, words: &Words, names: &Words, out: &mut Vec<u8>) {
+    let all = u64::from(words.len()) * u64::from(names.len());
+    // A prime that divides neither: numbers are permuted.
+    let place = u64::from(person) * 100_000_007 % all;
+    let first = names
+        .get((place % u64::from(names.len())) as u32)
+        .as_bytes();
+    let last = words
+        .get((place / u64::from(names.len())) as u32)
+        .as_bytes();
+    out.extend(first.iter().take(1));
+    out.extend(first.iter().skip(1).map(u8::to_ascii_lowercase));
+    out.push(b' ');
+    out.extend(last.iter().take(1).map(u8::to_ascii_uppercase));
+    out.extend(last.iter().skip(1));
+}
