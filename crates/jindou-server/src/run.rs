@@ -548,6 +548,7 @@ fn profile(report: &QueryReport, plan_cached: bool) -> serde_json::Value {
         serde_json::json!({
             "name": n.name, "place": n.place,
             "rows_in": n.rows_in, "rows_out": n.rows_out, "ms": n.time.map(ms), "bytes": n.bytes,
+            "bytes_written": n.written, "bytes_held": n.held,
             "inputs": n.inputs.iter().map(node).collect::<Vec<_>>(),
         })
     }

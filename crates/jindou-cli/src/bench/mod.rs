@@ -7,5 +7,6 @@ pub mod lubm;
 mod measure;
 pub mod papers;
 pub mod peers;
+pub mod stream;
 pub mod ugly;
 pub mod watdiv;
