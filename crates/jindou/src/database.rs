@@ -414,57 +414,84 @@ impl Database {
         let cancel = options.token();
         guarded(|| {
             let planned = self.plan(text, options)?;
-            let plan_time = start.elapsed();
             cancel.check()?;
-            let snapshot = &planned.snapshot;
-            let union = Self::union_default(snapshot, options);
-            let (rows, way, profile, profile_tree) = match &*planned.planned {
-                Planned::Native(plan) => {
-                    // Only DESCRIBE looks at the dataset beside the plan.
-                    let graphs = match plan.form {
-                        Form::Describe => {
-                            let query = Self::parse(text, options)?;
-                            Graphs::of(snapshot, query.dataset(), union)
-                        }
-                        _ => Graphs::of(snapshot, None, union),
-                    };
-                    let data = SnapshotDataset::new(snapshot.clone(), graphs);
-                    let (rows, measured) = native::run(
-                        &self.inner.device,
-                        plan,
-                        &data,
-                        snapshot,
-                        options,
-                        &cancel,
-                        sink,
-                    )?;
-                    (rows, Way::Native, measured.text, measured.tree)
-                }
-                Planned::Other(why) => {
-                    let query = Self::parse(text, options)?;
-                    let graphs = Graphs::of(snapshot, query.dataset(), union);
-                    let data = SnapshotDataset::new(snapshot.clone(), graphs);
-                    let rows = fallback::run(data, &query, options, &cancel, sink)?;
-                    let profile = if options.profile {
-                        format!("through spareval ({why}): it has no steps to measure\n")
-                    } else {
-                        String::new()
-                    };
-                    let tree = options
-                        .profile
-                        .then(|| ProfileNode::result("spareval", rows, None));
-                    (rows, Way::Spareval(why.to_string()), profile, tree)
-                }
-            };
-            Ok(QueryReport {
-                rows,
-                plan_time,
-                run_time: start.elapsed() - plan_time,
-                way,
-                profile,
-                profile_tree,
-                plan_cached: planned.cached,
-            })
+            self.carry_out(&planned, text, options, &cancel, start.elapsed(), sink)
+        })
+    }
+
+    /// [`Self::run`] of a query that [`Self::plan`] has planned already, with this text and the same dataset.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_planned(
+        &self,
+        planned: &PlannedQuery,
+        text: &str,
+        options: &QueryOptions,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<QueryReport> {
+        let cancel = options.token();
+        guarded(|| self.carry_out(planned, text, options, &cancel, Duration::ZERO, sink))
+    }
+
+    fn carry_out(
+        &self,
+        planned: &PlannedQuery,
+        text: &str,
+        options: &QueryOptions,
+        cancel: &CancelToken,
+        plan_time: Duration,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<QueryReport> {
+        let start = Instant::now();
+        let snapshot = &planned.snapshot;
+        let union = Self::union_default(snapshot, options);
+        let (rows, way, profile, profile_tree) = match &*planned.planned {
+            Planned::Native(plan) => {
+                // Only DESCRIBE looks at the dataset beside the plan.
+                let graphs = match plan.form {
+                    Form::Describe => {
+                        let query = Self::parse(text, options)?;
+                        Graphs::of(snapshot, query.dataset(), union)
+                    }
+                    _ => Graphs::of(snapshot, None, union),
+                };
+                let data = SnapshotDataset::new(snapshot.clone(), graphs);
+                let (rows, measured) = native::run(
+                    &self.inner.device,
+                    plan,
+                    &data,
+                    snapshot,
+                    options,
+                    cancel,
+                    sink,
+                )?;
+                (rows, Way::Native, measured.text, measured.tree)
+            }
+            Planned::Other(why) => {
+                let query = Self::parse(text, options)?;
+                let graphs = Graphs::of(snapshot, query.dataset(), union);
+                let data = SnapshotDataset::new(snapshot.clone(), graphs);
+                let rows = fallback::run(data, &query, options, cancel, sink)?;
+                let profile = if options.profile {
+                    format!("through spareval ({why}): it has no steps to measure\n")
+                } else {
+                    String::new()
+                };
+                let tree = options
+                    .profile
+                    .then(|| ProfileNode::result("spareval", rows, None));
+                (rows, Way::Spareval(why.to_string()), profile, tree)
+            }
+        };
+        Ok(QueryReport {
+            rows,
+            plan_time,
+            run_time: start.elapsed(),
+            way,
+            profile,
+            profile_tree,
+            plan_cached: planned.cached,
         })
     }
 }

@@ -8,6 +8,7 @@ mod database;
 pub mod dataset;
 mod device;
 mod fallback;
+mod formatted;
 mod graph_forms;
 mod native;
 mod profile;
