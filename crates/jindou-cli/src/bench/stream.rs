@@ -192,6 +192,20 @@ impl Server {
         }
     }
 
+    /// Rows of all queries, once they are over: the last byte is out before the server has booked it.
+    fn rows(&self) -> Result<u64> {
+        let alive = ["running", "queued", "sending"].map(|s| format!("jindou_queries_{s}"));
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
+            let counts = alive.iter().map(|name| self.metric(name));
+            if counts.sum::<Result<u64>>()? == 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.metric("jindou_result_rows_total")
+    }
+
     /// A number of `/metrics`.
     fn metric(&self, name: &str) -> Result<u64> {
         let mut text = Vec::new();
@@ -244,7 +258,7 @@ fn measure(server: &Server, query: &str, format: &str, encoding: Option<&str>) -
     ended?;
     Ok(Stream {
         format: format.into(),
-        rows: server.metric("jindou_result_rows_total")?,
+        rows: server.rows()?,
         bytes,
         seconds,
         first_byte_ms: first.unwrap_or_default().as_secs_f64() * 1e3,
