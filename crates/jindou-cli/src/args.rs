@@ -339,6 +339,33 @@ pub enum Bench {
     Files(BenchFiles),
     /// Time single operators over a store of LUBM or WatDiv, each beside its floor, answers checked.
     Operators(BenchOperators),
+    /// Serve a store and read one large answer over loopback: bytes and rows a second, and the server's memory meanwhile.
+    Stream(BenchStream),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchStream {
+    /// The store directory.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Rows of the answer: all triples, as often as needed.
+    #[arg(long, default_value_t = 100_000_000)]
+    pub rows: u64,
+    /// Another query.
+    #[arg(long, conflicts_with = "rows")]
+    pub query: Option<String>,
+    /// Formats, each with a server of its own.
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_value = "tsv,json", value_parser = ["tsv", "csv", "json", "xml"])]
+    pub formats: Vec<String>,
+    /// Ask for a compressed answer: gzip or zstd.
+    #[arg(long, value_name = "CODING", value_parser = ["gzip", "zstd"])]
+    pub encoding: Option<String>,
+    /// Threads of the query (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
 }
 
 #[derive(ClapArgs, Debug)]

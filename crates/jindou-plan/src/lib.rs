@@ -42,7 +42,7 @@ pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service,
 };
-pub use parse::{MAX_CHAINED, MAX_NESTING, MAX_QUERY_BYTES, parse};
+pub use parse::{MAX_CHAINED, MAX_NESTING, MAX_PATTERNS, MAX_QUERY_BYTES, parse};
 pub use plan::{
     Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,
     LIGHT_COST, Operand, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,

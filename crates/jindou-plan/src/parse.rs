@@ -2,6 +2,7 @@
 //! stack could hold is refused before it gets there.
 
 use crate::tokens::Reading;
+use crate::translate::patterns_are_within;
 use jindou_model::{Error, Result};
 use spargebra::{Query, SparqlParser};
 
@@ -12,6 +13,10 @@ pub const MAX_NESTING: usize = 128;
 /// Most operators that the parser turns into a chain (`||`, `&&`, `+`, `/`, groups, FILTER, BIND …): each makes
 /// the algebra one level deeper, and everything that walks the algebra recurses.
 pub const MAX_CHAINED: usize = 2_000;
+
+/// Most triple and path patterns of a query, as they are in the algebra (a collection of n members is 2 n + 1): planning a group takes
+/// more than linear time.
+pub const MAX_PATTERNS: usize = 2_000;
 
 /// Net opening brackets that may lie inside what looks like IRIs; see [`Scan::iri`].
 const MAX_HIDDEN: usize = 256;
@@ -27,7 +32,7 @@ const MAX_MESSAGE: usize = 600;
 ///
 /// # Errors
 /// [`Error::Query`] when the text is not SPARQL, [`Error::Limit`] when it is longer than [`MAX_QUERY_BYTES`], nests
-/// deeper than [`MAX_NESTING`] or chains more than [`MAX_CHAINED`] operators.
+/// deeper than [`MAX_NESTING`], chains more than [`MAX_CHAINED`] operators or has more than [`MAX_PATTERNS`] patterns.
 pub fn parse(text: &str) -> Result<Query> {
     if text.len() > MAX_QUERY_BYTES {
         return Err(Error::Limit(format!(
@@ -65,7 +70,18 @@ fn parse_scanned(text: &str, scan: &Scan) -> Result<Query> {
                 .map_err(|_| Error::Internal("the query parser panicked".into()))
         })?
     };
-    parsed.map_err(|e| Error::Query(shorten(e.to_string())))
+    let query = parsed.map_err(|e| Error::Query(shorten(e.to_string())))?;
+    let (Query::Select { pattern, .. }
+    | Query::Ask { pattern, .. }
+    | Query::Construct { pattern, .. }
+    | Query::Describe { pattern, .. }) = &query;
+    // A pattern is a byte of text at least: short texts need no count.
+    if text.len() > MAX_PATTERNS && !patterns_are_within(pattern, MAX_PATTERNS) {
+        return Err(Error::Limit(format!(
+            "the query has more than {MAX_PATTERNS} triple patterns; give what is known as VALUES, or ask in parts"
+        )));
+    }
+    Ok(query)
 }
 
 fn shorten(mut message: String) -> String {
@@ -309,6 +325,43 @@ mod tests {
         ] {
             assert!(parse(&text).is_ok(), "{}", &text[..60]);
         }
+    }
+
+    #[test]
+    fn patterns_are_counted_wherever_they_are() {
+        let many = |n: usize| "?s ?p ?o . ".repeat(n);
+        let members = |n: usize| "1 ".repeat(n);
+        for (n, text) in [
+            (MAX_PATTERNS, format!("ASK {{ {} }}", many(MAX_PATTERNS))),
+            (
+                MAX_PATTERNS - 1,
+                format!("ASK {{ ?s ?p ({}) }}", members(MAX_PATTERNS / 2 - 1)),
+            ),
+            (
+                MAX_PATTERNS,
+                format!(
+                    "ASK {{ {} FILTER EXISTS {{ {} }} }}",
+                    many(1000),
+                    many(1000)
+                ),
+            ),
+            (
+                MAX_PATTERNS,
+                format!(
+                    "ASK {{ {{ {} }} UNION {{ {} ?s <p>* ?o }} }}",
+                    many(1000),
+                    many(999)
+                ),
+            ),
+        ] {
+            assert!(parse(&text).is_ok(), "{n}");
+            let more = text.replacen("ASK {", "ASK { ?x ?y ?z . ?x <p>/<q> ?z . ", 1);
+            assert!(matches!(parse(&more), Err(Error::Limit(_))), "{n}");
+        }
+        let list = format!("ASK {{ ?s ?p ({}) }}", members(100_000));
+        assert!(matches!(parse(&list), Err(Error::Limit(_))));
+        let template = format!("CONSTRUCT {{ {} }} {{ ?s ?p ?o }}", many(10_000));
+        assert!(parse(&template).is_ok());
     }
 
     #[test]

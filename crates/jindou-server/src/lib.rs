@@ -8,6 +8,8 @@
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept and Accept-Encoding |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
+//! | `at_once` | light queries, answered where their request was read |
+//! | `sinks` | where a query's rows go, counted on the way |
 //! | `outlet` | formatted answers → chunks → the response's body, compressed on the way |
 //! | `slots` | how many queries compute at once |
 //! | `live` | queries that exist now: seen, counted, cancelled |
@@ -16,6 +18,7 @@
 //!
 //! It knows the database by its front door only, the crate `jindou`.
 
+mod at_once;
 mod auth;
 mod guard;
 mod listen;
@@ -29,6 +32,7 @@ mod quads;
 mod routes;
 mod run;
 mod shared;
+mod sinks;
 mod slots;
 mod tls;
 

@@ -73,7 +73,9 @@ impl Server {
                 "tokens and answers travel unencrypted: give --tls-cert and --tls-key, or put a TLS proxy in front"
             );
         }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(cores + 1)
             .thread_name("jindou-http")
             .max_blocking_threads(options.max_queries.max(1))
             .enable_all()
@@ -97,6 +99,7 @@ impl Server {
             tokens,
             live: Arc::clone(&live),
             slots: Slots::new(options.light_slots, options.heavy_slots),
+            at_once: Semaphore::new(cores),
             memory: MemoryBudget::new(options.memory),
             metrics,
             options,

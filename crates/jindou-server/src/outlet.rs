@@ -3,6 +3,7 @@
 
 use crate::live::{Cause, LiveQuery, State};
 use crate::negotiate::Coding;
+use crate::sinks::Out;
 use crate::slots::Slot;
 use bytes::Bytes;
 use flate2::Compression;
@@ -25,6 +26,31 @@ const WAITING: usize = 2;
 const WORTH_CODING: usize = 1 << 10;
 /// A chunk leaves at the latest with the first write after this.
 const LATEST: Duration = Duration::from_millis(100);
+
+/// A whole answer, compressed if that is worth it.
+///
+/// # Errors
+/// The compressor's.
+pub(crate) fn coded(text: Vec<u8>, wanted: Coding) -> io::Result<(Vec<u8>, Coding)> {
+    if text.len() <= WORTH_CODING {
+        return Ok((text, Coding::Identity));
+    }
+    let mut coder = Coder::decided(wanted)?;
+    if let Coder::Plain(out) = &mut coder {
+        *out = text;
+    } else {
+        coder.write_all(&text)?;
+    }
+    let coding = coder.coding();
+    Ok((coder.finish()?, coding))
+}
+
+/// An answer beyond the server's limit.
+pub(crate) fn too_long(most: u64) -> Error {
+    Error::Limit(format!(
+        "the answer is longer than the server's limit of {most} bytes; narrow the query or use LIMIT"
+    ))
+}
 
 /// How the response begins.
 #[derive(Debug)]
@@ -154,11 +180,6 @@ pub(crate) fn pair(
 }
 
 impl Outlet {
-    /// To be called before the first byte.
-    pub(crate) fn set_content_type(&mut self, content_type: &'static str) {
-        self.content_type = content_type;
-    }
-
     /// The slot that is given back while the reader is waited for.
     pub(crate) fn set_slot(&mut self, slot: Slot) {
         self.slot = slot;
@@ -210,10 +231,7 @@ impl Outlet {
             .bytes
             .fetch_add(text.len() as u64, Ordering::Relaxed);
         if before + text.len() as u64 > self.most_bytes {
-            return Err(Error::Limit(format!(
-                "the answer is longer than the server's limit of {} bytes; narrow the query or use LIMIT",
-                self.most_bytes
-            )));
+            return Err(too_long(self.most_bytes));
         }
         let write = |e: io::Error| Error::io("<response>", e);
         if let Coder::Undecided(held) = &mut self.coder
@@ -252,6 +270,12 @@ impl Outlet {
             });
         }
         self.send(Item::Last(out.into()))
+    }
+}
+
+impl Out for Outlet {
+    fn set_content_type(&mut self, content_type: &'static str) {
+        self.content_type = content_type;
     }
 }
 

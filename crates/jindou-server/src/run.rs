@@ -1,25 +1,25 @@
-//! One query from admission to its last byte. It runs on a thread of its own (of a bounded pool), so that it may wait: for
-//! a slot to compute in, and for its reader.
+//! One query from admission to its last byte. If it is not answered at once ([`at_once`]) it runs on a thread of its own (of a
+//! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
 
+use crate::at_once::{self, Attempt};
 use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State};
-use crate::negotiate::{Coding, GRAPHS, Offer, TABLES};
-use crate::outlet::{self, Outlet};
+use crate::negotiate::{Coding, Offer};
+use crate::outlet::{self, Head, Outlet};
 use crate::problem::Problem;
-use crate::quads;
 use crate::shared::Shared;
+use crate::sinks::{Count, Counter, HttpSink, Out, QuadSink};
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
-use jindou::results::{RowText, Rows};
 use jindou::{
-    AnswerSink, DatasetChoice, Error, PlannedQuery, ProfileNode, QueryOptions, QueryReport, Result,
-    ResultFormat, ResultWriter,
+    DatasetChoice, Error, PlannedQuery, ProfileNode, QueryOptions, QueryReport, Result,
+    ResultFormat,
 };
-use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
+use oxrdfio::{RdfFormat, RdfSerializer};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// The connection a request came by.
@@ -44,7 +44,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Query(text) | Self::Profile(text) => text,
             Self::Graph(texts, _) => texts.first().map_or("", String::as_str),
@@ -67,15 +67,15 @@ pub(crate) struct Request {
 }
 
 /// Why there is no whole answer.
-struct Failure {
-    error: Error,
-    planning: bool,
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    pub(crate) planning: bool,
     /// The client takes none of these formats.
-    unacceptable: Option<&'static [Offer]>,
+    pub(crate) unacceptable: Option<&'static [Offer]>,
 }
 
 impl Failure {
-    fn running(error: Error) -> Self {
+    pub(crate) fn running(error: Error) -> Self {
         Self {
             error,
             planning: false,
@@ -83,7 +83,7 @@ impl Failure {
         }
     }
 
-    fn problem(&self, query: &LiveQuery) -> Problem {
+    pub(crate) fn problem(&self, query: &LiveQuery) -> Problem {
         if let Some(offers) = self.unacceptable {
             return Problem::not_acceptable(offers);
         }
@@ -139,6 +139,10 @@ pub(crate) async fn answer(
         )));
     };
     let query = Arc::clone(&admitted.query);
+    let prepared = match at_once::attempt(shared, &query, &request) {
+        Attempt::Done(done) => return done,
+        Attempt::Later(prepared) => prepared,
+    };
     let (outlet, inlet) = outlet::pair(
         &query,
         shared.slots.slot(true),
@@ -146,7 +150,8 @@ pub(crate) async fn answer(
         options.max_result_bytes,
     );
     let shared = Arc::clone(shared);
-    let job = tokio::task::spawn_blocking(move || work(&shared, admitted, request, outlet));
+    let job =
+        tokio::task::spawn_blocking(move || work(&shared, admitted, request, prepared, outlet));
     let body = inlet.body;
     let Ok(head) = inlet.head.await else {
         return Err(match job.await {
@@ -158,7 +163,12 @@ pub(crate) async fn answer(
             ),
         });
     };
-    let mut response = Response::new(Body::new(body));
+    Ok(respond(&head, Body::new(body)))
+}
+
+/// A response of status 200.
+pub(crate) fn respond(head: &Head, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(head.content_type));
     headers.insert(
@@ -171,7 +181,7 @@ pub(crate) async fn answer(
     if let Some(length) = head.length {
         headers.insert(CONTENT_LENGTH, length.into());
     }
-    Ok(response)
+    response
 }
 
 /// The query's thread.
@@ -179,10 +189,11 @@ fn work(
     shared: &Shared,
     admitted: Admitted,
     request: Request,
+    prepared: Option<Prepared>,
     mut outlet: Outlet,
 ) -> Result<(), Failure> {
     let query = &admitted.query;
-    let done = carry_out(shared, query, &request, &mut outlet);
+    let done = carry_out(shared, query, &request, prepared, &mut outlet);
     let started = outlet.is_started();
     let done = match done {
         Ok(()) => outlet.finish().map_err(Failure::running),
@@ -211,7 +222,12 @@ fn work(
     done
 }
 
-fn record(shared: &Shared, query: &LiveQuery, done: &Result<(), Failure>, started: bool) {
+pub(crate) fn record(
+    shared: &Shared,
+    query: &LiveQuery,
+    done: &Result<(), Failure>,
+    started: bool,
+) {
     let class = match query.light.get() {
         Some(true) => "light",
         Some(false) => "heavy",
@@ -252,13 +268,9 @@ fn record(shared: &Shared, query: &LiveQuery, done: &Result<(), Failure>, starte
     }
 }
 
-fn carry_out(
-    shared: &Shared,
-    query: &Arc<LiveQuery>,
-    request: &Request,
-    outlet: &mut Outlet,
-) -> Result<(), Failure> {
-    let mut options = QueryOptions {
+/// How the database is to run it.
+pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> QueryOptions {
+    QueryOptions {
         threads: shared.options.threads,
         timeout: Some(query.left()),
         memory: query.memory.clone(),
@@ -268,19 +280,24 @@ fn carry_out(
         gpu: shared.options.gpu,
         dataset: request.dataset.clone(),
         service: shared.options.service.clone(),
-    };
+    }
+}
+
+fn carry_out(
+    shared: &Shared,
+    query: &Arc<LiveQuery>,
+    request: &Request,
+    prepared: Option<Prepared>,
+    outlet: &mut Outlet,
+) -> Result<(), Failure> {
+    let mut options = options(shared, query, request);
     query.check().map_err(Failure::running)?;
-    let (text, planned) = plan(shared, request, &options).map_err(|error| Failure {
-        error,
-        planning: true,
-        unacceptable: None,
-    })?;
-    let counter = if planned.is_cached() {
-        &shared.metrics.plan_hits
-    } else {
-        &shared.metrics.plan_misses
+    let planning = Instant::now();
+    let (text, planned) = match prepared {
+        Some(p) => (Cow::Owned(p.text), p.planned),
+        None => plan(shared, request, &options)?,
     };
-    counter.inc();
+    let plan_time = planning.elapsed();
     // A graph is read from end to end, whatever its plan looks like.
     let light = planned.is_light() && !matches!(request.work, Work::Graph(..));
     let _ = query.light.set(light);
@@ -291,16 +308,10 @@ fn carry_out(
     options.timeout = Some(query.left());
     match &request.work {
         Work::Query(_) => {
-            let mut sink = HttpSink {
-                outlet: Some(outlet),
-                writer: None,
-                tables: request.tables,
-                graphs: request.graphs,
-                count: Count::new(shared, query),
-                unacceptable: None,
-            };
-            let ran = shared.db.run(&text, &options, &mut sink);
-            let unacceptable = sink.unacceptable;
+            let count = Count::new(shared, query);
+            let mut sink = HttpSink::new(outlet, request.tables, request.graphs, count);
+            let ran = shared.db.run_planned(&planned, &text, &options, &mut sink);
+            let unacceptable = sink.unacceptable();
             ran.map(drop).map_err(|error| Failure {
                 error,
                 planning: false,
@@ -309,10 +320,11 @@ fn carry_out(
         }
         Work::Profile(_) => {
             let mut sink = Counter(Count::new(shared, query));
-            let report = shared
+            let mut report = shared
                 .db
-                .run(&text, &options, &mut sink)
+                .run_planned(&planned, &text, &options, &mut sink)
                 .map_err(Failure::running)?;
+            report.plan_time = plan_time;
             outlet.set_content_type("application/json");
             let text = serde_json::to_vec_pretty(&profile(&report, planned.is_cached()))
                 .map_err(|e| Failure::running(Error::Internal(e.to_string())))?;
@@ -344,200 +356,42 @@ fn carry_out(
     }
 }
 
+/// A query that is planned already.
+pub(crate) struct Prepared {
+    pub(crate) text: String,
+    pub(crate) planned: PlannedQuery,
+}
+
 /// The plan, and the text that it is of. A text that is not valid by itself is tried under the request's base; the error is
 /// that of the text as it came, so that its position is right.
-fn plan<'r>(
+pub(crate) fn plan<'r>(
     shared: &Shared,
     request: &'r Request,
     options: &QueryOptions,
-) -> Result<(Cow<'r, str>, PlannedQuery)> {
+) -> Result<(Cow<'r, str>, PlannedQuery), Failure> {
     let text = request.work.text();
-    let error = match shared.db.plan(text, options) {
-        Ok(planned) => return Ok((text.into(), planned)),
-        Err(error) => error,
+    let found = match (shared.db.plan(text, options), &request.base) {
+        (Err(error @ Error::Query(_)), Some(base)) => {
+            let based = format!("BASE <{base}> {text}");
+            match shared.db.plan(&based, options) {
+                Ok(planned) => Ok((based.into(), planned)),
+                Err(_) => Err(error),
+            }
+        }
+        (planned, _) => planned.map(|p| (text.into(), p)),
     };
-    if let (Error::Query(_), Some(base)) = (&error, &request.base) {
-        let based = format!("BASE <{base}> {text}");
-        if let Ok(planned) = shared.db.plan(&based, options) {
-            return Ok((based.into(), planned));
-        }
-    }
-    Err(error)
-}
-
-/// Counts rows up to the server's limit.
-struct Count {
-    query: Arc<LiveQuery>,
-    most: u64,
-}
-
-impl Count {
-    fn new(shared: &Shared, query: &Arc<LiveQuery>) -> Self {
-        Self {
-            query: Arc::clone(query),
-            most: shared.options.max_result_rows.unwrap_or(u64::MAX),
-        }
-    }
-
-    fn add(&self, rows: u64) -> Result<()> {
-        let before = self.query.rows.fetch_add(rows, Ordering::Relaxed);
-        if before.saturating_add(rows) > self.most {
-            return Err(Error::Limit(format!(
-                "the answer has more rows than the server's limit of {}; narrow the query or use LIMIT",
-                self.most
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// Writes an answer in the format that suits its form, which is known only when it starts.
-struct HttpSink<'o> {
-    outlet: Option<&'o mut Outlet>,
-    writer: Option<ResultWriter<&'o mut Outlet>>,
-    tables: Option<Offer>,
-    graphs: Option<Offer>,
-    count: Count,
-    unacceptable: Option<&'static [Offer]>,
-}
-
-impl HttpSink<'_> {
-    fn start(&mut self, graph: bool) -> Result<()> {
-        let (chosen, offers): (_, &'static [Offer]) = if graph {
-            (self.graphs, &GRAPHS)
-        } else {
-            (self.tables, &TABLES)
-        };
-        let Some((content_type, format)) = chosen else {
-            self.unacceptable = Some(offers);
-            return Err(Error::SinkClosed);
-        };
-        let outlet = self
-            .outlet
-            .take()
-            .ok_or_else(|| Error::Internal("an answer was started twice".into()))?;
-        outlet.set_content_type(content_type);
-        self.writer = Some(ResultWriter::new(outlet, format));
-        Ok(())
-    }
-
-    fn started(&mut self) -> Result<&mut dyn AnswerSink> {
-        match &mut self.writer {
-            Some(writer) => Ok(writer),
-            None => Err(Error::Internal("an answer was not started".into())),
-        }
-    }
-}
-
-impl AnswerSink for HttpSink<'_> {
-    fn solutions(&mut self, variables: &[String]) -> Result<()> {
-        self.start(false)?;
-        self.started()?.solutions(variables)
-    }
-
-    fn rows(&mut self, rows: &Rows) -> Result<()> {
-        self.count.add(rows.rows as u64)?;
-        self.started()?.rows(rows)
-    }
-
-    fn row_text(&self) -> Option<RowText> {
-        self.writer.as_ref()?.row_text()
-    }
-
-    fn raw(&mut self, text: &[u8], rows: u64) -> Result<()> {
-        self.count.add(rows)?;
-        self.started()?.raw(text, rows)
-    }
-
-    fn boolean(&mut self, value: bool) -> Result<()> {
-        self.count.add(1)?;
-        self.start(false)?;
-        self.started()?.boolean(value)
-    }
-
-    fn graph(&mut self) -> Result<()> {
-        self.start(true)?;
-        self.started()?.graph()
-    }
-
-    fn triple(&mut self, triple: &oxrdf::Triple) -> Result<()> {
-        self.count.add(1)?;
-        self.started()?.triple(triple)
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        self.started()?.finish()
-    }
-}
-
-/// Rows as quads.
-struct QuadSink<'o> {
-    writer: WriterQuadSerializer<&'o mut Outlet>,
-    count: Count,
-}
-
-impl AnswerSink for QuadSink<'_> {
-    fn solutions(&mut self, _: &[String]) -> Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, rows: &Rows) -> Result<()> {
-        self.count.add(rows.rows as u64)?;
-        quads::push_rows(rows, &mut self.writer)
-    }
-
-    fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {
-        Err(Error::Internal("text rows for a graph".into()))
-    }
-
-    fn boolean(&mut self, _: bool) -> Result<()> {
-        Err(Error::Internal("a truth value for a graph".into()))
-    }
-
-    fn graph(&mut self) -> Result<()> {
-        Err(Error::Internal("a graph was asked for as rows".into()))
-    }
-
-    fn triple(&mut self, _: &oxrdf::Triple) -> Result<()> {
-        Err(Error::Internal("a graph was asked for as rows".into()))
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// Rows that only count.
-struct Counter(Count);
-
-impl AnswerSink for Counter {
-    fn solutions(&mut self, _: &[String]) -> Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, rows: &Rows) -> Result<()> {
-        self.0.add(rows.rows as u64)
-    }
-
-    fn raw(&mut self, _: &[u8], rows: u64) -> Result<()> {
-        self.0.add(rows)
-    }
-
-    fn boolean(&mut self, _: bool) -> Result<()> {
-        self.0.add(1)
-    }
-
-    fn graph(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn triple(&mut self, _: &oxrdf::Triple) -> Result<()> {
-        self.0.add(1)
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
-    }
+    let (text, planned) = found.map_err(|error| Failure {
+        error,
+        planning: true,
+        unacceptable: None,
+    })?;
+    let counter = if planned.is_cached() {
+        &shared.metrics.plan_hits
+    } else {
+        &shared.metrics.plan_misses
+    };
+    counter.inc();
+    Ok((text, planned))
 }
 
 /// A report as the JSON document of `?profile=true`; times in milliseconds.
@@ -549,6 +403,7 @@ fn profile(report: &QueryReport, plan_cached: bool) -> serde_json::Value {
         serde_json::json!({
             "name": n.name, "place": n.place,
             "rows_in": n.rows_in, "rows_out": n.rows_out, "ms": n.time.map(ms), "bytes": n.bytes,
+            "bytes_written": n.written, "bytes_held": n.held,
             "inputs": n.inputs.iter().map(node).collect::<Vec<_>>(),
         })
     }

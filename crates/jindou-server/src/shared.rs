@@ -7,6 +7,7 @@ use crate::options::ServerOptions;
 use crate::slots::Slots;
 use jindou::{Database, MemoryBudget};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// See the module.
 pub(crate) struct Shared {
@@ -15,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: Option<Tokens>,
     pub(crate) live: Arc<LiveQueries>,
     pub(crate) slots: Slots,
+    /// Queries that may be answered by the runtime's own threads at a time: one fewer than there are threads.
+    pub(crate) at_once: Semaphore,
     /// Of all queries together.
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,

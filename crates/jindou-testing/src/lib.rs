@@ -1,12 +1,14 @@
-//! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers.
+//! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers; random damage to texts.
 //!
 //! For tests only. A query comes in two forms that mean the same by the standard: the one to test, and the one for the
 //! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
 
+mod mutate;
 mod oracle;
 mod query;
 mod random;
 
+pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
 pub use query::{Query, query};
 pub use random::{Rng, quads};

@@ -388,29 +388,56 @@ impl Database {
         let cancel = options.token();
         guarded(|| {
             let planned = self.plan(text, options)?;
-            let plan_time = start.elapsed();
             cancel.check()?;
-            let (plan, snapshot) = (&*planned.plan, &planned.snapshot);
-            // Only DESCRIBE reads edges beside the plan.
-            let described = match plan.form {
-                Form::Describe => {
-                    let query = Self::parse(text, options)?;
-                    let union = Self::union_default(snapshot, options);
-                    DefaultGraph::of(snapshot, query.dataset(), union)
-                }
-                _ => DefaultGraph::Own,
-            };
-            let device = &self.inner.device;
-            let (rows, measured) =
-                native::run(device, plan, &described, snapshot, options, &cancel, sink)?;
-            Ok(QueryReport {
-                rows,
-                plan_time,
-                run_time: start.elapsed() - plan_time,
-                profile: measured.text,
-                profile_tree: measured.tree,
-                plan_cached: planned.cached,
-            })
+            self.carry_out(&planned, text, options, &cancel, start.elapsed(), sink)
+        })
+    }
+
+    /// [`Self::run`] of a query that [`Self::plan`] has planned already, with this text and the same dataset.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_planned(
+        &self,
+        planned: &PlannedQuery,
+        text: &str,
+        options: &QueryOptions,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<QueryReport> {
+        let cancel = options.token();
+        guarded(|| self.carry_out(planned, text, options, &cancel, Duration::ZERO, sink))
+    }
+
+    fn carry_out(
+        &self,
+        planned: &PlannedQuery,
+        text: &str,
+        options: &QueryOptions,
+        cancel: &CancelToken,
+        plan_time: Duration,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<QueryReport> {
+        let start = Instant::now();
+        let (plan, snapshot) = (&*planned.plan, &planned.snapshot);
+        // Only DESCRIBE reads edges beside the plan.
+        let described = match plan.form {
+            Form::Describe => {
+                let query = Self::parse(text, options)?;
+                let union = Self::union_default(snapshot, options);
+                DefaultGraph::of(snapshot, query.dataset(), union)
+            }
+            _ => DefaultGraph::Own,
+        };
+        let device = &self.inner.device;
+        let (rows, measured) =
+            native::run(device, plan, &described, snapshot, options, cancel, sink)?;
+        Ok(QueryReport {
+            rows,
+            plan_time,
+            run_time: start.elapsed(),
+            profile: measured.text,
+            profile_tree: measured.tree,
+            plan_cached: planned.cached,
         })
     }
 }

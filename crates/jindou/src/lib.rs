@@ -8,6 +8,7 @@ mod blank_nodes;
 mod database;
 mod default_graph;
 mod device;
+mod formatted;
 mod graph_forms;
 mod native;
 mod profile;

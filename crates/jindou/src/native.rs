@@ -6,6 +6,7 @@
 use crate::database::{Checksum, QueryOptions};
 use crate::default_graph::DefaultGraph;
 use crate::device::Device;
+use crate::formatted::{GROUP, RowFormatter};
 use crate::graph_forms::{self, Construct, Resources};
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
@@ -328,9 +329,6 @@ fn is_ordered(op: &Operator) -> bool {
     }
 }
 
-/// Rows decoded together: their terms' cache lines are all on their way before the first is read.
-const GROUP: usize = 32;
-
 /// Decodes batches. One decoder a column: a column's ids are often near each other, those of a row are not.
 struct RowDecoder<'a> {
     snapshot: &'a Snapshot,
@@ -401,7 +399,7 @@ struct Pieces<'a, 's> {
 /// One worker's text.
 struct Piece<'a, 'p, 's> {
     whole: &'p Pieces<'a, 's>,
-    decoder: RowDecoder<'a>,
+    formatter: RowFormatter<'a>,
     text: Vec<u8>,
     /// Rows in `text`.
     rows: u64,
@@ -428,11 +426,11 @@ impl Piece<'_, '_, '_> {
 impl Sink for Piece<'_, '_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(GROUP) {
-            let group = self.decoder.group(columns, from, rows)?;
-            for r in 0..group.rows {
-                self.whole.kind.push(group.row(r), &mut self.text);
-            }
-            self.rows += group.rows as u64;
+            let kind = &self.whole.kind;
+            let pushed = self
+                .formatter
+                .group(kind, columns, from, rows, &mut self.text)?;
+            self.rows += pushed as u64;
             if self.text.len() >= self.enough {
                 self.hand_on()?;
             }
@@ -447,7 +445,7 @@ impl<'a: 'p, 'p, 's> ParallelSink for &'p Pieces<'a, 's> {
     fn local(&self) -> Self::Local {
         Piece {
             whole: self,
-            decoder: RowDecoder::new(self.snapshot, self.terms),
+            formatter: RowFormatter::new(self.snapshot, self.terms),
             text: Vec::new(),
             rows: 0,
             enough: FIRST_PIECE,

@@ -5,12 +5,10 @@ mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
-<<<<<<< HEAD
-pub mod operators;
-=======
 pub mod mix;
->>>>>>> mixes
+pub mod operators;
 pub mod papers;
 pub mod peers;
+pub mod stream;
 pub mod ugly;
 pub mod watdiv;

@@ -53,6 +53,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Papers(a)) => crate::bench::papers::run(&a),
         Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
         Command::Bench(Bench::Operators(a)) => crate::bench::operators::run(&a),
+        Command::Bench(Bench::Stream(a)) => crate::bench::stream::run(&a),
         Command::Peers(a) => peers::run(a),
     }
 }

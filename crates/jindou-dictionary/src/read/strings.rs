@@ -265,6 +265,9 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Suffixes up to this length are copied as if they were so long.
+const SHORT: usize = 16;
+
 /// Decodes terms; going on inside a block does not start at its head again.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
@@ -328,13 +331,21 @@ impl Cursor {
     fn step(&mut self, block: &[u8]) -> Option<()> {
         let shared = front::read(block, &mut self.at)? as usize;
         let len = front::read(block, &mut self.at)? as usize;
-        let rest = block.get(self.at..self.at + len)?;
-        if shared > self.term.len() {
+        let (from, end) = (self.at, self.at + len);
+        if shared > self.term.len() || end > block.len() {
             return None;
         }
-        self.at += len;
+        self.at = end;
         self.term.truncate(shared);
-        self.term.extend_from_slice(rest);
+        // Most suffixes are short. Copying a fixed number of bytes and cutting off what is too much is a few instructions, where
+        // copying as many as there are is a call.
+        match block[from..].first_chunk::<SHORT>() {
+            Some(rest) if len <= SHORT => {
+                self.term.extend_from_slice(rest);
+                self.term.truncate(shared + len);
+            }
+            _ => self.term.extend_from_slice(&block[from..end]),
+        }
         self.next += 1;
         Some(())
     }

@@ -1,17 +1,38 @@
-//! How deep a query's algebra is.
+//! How deep and how large a query's algebra is.
 
 use super::*;
 
+enum Part<'a> {
+    Pattern(&'a GraphPattern),
+    Expression(&'a Expression),
+    Path(&'a PropertyPathExpression),
+}
+
 /// True if the algebra, expressions included, is at most so deep. Does not recurse.
 pub(crate) fn depth_is_within(p: &GraphPattern, limit: usize) -> bool {
-    enum Part<'a> {
-        Pattern(&'a GraphPattern),
-        Expression(&'a Expression),
-        Path(&'a PropertyPathExpression),
-    }
+    walk(p, |_, depth| depth <= limit)
+}
+
+/// True if there are at most so many triple and path patterns in the algebra, those in expressions included. Does not recurse.
+pub(crate) fn patterns_are_within(p: &GraphPattern, limit: usize) -> bool {
+    let mut left = limit;
+    walk(p, |part, _| {
+        let here = match part {
+            Part::Pattern(GraphPattern::Bgp { patterns }) => patterns.len(),
+            Part::Pattern(GraphPattern::Path { .. }) => 1,
+            _ => 0,
+        };
+        let enough = here <= left;
+        left = left.saturating_sub(here);
+        enough
+    })
+}
+
+/// Shows all parts, each with its depth, until the visitor has seen enough: then false.
+fn walk(p: &GraphPattern, mut visit: impl FnMut(&Part<'_>, usize) -> bool) -> bool {
     let mut stack = vec![(Part::Pattern(p), 1usize)];
     while let Some((part, depth)) = stack.pop() {
-        if depth > limit {
+        if !visit(&part, depth) {
             return false;
         }
         let d = depth + 1;

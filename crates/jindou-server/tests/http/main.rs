@@ -1,6 +1,7 @@
 //! The server as its clients meet it, over sockets.
 
 mod client;
+mod fuzz;
 mod limits;
 mod negotiation;
 mod protocol;

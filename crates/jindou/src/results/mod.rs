@@ -1,13 +1,15 @@
 //! Answers on their way out: tables of terms in the formats that people and programs read.
 
 mod answer;
+mod find;
+mod layout;
 mod rows;
 mod table;
 mod text;
 mod writer;
 
 pub use answer::{Answer, Collector};
-pub use text::{push_csv_row, push_tsv_row};
+pub(crate) use layout::{Csv, Json, Layout, Tsv, Xml};
 pub use writer::{ResultFormat, ResultWriter};
 
 use jindou_model::Result;
@@ -69,10 +71,10 @@ impl RowText {
     #[inline]
     pub fn push<'a>(&self, row: impl Iterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
         match self {
-            Self::Tsv => push_tsv_row(row, out),
-            Self::Csv => push_csv_row(row, out),
-            Self::Json(keys) => rows::push_json_row(keys, row, out),
-            Self::Xml(keys) => rows::push_xml_row(keys, row, out),
+            Self::Tsv => layout::push_row(&Tsv, row, out),
+            Self::Csv => layout::push_row(&Csv, row, out),
+            Self::Json(keys) => layout::push_row(&Json(keys), row, out),
+            Self::Xml(keys) => layout::push_row(&Xml(keys), row, out),
         }
     }
 }

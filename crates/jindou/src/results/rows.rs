@@ -1,5 +1,6 @@
 //! JSON and XML result rows straight from canonical bytes, for the same reason as TSV and CSV: no term object is built.
 
+use super::find::first_of;
 use jindou_model::term::{self, Parts};
 use std::io::Write as _;
 
@@ -27,28 +28,8 @@ pub(super) fn xml_keys(variables: &[String]) -> Vec<Vec<u8>> {
     variables.iter().map(key).collect()
 }
 
-/// Appends `,{…}`: the comma of an answer's first row is to be left out.
-pub(super) fn push_json_row<'a>(
-    keys: &[Vec<u8>],
-    cells: impl Iterator<Item = Option<&'a [u8]>>,
-    out: &mut Vec<u8>,
-) {
-    out.extend_from_slice(b",{");
-    let mut first = true;
-    for (key, cell) in keys.iter().zip(cells) {
-        if let Some(cell) = cell {
-            if !first {
-                out.push(b',');
-            }
-            first = false;
-            out.extend_from_slice(key);
-            push_json_term(cell, out);
-        }
-    }
-    out.push(b'}');
-}
-
-fn push_json_term(cell: &[u8], out: &mut Vec<u8>) {
+/// Appends a term's object.
+pub(super) fn push_json_term(cell: &[u8], out: &mut Vec<u8>) {
     match cell.first() {
         Some(&term::IRI) => return push_json_value(b"uri", &cell[1..], out),
         Some(&term::BLANK) => return push_json_value(b"bnode", cell.get(2..).unwrap_or(&[]), out),
@@ -129,7 +110,7 @@ pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     push_runs(
         text,
-        |b| b < 0x20 || b == b'"' || b == b'\\',
+        |rest| first_of(rest, 0x20, [b'"', b'\\']),
         |b, out| match b {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -148,12 +129,12 @@ pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
 #[inline]
 fn push_runs(
     text: &[u8],
-    special: impl Fn(u8) -> bool,
+    special: impl Fn(&[u8]) -> Option<usize>,
     escape: impl Fn(u8, &mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
     let mut rest = text;
-    while let Some(at) = rest.iter().position(|&b| special(b)) {
+    while let Some(at) = special(rest) {
         out.extend_from_slice(&rest[..at]);
         escape(rest[at], out);
         rest = &rest[at + 1..];
@@ -161,24 +142,8 @@ fn push_runs(
     out.extend_from_slice(rest);
 }
 
-/// Appends `<result>…</result>`.
-pub(super) fn push_xml_row<'a>(
-    keys: &[Vec<u8>],
-    cells: impl Iterator<Item = Option<&'a [u8]>>,
-    out: &mut Vec<u8>,
-) {
-    out.extend_from_slice(b"<result>");
-    for (key, cell) in keys.iter().zip(cells) {
-        if let Some(cell) = cell {
-            out.extend_from_slice(key);
-            push_xml_term(cell, out);
-            out.extend_from_slice(b"</binding>");
-        }
-    }
-    out.extend_from_slice(b"</result>");
-}
-
-fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) {
+/// Appends a term's element.
+pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) {
     match cell.first() {
         Some(&term::IRI) => return push_element(b"<uri>", &cell[1..], b"</uri>", out),
         Some(&term::BLANK) => {
@@ -252,7 +217,7 @@ pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) {
 fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) {
     push_runs(
         text,
-        |b| b < 0x20 || matches!(b, b'<' | b'>' | b'&' | b'"' | b'\''),
+        |rest| first_of(rest, 0x20, [b'<', b'>', b'&', b'"', b'\'']),
         |b, out| match b {
             b'<' => out.extend_from_slice(b"&lt;"),
             b'>' => out.extend_from_slice(b"&gt;"),

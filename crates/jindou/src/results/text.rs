@@ -1,33 +1,9 @@
 //! TSV and CSV straight from canonical bytes: the formats of bulk export, so no term object is built.
 
+use super::find::first_of;
 use jindou_model::term::{self, Parts};
 
-/// Appends one TSV row (SPARQL 1.1 Query Results TSV): terms in Turtle's syntax.
-pub fn push_tsv_row<'a>(cells: impl Iterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
-    for (i, cell) in cells.enumerate() {
-        if i > 0 {
-            out.push(b'\t');
-        }
-        if let Some(cell) = cell {
-            push_tsv_term(cell, out);
-        }
-    }
-    out.push(b'\n');
-}
-
-/// Appends one CSV row (SPARQL 1.1 Query Results CSV): plain values, RFC 4180 quoting and line ends.
-pub fn push_csv_row<'a>(cells: impl Iterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
-    for (i, cell) in cells.enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        if let Some(cell) = cell {
-            push_csv_term(cell, out);
-        }
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
+/// Appends a term in Turtle's syntax.
 pub(super) fn push_tsv_term(cell: &[u8], out: &mut Vec<u8>) {
     match cell.first() {
         // The two common tags need no UTF-8 check: their bytes go through as they are.
@@ -87,7 +63,8 @@ pub(super) fn push_tsv_term(cell: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn push_csv_term(cell: &[u8], out: &mut Vec<u8>) {
+/// Appends a term's plain value.
+pub(super) fn push_csv_term(cell: &[u8], out: &mut Vec<u8>) {
     match cell.first() {
         Some(&term::IRI) => return out.extend_from_slice(&cell[1..]),
         Some(&term::BLANK) => return out.extend_from_slice(cell),
@@ -116,10 +93,7 @@ fn push_csv_term(cell: &[u8], out: &mut Vec<u8>) {
 }
 
 fn push_csv_value(text: &[u8], out: &mut Vec<u8>) {
-    if !text
-        .iter()
-        .any(|b| matches!(b, b'"' | b',' | b'\n' | b'\r'))
-    {
+    if first_of(text, 0, [b'"', b',', b'\n', b'\r']).is_none() {
         return out.extend_from_slice(text);
     }
     out.push(b'"');
@@ -134,10 +108,7 @@ fn push_csv_value(text: &[u8], out: &mut Vec<u8>) {
 
 fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    if text
-        .iter()
-        .any(|b| matches!(b, b'\t' | b'\n' | b'\r' | b'"' | b'\\'))
-    {
+    if first_of(text, 0, [b'\t', b'\n', b'\r', b'"', b'\\']).is_some() {
         for &b in text {
             match b {
                 b'\t' => out.extend_from_slice(b"\\t"),
@@ -186,6 +157,7 @@ fn is_double(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::RowText;
     use super::*;
     use oxrdf::vocab::xsd;
     use oxrdf::{BlankNode, Literal, NamedNode, Term, Variable};
@@ -241,12 +213,12 @@ mod tests {
         fn rows_equal_those_of_sparesults(row in prop::collection::vec(any_term(), 2..4)) {
             let cells: Vec<_> = row.iter().map(|t| t.as_ref().map(term::encode)).collect();
             let mut out = Vec::new();
-            push_tsv_row(cells.iter().map(|c| c.as_deref()), &mut out);
+            RowText::Tsv.push(cells.iter().map(|c| c.as_deref()), &mut out);
             prop_assert_eq!(
                 String::from_utf8_lossy(&out).into_owned(),
                 String::from_utf8_lossy(&reference(QueryResultsFormat::Tsv, &row)).into_owned());
             let mut out = Vec::new();
-            push_csv_row(cells.iter().map(|c| c.as_deref()), &mut out);
+            RowText::Csv.push(cells.iter().map(|c| c.as_deref()), &mut out);
             prop_assert_eq!(
                 String::from_utf8_lossy(&out).into_owned(),
                 String::from_utf8_lossy(&reference(QueryResultsFormat::Csv, &row)).into_owned());

@@ -1,0 +1,151 @@
+//! Light queries, answered where their request was read. Handing a query to a thread of its own and its answer back costs two
+//! wake-ups and some fifteen system calls: more than most light queries take.
+//!
+//! What runs here must not keep a thread of the runtime for long: only short texts are planned, only plans that the planner
+//! calls light are run, for [`TIME`] at most, with little memory and room for a short answer. What exceeds any of
+//! this is thrown away (nothing of it has been sent) and runs again on a thread of its own, under its own limits. One thread
+//! of the runtime is always left for sockets: see [`Shared::at_once`].
+
+use crate::live::{LiveQuery, State};
+use crate::outlet::{self, Head};
+use crate::problem::Problem;
+use crate::run::{self, Failure, Prepared, Request, Work};
+use crate::shared::Shared;
+use crate::sinks::{Count, HttpSink, Out};
+use axum::body::Body;
+use http::Response;
+use jindou::{Error, GpuChoice, PlannedQuery, QueryOptions};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Longest text that is planned here: planning is some 0.1 ms, but grows with the number of patterns.
+const LONGEST_TEXT: usize = 4 << 10;
+/// Longest time that a query runs here.
+const TIME: Duration = Duration::from_millis(2);
+/// Most memory of a query that runs here.
+const MEMORY: u64 = 8 << 20;
+/// Longest answer that is made here.
+const ROOM: usize = 64 << 10;
+
+/// What became of an attempt.
+pub(crate) enum Attempt {
+    /// The query is over.
+    Done(Result<Response<Body>, Problem>),
+    /// It wants a thread of its own; its plan, if it was made.
+    Later(Option<Prepared>),
+}
+
+/// A short answer.
+struct Short {
+    text: Vec<u8>,
+    content_type: &'static str,
+}
+
+impl Write for Short {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        if self.text.len() + text.len() > ROOM {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.text.extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Out for Short {
+    fn set_content_type(&mut self, content_type: &'static str) {
+        self.content_type = content_type;
+    }
+}
+
+/// Answers the query if that is a matter of a moment. Blocks for that moment.
+pub(crate) fn attempt(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Attempt {
+    let Work::Query(text) = &request.work else {
+        return Attempt::Later(None);
+    };
+    if text.len() > LONGEST_TEXT || shared.options.gpu == GpuChoice::On {
+        return Attempt::Later(None);
+    }
+    let Ok(_permit) = shared.at_once.try_acquire() else {
+        return Attempt::Later(None);
+    };
+    let tried = catch_unwind(AssertUnwindSafe(|| answer(shared, query, request)));
+    let failure = match tried {
+        Ok(Ok(attempt)) => return attempt,
+        Ok(Err(failure)) => failure,
+        // The message is on standard error.
+        Err(_) => Failure::running(Error::Internal("the query ended without an answer".into())),
+    };
+    let problem = failure.problem(query);
+    run::record(shared, query, &Err(failure), false);
+    Attempt::Done(Err(problem))
+}
+
+fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<Attempt, Failure> {
+    let options = run::options(shared, query, request);
+    let (text, planned) = run::plan(shared, request, &options)?;
+    if planned.is_light() {
+        let _ = query.light.set(true);
+        query.set_state(State::Running);
+        if let Some(response) = run_here(shared, query, request, options, &text, &planned)? {
+            run::record(shared, query, &Ok(()), false);
+            return Ok(Attempt::Done(Ok(response)));
+        }
+        query.set_state(State::Queued);
+    }
+    Ok(Attempt::Later(Some(Prepared {
+        text: text.into_owned(),
+        planned,
+    })))
+}
+
+/// `None`: it takes longer, or more, than it may here.
+fn run_here(
+    shared: &Shared,
+    query: &Arc<LiveQuery>,
+    request: &Request,
+    mut options: QueryOptions,
+    text: &str,
+    planned: &PlannedQuery,
+) -> Result<Option<Response<Body>>, Failure> {
+    options.threads = 1;
+    options.timeout = Some(TIME.min(query.left()));
+    options.memory = query.memory.part(MEMORY.min(query.memory.limit()));
+    let mut out = Short {
+        text: Vec::new(),
+        content_type: "application/octet-stream",
+    };
+    let count = Count::new(shared, query);
+    let mut sink = HttpSink::new(&mut out, request.tables, request.graphs, count);
+    let ran = shared.db.run_planned(planned, text, &options, &mut sink);
+    if let Some(offers) = sink.unacceptable() {
+        return Err(Failure {
+            error: Error::SinkClosed,
+            planning: false,
+            unacceptable: Some(offers),
+        });
+    }
+    drop(sink);
+    let most = shared.options.max_result_bytes.unwrap_or(u64::MAX);
+    if ran.is_err() || out.text.len() as u64 > most {
+        // Whatever the reason, the attempt with the query's own limits will say it.
+        query.rows.store(0, Ordering::Relaxed);
+        return Ok(None);
+    }
+    query.bytes.store(out.text.len() as u64, Ordering::Relaxed);
+    let content_type = out.content_type;
+    let (body, coding) = outlet::coded(out.text, request.coding)
+        .map_err(|e| Failure::running(Error::io("<response>", e)))?;
+    let head = Head {
+        content_type,
+        coding,
+        length: Some(body.len()),
+    };
+    Ok(Some(run::respond(&head, Body::from(body))))
+}

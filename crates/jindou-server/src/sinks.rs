@@ -1,0 +1,214 @@
+//! Where a query's rows go: into an answer's text, into quads, or nowhere; counted on the way.
+
+use crate::live::LiveQuery;
+use crate::negotiate::{GRAPHS, Offer, TABLES};
+use crate::outlet::Outlet;
+use crate::quads;
+use crate::shared::Shared;
+use jindou::results::{RowText, Rows};
+use jindou::{AnswerSink, Error, Result, ResultWriter};
+use oxrdfio::WriterQuadSerializer;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Takes an answer's text, and before its first byte the type of it.
+pub(crate) trait Out: Write + Send {
+    fn set_content_type(&mut self, content_type: &'static str);
+}
+
+/// Counts rows up to the server's limit.
+pub(crate) struct Count {
+    query: Arc<LiveQuery>,
+    most: u64,
+}
+
+impl Count {
+    pub(crate) fn new(shared: &Shared, query: &Arc<LiveQuery>) -> Self {
+        Self {
+            query: Arc::clone(query),
+            most: shared.options.max_result_rows.unwrap_or(u64::MAX),
+        }
+    }
+
+    fn add(&self, rows: u64) -> Result<()> {
+        let before = self.query.rows.fetch_add(rows, Ordering::Relaxed);
+        if before.saturating_add(rows) > self.most {
+            return Err(Error::Limit(format!(
+                "the answer has more rows than the server's limit of {}; narrow the query or use LIMIT",
+                self.most
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Writes an answer in the format that suits its form, which is known only when it starts.
+pub(crate) struct HttpSink<'o, O: Out> {
+    out: Option<&'o mut O>,
+    writer: Option<ResultWriter<&'o mut O>>,
+    tables: Option<Offer>,
+    graphs: Option<Offer>,
+    count: Count,
+    unacceptable: Option<&'static [Offer]>,
+}
+
+impl<'o, O: Out> HttpSink<'o, O> {
+    pub(crate) fn new(
+        out: &'o mut O,
+        tables: Option<Offer>,
+        graphs: Option<Offer>,
+        count: Count,
+    ) -> Self {
+        Self {
+            out: Some(out),
+            writer: None,
+            tables,
+            graphs,
+            count,
+            unacceptable: None,
+        }
+    }
+
+    /// The formats that there are, if the client takes none of them: the reason why the query was ended.
+    pub(crate) fn unacceptable(&self) -> Option<&'static [Offer]> {
+        self.unacceptable
+    }
+
+    fn start(&mut self, graph: bool) -> Result<()> {
+        let (chosen, offers): (_, &'static [Offer]) = if graph {
+            (self.graphs, &GRAPHS)
+        } else {
+            (self.tables, &TABLES)
+        };
+        let Some((content_type, format)) = chosen else {
+            self.unacceptable = Some(offers);
+            return Err(Error::SinkClosed);
+        };
+        let out = self
+            .out
+            .take()
+            .ok_or_else(|| Error::Internal("an answer was started twice".into()))?;
+        out.set_content_type(content_type);
+        self.writer = Some(ResultWriter::new(out, format));
+        Ok(())
+    }
+
+    fn started(&mut self) -> Result<&mut dyn AnswerSink> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            None => Err(Error::Internal("an answer was not started".into())),
+        }
+    }
+}
+
+impl<O: Out> AnswerSink for HttpSink<'_, O> {
+    fn solutions(&mut self, variables: &[String]) -> Result<()> {
+        self.start(false)?;
+        self.started()?.solutions(variables)
+    }
+
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
+        self.count.add(rows.rows as u64)?;
+        self.started()?.rows(rows)
+    }
+
+    fn row_text(&self) -> Option<RowText> {
+        self.writer.as_ref()?.row_text()
+    }
+
+    fn raw(&mut self, text: &[u8], rows: u64) -> Result<()> {
+        self.count.add(rows)?;
+        self.started()?.raw(text, rows)
+    }
+
+    fn boolean(&mut self, value: bool) -> Result<()> {
+        self.count.add(1)?;
+        self.start(false)?;
+        self.started()?.boolean(value)
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        self.start(true)?;
+        self.started()?.graph()
+    }
+
+    fn triple(&mut self, triple: &oxrdf::Triple) -> Result<()> {
+        self.count.add(1)?;
+        self.started()?.triple(triple)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.started()?.finish()
+    }
+}
+
+/// Rows as quads.
+pub(crate) struct QuadSink<'o> {
+    pub(crate) writer: WriterQuadSerializer<&'o mut Outlet>,
+    pub(crate) count: Count,
+}
+
+impl AnswerSink for QuadSink<'_> {
+    fn solutions(&mut self, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
+        self.count.add(rows.rows as u64)?;
+        quads::push_rows(rows, &mut self.writer)
+    }
+
+    fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {
+        Err(Error::Internal("text rows for a graph".into()))
+    }
+
+    fn boolean(&mut self, _: bool) -> Result<()> {
+        Err(Error::Internal("a truth value for a graph".into()))
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        Err(Error::Internal("a graph was asked for as rows".into()))
+    }
+
+    fn triple(&mut self, _: &oxrdf::Triple) -> Result<()> {
+        Err(Error::Internal("a graph was asked for as rows".into()))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Rows that only count.
+pub(crate) struct Counter(pub(crate) Count);
+
+impl AnswerSink for Counter {
+    fn solutions(&mut self, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
+        self.0.add(rows.rows as u64)
+    }
+
+    fn raw(&mut self, _: &[u8], rows: u64) -> Result<()> {
+        self.0.add(rows)
+    }
+
+    fn boolean(&mut self, _: bool) -> Result<()> {
+        self.0.add(1)
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn triple(&mut self, _: &oxrdf::Triple) -> Result<()> {
+        self.0.add(1)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

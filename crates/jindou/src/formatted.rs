@@ -1,0 +1,264 @@
+//! Rows of ids straight to rows of text: each cell is decoded and formatted where it goes, and what a column repeats is
+//! formatted once.
+
+use crate::results::{Csv, Json, Layout, RowText, Tsv, Xml};
+use jindou_engine::{QueryTerms, TermDecoder};
+use jindou_model::{NO_VERTEX, Result};
+use jindou_store::Snapshot;
+
+/// Rows whose terms' cache lines are all on their way before the first is read.
+pub(crate) const GROUP: usize = 32;
+/// Rows before anything is kept: small answers must not pay for tables.
+const WARM: u64 = 512;
+/// Columns that keep cells; of wider rows the others do not.
+const COLUMNS: usize = 16;
+
+/// One worker's way from ids to text.
+pub(crate) struct RowFormatter<'a> {
+    snapshot: &'a Snapshot,
+    terms: &'a QueryTerms,
+    columns: Vec<Column<'a>>,
+    rows: u64,
+}
+
+/// A column's decoder (ids of a column are often near each other, those of a row are not), and what it keeps.
+struct Column<'a> {
+    decoder: TermDecoder<'a>,
+    kept: Option<Box<Cells>>,
+}
+
+impl<'a> RowFormatter<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, terms: &'a QueryTerms) -> Self {
+        Self {
+            snapshot,
+            terms,
+            columns: Vec::new(),
+            rows: 0,
+        }
+    }
+
+    /// Appends up to [`GROUP`] rows from `from` on; returns how many.
+    pub(crate) fn group(
+        &mut self,
+        kind: &RowText,
+        columns: &[&[u32]],
+        from: usize,
+        rows: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<usize> {
+        if self.columns.len() != columns.len() {
+            self.columns = columns
+                .iter()
+                .map(|_| Column {
+                    decoder: TermDecoder::new(self.snapshot, self.terms),
+                    kept: None,
+                })
+                .collect();
+        }
+        let to = rows.min(from + GROUP);
+        if self.rows < WARM && self.rows + (to - from) as u64 >= WARM {
+            for column in self.columns.iter_mut().take(COLUMNS) {
+                column.kept = Some(Box::default());
+            }
+        }
+        self.rows += (to - from) as u64;
+        for (column, ids) in self.columns.iter_mut().zip(columns) {
+            column.prefetch(ids.get(from..to).unwrap_or(&[]));
+        }
+        match kind {
+            RowText::Tsv => self.push(&Tsv, columns, from, to, out),
+            RowText::Csv => self.push(&Csv, columns, from, to, out),
+            RowText::Json(keys) => self.push(&Json(keys), columns, from, to, out),
+            RowText::Xml(keys) => self.push(&Xml(keys), columns, from, to, out),
+        }?;
+        Ok(to - from)
+    }
+
+    fn push<L: Layout>(
+        &mut self,
+        layout: &L,
+        columns: &[&[u32]],
+        from: usize,
+        to: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        for row in from..to {
+            out.extend_from_slice(L::OPEN);
+            let mut first = true;
+            for (i, (column, ids)) in self.columns.iter_mut().zip(columns).enumerate() {
+                let id = ids[row];
+                if id == NO_VERTEX && !L::UNBOUND_HAS_PLACE {
+                    continue;
+                }
+                if !first {
+                    out.extend_from_slice(L::BETWEEN);
+                }
+                first = false;
+                if id != NO_VERTEX {
+                    column.push(layout, i, id, out)?;
+                }
+            }
+            out.extend_from_slice(L::CLOSE);
+        }
+        Ok(())
+    }
+}
+
+impl Column<'_> {
+    /// Brings what [`Self::push`] will read of these ids' terms, and decides whether keeping cells still pays.
+    fn prefetch(&mut self, ids: &[u32]) {
+        let Some(kept) = &mut self.kept else {
+            return self.decoder.prefetch(ids);
+        };
+        if !kept.is_worth_it() {
+            return self.decoder.prefetch(ids);
+        }
+        let mut missing = [NO_VERTEX; GROUP];
+        let mut n = 0usize;
+        for &id in ids {
+            // Of a run of the same id only the first is missing.
+            if !kept.has(id) && missing[n.saturating_sub(1)] != id && n < GROUP {
+                missing[n] = id;
+                n += 1;
+            }
+        }
+        self.decoder.prefetch(&missing[..n]);
+    }
+
+    #[inline]
+    fn push<L: Layout>(&mut self, layout: &L, i: usize, id: u32, out: &mut Vec<u8>) -> Result<()> {
+        let kept = self.kept.as_deref_mut().filter(|k| k.on);
+        if let Some(kept) = kept {
+            if let Some(text) = kept.get(id) {
+                out.extend_from_slice(text);
+                return Ok(());
+            }
+            let start = out.len();
+            if let Some(term) = self.decoder.canonical(id)? {
+                layout.cell(i, term, out);
+                kept.keep(id, &out[start..]);
+            }
+        } else if let Some(term) = self.decoder.canonical(id)? {
+            layout.cell(i, term, out);
+        }
+        Ok(())
+    }
+}
+
+/// Cells of one column that were formatted lately: a direct-mapped table by id.
+struct Cells {
+    ids: [u32; SLOTS],
+    lengths: [u8; SLOTS],
+    text: Box<[[u8; LONGEST]]>,
+    /// Looked up and found since the last decision.
+    asked: u32,
+    found: u32,
+    /// Whether cells are kept at the moment.
+    on: bool,
+    /// Calls of [`Cells::is_worth_it`] until they are kept again.
+    pause: u32,
+}
+
+const SLOTS: usize = 256;
+/// Longer cells are not kept.
+const LONGEST: usize = 192;
+/// Cells between two decisions.
+const DECIDE: u32 = 2048;
+/// Found fewer than one in so many: not worth it.
+const WORTH: u32 = 4;
+/// Groups of rows without keeping, before it is tried again.
+const PAUSE: u32 = 2048;
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self {
+            ids: [NO_VERTEX; SLOTS],
+            lengths: [0; SLOTS],
+            text: vec![[0; LONGEST]; SLOTS].into_boxed_slice(),
+            asked: 0,
+            found: 0,
+            on: true,
+            pause: 0,
+        }
+    }
+}
+
+impl Cells {
+    fn slot(id: u32) -> usize {
+        // The multiplier of Fibonacci hashing (Knuth, TAOCP 3, section 6.4).
+        (id.wrapping_mul(0x9E37_79B9) >> 24) as usize % SLOTS
+    }
+
+    fn has(&self, id: u32) -> bool {
+        self.ids[Self::slot(id)] == id
+    }
+
+    #[inline]
+    fn get(&mut self, id: u32) -> Option<&[u8]> {
+        let slot = Self::slot(id);
+        self.asked += 1;
+        if self.ids[slot] != id {
+            return None;
+        }
+        self.found += 1;
+        self.text[slot].get(..usize::from(self.lengths[slot]))
+    }
+
+    #[inline]
+    fn keep(&mut self, id: u32, text: &[u8]) {
+        let slot = Self::slot(id);
+        if let Some(place) = self.text[slot].get_mut(..text.len()) {
+            place.copy_from_slice(text);
+            self.ids[slot] = id;
+            self.lengths[slot] = text.len() as u8;
+        }
+    }
+
+    /// To be called once a group.
+    fn is_worth_it(&mut self) -> bool {
+        if !self.on {
+            self.pause = self.pause.saturating_sub(1);
+            self.on = self.pause == 0;
+        } else if self.asked >= DECIDE {
+            if self.found < self.asked / WORTH {
+                (self.on, self.pause) = (false, PAUSE);
+            }
+            (self.asked, self.found) = (0, 0);
+        }
+        self.on
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_found_again_and_short() {
+        let mut cells = Cells::default();
+        assert_eq!(cells.get(7), None);
+        cells.keep(7, b"seven");
+        assert_eq!(cells.get(7), Some(&b"seven"[..]));
+        cells.keep(8, &[b'x'; LONGEST + 1]);
+        assert_eq!(cells.get(8), None);
+        cells.keep(8, &[b'x'; LONGEST]);
+        assert_eq!(cells.get(8).map(<[u8]>::len), Some(LONGEST));
+        assert_eq!(cells.get(7), Some(&b"seven"[..]));
+    }
+
+    #[test]
+    fn a_column_that_repeats_nothing_stops_keeping_and_tries_again() {
+        let mut cells = Cells::default();
+        for id in 1..=DECIDE {
+            assert!(cells.get(id).is_none());
+            cells.keep(id, b"x");
+        }
+        assert!(!cells.is_worth_it());
+        assert!((0..PAUSE).any(|_| cells.is_worth_it()));
+        for _ in 0..DECIDE {
+            let _ = cells.get(1);
+            cells.keep(1, b"x");
+        }
+        assert!(cells.is_worth_it());
+    }
+}

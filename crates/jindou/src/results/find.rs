@@ -1,0 +1,59 @@
+//! Looking for the bytes that a format escapes, eight at a time: most text has none.
+
+/// Every byte of a word the same.
+const fn each(b: u8) -> u64 {
+    u64::from_ne_bytes([b; 8])
+}
+
+/// Bytes of a word that are below `n` (at most 128), their highest bits set. Of several marked bytes only the lowest is certain: a
+/// borrow may mark those above it (Warren, Hacker's Delight, section 6-1).
+#[inline(always)]
+const fn below(word: u64, n: u8) -> u64 {
+    word.wrapping_sub(each(n)) & !word & each(0x80)
+}
+
+/// The first byte that is below `control` (at most 128) or one of `signs`.
+#[inline(always)]
+pub(super) fn first_of<const N: usize>(text: &[u8], control: u8, signs: [u8; N]) -> Option<usize> {
+    let special = |b: u8| b < control || signs.contains(&b);
+    let marks = |word: u64| {
+        signs
+            .iter()
+            .fold(below(word, control), |m, &s| m | below(word ^ each(s), 1))
+    };
+    let (words, rest) = text.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        let found = marks(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(i * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let from = text.len() - rest.len();
+    if let Some(last) = text.last_chunk::<8>() {
+        // The last eight bytes, some of which are known to be plain.
+        let found = marks(u64::from_le_bytes(*last));
+        return (found != 0).then(|| text.len() - 8 + found.trailing_zeros() as usize / 8);
+    }
+    rest.iter().position(|&b| special(b)).map(|i| from + i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_of;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_first_is_found_wherever_it_is(
+            text in prop::collection::vec(prop_oneof![8 => Just(b'a'), 1 => any::<u8>(), 1 => Just(b'"'), 1 => Just(0x1F), 1 => Just(0xA2)], 0..70)
+        ) {
+            let plain = |b: &u8| *b < 0x20 || *b == b'"' || *b == b'\\';
+            prop_assert_eq!(first_of(&text, 0x20, [b'"', b'\\']), text.iter().position(plain));
+            let none = |b: &u8| [b'"', b',', b'\n', b'\r'].contains(b);
+            prop_assert_eq!(first_of(&text, 0, [b'"', b',', b'\n', b'\r']), text.iter().position(none));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! How rows of each format are put together of cells.
+
+use super::rows::{push_json_term, push_xml_term};
+use super::text::{push_csv_term, push_tsv_term};
+
+/// What stands around the cells of a row. A cell's text depends on its column and its term only, so that it can be kept and used
+/// again.
+pub(crate) trait Layout {
+    /// Before the first cell.
+    const OPEN: &'static [u8];
+    /// Between cells.
+    const BETWEEN: &'static [u8];
+    /// After the last cell.
+    const CLOSE: &'static [u8];
+    /// Whether an unbound cell has a place of its own, that is, is between others.
+    const UNBOUND_HAS_PLACE: bool;
+
+    /// Appends a bound cell, by its canonical bytes.
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>);
+}
+
+/// Appends one row. O(bytes of the row).
+#[inline]
+pub(super) fn push_row<'a, L: Layout>(
+    layout: &L,
+    row: impl Iterator<Item = Option<&'a [u8]>>,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(L::OPEN);
+    let mut first = true;
+    for (column, cell) in row.enumerate() {
+        if cell.is_none() && !L::UNBOUND_HAS_PLACE {
+            continue;
+        }
+        if !first {
+            out.extend_from_slice(L::BETWEEN);
+        }
+        first = false;
+        if let Some(cell) = cell {
+            layout.cell(column, cell, out);
+        }
+    }
+    out.extend_from_slice(L::CLOSE);
+}
+
+/// SPARQL Results TSV: terms in Turtle's syntax.
+pub(crate) struct Tsv;
+
+impl Layout for Tsv {
+    const OPEN: &'static [u8] = b"";
+    const BETWEEN: &'static [u8] = b"\t";
+    const CLOSE: &'static [u8] = b"\n";
+    const UNBOUND_HAS_PLACE: bool = true;
+
+    #[inline]
+    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) {
+        push_tsv_term(term, out);
+    }
+}
+
+/// SPARQL Results CSV: plain values, RFC 4180's quotes and line ends.
+pub(crate) struct Csv;
+
+impl Layout for Csv {
+    const OPEN: &'static [u8] = b"";
+    const BETWEEN: &'static [u8] = b",";
+    const CLOSE: &'static [u8] = b"\r\n";
+    const UNBOUND_HAS_PLACE: bool = true;
+
+    #[inline]
+    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) {
+        push_csv_term(term, out);
+    }
+}
+
+/// Members of `bindings` in SPARQL Results JSON, each with a comma before it (that of an answer's first row is to be left out).
+/// The text before each column's term.
+pub(crate) struct Json<'k>(pub(crate) &'k [Vec<u8>]);
+
+impl Layout for Json<'_> {
+    const OPEN: &'static [u8] = b",{";
+    const BETWEEN: &'static [u8] = b",";
+    const CLOSE: &'static [u8] = b"}";
+    const UNBOUND_HAS_PLACE: bool = false;
+
+    #[inline]
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.get(column).map_or(&[], Vec::as_slice));
+        push_json_term(term, out);
+    }
+}
+
+/// `result` elements of SPARQL Results XML, with the text before each column's term.
+pub(crate) struct Xml<'k>(pub(crate) &'k [Vec<u8>]);
+
+impl Layout for Xml<'_> {
+    const OPEN: &'static [u8] = b"<result>";
+    const BETWEEN: &'static [u8] = b"";
+    const CLOSE: &'static [u8] = b"</result>";
+    const UNBOUND_HAS_PLACE: bool = false;
+
+    #[inline]
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.get(column).map_or(&[], Vec::as_slice));
+        push_xml_term(term, out);
+        out.extend_from_slice(b"</binding>");
+    }
+}

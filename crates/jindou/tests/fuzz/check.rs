@@ -1,0 +1,186 @@
+//! What holds of every query text whatsoever, from parser to written result. Also the body of the fuzz target `queries`.
+
+use jindou::{Database, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter};
+use jindou_parse::{Format, Sources};
+use oxrdfio::{RdfFormat, RdfParser};
+use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
+use std::io;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A query's time limit.
+pub const TIME: Duration = Duration::from_millis(200);
+/// A query's memory limit.
+pub const MEMORY: u64 = 32 << 20;
+/// Answers are kept up to this length; a longer one is a reader that leaves.
+const KEPT: usize = 256 << 10;
+
+/// Every kind of term that a store can hold, in several graphs.
+const DATA: &str = r#"
+@prefix : <http://e/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+:v0 a :c0 ; :p0 :v1, :v2, "a", "", "b"@en, "b"@de-CH, 1, 2, 1.5, 1e3 ; :p1 true ; :p2 :v0 .
+:v1 a :c1 ; :p0 :v2 ; :p1 "2020-01-01T00:00:00Z"^^xsd:dateTime, "2021-05-06"^^xsd:date, "12:00:00"^^xsd:time ; :p2 :v3 .
+:v2 a :c0, :c1 ; :p0 _:b0 ; :p1 "P1Y2M"^^xsd:yearMonthDuration, "P1DT2H"^^xsd:dayTimeDuration, "INF"^^xsd:double, "NaN"^^xsd:float .
+:v3 :p0 "x\"y\\z\n\t\r", "日本語", "<&>'"; :p1 "no number"^^xsd:integer, "--"^^xsd:dateTime, "t"^^:type ; :p2 :v0, :v1 .
+_:b0 a :c2 ; :p0 _:b1 ; :p1 9223372036854775807, -9223372036854775808, "18446744073709551615"^^xsd:unsignedLong .
+_:b1 :p0 _:b0 ; :p2 "(a+)+b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "0.000000000000000001"^^xsd:decimal .
+:g0 { :v0 :p0 :v1 . :v1 :p0 :v2 . :v2 :p2 :v0 ; a :c0 . :p0 :p1 :g0 }
+:g1 { :v0 :p0 :v1 ; :p1 1 . :v3 a :c2 . _:b0 :p0 "in g1" }
+_:g2 { :v0 :p0 :v0 }
+"#;
+
+/// The store that texts are asked of.
+pub struct Ground {
+    pub db: Database,
+    _folder: TempDir,
+}
+
+/// Loads it.
+pub fn ground() -> Ground {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("store");
+    let sources = Sources::builder()
+        .text("data.trig", DATA.as_bytes().to_vec(), Format::TriG)
+        .build()
+        .expect("sources");
+    let options = jindou::LoadOptions {
+        threads: 1,
+        memory: 1 << 30,
+        ..jindou::LoadOptions::default()
+    };
+    Database::load(&dir, &sources, &options, &jindou::Progress::default()).expect("a load");
+    Ground {
+        db: Database::open(&dir).expect("a store"),
+        _folder: folder,
+    }
+}
+
+/// Keeps the beginning; then it is a reader that went away, or one that throws away what comes.
+#[derive(Default)]
+struct Reader {
+    kept: Vec<u8>,
+    patient: bool,
+    overrun: bool,
+}
+
+impl io::Write for &mut Reader {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.overrun |= self.kept.len() + text.len() > KEPT;
+        match (self.overrun, self.patient) {
+            (false, _) => self.kept.extend_from_slice(text),
+            (true, true) => {}
+            (true, false) => return Err(io::ErrorKind::BrokenPipe.into()),
+        }
+        Ok(text.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How a text ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// Not SPARQL, or beyond the bounds of a text.
+    Refused,
+    /// Answered.
+    Answered,
+    /// A limit ended it, or its reader left.
+    Limited,
+    /// Something this version does not do.
+    Unsupported,
+}
+
+/// Asks, and looks at how it ended and what was written. A patient reader takes answers of any length.
+///
+/// # Errors
+/// What must not be.
+pub fn check(
+    ground: &Ground,
+    text: &str,
+    format: ResultFormat,
+    threads: usize,
+    patient: bool,
+) -> Result<End, String> {
+    let mut reader = Reader {
+        patient,
+        ..Reader::default()
+    };
+    let options = QueryOptions {
+        threads,
+        timeout: Some(TIME),
+        memory: MemoryBudget::new(MEMORY),
+        ..QueryOptions::default()
+    };
+    let mut sink = ResultWriter::new(&mut reader, format);
+    let ended = ground.db.run(text, &options, &mut sink);
+    drop(sink);
+    if options.memory.used() != 0 {
+        return Err(format!(
+            "{} bytes stay charged to its budget",
+            options.memory.used()
+        ));
+    }
+    match ended {
+        Ok(_) if reader.overrun => Ok(End::Limited),
+        Ok(report) => readable(&reader.kept, text, format, report.rows).map(|()| End::Answered),
+        Err(Error::Query(_)) if reader.kept.is_empty() => Ok(End::Refused),
+        Err(Error::Limit(_) | Error::Timeout(_) | Error::SinkClosed) => Ok(End::Limited),
+        Err(Error::Unsupported(_)) => Ok(End::Unsupported),
+        Err(e) => Err(format!("it ended with: {e}")),
+    }
+}
+
+/// The written answer is read by somebody else's parser and has the rows that were reported.
+fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Result<(), String> {
+    let query = jindou::parse_query(text).map_err(|e| format!("answered, but: {e}"))?;
+    let is_graph = matches!(
+        query,
+        spargebra::Query::Construct { .. } | spargebra::Query::Describe { .. }
+    );
+    if is_graph {
+        let format = match format {
+            ResultFormat::Rdf(format) => format,
+            _ => RdfFormat::NTriples,
+        };
+        // Predicates that are no XML names, and characters that XML has not, cannot be written as RDF/XML.
+        if format == RdfFormat::RdfXml {
+            return Ok(());
+        }
+        for triple in RdfParser::from_format(format).for_reader(answer) {
+            triple.map_err(|e| format!("a graph that cannot be read: {e}: {}", shown(answer)))?;
+        }
+        return Ok(());
+    }
+    let format = match format {
+        ResultFormat::Json => QueryResultsFormat::Json,
+        ResultFormat::Xml => QueryResultsFormat::Xml,
+        ResultFormat::Tsv if !matches!(query, spargebra::Query::Ask { .. }) => {
+            QueryResultsFormat::Tsv
+        }
+        _ => return Ok(()),
+    };
+    let bad = |e: &dyn std::fmt::Display| {
+        format!("an answer that cannot be read: {e}: {}", shown(answer))
+    };
+    let parsed = QueryResultsParser::from_format(format)
+        .for_reader(answer)
+        .map_err(|e| bad(&e))?;
+    let mut seen = 1;
+    if let ReaderQueryResultsParserOutput::Solutions(solutions) = parsed {
+        seen = 0;
+        for row in solutions {
+            row.map_err(|e| bad(&e))?;
+            seen += 1;
+        }
+    }
+    if seen == rows {
+        Ok(())
+    } else {
+        Err(format!("{rows} rows were reported and {seen} written"))
+    }
+}
+
+fn shown(answer: &[u8]) -> String {
+    String::from_utf8_lossy(&answer[..answer.len().min(2000)]).into_owned()
+}

@@ -1,0 +1,178 @@
+//! Damaged and random queries, from text to written answer: no panic, no limit exceeded, nothing that other parsers cannot read.
+//!
+//! `JINDOU_SECONDS` says how long, `JINDOU_SEED` where to begin. The text that is being asked lies in
+//! `target/tmp/fuzz-query.txt`, for the case that the process dies of it.
+
+mod check;
+mod seeds;
+
+#[path = "../common/shared.rs"]
+mod shared;
+
+use check::{End, MEMORY, TIME, check, ground};
+use jindou::ResultFormat;
+use jindou_testing::{Mutator, Rng};
+use oxrdfio::RdfFormat;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Counts what lives, to see the most that did.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+fn more(bytes: usize) {
+    let now = LIVE.fetch_add(bytes, Relaxed) + bytes;
+    MOST.fetch_max(now, Relaxed);
+}
+
+// SAFETY: everything is handed on to the system's allocator; only sizes are counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        more(layout.size());
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        more(size);
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as promised by the caller.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Processor time of the whole process: a machine that is busy, or stops us for a while, does not count as our slowness.
+fn processor_time() -> Duration {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes this one structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut t) };
+    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+}
+
+/// What a text may cost beyond its limits: parsing, planning and writing are not charged, and operators look at the clock
+/// now and then only.
+const MORE_TIME: Duration = Duration::from_secs(3);
+const MORE_MEMORY: usize = 192 << 20;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().map_or(otherwise, |v| {
+        v.parse()
+            .unwrap_or_else(|_| panic!("{name}={v} is no number"))
+    })
+}
+
+const FORMATS: [ResultFormat; 9] = [
+    ResultFormat::Json,
+    ResultFormat::Json,
+    ResultFormat::Xml,
+    ResultFormat::Tsv,
+    ResultFormat::Csv,
+    ResultFormat::Table,
+    ResultFormat::Rdf(RdfFormat::Turtle),
+    ResultFormat::Rdf(RdfFormat::TriG),
+    ResultFormat::Rdf(RdfFormat::RdfXml),
+];
+
+fn fuzz(seconds: u64, seed: u64, most: u64) {
+    let ground = ground();
+    let mut rng = Rng::new(seed);
+    let mut mutator = Mutator::new(seeds::all(&mut rng), seeds::WORDS);
+    let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz-query.txt");
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PANICS.fetch_add(1, Relaxed);
+        usual(info);
+    }));
+    let start = Instant::now();
+    let mut told = start;
+    let mut ends: BTreeMap<End, u64> = BTreeMap::new();
+    let mut found = Vec::new();
+    let (mut asked, mut slowest, mut largest) = (0u64, Duration::ZERO, 0);
+    while start.elapsed().as_secs() < seconds && asked < most && found.len() < 50 {
+        let text = if rng.chance(10) {
+            seeds::random(&mut rng)
+        } else {
+            String::from_utf8_lossy(&mutator.text(&mut rng)).into_owned()
+        };
+        let (format, threads, patient) = (rng.one(&FORMATS), 1 + rng.below(2), rng.chance(5));
+        std::fs::write(&place, &text).expect("a place for the text");
+        let (panics, before, processor) =
+            (PANICS.load(Relaxed), LIVE.load(Relaxed), processor_time());
+        MOST.store(before, Relaxed);
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            check(&ground, &text, format, threads, patient)
+        }))
+        .unwrap_or_else(|_| Err("it panicked".into()));
+        let took = processor_time() - processor;
+        let held = MOST.load(Relaxed).saturating_sub(before);
+        (slowest, largest) = (slowest.max(took), largest.max(held));
+        asked += 1;
+        let mut wrong = ended.as_ref().err().cloned();
+        if PANICS.load(Relaxed) > panics {
+            wrong = Some("something in it panicked".into());
+        } else if took > (TIME + MORE_TIME) * threads as u32 {
+            wrong = Some(format!("it took {took:?} of processor time"));
+        } else if held > MEMORY as usize + MORE_MEMORY {
+            wrong = Some(format!("it held {held} bytes"));
+        }
+        if let Ok(end) = ended {
+            *ends.entry(end).or_default() += 1;
+            if end == End::Answered || end == End::Unsupported {
+                mutator.keep(&mut rng, text.as_bytes());
+            }
+        }
+        if let Some(wrong) = wrong {
+            println!(
+                "FOUND, case {asked} of seed {seed}, {format:?}, {threads} threads: {wrong}\n{text}\n----"
+            );
+            found.push(wrong);
+        }
+        if told.elapsed().as_secs() >= 300 {
+            told = Instant::now();
+            println!(
+                "{asked} texts in {:?}: {ends:?}, {} found",
+                start.elapsed(),
+                found.len()
+            );
+        }
+    }
+    println!(
+        "{asked} texts in {:?}, seed {seed}: {ends:?}; most processor time {slowest:?}, most memory {largest} bytes",
+        start.elapsed()
+    );
+    assert!(found.is_empty(), "{} texts went wrong", found.len());
+    assert!(ends.contains_key(&End::Answered) && ends.contains_key(&End::Refused));
+}
+
+#[test]
+fn some_thousand_texts() {
+    fuzz(5, 1, 3000);
+}
+
+#[test]
+#[ignore = "as long as JINDOU_SECONDS says; see docs/testing.md"]
+fn texts_for_an_hour() {
+    fuzz(
+        number("JINDOU_SECONDS", 60),
+        number("JINDOU_SEED", 1),
+        u64::MAX,
+    );
+}
