@@ -16,7 +16,7 @@ pub fn run(a: &BenchFiles) -> Result<ExitCode> {
     let queries = queries(&a.queries)?;
     let work = Work::new(&a.peers)?;
     let (data, statements) = data(a, &work)?;
-    let names: Vec<_> = a
+    let mut names: Vec<_> = a
         .data
         .iter()
         .map(|d| {
@@ -24,6 +24,8 @@ pub fn run(a: &BenchFiles) -> Result<ExitCode> {
                 .map_or_else(|| d.display().to_string(), |n| n.to_string_lossy().into())
         })
         .collect();
+    // Folders of many data sets often have one name.
+    names.dedup();
     run_peers(
         &Workload {
             title: names.join(", "),
