@@ -239,11 +239,12 @@ fn head(db: &Database, set: &Questions, threads: usize, copy: f64) {
         copy / 1e9
     );
     println!(
-        "{:<44} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>9} {:>8}  answer",
+        "{:<44} {:>10} {:>10} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9} {:>8}  answer",
         "operator",
         "rows in",
         "rows out",
         "ms",
+        "cpu ms",
         "M/s in",
         "M/s out",
         "ns/row",
