@@ -24,7 +24,7 @@ pub use compare::{Named, Options, compare, geometric_mean};
 pub use engine::{About, Engine, Failure, Loaded, Memory, Outcome, Timed};
 pub use machine::Machine;
 pub use process::{disk_usage, own_memory, run_to_end};
-pub use seen::{gives_graph, read_graph, Seen, read_json, read_tsv};
+pub use seen::{Seen, gives_graph, read_graph, read_json, read_tsv};
 
 /// An error that ends a comparison, in one sentence.
 #[derive(Debug, thiserror::Error)]

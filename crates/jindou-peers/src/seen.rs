@@ -236,7 +236,11 @@ mod tests {
 
     #[test]
     fn sums_of_floats_may_differ_a_little() {
-        let float = |v| tsv(&format!("?x\n\"{v}\"^^<http://www.w3.org/2001/XMLSchema#float>\n"));
+        let float = |v| {
+            tsv(&format!(
+                "?x\n\"{v}\"^^<http://www.w3.org/2001/XMLSchema#float>\n"
+            ))
+        };
         assert_eq!(float("5003.1387"), float("5003.141"));
         assert_ne!(float("5003.1387"), float("5013.1"));
     }

@@ -51,8 +51,14 @@ impl Data {
                 ("statements", n),
                 ("subjects", p.subjects.len() as f64),
                 ("objects", objects),
-                ("most", f64::from(p.objects.values().copied().max().unwrap_or(0))),
-                ("spread", (squares / objects - (n / objects).powi(2)).max(0.0).sqrt()),
+                (
+                    "most",
+                    f64::from(p.objects.values().copied().max().unwrap_or(0)),
+                ),
+                (
+                    "spread",
+                    (squares / objects - (n / objects).powi(2)).max(0.0).sqrt(),
+                ),
                 ("length", p.length as f64 / n),
                 ("value", p.sum / n),
             ] {
@@ -155,7 +161,10 @@ fn statistics_are_those_of_the_given_data() {
         })
         .collect();
     let given = given.statistics();
-    let names: HashSet<&String> = given.keys().chain(ours.iter().flat_map(|o| o.keys())).collect();
+    let names: HashSet<&String> = given
+        .keys()
+        .chain(ours.iter().flat_map(|o| o.keys()))
+        .collect();
     let mut off = vec![];
     for name in &names {
         let get = |s: &Statistics| s.get(*name).copied().unwrap_or(0.0);
@@ -166,7 +175,10 @@ fn statistics_are_those_of_the_given_data() {
             .max(0.1 * mean.abs())
             .max(1.0);
         if (get(&given) - mean).abs() > tolerance {
-            off.push(format!("{name}: {} given, {mean} ± {tolerance}", get(&given)));
+            off.push(format!(
+                "{name}: {} given, {mean} ± {tolerance}",
+                get(&given)
+            ));
         }
     }
     assert!(names.len() > 250, "{} statistics", names.len());

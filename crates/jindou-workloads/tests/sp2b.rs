@@ -41,7 +41,11 @@ fn data(triples: u64, seed: u64) -> Data {
 fn it_is_as_large_as_asked_for_and_says_nothing_twice() {
     for triples in [1, 1_000, 50_000] {
         let data = data(triples, 1);
-        assert!((triples..triples + 500).contains(&data.quads), "{}", data.quads);
+        assert!(
+            (triples..triples + 500).contains(&data.quads),
+            "{}",
+            data.quads
+        );
         assert_eq!(data.different.len() as u64, data.quads);
     }
 }
@@ -105,7 +109,11 @@ fn paul_erdoes_writes_ten_documents_a_year() {
     for year in 1945..1960 {
         assert_eq!(years[&(year.to_string(), "creator")], 10, "{year}");
     }
-    assert!(years.iter().all(|((_, p), n)| *n <= if *p == "editor" { 2 } else { 10 }));
+    assert!(
+        years
+            .iter()
+            .all(|((_, p), n)| *n <= if *p == "editor" { 2 } else { 10 })
+    );
     assert!(!years.contains_key(&("1939".to_owned(), "creator")));
 }
 

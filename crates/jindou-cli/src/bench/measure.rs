@@ -72,7 +72,7 @@ pub fn measure(
         let start = Instant::now();
         let again = run(db, &cached, options)?;
         exec.push(start.elapsed());
-        if again != seen {
+        if again.rows != seen.rows || again != seen && !casts_to_floats(text) {
             return Err(jindou::Error::Internal(format!(
                 "two runs of one query differ: {seen:?}, then {again:?}"
             )));
@@ -87,6 +87,13 @@ pub fn measure(
         exec: Times::of(exec),
         total: Times::of(total),
     })
+}
+
+/// Workers add in no fixed order, and the last digits of sums of floats depend on it.
+fn casts_to_floats(text: &str) -> bool {
+    ["xsd:float(", "xsd:double("]
+        .iter()
+        .any(|cast| text.contains(cast))
 }
 
 /// One execution into a checksum.

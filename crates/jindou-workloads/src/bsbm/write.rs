@@ -122,7 +122,10 @@ impl Layout {
     /// IRI of a product.
     pub(crate) fn product_iri(&self, number: u32) -> String {
         let producer = self.producers.owner(number) + 1;
-        format!("{INSTANCES}dataFromProducer{producer}/Product{}", number + 1)
+        format!(
+            "{INSTANCES}dataFromProducer{producer}/Product{}",
+            number + 1
+        )
     }
 
     /// IRI of an offer.
@@ -401,7 +404,9 @@ impl<'a> Writer<'a> {
         self.out.say(s, VALID_FROM, from);
         let to = self.out.date_time(Day(day + random.range(7, 90) as i32));
         self.out.say(s, VALID_TO, to);
-        let days = (3.45 + 1.35 * deviate(&mut random)).round().clamp(1.0, 21.0);
+        let days = (3.45 + 1.35 * deviate(&mut random))
+            .round()
+            .clamp(1.0, 21.0);
         let days = self.out.integer(days as u64);
         self.out.say(s, DELIVERY_DAYS, days);
         let [a, b, c, d, e] = base;
@@ -418,7 +423,9 @@ impl<'a> Writer<'a> {
         let s = self.reviewer_span(site, number);
         self.constant(s, TYPE, A_PERSON);
         let words = self.words;
-        let name = self.out.term(STRING, |out| push_name(words, &mut random, out));
+        let name = self
+            .out
+            .term(STRING, |out| push_name(words, &mut random, out));
         self.out.say(s, NAME, name);
         let sum = self.out.term(STRING, |out| {
             for _ in 0..20 {
@@ -519,7 +526,6 @@ fn optional(random: &mut Random) -> [bool; 3] {
     }
     [false; 3]
 }
-
 
 #[cfg(test)]
 mod tests {

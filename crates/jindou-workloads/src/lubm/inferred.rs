@@ -63,13 +63,33 @@ const SUPERCLASSES: &[(&str, &[&str])] = &[
 
 /// Property, those right above it, the class of whoever has it, and the inverse.
 const PROPERTIES: &[(&str, &[&str], Option<&str>, Option<&str>)] = &[
-    ("doctoralDegreeFrom", &["degreeFrom"], None, Some("hasAlumnus")),
-    ("headOf", &["worksFor", "memberOf"], Some("Chair"), Some("member")),
-    ("mastersDegreeFrom", &["degreeFrom"], None, Some("hasAlumnus")),
+    (
+        "doctoralDegreeFrom",
+        &["degreeFrom"],
+        None,
+        Some("hasAlumnus"),
+    ),
+    (
+        "headOf",
+        &["worksFor", "memberOf"],
+        Some("Chair"),
+        Some("member"),
+    ),
+    (
+        "mastersDegreeFrom",
+        &["degreeFrom"],
+        None,
+        Some("hasAlumnus"),
+    ),
     ("memberOf", &[], None, Some("member")),
     ("takesCourse", &[], Some("Student"), None),
     ("teachingAssistantOf", &[], Some("TeachingAssistant"), None),
-    ("undergraduateDegreeFrom", &["degreeFrom"], None, Some("hasAlumnus")),
+    (
+        "undergraduateDegreeFrom",
+        &["degreeFrom"],
+        None,
+        Some("hasAlumnus"),
+    ),
     ("worksFor", &["memberOf"], None, Some("member")),
 ];
 
@@ -161,9 +181,7 @@ impl QuadSink for Adding<'_> {
             let (property, object) = (given.term(p), given.term(o));
             if property == self.rdf_type {
                 for class in self.classes.get(object).into_iter().flatten() {
-                    let class = *spans
-                        .entry(class)
-                        .or_insert_with(|| batch.push_term(class));
+                    let class = *spans.entry(class).or_insert_with(|| batch.push_term(class));
                     batch.quads.push([s, p, class, g]);
                 }
             } else if property == self.part_of {

@@ -86,7 +86,10 @@ impl Template {
             ("%Product%", iri(layout.product_iri(product))),
             ("%ProductType%", iri(layout.type_iri(product_type))),
             ("%word%", word),
-            ("%currentDate%", format!("\"{y:04}-{m:02}-{d:02}T00:00:00\"^^xsd:dateTime")),
+            (
+                "%currentDate%",
+                format!("\"{y:04}-{m:02}-{d:02}T00:00:00\"^^xsd:dateTime"),
+            ),
             ("%Month0%", date(month)),
             ("%Month1%", date(month + 28)),
             ("%Month2%", date(month + 56)),
@@ -98,7 +101,10 @@ impl Template {
             values.push((bound, any.range(1, 500).to_string()));
         }
         for which in ["%Country1%", "%Country2%"] {
-            values.push((which, iri(format!("{COUNTRIES}{}", COUNTRY[country(any)].0))));
+            values.push((
+                which,
+                iri(format!("{COUNTRIES}{}", COUNTRY[country(any)].0)),
+            ));
         }
         let review = any.below(layout.reviewers.things());
         values.push(("%Review%", iri(layout.review_iri(review))));

@@ -22,9 +22,7 @@ pub const QUERIES: [Query; 14] = queries!(
 );
 
 /// Rows over LUBM(1) with seed 0 and everything inferred: the benchmark's published reference answers.
-const INFERRED_1: [u64; 14] = [
-    4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15, 1, 5916,
-];
+const INFERRED_1: [u64; 14] = [4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15, 1, 5916];
 
 /// How many rows query `name` has over LUBM(`universities`) with seed 0 and everything inferred, if that is published.
 #[must_use]

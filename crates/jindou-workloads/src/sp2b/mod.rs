@@ -113,7 +113,11 @@ fn plan(number: u32, random: &mut Random, people: &mut People) -> Vec<Document> 
         };
         let mut numbers = vec![0; hosts as usize];
         for i in 0..count {
-            let within = if hosts == 0 { 0 } else { 1 + random.below(hosts) };
+            let within = if hosts == 0 {
+                0
+            } else {
+                1 + random.below(hosts)
+            };
             let number = match numbers.get_mut(within.wrapping_sub(1) as usize) {
                 Some(n) => {
                     *n += 1;
@@ -161,7 +165,9 @@ fn plan(number: u32, random: &mut Random, people: &mut People) -> Vec<Document> 
 /// Ten documents with authors get him as one more, two with editors as an editor; fewer where there are fewer.
 fn erdoes(documents: &mut [Document], random: &mut Random) {
     let mut pick = |count, is: &dyn Fn(&Document) -> bool, does: &dyn Fn(&mut Document)| {
-        let those: Vec<usize> = (0..documents.len()).filter(|i| is(&documents[*i])).collect();
+        let those: Vec<usize> = (0..documents.len())
+            .filter(|i| is(&documents[*i]))
+            .collect();
         let from = random.below(those.len() as u32) as usize;
         for i in those.iter().cycle().skip(from).take(those.len().min(count)) {
             does(&mut documents[*i]);

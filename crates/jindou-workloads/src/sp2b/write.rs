@@ -21,8 +21,16 @@ macro_rules! constants {
     };
 }
 
-macro_rules! swrc { ($name:literal) => { concat!("http://swrc.ontoware.org/ontology#", $name) }; }
-macro_rules! bench { ($name:literal) => { concat!("http://localhost/vocabulary/bench/", $name) }; }
+macro_rules! swrc {
+    ($name:literal) => {
+        concat!("http://swrc.ontoware.org/ontology#", $name)
+    };
+}
+macro_rules! bench {
+    ($name:literal) => {
+        concat!("http://localhost/vocabulary/bench/", $name)
+    };
+}
 
 constants! {
     TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type",
@@ -99,11 +107,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(
-        triples: u64,
-        sink: &'a mut dyn QuadSink,
-        progress: &'a Progress,
-    ) -> Self {
+    pub(super) fn new(triples: u64, sink: &'a mut dyn QuadSink, progress: &'a Progress) -> Self {
         Self {
             out: Emitter::new(CONSTANTS, sink, progress),
             words: Words::dictionary(),
@@ -151,9 +155,7 @@ impl<'a> Writer<'a> {
         const PUBLICATIONS: &str = "http://localhost/publications/";
         let within = Number(place.within.into());
         let (year, number) = (Number(place.year.into()), Number(place.number.into()));
-        let plain = |folder, kind| {
-            [Text(PUBLICATIONS), Text(folder), year, Text(kind), number]
-        };
+        let plain = |folder, kind| [Text(PUBLICATIONS), Text(folder), year, Text(kind), number];
         let hosted = |folder, host, kind| {
             [
                 Text(PUBLICATIONS),
@@ -166,7 +168,16 @@ impl<'a> Writer<'a> {
                 number,
             ]
         };
-        let host = |folder, host| [Text(PUBLICATIONS), Text(folder), Text(host), number, Text("/"), year];
+        let host = |folder, host| {
+            [
+                Text(PUBLICATIONS),
+                Text(folder),
+                Text(host),
+                number,
+                Text("/"),
+                year,
+            ]
+        };
         match place.class {
             Class::Journal => self.out.iri(&host("journals/", "Journal")),
             Class::Proceedings => self.out.iri(&host("procs/", "Proceeding")),
@@ -196,16 +207,16 @@ impl<'a> Writer<'a> {
             let a = self.out.constant(PERSON);
             self.say(node, TYPE, a);
             let (words, names) = (&self.words, &self.names);
-            let name = self.out.term(STRING, |out| push_name(person, words, names, out));
+            let name = self
+                .out
+                .term(STRING, |out| push_name(person, words, names, out));
             self.say(node, NAME, name);
         }
         node
     }
 
     fn text(&mut self, s: Span, p: usize, min: u32, max: u32, random: &mut Random) {
-        let text = self
-            .out
-            .words(random.range(min, max), &self.words, random);
+        let text = self.out.words(random.range(min, max), &self.words, random);
         self.say(s, p, text);
     }
 
@@ -299,11 +310,8 @@ impl<'a> Writer<'a> {
                 self.integer(s, property, value);
             }
         }
-        for (probability, property) in [
-            (has.cdrom, CDROM),
-            (has.ee, SEE_ALSO),
-            (has.url, HOMEPAGE),
-        ] {
+        for (probability, property) in [(has.cdrom, CDROM), (has.ee, SEE_ALSO), (has.url, HOMEPAGE)]
+        {
             if happens(probability, random) {
                 self.page(s, property, random);
             }
@@ -397,8 +405,12 @@ fn push_name(person: u32, words: &Words, names: &Words, out: &mut Vec<u8>) {
     let all = u64::from(words.len()) * u64::from(names.len());
     // A prime that divides neither: numbers are permuted.
     let place = u64::from(person) * 100_000_007 % all;
-    let first = names.get((place % u64::from(names.len())) as u32).as_bytes();
-    let last = words.get((place / u64::from(names.len())) as u32).as_bytes();
+    let first = names
+        .get((place % u64::from(names.len())) as u32)
+        .as_bytes();
+    let last = words
+        .get((place / u64::from(names.len())) as u32)
+        .as_bytes();
     out.extend(first.iter().take(1));
     out.extend(first.iter().skip(1).map(u8::to_ascii_lowercase));
     out.push(b' ');

@@ -2,10 +2,10 @@
 //! units that do not depend on each other.
 
 use super::draw::{Places, Zipf, normal};
-use crate::real::unit;
 use super::model::{Association, Attribute, Distribution, Group, Model, RDF_TYPE, Values};
-use crate::words::Words;
 use crate::random::Random;
+use crate::real::unit;
+use crate::words::Words;
 use jindou_model::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -16,8 +16,8 @@
 //! objects are drawn; the classes of subjects and objects. Lines that begin with `//` or `#statistics` are
 //! passed over.
 
-use crate::date::Day;
 use super::model::{Association, Attribute, Distribution, Group, Kind, Model, Values};
+use crate::date::Day;
 use jindou_model::{Error, Location, Result};
 use std::str::FromStr;
 

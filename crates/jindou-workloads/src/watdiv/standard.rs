@@ -1,9 +1,9 @@
 //! WatDiv's e-commerce model, the one that its published data sets and its 20 basic templates are about:
 //! products with reviews, retailers with offers, users who follow, like and buy.
 
-use crate::date::Day;
 use super::model::Distribution::{Normal, Uniform, Zipfian};
 use super::model::{Association, Attribute, Distribution, Group, Kind, Model, Values};
+use crate::date::Day;
 
 const NAMESPACES: [(&str, &str); 11] = [
     ("dc", "http://purl.org/dc/terms/"),

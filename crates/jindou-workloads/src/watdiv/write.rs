@@ -2,9 +2,9 @@
 
 use super::compile::{Compiled, Fact, Literal, Says};
 use crate::date::Day;
-use crate::real::unit;
 use crate::decimal;
 use crate::random::Random;
+use crate::real::unit;
 use jindou_model::term::{IRI, STRING};
 use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
 
