@@ -16,6 +16,7 @@ mod explain;
 mod expression;
 mod intervals;
 mod joins;
+mod keyed;
 mod liveness;
 mod logical;
 mod model;

@@ -383,7 +383,7 @@ impl Node {
             let slots = c.slots();
             !c.per_row && !slots.is_empty() && slots.is_within(&right.certain)
         });
-        let right = right.filter(inside);
+        let (right, condition) = crate::keyed::keyed(&left, right.filter(inside), condition);
         let kind = Kind::LeftJoin {
             left: Box::new(left),
             right: Box::new(right),
