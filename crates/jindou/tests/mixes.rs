@@ -9,6 +9,7 @@ mod oracle;
 mod stores;
 
 use compare::assert_equal;
+use jindou::results::Collector;
 use jindou::{Answer, QuadSource, QueryOptions, parse_query};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::{Inferred, Lubm};
