@@ -353,7 +353,9 @@ impl Node {
         if !same {
             return Err(Box::new((self, other)));
         }
-        Ok(match self.kind {
+        // Also what only the whole has in scope: the graph's variable.
+        let (certain, possible, uses) = (self.certain, self.possible, self.uses);
+        let mut lifted = match self.kind {
             Kind::LeftJoin {
                 left,
                 right,
@@ -363,8 +365,15 @@ impl Node {
             Kind::Extend { inner, to, value } => Self::join(*inner, other).extend(to, value),
             Kind::Apply { input, body, kind } => Self::join(*input, other).apply(*body, kind),
             Kind::Filter { inner, filters } => Self::join(*inner, other).filter(filters),
-            _ => return Err(Box::new((self, other))),
-        })
+            kind => {
+                let whole = Self::of(kind, certain, possible, uses);
+                return Err(Box::new((whole, other)));
+            }
+        };
+        lifted.certain.add(&certain);
+        lifted.possible.add(&possible);
+        lifted.uses.add(&uses);
+        Ok(lifted)
     }
 
     pub(crate) fn left_join(left: Self, right: Self, condition: Vec<Expr>) -> Self {

@@ -135,7 +135,9 @@ impl ServiceCaller for HttpCaller {
             .map_err(|_| failed(NotAllowed::NoUrl.to_string()))?;
         self.list.check(&url).map_err(|e| failed(e.to_string()))?;
         let (send, receive) = sync_channel(PIECES);
-        let (caller, query, limit) = (self.clone(), query.to_owned(), cancel.left());
+        // The query says itself that its time is over; the thread only must not live much longer.
+        let limit = cancel.left().map(|l| l + Duration::from_secs(1));
+        let (caller, query) = (self.clone(), query.to_owned());
         std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
