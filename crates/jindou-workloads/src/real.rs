@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn powers_are_right() {
-        for i in -4000..4000 {
+        for i in -4000i32..4000 {
             let x = f64::from(i) / 100.0;
             let error = (exp(x) / x.exp() - 1.0).abs();
             assert!(error < 1e-13, "exp {x}: {error}");

@@ -165,7 +165,7 @@ fn copy_speed() -> f64 {
 }
 
 fn columns(query: &PlannedQuery) -> u64 {
-    query.plan().map_or(0, |p| p.output.len() as u64)
+    query.plan().output.len() as u64
 }
 
 fn line(
