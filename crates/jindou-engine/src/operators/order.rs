@@ -409,7 +409,7 @@ impl Order {
             };
             let mut packed = Vec::with_capacity(rows.len);
             for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
-                if n as usize % CHECK == 0 {
+                if (n as usize).is_multiple_of(CHECK) {
                     run.check()?;
                 }
                 let (first, second) = (key(row, by.first()), key(row, by.get(1)));
@@ -433,7 +433,7 @@ impl Order {
         let mut first = Vec::with_capacity(rows.len);
         let mut rest = Vec::with_capacity(rows.len * more);
         for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
-            if n as usize % CHECK == 0 {
+            if (n as usize).is_multiple_of(CHECK) {
                 run.check()?;
             }
             first.push((by.first().map_or(0, |by| key(row, by)), n));

@@ -214,8 +214,11 @@ pub(super) enum Unit {
     Reviewers(Range<u32>),
 }
 
+/// Things of a kind, how many of them a unit has, and the unit of a range of them.
+type Kind = (u32, u32, fn(Range<u32>) -> Unit);
+
 impl Unit {
-    fn kinds(layout: &Layout) -> [(u32, u32, fn(Range<u32>) -> Self); 6] {
+    fn kinds(layout: &Layout) -> [Kind; 6] {
         [
             (layout.types.len(), 500, Self::Types),
             (layout.types.features(), 500, Self::Features),

@@ -61,8 +61,15 @@ const SUPERCLASSES: &[(&str, &[&str])] = &[
     ("University", &["Organization"]),
 ];
 
+type Property = (
+    &'static str,
+    &'static [&'static str],
+    Option<&'static str>,
+    Option<&'static str>,
+);
+
 /// Property, those right above it, the class of whoever has it, and the inverse.
-const PROPERTIES: &[(&str, &[&str], Option<&str>, Option<&str>)] = &[
+const PROPERTIES: &[Property] = &[
     (
         "doctoralDegreeFrom",
         &["degreeFrom"],

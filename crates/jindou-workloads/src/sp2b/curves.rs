@@ -244,7 +244,7 @@ impl Year {
     }
 
     /// How many of `different` authors never wrote before.
-    pub(super) fn new(self, different: u32) -> u32 {
+    pub(super) fn first_time(self, different: u32) -> u32 {
         let part = logistic(self.0, [-0.293, 1740.0, 0.136, 0.628], 1936);
         (part * f64::from(different)).round() as u32
     }

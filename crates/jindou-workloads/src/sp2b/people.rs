@@ -39,7 +39,9 @@ impl People {
         let different = year.different(all).min(all).max(u32::from(all > 0));
         let old = self.last.len() as u32;
         // No more old ones than there are, with some room so that drawing them ends.
-        let new = year.new(different).max(different.saturating_sub(old / 2));
+        let new = year
+            .first_time(different)
+            .max(different.saturating_sub(old / 2));
         let mut dealt: Vec<u32> = (old..old + new).collect();
         self.last.resize((old + new) as usize, year.0 as u16);
         self.written.resize((old + new) as usize, false);
