@@ -41,9 +41,17 @@ impl FromStr for Allowed {
             return Err(bad());
         }
         Ok(Self {
-            host: host.to_ascii_lowercase(),
+            host: spelled(host),
             port,
         })
+    }
+}
+
+/// A host as it is compared: names in lower case, addresses in their one canonical spelling.
+fn spelled(host: &str) -> String {
+    match host.parse::<Ipv6Addr>() {
+        Ok(ip) => ip.to_string(),
+        Err(_) => host.to_ascii_lowercase(),
     }
 }
 
@@ -93,8 +101,8 @@ impl Target {
         let host = authority
             .host()
             .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_ascii_lowercase();
+            .trim_end_matches(']');
+        let host = spelled(host);
         if host.is_empty() || authority.as_str().contains('@') {
             return Err(NotAllowed::NoUrl);
         }
