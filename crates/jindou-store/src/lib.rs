@@ -4,6 +4,7 @@
 pub mod delta;
 pub mod directory;
 mod load;
+mod quads;
 pub mod segment;
 pub mod sets;
 mod snapshot;
@@ -13,4 +14,5 @@ pub mod testing;
 pub use delta::{Applied, ChangeTerm, Changes};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
 pub use load::{LoadOptions, LoadReport, PHASES, load};
+pub use quads::SnapshotQuads;
 pub use snapshot::{Base, GraphPart, QuadEdit, Snapshot};
