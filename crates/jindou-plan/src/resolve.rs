@@ -131,8 +131,8 @@ impl Dataset {
                 [one] => GraphRef::Named(*one),
                 _ => GraphRef::Set(graphs),
             },
-            // A dataset that is described has only the graphs that it names.
-            named: Some(ids(dataset.named.as_deref().unwrap_or(&[]))),
+            // A query's dataset has only the graphs that it names; WITH of an update says nothing about named graphs.
+            named: dataset.named.as_deref().map(ids),
         }
     }
 
