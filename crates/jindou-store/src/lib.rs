@@ -1,6 +1,7 @@
 //! The graph: segments, index vertices, statistics, patches, snapshots, the store directory and bulk
 //! load.
 
+pub mod delta;
 pub mod directory;
 mod load;
 pub mod segment;
@@ -9,6 +10,7 @@ mod snapshot;
 pub mod statistics;
 pub mod testing;
 
+pub use delta::{Applied, ChangeTerm, Changes};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
 pub use load::{LoadOptions, LoadReport, PHASES, load};
 pub use snapshot::{Base, GraphPart, QuadEdit, Snapshot};

@@ -71,6 +71,9 @@ pub struct Snapshot {
     patches: Arc<[FxHashMap<u32, Patch>; 2]>,
     touched: Arc<Touched>,
     overlay: Arc<DictionaryOverlay>,
+    edits: Arc<Vec<QuadEdit>>,
+    /// Vertices of the predicates that updates brought; they follow the base's.
+    new_predicates: Arc<Vec<u32>>,
 }
 
 /// Vertices whose characteristic sets a patch widened, and the graphs it brought.
@@ -111,7 +114,54 @@ impl Snapshot {
             patches: Arc::default(),
             touched: Arc::default(),
             overlay: Arc::new(DictionaryOverlay::tail()),
+            edits: Arc::default(),
+            new_predicates: Arc::default(),
         }
+    }
+
+    /// This snapshot with the net effect of a transaction laid over it.
+    pub(crate) fn with_net(&self, net: crate::delta::Net, number: u32) -> Self {
+        let mut edits = self.edits.to_vec();
+        for (quads, added) in [(&net.removed, false), (&net.added, true)] {
+            edits.extend(
+                quads
+                    .iter()
+                    .map(|&[graph, predicate, subject, object]| QuadEdit {
+                        subject,
+                        predicate,
+                        object,
+                        graph,
+                        snapshot: number,
+                        added,
+                    }),
+            );
+        }
+        // Of several edits of one quad the last counts.
+        edits.reverse();
+        let quad = |e: &QuadEdit| (e.predicate, e.subject, e.object, e.graph);
+        edits.sort_by_key(quad);
+        edits.dedup_by_key(|e| quad(e));
+        let mut overlay = (*self.overlay).clone();
+        for t in &net.terms {
+            // Room was made sure of when the net effect was found.
+            let _ = overlay.insert(t);
+        }
+        let mut predicates = self.new_predicates.to_vec();
+        predicates.extend(&net.predicates);
+        Self {
+            new_predicates: Arc::new(predicates),
+            ..Self::with_edits(Arc::clone(&self.base), number, &edits, Arc::new(overlay))
+        }
+    }
+
+    /// Terms that updates brought.
+    pub(crate) fn tail_len(&self) -> u32 {
+        self.overlay.len()
+    }
+
+    /// The id of a term that an update brought.
+    pub(crate) fn tail_lookup(&self, canonical: &[u8]) -> Option<VertexId> {
+        self.overlay.lookup(canonical)
     }
 
     /// The base with edits laid over it, seen at snapshot `number`. O(edits log edits).
@@ -183,6 +233,8 @@ impl Snapshot {
             patches: Arc::new([finish(out), finish(into)]),
             touched: Arc::new(touched),
             overlay,
+            edits: Arc::new(edits.to_vec()),
+            new_predicates: Arc::default(),
         }
     }
 
@@ -207,25 +259,34 @@ impl Snapshot {
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> u32 {
-        self.base.statistics.predicates.len() as u32
+        (self.base.statistics.predicates.len() + self.new_predicates.len()) as u32
     }
 
     /// The dense id of a predicate's term.
     #[must_use]
     pub fn predicate_of(&self, v: VertexId) -> Option<PredicateId> {
-        self.base.predicate_of.get(&v.0).copied().map(PredicateId)
+        let known = self.base.predicate_of.get(&v.0).copied();
+        known
+            .or_else(|| {
+                let at = self.new_predicates.iter().position(|&p| p == v.0)?;
+                Some((self.base.statistics.predicates.len() + at) as u32)
+            })
+            .map(PredicateId)
     }
 
     /// The term of a predicate; vertex 0 for an unknown number.
     #[must_use]
     pub fn vertex_of(&self, p: PredicateId) -> VertexId {
-        VertexId(
-            self.base
-                .statistics
-                .predicates
-                .get(p.0 as usize)
-                .map_or(0, |s| s.vertex),
-        )
+        let known = &self.base.statistics.predicates;
+        let at = p.0 as usize;
+        VertexId(match known.get(at) {
+            Some(s) => s.vertex,
+            None => self
+                .new_predicates
+                .get(at.wrapping_sub(known.len()))
+                .copied()
+                .unwrap_or(0),
+        })
     }
 
     /// The edges of a predicate in one direction.
