@@ -5,6 +5,7 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
+use crate::update::{Nothing, Writer};
 use crate::{blank_nodes, native};
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
@@ -16,7 +17,7 @@ use spargebra::algebra::QueryDataset;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A store that answers SPARQL. Cheap to clone and to share between threads; a query reads the snapshot that
@@ -34,11 +35,11 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone)]
 pub struct Database {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    snapshot: RwLock<Snapshot>,
+pub(crate) struct Inner {
+    pub(crate) writer: Writer,
     plans: PlanCache,
     device: Device,
 }
@@ -81,7 +82,7 @@ pub struct DatasetChoice {
 }
 
 impl DatasetChoice {
-    fn apply(&self, query: &mut Query) -> Result<()> {
+    pub(crate) fn dataset(&self) -> Result<QueryDataset> {
         let nodes = |list: &[String]| -> Result<Vec<NamedNode>> {
             list.iter()
                 .map(|iri| {
@@ -90,10 +91,14 @@ impl DatasetChoice {
                 })
                 .collect()
         };
-        let chosen = QueryDataset {
+        Ok(QueryDataset {
             default: nodes(&self.default)?,
             named: Some(nodes(&self.named)?),
-        };
+        })
+    }
+
+    fn apply(&self, query: &mut Query) -> Result<()> {
+        let chosen = self.dataset()?;
         match query {
             Query::Select { dataset, .. }
             | Query::Construct { dataset, .. }
@@ -216,12 +221,12 @@ impl Database {
         )?)))
     }
 
-    /// A database over one snapshot.
+    /// A database over one snapshot, in memory: changes end with the process.
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
         Self {
             inner: Arc::new(Inner {
-                snapshot: RwLock::new(snapshot),
+                writer: Writer::new(snapshot, Ok(Box::new(Nothing))),
                 plans: PlanCache::new(PLANS, PLAN_TEXTS),
                 device: Device::default(),
             }),
@@ -251,11 +256,7 @@ impl Database {
     /// The current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.inner
-            .snapshot
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.inner.writer.published()
     }
 
     fn union_default(snapshot: &Snapshot, options: &QueryOptions) -> bool {
@@ -443,7 +444,7 @@ impl Database {
 }
 
 /// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
-fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
         Err(Error::Internal(
             "the query met a state that must not be; see if `jindou check` finds damage".into(),

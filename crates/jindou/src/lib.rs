@@ -14,6 +14,7 @@ mod native;
 mod profile;
 pub mod results;
 mod summary;
+mod update;
 
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
@@ -29,3 +30,7 @@ pub use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, PHASES 
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
+pub use update::{
+    Batch, Document, DocumentSource, Documents, GraphName, Journal, Nothing as NoJournal, Ticket,
+    UpdateOptions, UpdateReport,
+};
