@@ -25,7 +25,7 @@ pub use jindou_model::{
     Span,
 };
 pub use jindou_parse as parse;
-pub use jindou_plan::parse as parse_query;
+pub use jindou_plan::{parse as parse_query, parse_update};
 pub use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, PHASES as LOAD_PHASES};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
