@@ -207,6 +207,11 @@ pub(crate) fn group_size(records: &[(u32, Vec<u8>)]) -> usize {
     GROUP_HEAD + body + GROUP_TAIL
 }
 
+/// The checksum of a group's head. Its last byte is never zero, so that a head of which only a part was written shows.
+fn head_check(head: &[u8], seed: u64) -> u64 {
+    xxh3_64_with_seed(head, seed) | 1 << 63
+}
+
 /// Appends a group to `out`; returns its checksum.
 pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mut Vec<u8>) -> u64 {
     let start = out.len();
@@ -221,7 +226,7 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mu
     for n in [head.at, body, head.durable, head.chain] {
         out.extend_from_slice(&n.to_le_bytes());
     }
-    let check = xxh3_64_with_seed(&out[start..], head.seed);
+    let check = head_check(&out[start..], head.seed);
     out.extend_from_slice(&check.to_le_bytes());
     for (_, record) in records {
         out.extend_from_slice(&(record.len() as u64).to_le_bytes());
@@ -259,7 +264,7 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> Found<'_> {
         };
     }
     let head = &rest[..GROUP_HEAD];
-    if u64_at(head, GROUP_HEAD - 8) != xxh3_64_with_seed(&head[..GROUP_HEAD - 8], seed) {
+    if u64_at(head, GROUP_HEAD - 8) != head_check(&head[..GROUP_HEAD - 8], seed) {
         return if rest.iter().all(|&b| b == 0) {
             Found::End
         } else if has_gap(head, at) {
@@ -311,15 +316,12 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> Found<'_> {
     Found::Group(group)
 }
 
-/// True if a part of `bytes` reads as if it had never been written: its last word, which no writer leaves zero, or
-/// what it has of some sector.
+/// True if a part of `bytes` reads as if it had never been written: their last one, which no writer leaves zero, or what
+/// they have of some sector.
 fn has_gap(bytes: &[u8], at: usize) -> bool {
     let zero = |b: &[u8]| b.iter().all(|&x| x == 0);
-    if zero(&bytes[bytes.len().saturating_sub(8)..]) {
-        return true;
-    }
     let first = (SECTOR - at % SECTOR).min(bytes.len());
-    zero(&bytes[..first]) || bytes[first..].chunks(SECTOR).any(zero)
+    bytes.last() == Some(&0) || zero(&bytes[..first]) || bytes[first..].chunks(SECTOR).any(zero)
 }
 
 /// Whole groups behind a place where reading stopped.

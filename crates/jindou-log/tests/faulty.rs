@@ -1,7 +1,7 @@
 //! Several appenders on a disk that fails and a process that dies at random instants, again and again: whatever was
 //! acknowledged is there, the rest whole or not at all and only as a prefix, and nothing else is ever served.
 
-use jindou_log::{Crash, Durability, Faults, Faulty, Files, Log, Options, Recovery, check};
+use jindou_log::{Crash, Damage, Durability, Faults, Faulty, Files, Log, Options, Recovery, check};
 use jindou_model::{Error, Result};
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -192,7 +192,12 @@ fn session(
             // What only a cache held is gone, and stays so.
             return (model, if crash == Crash::Power { crash } else { next });
         }
-        Err(e) => panic!("a log that nobody damaged does not open: {e}"),
+        Err(e) => {
+            for d in check(files).map(|r| r.damages).unwrap_or_default() {
+                show(files, &d);
+            }
+            panic!("a log that nobody damaged does not open: {e}");
+        }
     };
     let head = Mutex::new(Head {
         next: model.acknowledged + 1,
@@ -367,9 +372,17 @@ fn run(seed: u64) {
     flips(&files, model, &mut random, crash);
 }
 
+fn show(files: &Faulty, d: &Damage) {
+    let bytes = files.read(&d.file, u64::MAX).unwrap_or_default();
+    let from = bytes.len().min(d.offset as usize);
+    let to = bytes.len().min(from + 160);
+    eprintln!("{d}; of {} bytes: {:02x?}", bytes.len(), &bytes[from..to]);
+}
+
 /// Opens copies of the disk in which one bit is another one.
 fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
     let report = check(files).expect("a disk without faults");
+    report.damages.iter().for_each(|d| show(files, d));
     assert!(report.is_sound(), "{:?}", report.damages);
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));
