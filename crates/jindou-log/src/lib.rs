@@ -23,5 +23,5 @@ pub use files::{Directory, File, Files};
 pub use lock::StoreLock;
 pub use log::{Durability, Log, Options, Status, Ticket};
 pub use objects::Objects;
-pub use recovery::Recovery;
+pub use recovery::{Recovery, replay};
 pub use scan::{Cut, Damage, Report, check};

@@ -204,3 +204,53 @@ fn read(
     }
     Ok(())
 }
+
+/// Reads a log without touching it: records after `after` are given to `record` in order. The log may be in use; its newest
+/// groups may then be missing, never one in between.
+///
+/// # Errors
+/// As [`crate::Log::open`].
+pub fn replay(
+    files: &dyn Files,
+    epoch: u64,
+    after: u32,
+    record: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+) -> Result<Recovery> {
+    let begun = Instant::now();
+    let mut found = Recovery {
+        last: after,
+        ..Recovery::default()
+    };
+    let names = names(files)?;
+    found.other_epochs = names
+        .epochs
+        .keys()
+        .copied()
+        .filter(|&e| e != epoch)
+        .collect();
+    let Some(sequences) = names.epochs.get(&epoch) else {
+        return Ok(found);
+    };
+    let links = chain(files, epoch, sequences, Some(after)).map_err(|s| s.into_error(files))?;
+    for (link, bytes) in contents(files, &links) {
+        let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
+        found.files += 1;
+        found.bytes += bytes.len() as u64;
+        let walked = walk(link, &bytes, &mut |group, records, _| {
+            for (number, bytes) in (group.first..).zip(records) {
+                if number <= after {
+                    found.skipped += 1;
+                    continue;
+                }
+                record(number, bytes)?;
+                found.records += 1;
+                found.last = number;
+            }
+            Ok(())
+        })
+        .map_err(|s| s.into_error(files))?;
+        found.cut = walked.cut;
+    }
+    found.time = begun.elapsed();
+    Ok(found)
+}

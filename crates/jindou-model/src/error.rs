@@ -75,6 +75,14 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// A document that a LOAD names may not be read, cannot be reached, or is no RDF.
+    #[error("LOAD <{iri}>: {message}")]
+    Document {
+        /// Its IRI.
+        iri: String,
+        /// What is wrong.
+        message: String,
+    },
     /// Somebody cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -5,9 +5,10 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::update::{Nothing, Writer};
+use crate::update::{self, Nothing, OpenOptions, Writer};
 use crate::{blank_nodes, native};
 use jindou_engine::ServiceCaller;
+use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
 use jindou_plan::{CacheKey, Form, Plan, PlanCache, PlanOptions, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
@@ -40,6 +41,7 @@ pub struct Database {
 
 pub(crate) struct Inner {
     pub(crate) writer: Writer,
+    recovery: Option<Recovery>,
     plans: PlanCache,
     device: Device,
 }
@@ -216,21 +218,42 @@ impl Database {
     /// # Errors
     /// [`Error::Store`] in one sentence: no store, foreign folder, newer format, missing or truncated file.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::of_snapshot(Snapshot::of_base(jindou_store::open(
-            dir.as_ref(),
-        )?)))
+        Self::open_with(dir, &OpenOptions::default())
+    }
+
+    /// Opens a store directory; what its log holds is replayed, in seconds for a million changes.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`Error::Store`] when the log is damaged, with its place, or when another process has the store and
+    /// it must be possible to change it.
+    pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let dir = dir.as_ref();
+        let base = Snapshot::of_base(jindou_store::open(dir)?);
+        let (writer, recovery) = update::open(dir, base, options)?;
+        Ok(Self::over(writer, recovery))
+    }
+
+    fn over(writer: Writer, recovery: Option<Recovery>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                writer,
+                recovery,
+                plans: PlanCache::new(PLANS, PLAN_TEXTS),
+                device: Device::default(),
+            }),
+        }
+    }
+
+    /// What was found in the store's log when it was opened; `None` without one.
+    #[must_use]
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.inner.recovery.as_ref()
     }
 
     /// A database over one snapshot, in memory: changes end with the process.
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                writer: Writer::new(snapshot, Ok(Box::new(Nothing))),
-                plans: PlanCache::new(PLANS, PLAN_TEXTS),
-                device: Device::default(),
-            }),
-        }
+        Self::over(Writer::new(snapshot, Ok(Box::new(Nothing))), None)
     }
 
     /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it.

@@ -19,6 +19,7 @@ mod update;
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
 pub use jindou_engine::{ServiceCaller, TakeRow};
+pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,
@@ -31,6 +32,6 @@ pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Batch, Document, DocumentSource, Documents, GraphName, Journal, Nothing as NoJournal, Ticket,
-    UpdateOptions, UpdateReport,
+    Access, Batch, Document, DocumentSource, Documents, GraphName, Journal, Nothing as NoJournal,
+    OpenOptions, Ticket, UpdateOptions, UpdateReport,
 };

@@ -25,7 +25,7 @@ pub trait DocumentSource: Send + Sync + fmt::Debug {
     /// Fetches the document of an IRI.
     ///
     /// # Errors
-    /// [`Error::Service`] when it may not be read, cannot be reached, or is no RDF; [`Error::Limit`] when the budget has no
+    /// [`Error::Document`] when it may not be read, cannot be reached, or is no RDF; [`Error::Limit`] when the budget has no
     /// room for it; [`Error::Timeout`], [`Error::Cancelled`].
     fn fetch(&self, iri: &str, cancel: &CancelToken, memory: &MemoryBudget) -> Result<Document>;
 }
@@ -67,8 +67,8 @@ impl Documents {
     }
 
     fn file(&self, iri: &str, path: &str) -> Result<Document> {
-        let refused = || Error::Service {
-            endpoint: iri.to_owned(),
+        let refused = || Error::Document {
+            iri: iri.to_owned(),
             message: "it is not below a folder of --load-from".into(),
         };
         if self.folders.is_empty() {
@@ -81,8 +81,8 @@ impl Documents {
             return Err(refused());
         }
         if !path.is_file() {
-            return Err(Error::Service {
-                endpoint: iri.to_owned(),
+            return Err(Error::Document {
+                iri: iri.to_owned(),
                 message: "it is no file".into(),
             });
         }
@@ -123,8 +123,8 @@ impl DocumentSource for Documents {
         match (iri.strip_prefix("file:"), &self.others) {
             (Some(path), _) => self.file(iri, path),
             (None, Some(others)) => others.fetch(iri, cancel, memory),
-            (None, None) => Err(Error::Service {
-                endpoint: iri.to_owned(),
+            (None, None) => Err(Error::Document {
+                iri: iri.to_owned(),
                 message: "only files below folders of --load-from are loaded here".into(),
             }),
         }
@@ -140,8 +140,8 @@ pub(super) fn load(
     tx: &mut Transaction,
 ) -> Result<()> {
     let Some(documents) = documents else {
-        return Err(Error::Service {
-            endpoint: iri.to_owned(),
+        return Err(Error::Document {
+            iri: iri.to_owned(),
             message: "LOAD is not allowed here: name folders with --load-from, or hosts with --load-allow".into(),
         });
     };

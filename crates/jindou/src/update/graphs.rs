@@ -3,7 +3,7 @@
 
 use super::transaction::Transaction;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result, term};
-use jindou_store::segment::Scope;
+use jindou_store::segment::{EdgeView, Scope};
 use jindou_store::{ChangeTerm, Snapshot};
 use oxrdf::NamedNode;
 use spargebra::algebra::GraphTarget;
@@ -91,20 +91,36 @@ fn remove(
     Ok(())
 }
 
-/// True if a named graph has a quad. O(its subjects) at worst.
-pub(super) fn is_there(snapshot: &Snapshot, name: &[u8]) -> bool {
-    let Some(graph) = snapshot.lookup(name) else {
-        return false;
+/// True if a graph has a quad; all graphs together are always there. O(its subjects) at worst.
+pub(super) fn is_there(snapshot: &Snapshot, target: &Target) -> bool {
+    let graph = match target {
+        Target::Default => {
+            let mut keys = Vec::new();
+            return (0..snapshot.predicate_count()).map(PredicateId).any(|p| {
+                keys.clear();
+                let edges = snapshot.edges(p, Direction::Out);
+                edges.candidate_keys(Scope::Default, &mut keys);
+                keys.iter().any(|&s| has_edge(&edges, s, Scope::Default))
+            });
+        }
+        Target::Named(name) => match snapshot.lookup(name) {
+            Some(graph) => graph.0,
+            None => return false,
+        },
+        Target::AllNamed | Target::All => return true,
     };
     let mut subjects = Vec::new();
-    snapshot.graph_predicates(graph.0).into_iter().any(|p| {
+    snapshot.graph_predicates(graph).into_iter().any(|p| {
         let p = PredicateId(p);
-        snapshot.graph_subjects(graph.0, p, &mut subjects);
+        snapshot.graph_subjects(graph, p, &mut subjects);
         let edges = snapshot.edges(p, Direction::Out);
-        subjects.iter().any(|&s| {
-            let mut any = false;
-            edges.for_each(s, Scope::Named(graph.0), |_, _| any = true);
-            any
-        })
+        let scope = Scope::Named(graph);
+        subjects.iter().any(|&s| has_edge(&edges, s, scope))
     })
+}
+
+fn has_edge(edges: &EdgeView<'_>, key: u32, scope: Scope<'_>) -> bool {
+    let mut any = false;
+    edges.for_each(key, scope, |_, _| any = true);
+    any
 }

@@ -15,6 +15,11 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// When it cannot go on yet.
     fn reset(&self, number: u32) -> Result<()>;
+
+    /// What it does at present, if it is a log.
+    fn status(&self) -> Option<jindou_log::Status> {
+        None
+    }
 }
 
 /// The promise of a record to last.

@@ -8,7 +8,7 @@
 //! | module | job |
 //! |---|---|
 //! | `writer` | one writer at a time; snapshots wait for the journal and are published in order |
-//! | `journal` | what makes a transaction last |
+//! | `journal`, `durable` | what makes a transaction last: the seam, and a store directory's log behind it |
 //! | `transaction` | changes on their way to the next snapshot, within a memory budget |
 //! | `operations` | the operations of a request |
 //! | `template` | rows of a pattern → quads to remove and to insert |
@@ -18,6 +18,7 @@
 
 mod batch;
 mod documents;
+mod durable;
 mod graphs;
 mod journal;
 mod operations;
@@ -28,6 +29,8 @@ mod writer;
 
 pub use batch::Batch;
 pub use documents::{Document, DocumentSource, Documents};
+pub(crate) use durable::open;
+pub use durable::{Access, OpenOptions};
 pub use journal::{Journal, Nothing, Ticket};
 pub use target::GraphName;
 pub(crate) use writer::Writer;
@@ -159,7 +162,8 @@ impl Database {
         Ok(report)
     }
 
-    /// Adds all quads of a source in one transaction. Labels of blank nodes are taken as the source gives them.
+    /// Adds all quads of a source in one transaction; with [`UpdateOptions::only`] all must be of that graph. Labels of blank
+    /// nodes are taken as the source gives them: [`Self::document_number`] helps to have new ones.
     ///
     /// # Errors
     /// As [`Self::update`], and the source's own.
@@ -169,9 +173,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.one(options, |tx| {
+        let mut there = None;
+        let mut report = self.one(options, |tx| {
+            if let Some(only) = &options.only {
+                there = Some(graphs::is_there(tx.unsettled(), &only.target()?));
+            }
             documents::insert(source, options.only.as_ref(), tx, progress)
-        })
+        })?;
+        report.graph_was_there = there;
+        Ok(report)
     }
 
     /// Puts the quads of a source in place of those of a graph, in one transaction.
@@ -185,14 +195,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.one(options, |tx| {
-            graphs::clear(tx, &graph.target()?)?;
+        let mut there = false;
+        let mut report = self.one(options, |tx| {
+            let target = graph.target()?;
+            there = graphs::is_there(tx.unsettled(), &target);
+            graphs::clear(tx, &target)?;
             documents::insert(source, Some(graph), tx, progress)
-        })
-        .map(|mut report| {
-            report.graph_was_there = Some(report.removed > 0);
-            report
-        })
+        })?;
+        report.graph_was_there = Some(there);
+        Ok(report)
     }
 
     /// Removes all quads of a graph.
@@ -200,8 +211,13 @@ impl Database {
     /// # Errors
     /// As [`Self::update`].
     pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
-        let mut report = self.one(options, |tx| graphs::clear(tx, &graph.target()?))?;
-        report.graph_was_there = Some(report.removed > 0);
+        let mut there = false;
+        let mut report = self.one(options, |tx| {
+            let target = graph.target()?;
+            there = graphs::is_there(tx.unsettled(), &target);
+            graphs::clear(tx, &target)
+        })?;
+        report.graph_was_there = Some(there);
         Ok(report)
     }
 
@@ -211,6 +227,27 @@ impl Database {
     /// As [`Self::update`].
     pub fn apply(&self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
         self.one(options, |tx| tx.apply(&batch.changes))
+    }
+
+    /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes the blank nodes of documents new ones: random, so
+    /// that no label with it is in any store.
+    #[must_use]
+    pub fn document_number() -> u64 {
+        transaction::Labels::new().document()
+    }
+
+    /// Ok if the database can be changed.
+    ///
+    /// # Errors
+    /// [`Error::Store`](crate::Error::Store) with the reason why it cannot.
+    pub fn is_writable(&self) -> Result<()> {
+        self.inner.writer.is_writable()
+    }
+
+    /// What the log does at present; `None` for a database without one.
+    #[must_use]
+    pub fn log_status(&self) -> Option<jindou_log::Status> {
+        self.inner.writer.log_status()
     }
 
     /// A transaction of one operation.

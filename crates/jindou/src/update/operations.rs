@@ -91,10 +91,7 @@ impl Evaluation<'_> {
             // The store keeps no empty graphs: one without quads is not there, and clearing it is no error (§3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
-                if !silent
-                    && let Target::Named(name) = Target::named(graph)
-                    && graphs::is_there(&tx.current()?, &name)
-                {
+                if !silent && graphs::is_there(&tx.current()?, &Target::named(graph)) {
                     return Err(Error::Conflict(format!(
                         "the graph {graph} is there already; CREATE SILENT minds not"
                     )));
@@ -122,7 +119,7 @@ impl Evaluation<'_> {
         let from = self.options.documents.as_deref();
         match documents::load(source.as_str(), into, from, &self.options.memory, tx) {
             Err(
-                Error::Service { .. }
+                Error::Document { .. }
                 | Error::Syntax { .. }
                 | Error::Io { .. }
                 | Error::Unsupported(_)

@@ -128,7 +128,7 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         // A random number in hexadecimal digits that begins with a letter.
         let random = oxrdf::BlankNode::default();
         let mut prefix = random.as_str().to_owned();

@@ -88,6 +88,10 @@ impl Writer {
         }
     }
 
+    pub(crate) fn log_status(&self) -> Option<jindou_log::Status> {
+        self.journal.as_ref().ok()?.status()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
