@@ -26,12 +26,13 @@ pub use jindou_model::{
     Span,
 };
 pub use jindou_parse as parse;
+pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{parse as parse_query, parse_update};
 pub use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, PHASES as LOAD_PHASES};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Access, Batch, Document, DocumentSource, Documents, GraphName, Journal, Nothing as NoJournal,
-    OpenOptions, Ticket, UpdateOptions, UpdateReport,
+    Access, Batch, Documents, GraphName, Journal, Nothing as NoJournal, OpenOptions, Ticket,
+    UpdateOptions, UpdateReport,
 };

@@ -5,30 +5,10 @@ use super::transaction::Transaction;
 use jindou_model::{
     CancelToken, Error, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result, term,
 };
-use jindou_parse::{Format, Input, Sources};
+use jindou_parse::{Document, DocumentSource, Input, Sources};
 use jindou_store::{ChangeTerm, Changes};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A document that LOAD names.
-#[derive(Clone, Debug)]
-pub enum Document {
-    /// A file; its name says its syntax.
-    File(PathBuf),
-    /// Its bytes, plain or compressed, and their syntax.
-    Text(Arc<[u8]>, Format),
-}
-
-/// Where LOAD finds documents. What may be read is its to say: a request's text comes from anybody.
-pub trait DocumentSource: Send + Sync + fmt::Debug {
-    /// Fetches the document of an IRI.
-    ///
-    /// # Errors
-    /// [`Error::Document`] when it may not be read, cannot be reached, or is no RDF; [`Error::Limit`] when the budget has no
-    /// room for it; [`Error::Timeout`], [`Error::Cancelled`].
-    fn fetch(&self, iri: &str, cancel: &CancelToken, memory: &MemoryBudget) -> Result<Document>;
-}
 
 /// Files below some folders, and for other IRIs somebody else (a web client).
 #[derive(Clone, Debug, Default)]

@@ -28,7 +28,7 @@ mod transaction;
 mod writer;
 
 pub use batch::Batch;
-pub use documents::{Document, DocumentSource, Documents};
+pub use documents::Documents;
 pub(crate) use durable::open;
 pub use durable::{Access, OpenOptions};
 pub use journal::{Journal, Nothing, Ticket};
@@ -38,6 +38,7 @@ pub(crate) use writer::Writer;
 use crate::database::{Database, DatasetChoice, guarded};
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
+use jindou_parse::DocumentSource;
 use jindou_plan::parse_update;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
