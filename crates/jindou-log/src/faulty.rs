@@ -53,6 +53,7 @@ struct Disk {
     faults: Faults,
     random: u64,
     dead: bool,
+    has_lost: bool,
     /// Files of a process that ended do nothing.
     process: u64,
 }
@@ -261,6 +262,7 @@ impl Faulty {
             faults: Faults::default(),
             random: seed,
             dead: false,
+            has_lost: false,
             process: 0,
         })))
     }
@@ -278,6 +280,12 @@ impl Faulty {
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.disk().dead
+    }
+
+    /// True if a failed sync has lost something: then even what a killed process had written may be gone.
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        self.disk().has_lost
     }
 
     /// Ends the process, whose open files do nothing any more, and begins another one on a disk without faults.
@@ -338,6 +346,7 @@ impl Faulty {
             faults: Faults::default(),
             random: seed,
             dead: false,
+            has_lost: false,
             process: 0,
         })))
     }
@@ -525,6 +534,7 @@ impl File for Handle {
         }
         if fails {
             disk.inodes[self.inode].lost = true;
+            disk.has_lost = true;
             return Err(io::Error::other("injected"));
         }
         Ok(())

@@ -506,10 +506,9 @@ impl Shared {
     }
 
     fn publish(&self, w: &Writer) {
-        let durable = w.unsynced.first().map_or(w.next, |(n, _)| *n);
         let bytes = w.kept.iter().map(|k| k.bytes).sum();
         let mut state = lock(&self.state);
-        state.durable = durable.saturating_sub(1);
+        state.durable = w.durable_upto();
         (state.files, state.file_bytes) = (w.kept.len() as u64, bytes);
     }
 

@@ -104,6 +104,7 @@ pub(crate) fn recover(
             Ok(())
         };
         if let Err(e) = synced {
+            writer.names_unsynced_after = Some(after);
             found.read_only = Some(format!("the log's directory cannot be synced: {e}"));
         }
         writer.next_sequence = sequences.last().copied().unwrap_or(0) + 1;

@@ -85,6 +85,8 @@ pub(crate) struct Writer {
     pub unsynced_bytes: usize,
     /// Number of the next record.
     pub next: u32,
+    /// The names of files that recovery found could not be synced: records after this one may be lost with them.
+    pub names_unsynced_after: Option<u32>,
     pub broken: Option<Failure>,
     current: Option<Current>,
     buffer: Vec<u8>,
@@ -104,6 +106,7 @@ impl Writer {
             unsynced: Vec::new(),
             unsynced_bytes: 0,
             next: 0,
+            names_unsynced_after: None,
             broken: None,
             current: None,
             buffer: Vec::new(),
@@ -158,11 +161,24 @@ impl Writer {
     /// Makes everything durable that was written. After an error, trying again is right: the records go to a new file.
     pub fn sync(&mut self) -> Result<(), Failure> {
         self.check_broken()?;
+        if self.names_unsynced_after.is_some() {
+            self.files
+                .sync_directory()
+                .map_err(|e| self.failure("", &e))?;
+            self.names_unsynced_after = None;
+        }
         if self.unsynced.is_empty() || self.sync_current(None) {
             return Ok(());
         }
         self.check_broken()?;
         self.start()
+    }
+
+    /// The last record that the loss of power leaves.
+    pub fn durable_upto(&self) -> u32 {
+        let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
+        let known = unsynced.saturating_sub(1);
+        self.names_unsynced_after.map_or(known, |n| known.min(n))
     }
 
     fn all_synced(&mut self) {
@@ -338,6 +354,7 @@ impl Writer {
             bytes: length,
         });
         self.next_sequence = head.sequence + 1;
+        self.names_unsynced_after = None;
         if self.files.appends() {
             // Without it the next group begins another file.
             self.current = self.files.open(&name).ok().map(|file| Current {

@@ -67,6 +67,27 @@ struct Model {
     base_attempt: u32,
 }
 
+impl Model {
+    /// The last record that must be there after a crash.
+    fn least(&self, files: &Faulty, crash: Crash) -> u32 {
+        match crash {
+            Crash::Kill if !files.has_lost() => self.acknowledged,
+            _ => self.durable,
+        }
+    }
+
+    /// A record was acknowledged, and so were those before it.
+    fn acknowledge(&mut self, number: u32, mut attempt: u32) {
+        self.acknowledged = self.acknowledged.max(number);
+        for n in (self.base + 1..=number).rev() {
+            if self.must.insert(n, attempt) == Some(attempt) {
+                return;
+            }
+            attempt = word(&self.attempts[&attempt], 8);
+        }
+    }
+}
+
 /// Reads the log and holds it against the model.
 fn open(
     files: &Faulty,
@@ -90,13 +111,10 @@ fn open(
     let last = base + read.len() as u32;
     assert_eq!(found.last, last);
     assert_eq!(found.records as usize, read.len());
-    let least = match crash {
-        Crash::Power => model.durable,
-        Crash::Kill => model.acknowledged,
-    };
+    let least = model.least(files, crash);
     assert!(
         last >= least,
-        "records up to {least} were acknowledged, there are {last}: {found}"
+        "records up to {least} were acknowledged, there are {last} after {crash:?}: {found}"
     );
     let mut parent = model.base_attempt;
     for (number, bytes) in (base + 1..).zip(&read) {
@@ -332,9 +350,7 @@ fn append(log: &Log, head: &Mutex<Head>, attempts: &AtomicU32) {
     let mut h = head.lock().expect("lock");
     match outcome {
         Ok(()) => {
-            let m = &mut h.model;
-            m.must.insert(number, attempt);
-            m.acknowledged = m.acknowledged.max(number);
+            h.model.acknowledge(number, attempt);
         }
         Err(e) => {
             assert!(matches!(e, Error::Io { .. }), "{e}");
@@ -354,8 +370,7 @@ fn reset(log: &Log, h: &mut Head) {
         h.next -= 1;
         h.attempt = word(&h.model.attempts[&h.attempt], 8);
     }
-    h.model.must.insert(acknowledged, h.attempt);
-    h.model.acknowledged = h.model.acknowledged.max(acknowledged);
+    h.model.acknowledge(acknowledged, h.attempt);
     log.reset(acknowledged + 1)
         .expect("the number after the last acknowledged one");
 }
@@ -387,10 +402,7 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));
     names.sort();
-    let least = match crash {
-        Crash::Power => model.durable,
-        Crash::Kill => model.acknowledged,
-    };
+    let least = model.least(files, crash);
     for _ in 0..4 {
         let Some(name) = names.get(random.below(names.len() as u64) as usize) else {
             return;
