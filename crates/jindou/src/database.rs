@@ -5,7 +5,7 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::update::{self, Nothing, OpenOptions, Writer};
+use crate::update::{self, Journal, Nothing, OpenOptions, Writer};
 use crate::{blank_nodes, native};
 use jindou_engine::ServiceCaller;
 use jindou_log::Recovery;
@@ -242,6 +242,12 @@ impl Database {
                 device: Device::default(),
             }),
         }
+    }
+
+    /// A database over one snapshot whose changes go to a journal.
+    #[must_use]
+    pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
+        Self::over(Writer::new(snapshot, Ok(journal)), None)
     }
 
     /// What was found in the store's log when it was opened; `None` without one.
