@@ -35,6 +35,7 @@ mod stars;
 mod steps;
 mod tokens;
 mod translate;
+mod validity;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
@@ -49,3 +50,4 @@ pub use plan::{
     TemplateTerm, TermTest, Weight,
 };
 pub use planner::{PlanOptions, plan};
+pub use validity::Validity;
