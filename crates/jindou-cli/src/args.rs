@@ -433,6 +433,8 @@ pub enum Bench {
     Operators(BenchOperators),
     /// Serve a store and read one large answer over loopback: bytes and rows a second, and the server's memory meanwhile.
     Stream(BenchStream),
+    /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
+    Updates(BenchUpdates),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -457,6 +459,43 @@ pub struct BenchStream {
     pub threads: Option<usize>,
     /// As JSON, to a file or (without one) to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchUpdates {
+    /// The store directory, of LUBM; it is only read.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Random single changes before the queries are asked; 0: none.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub edits: usize,
+    /// How many universities the store holds: those behind them are added, in transactions of each size.
+    #[arg(long, short = 'n')]
+    pub universities: Option<u32>,
+    /// Universities to add.
+    #[arg(long, default_value_t = 10)]
+    pub more: u32,
+    /// Triples a transaction.
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000")]
+    pub batches: Vec<usize>,
+    /// Queries, e.g. L1,q8,count (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Runs of each query.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Threads of transactions (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Threads of a query.
+    #[arg(long, default_value_t = 1)]
+    pub query_threads: usize,
+    /// Print both plans of each query.
+    #[arg(long)]
+    pub explain: bool,
+    /// As JSON as well, to a file.
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 

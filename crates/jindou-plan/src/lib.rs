@@ -36,6 +36,7 @@ mod steps;
 mod tokens;
 mod translate;
 mod update;
+mod validity;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
@@ -51,3 +52,4 @@ pub use plan::{
 };
 pub use planner::{PlanOptions, plan};
 pub use update::{MAX_OPERATIONS, MAX_UPDATE_BYTES, Operation, Request, parse_update};
+pub use validity::Validity;

@@ -23,6 +23,7 @@ pub(crate) struct Metrics {
     pub(crate) update_phases: HistogramVec,
     pub(crate) update_quads: IntCounterVec,
     snapshot: IntGauge,
+    delta_bytes: IntGauge,
     log: LogGauges,
     pub(crate) connections: IntGauge,
     running: IntGauge,
@@ -142,6 +143,10 @@ impl Metrics {
             snapshot: gauge(
                 "jindou_snapshot",
                 "Number of the snapshot that queries read",
+            )?,
+            delta_bytes: gauge(
+                "jindou_delta_bytes",
+                "Memory of what updates changed since the store was loaded, in the snapshot that queries read",
             )?,
             log,
             connections: gauge("jindou_connections", "Open connections")?,

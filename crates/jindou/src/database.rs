@@ -310,10 +310,8 @@ impl Database {
         let key = CacheKey {
             text: &keyed,
             options: Self::plan_options(&snapshot, options),
-            epoch: snapshot.base().epoch(),
-            snapshot: snapshot.number(),
         };
-        let found = self.inner.plans.get(&key);
+        let found = self.inner.plans.get(&key, &snapshot);
         let cached = found.is_some();
         let plan = match found {
             Some(found) => found,
