@@ -23,6 +23,7 @@ pub(crate) struct Metrics {
     pub(crate) update_phases: HistogramVec,
     pub(crate) update_quads: IntCounterVec,
     snapshot: IntGauge,
+    delta_edits: IntGauge,
     delta_bytes: IntGauge,
     log: LogGauges,
     pub(crate) connections: IntGauge,
@@ -143,6 +144,10 @@ impl Metrics {
             snapshot: gauge(
                 "jindou_snapshot",
                 "Number of the snapshot that queries read",
+            )?,
+            delta_edits: gauge(
+                "jindou_delta_edits",
+                "Quads that updates added to those that were loaded, and removed from them",
             )?,
             delta_bytes: gauge(
                 "jindou_delta_bytes",
