@@ -213,8 +213,7 @@ fn run() -> jindou_model::Result<()> {
             } else {
                 Weight::Light
             },
-            epoch: snapshot.base().epoch(),
-            snapshot: snapshot.number(),
+            validity: jindou_plan::Validity::of(&snapshot),
         };
         let options = ExecOptions {
             threads,

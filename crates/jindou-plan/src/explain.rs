@@ -457,7 +457,7 @@ impl Explainer<'_> {
                     self.end(object),
                     self.graph(graph)
                 );
-                let quads = self.snapshot.statistics().quads as f64;
+                let quads = self.snapshot.quads() as f64;
                 let (each, visited) = cost::path(subject, object, quads);
                 one(input, text, &|n| n * each, visited * cost::PATH)
             }

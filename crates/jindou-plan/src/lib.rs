@@ -35,6 +35,8 @@ mod stars;
 mod steps;
 mod tokens;
 mod translate;
+mod update;
+mod validity;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
@@ -49,3 +51,5 @@ pub use plan::{
     TemplateTerm, TermTest, Weight,
 };
 pub use planner::{PlanOptions, plan};
+pub use update::{MAX_OPERATIONS, MAX_UPDATE_BYTES, Operation, Request, parse_update};
+pub use validity::Validity;

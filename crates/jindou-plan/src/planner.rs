@@ -4,6 +4,7 @@ use crate::build::{Builder, OuterRow};
 use crate::cost::OUT;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
+use crate::validity::Watched;
 use crate::{LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
 use jindou_model::{Error, Result};
 use jindou_store::Snapshot;
@@ -55,9 +56,10 @@ fn is_shallow(query: &spargebra::Query) -> bool {
 
 fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Plan> {
     let logical = translate::of(query).map_err(Error::Unsupported)?;
-    let dataset = Dataset::of(logical.dataset.as_ref(), snapshot, options);
+    let watched = Watched::new(snapshot);
+    let dataset = Dataset::of(logical.dataset.as_ref(), &watched, options);
     let mut builder = Builder {
-        snapshot,
+        snapshot: &watched,
         dataset: &dataset,
         slots: logical.slots,
         outer: OuterRow::default(),
@@ -86,7 +88,6 @@ fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOption
         } else {
             Weight::Heavy
         },
-        epoch: snapshot.base().epoch(),
-        snapshot: snapshot.number(),
+        validity: watched.validity(),
     })
 }

@@ -8,11 +8,11 @@ use crate::logical::{Bgp, End, Pattern, Place};
 use crate::model::Model;
 use crate::resolve::{self, Dataset};
 use crate::set::SlotSet;
+use crate::validity::Watched;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
 };
-use jindou_store::Snapshot;
 
 /// Most slots of one group; the rest of a mask is for hidden ones.
 pub(crate) const MAX_LOCAL: usize = 100;
@@ -35,7 +35,7 @@ pub(crate) fn plan(
     slots: &mut Vec<String>,
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
-    snapshot: &Snapshot,
+    snapshot: &Watched<'_>,
 ) -> Result<Planned, String> {
     let mut local = Local::default();
     let inside = local.group(group);
@@ -44,8 +44,9 @@ pub(crate) fn plan(
         .iter()
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
-    let resolved = resolve::resolve(&inside, &names, dataset, snapshot)?;
-    let stars = resolve::stars(&resolved, snapshot, &names)?;
+    let found = resolve::resolve(&inside, &names, dataset, snapshot)
+        .and_then(|r| resolve::stars(&r, snapshot, &names).map(|stars| (r, stars)));
+    let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
     let model = Model::new(&resolved, snapshot, stars);
     let given = given.map(|(set, rows)| {
         let mask = local

@@ -11,7 +11,7 @@ mod snapshot;
 pub mod statistics;
 pub mod testing;
 
-pub use delta::{Applied, ChangeTerm, Changes};
+pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
 pub use load::{LoadOptions, LoadReport, PHASES, load};
 pub use quads::SnapshotQuads;

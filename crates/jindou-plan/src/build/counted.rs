@@ -1,8 +1,9 @@
-//! Answers that the segments' own counts give: a plan belongs to one snapshot, so these are its constants.
+//! Answers that the segments' own counts give: such a plan belongs to one version of the data, and these are its
+//! constants.
 
 use super::*;
 use jindou_model::{Direction, PredicateId};
-use jindou_store::segment::Segment;
+use jindou_store::segment::EdgeView;
 use oxrdf::Literal;
 
 /// Most rows that are made while planning.
@@ -10,7 +11,7 @@ const MAX_ROWS: usize = 4_096;
 
 impl Builder<'_> {
     /// COUNTs over one pattern of the default graph with all ends free: of all, by predicate, or by one end of one
-    /// predicate. `None` where that is not it, or where a patch or named graphs make the counts inexact.
+    /// predicate. `None` where that is not it, or where named graphs make the counts inexact.
     pub(super) fn counted(
         &self,
         inner: &Node,
@@ -32,14 +33,17 @@ impl Builder<'_> {
         let groups: Vec<(Option<u32>, u64)> = match (by, p) {
             ([], End::Slot(_)) => {
                 let each = self.predicates()?;
-                vec![(None, each.iter().map(|x| x.1.edge_count()).sum())]
+                vec![(None, each.iter().map(|x| x.1).sum())]
             }
-            ([], End::Term(p)) => vec![(None, self.segment(p, Direction::Out)?.edge_count())],
+            ([], End::Term(p)) => {
+                let scope = self.dataset.default.scope()?;
+                vec![(None, self.view(p, Direction::Out)?.exact_edges(scope)?)]
+            }
             ([g], End::Slot(p)) if g == p => self
                 .predicates()?
                 .iter()
-                .filter(|x| !x.1.is_empty())
-                .map(|x| (Some(self.snapshot.vertex_of(x.0).0), x.1.edge_count()))
+                .filter(|x| x.1 > 0)
+                .map(|x| (Some(self.snapshot.vertex_of(x.0).0), x.1))
                 .collect(),
             ([g], End::Term(p)) if *g == s || *g == o => {
                 let direction = if *g == s {
@@ -47,14 +51,30 @@ impl Builder<'_> {
                 } else {
                     Direction::In
                 };
-                let segment = self.segment(p, direction)?;
-                if segment.key_count as usize > MAX_ROWS {
+                let view = self.view(p, direction)?;
+                let scope = self.dataset.default.scope()?;
+                // Without edges of named graphs the default graph has them all, if it is looked at.
+                let seen = view.exact_edges(scope)? > 0;
+                if view.default.key_count as usize > MAX_ROWS {
                     return None;
                 }
                 let mut keys = vec![];
-                segment.keys_into(0, segment.key_count, &mut keys);
+                view.default.keys_into(0, view.default.key_count, &mut keys);
+                if let Some(patch) = view.patch {
+                    let mut from = Some(0);
+                    while let Some(key) = from.and_then(|f| patch.next_added_key(f)) {
+                        keys.push(key);
+                        from = key.checked_add(1);
+                        if keys.len() > 2 * MAX_ROWS {
+                            return None;
+                        }
+                    }
+                    keys.sort();
+                    keys.dedup();
+                }
                 keys.iter()
-                    .map(|k| (Some(*k), segment.neighbours_of(*k).len() as u64))
+                    .map(|k| (Some(*k), view.default_degree(*k)))
+                    .filter(|x| seen && x.1 > 0)
                     .collect()
             }
             _ => return None,
@@ -62,6 +82,7 @@ impl Builder<'_> {
         if groups.len() > MAX_ROWS {
             return None;
         }
+        self.snapshot.bind();
         let mut slots = by.to_vec();
         slots.extend(aggregates.iter().map(|a| a.to));
         let rows = groups
@@ -92,9 +113,10 @@ impl Builder<'_> {
         let rows = self
             .predicates()?
             .iter()
-            .filter(|x| !x.1.is_empty())
+            .filter(|x| x.1 > 0)
             .map(|x| vec![Cell::Id(self.snapshot.vertex_of(x.0).0)])
             .collect::<Vec<_>>();
+        self.snapshot.bind();
         (rows.len() <= MAX_ROWS).then(|| constant_rows(vec![*one], rows))
     }
 
@@ -104,21 +126,20 @@ impl Builder<'_> {
         is_free.then(|| one_pattern(node)).flatten()
     }
 
-    fn segment(&self, predicate: &[u8], direction: Direction) -> Option<Segment<'_>> {
+    fn view(&self, predicate: &[u8], direction: Direction) -> Option<EdgeView<'_>> {
         let v = self.snapshot.lookup(predicate)?;
         let p = self.snapshot.predicate_of(v)?;
-        let scope = self.dataset.default.scope()?;
-        self.snapshot.edges(p, direction).plain(scope)
+        Some(self.snapshot.edges(p, direction))
     }
 
-    /// Every predicate's segment by subject.
-    fn predicates(&self) -> Option<Vec<(PredicateId, Segment<'_>)>> {
+    /// Every predicate and its edges.
+    fn predicates(&self) -> Option<Vec<(PredicateId, u64)>> {
         let scope = self.dataset.default.scope()?;
         (0..self.snapshot.predicate_count())
             .map(|p| {
                 let p = PredicateId(p);
-                let segment = self.snapshot.edges(p, Direction::Out).plain(scope)?;
-                Some((p, segment))
+                let view = self.snapshot.edges(p, Direction::Out);
+                Some((p, view.exact_edges(scope)?))
             })
             .collect()
     }

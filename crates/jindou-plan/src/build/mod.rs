@@ -12,12 +12,12 @@ use crate::logical::{Bgp, End, Kind, Node, PathNode, Place};
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::steps;
+use crate::validity::Watched;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Endpoint, Exploration, FarEnd,
     GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
 use jindou_model::{VertexId, term};
-use jindou_store::Snapshot;
 use spargebra::algebra::PropertyPathExpression;
 
 pub(crate) use built::{Built, apply_op, filtered, hash_join, nothing, row_of, unit};
@@ -33,7 +33,7 @@ pub(crate) struct OuterRow {
 }
 
 pub(crate) struct Builder<'a> {
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a Watched<'a>,
     pub dataset: &'a Dataset,
     pub slots: Vec<String>,
     /// Set inside the inner part of an `Apply` that runs for each row.
@@ -181,10 +181,11 @@ impl Builder<'_> {
             Kind::Bgp(b) => self.explore(b),
             Kind::Graphs(g) => self.graphs(*g),
             Kind::HasGraph(name) => {
+                self.snapshot.bind();
                 let there = self
                     .dataset
                     .graph(name, self.snapshot)
-                    .is_some_and(|g| self.snapshot.named_graphs().binary_search(&g).is_ok());
+                    .is_some_and(|g| self.snapshot.has_graph(g));
                 if there {
                     unit()
                 } else {
@@ -260,11 +261,14 @@ impl Builder<'_> {
                 rows: p.rows,
                 cost: p.cost,
             },
-            Err(why) => Built {
-                certain: uses.clone(),
-                possible: uses,
-                ..nothing(why)
-            },
+            Err(why) => {
+                self.snapshot.bind();
+                Built {
+                    certain: uses.clone(),
+                    possible: uses,
+                    ..nothing(why)
+                }
+            }
         }
     }
 

@@ -42,7 +42,7 @@ impl Snapshot {
             record: record::encode(&net, number),
             added: net.added.len() as u64,
             removed: net.removed.len() as u64,
-            snapshot: self.with_net(net, number),
+            snapshot: self.with_net(&net, number, threads),
         })
     }
 
@@ -63,7 +63,7 @@ impl Snapshot {
                 )));
             }
             net.check(&next)?;
-            next = next.with_net(net, number);
+            next = next.with_net(&net, number, 2);
         }
         Ok(next)
     }

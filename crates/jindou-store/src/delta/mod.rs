@@ -10,10 +10,18 @@
 
 mod apply;
 mod changes;
+mod lay;
+mod list;
 mod net;
 mod record;
+mod tail;
+mod touched;
 
 pub use apply::Applied;
 pub use changes::{ChangeTerm, Changes};
 
+pub use tail::TailTerms;
+
+pub(crate) use list::CowVec;
 pub(crate) use net::Net;
+pub(crate) use touched::{BaseSets, Touched};

@@ -106,7 +106,7 @@ impl Net {
             }
         }
         let mut net = Self {
-            tail_before: snapshot.tail_len(),
+            tail_before: snapshot.tail().len(),
             predicates_before: snapshot.predicate_count(),
             ..Self::default()
         };
@@ -161,7 +161,7 @@ impl Net {
                 "a record of the log does not fit the store: {what}; restore the store from a backup"
             )))
         };
-        if self.tail_before != snapshot.tail_len()
+        if self.tail_before != snapshot.tail().len()
             || self.predicates_before != snapshot.predicate_count()
         {
             return wrong("it belongs to another snapshot");
@@ -214,7 +214,7 @@ fn lookup(snapshot: &Snapshot, changes: &Changes, range: std::ops::Range<usize>)
     snapshot.base().dictionary().lookup_many(&terms, &mut ids);
     for ((id, term), n) in ids.iter_mut().zip(terms).zip(range) {
         if *id == NO_VERTEX {
-            *id = match snapshot.tail_lookup(term) {
+            *id = match snapshot.tail().lookup(term) {
                 Some(v) => v.0,
                 None => FIRST_QUERY_ID + n as u32,
             };
@@ -229,7 +229,7 @@ fn parts(quad: u128) -> [u32; 4] {
 
 /// The quads (graph, predicate's vertex, subject, object) ascending, each once, and whether it was inserted last.
 fn sorted(snapshot: &Snapshot, changes: &[Change], ids: &[u32]) -> Result<Vec<(u128, bool)>> {
-    let tail_end = FIRST_TAIL_ID + snapshot.tail_len();
+    let tail_end = FIRST_TAIL_ID + snapshot.tail().len();
     let vertices = snapshot.base().vertices();
     let known =
         |v: u32| (v <= vertices && v != NO_VERTEX) || (FIRST_TAIL_ID..tail_end).contains(&v);
