@@ -156,6 +156,8 @@ struct Head {
     attempt: u32,
     /// Counts resets.
     generation: u32,
+    /// What is acknowledged is durable.
+    batch: bool,
     model: Model,
     random: Random,
 }
@@ -221,6 +223,7 @@ fn session(
         next: model.acknowledged + 1,
         attempt: parent,
         generation: 0,
+        batch: options.durability == Durability::Batch,
         model,
         random: Random(random.below(u64::MAX)),
     });
@@ -351,6 +354,9 @@ fn append(log: &Log, head: &Mutex<Head>, attempts: &AtomicU32) {
     match outcome {
         Ok(()) => {
             h.model.acknowledge(number, attempt);
+            if h.batch {
+                h.model.durable = h.model.durable.max(number);
+            }
         }
         Err(e) => {
             assert!(matches!(e, Error::Io { .. }), "{e}");
@@ -408,8 +414,15 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             return;
         };
         let copy = files.copy(random.below(u64::MAX));
-        let byte = random.below(copy.len(name).expect("length"));
-        if !copy.flip(name, byte, random.below(8) as u32) {
+        let length = copy.len(name).expect("length");
+        let byte = random.below(length);
+        if random.one_in(4) {
+            // A sector that reads as zeros.
+            let byte = byte - byte % 512;
+            let zeros = vec![0; 512.min(length - byte) as usize];
+            let mut file = copy.open(name).expect("open");
+            file.write_at(byte, &zeros).expect("write");
+        } else if !copy.flip(name, byte, random.below(8) as u32) {
             continue;
         }
         let mut read = Vec::new();

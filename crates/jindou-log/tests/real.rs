@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const EPOCH: u64 = 3;
 /// Tells this program to be the child, and where.
@@ -285,28 +285,20 @@ fn a_directory_that_cannot_be_written_is_read() {
 fn a_second_process_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut process = child("child_appends_until_killed", directory.path());
-    let begun = Instant::now();
-    let held = loop {
-        match StoreLock::acquire(directory.path()) {
-            Err(Error::Store(message)) => break message,
-            Ok(lock) => drop(lock),
-            Err(e) => panic!("{e}"),
-        }
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "the child does not begin"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    // The holder may be between taking the lock and writing down its number.
-    let mut message = held;
-    while !message.contains(&format!("process {}", process.id())) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{message}");
-        std::thread::sleep(Duration::from_millis(1));
-        message = StoreLock::acquire(directory.path())
-            .expect_err("held")
-            .to_string();
-    }
+    let out = BufReader::new(process.stdout.take().expect("piped"));
+    let mut lines = out.lines().map_while(|l| l.ok());
+    assert!(
+        lines.any(|l| l.contains("opened ")),
+        "the child does not begin"
+    );
+    std::thread::spawn(move || lines.for_each(drop));
+    let error = StoreLock::acquire(directory.path())
+        .expect_err("held")
+        .to_string();
+    assert!(
+        error.contains(&format!("in use by process {}", process.id())),
+        "{error}"
+    );
     process.kill().expect("SIGKILL");
     process.wait().expect("its end");
     let lock = StoreLock::acquire(directory.path()).expect("the file is there, the holder is not");
