@@ -232,12 +232,11 @@ pub(crate) struct Walked {
     pub cut: Option<Cut>,
 }
 
+/// Takes a group and its records.
+type Visit<'a> = dyn FnMut(&Group<'_>, &[&[u8]]) -> Result<()> + 'a;
+
 /// Reads a file's groups in order and gives them to `visit`.
-pub(crate) fn walk(
-    link: &Link,
-    file: &[u8],
-    visit: &mut dyn FnMut(&Group<'_>, &[&[u8]]) -> Result<()>,
-) -> Result<Walked, Stop> {
+pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Walked, Stop> {
     let name = &link.name;
     let wrong = |offset: u64, what: &str| Stop::Damage(damage(name, offset, what));
     let (head, check) = FileHead::read(file).map_err(|what| damage(name, 0, what))?;
