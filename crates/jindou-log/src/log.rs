@@ -82,7 +82,7 @@ pub struct Status {
     pub groups: u64,
     /// Records in them.
     pub records: u64,
-    /// Why the last group could not be written, until one can.
+    /// Why the last group could not be written, or synced in time, until it can.
     pub failure: Option<String>,
 }
 
@@ -119,6 +119,8 @@ struct State {
     next: u32,
     acknowledged: u32,
     failed: Option<Failure>,
+    /// Why what was acknowledged is not durable in the time that it should be.
+    not_durable: Option<Failure>,
     /// A group is being written.
     busy: bool,
     closing: bool,
@@ -370,7 +372,11 @@ impl Log {
             queued: (state.queue.len() as u64, state.bytes as u64),
             groups: state.groups,
             records: state.records,
-            failure: state.failed.as_ref().map(|f| f.to_error().to_string()),
+            failure: state
+                .failed
+                .as_ref()
+                .or(state.not_durable.as_ref())
+                .map(|f| f.to_error().to_string()),
         }
     }
 
@@ -440,10 +446,12 @@ impl Shared {
                 Work::Sync => {
                     clock.sync_at = None;
                     let mut writer = lock(&self.writer);
-                    if writer.sync().is_err() {
-                        clock.sync_after(self.options.durability);
-                    }
+                    let result = writer.sync();
                     self.publish(&writer);
+                    if let Err(failure) = result {
+                        clock.sync_after(self.options.durability);
+                        lock(&self.state).not_durable = Some(failure);
+                    }
                 }
                 Work::Mark => {
                     clock.marked = true;
@@ -512,6 +520,9 @@ impl Shared {
         let bytes = w.kept.iter().map(|k| k.bytes).sum();
         let mut state = lock(&self.state);
         state.durable = w.durable_upto();
+        if state.durable >= state.acknowledged {
+            state.not_durable = None;
+        }
         (state.files, state.file_bytes) = (w.kept.len() as u64, bytes);
     }
 
@@ -525,7 +536,8 @@ impl Shared {
         let result = {
             let mut writer = lock(&self.writer);
             let sync = self.options.durability == Durability::Batch
-                || writer.unsynced_bytes >= self.options.unsynced_bytes;
+                || writer.unsynced_bytes >= self.options.unsynced_bytes
+                || clock.sync_at.is_some_and(|at| at <= begun);
             let result = writer.write(records, sync);
             clock.sync_at = match writer.unsynced.is_empty() {
                 true => None,

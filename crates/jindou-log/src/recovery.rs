@@ -50,14 +50,14 @@ impl std::fmt::Display for Recovery {
         if self.skipped > 0 {
             write!(
                 f,
-                "; {} were in the base already",
+                "; passed over {} that the base has",
                 plural(self.skipped, "record")
             )?;
         }
         if self.rewritten > 0 {
             write!(
                 f,
-                "; {} not known to be durable, written again",
+                "; wrote {} again, not known to be durable",
                 plural(self.rewritten, "record")
             )?;
         }

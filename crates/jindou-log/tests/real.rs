@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EPOCH: u64 = 3;
 /// Tells this program to be the child, and where.
@@ -343,6 +343,46 @@ fn a_full_queue_waits_and_all_modes_keep_what_a_kill_leaves() {
         let (_, found, records) = open(copy.path(), 0, options).expect("open");
         assert_eq!(found.last, 300);
         assert!((1..).zip(&records).all(|(n, r)| r == &record(n)));
+    }
+}
+
+#[test]
+fn an_interval_is_kept_under_load_and_without() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        durability: Durability::Interval(Duration::from_millis(20)),
+        ..Options::default()
+    };
+    let (log, ..) = open(directory.path(), 0, options).expect("open");
+    // The first record begins a file, which is synced anyway.
+    log.append(1, vec![1])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    let begun = Instant::now();
+    let mut synced = 0;
+    let mut last = log.status().durable;
+    for n in 2..u32::MAX {
+        log.append(n, vec![1; 100])
+            .expect("append")
+            .wait()
+            .expect("wait");
+        let durable = log.status().durable;
+        synced += u32::from(durable != last);
+        last = durable;
+        if begun.elapsed() > Duration::from_millis(500) {
+            break;
+        }
+    }
+    assert!(synced >= 2, "synced {synced} times in half a second");
+    let begun = Instant::now();
+    while log.status().durable < log.status().acknowledged {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            log.status()
+        );
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
