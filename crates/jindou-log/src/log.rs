@@ -44,8 +44,9 @@ pub struct Options {
     /// With nothing to do for that long, the log writes down that its last group was durable, so that damage to it will
     /// not pass for a torn tail.
     pub idle: Duration,
-    /// At most that long, and never more than an eighth of what a sync takes, a group waits for those clients that were
-    /// acknowledged just before.
+    /// At most that long, and never more than half of what a sync takes, a group waits for the clients that were
+    /// acknowledged just before: otherwise two halves of them take turns, and each waits for the other's sync. Where
+    /// they do not come back in that time, it soon waits no more.
     pub gather: Duration,
 }
 
@@ -59,7 +60,7 @@ impl Default for Options {
             group_bytes: 16 << 20,
             unsynced_bytes: 16 << 20,
             idle: Duration::from_secs(1),
-            gather: Duration::from_millis(1),
+            gather: Duration::from_millis(2),
         }
     }
 }
@@ -81,7 +82,7 @@ pub struct Status {
     pub groups: u64,
     /// Records in them.
     pub records: u64,
-    /// Why the last group could not be written, until one can.
+    /// Why the last group could not be written, or synced in time, until it can.
     pub failure: Option<String>,
 }
 
@@ -118,6 +119,8 @@ struct State {
     next: u32,
     acknowledged: u32,
     failed: Option<Failure>,
+    /// Why what was acknowledged is not durable in the time that it should be.
+    not_durable: Option<Failure>,
     /// A group is being written.
     busy: bool,
     closing: bool,
@@ -369,7 +372,11 @@ impl Log {
             queued: (state.queue.len() as u64, state.bytes as u64),
             groups: state.groups,
             records: state.records,
-            failure: state.failed.as_ref().map(|f| f.to_error().to_string()),
+            failure: state
+                .failed
+                .as_ref()
+                .or(state.not_durable.as_ref())
+                .map(|f| f.to_error().to_string()),
         }
     }
 
@@ -439,10 +446,12 @@ impl Shared {
                 Work::Sync => {
                     clock.sync_at = None;
                     let mut writer = lock(&self.writer);
-                    if writer.sync().is_err() {
-                        clock.sync_after(self.options.durability);
-                    }
+                    let result = writer.sync();
                     self.publish(&writer);
+                    if let Err(failure) = result {
+                        clock.sync_after(self.options.durability);
+                        lock(&self.state).not_durable = Some(failure);
+                    }
                 }
                 Work::Mark => {
                     clock.marked = true;
@@ -457,11 +466,13 @@ impl Shared {
 
     fn next_work(&self, clock: &mut Clock) -> Work {
         let mut state = lock(&self.state);
-        let gather_until = Instant::now() + clock.gather;
+        let gather_until = Instant::now() + clock.gather();
         loop {
             let now = Instant::now();
             let until = if !state.queue.is_empty() {
-                if state.queue.len() >= clock.wanted || now >= gather_until || state.closing {
+                let all = state.queue.len() >= clock.wanted;
+                if all || now >= gather_until || state.closing {
+                    clock.gathered(all);
                     break;
                 }
                 Some(gather_until)
@@ -509,6 +520,9 @@ impl Shared {
         let bytes = w.kept.iter().map(|k| k.bytes).sum();
         let mut state = lock(&self.state);
         state.durable = w.durable_upto();
+        if state.durable >= state.acknowledged {
+            state.not_durable = None;
+        }
         (state.files, state.file_bytes) = (w.kept.len() as u64, bytes);
     }
 
@@ -522,7 +536,8 @@ impl Shared {
         let result = {
             let mut writer = lock(&self.writer);
             let sync = self.options.durability == Durability::Batch
-                || writer.unsynced_bytes >= self.options.unsynced_bytes;
+                || writer.unsynced_bytes >= self.options.unsynced_bytes
+                || clock.sync_at.is_some_and(|at| at <= begun);
             let result = writer.write(records, sync);
             clock.sync_at = match writer.unsynced.is_empty() {
                 true => None,
@@ -547,7 +562,9 @@ impl Shared {
             state.groups += 1;
             state.records += group.len() as u64;
             // Those who are told now will come back, as will those who came meanwhile after this group.
-            clock.wanted = group.len() + state.queue.len();
+            // One in eight may not.
+            let all = group.len() + state.queue.len();
+            clock.wanted = all - all / 8;
         }
         self.room.notify_all();
         for w in group {
@@ -579,8 +596,15 @@ struct Clock {
     marked: bool,
     /// How many records make a group worth beginning before `gather` is over.
     wanted: usize,
-    gather: Duration,
+    /// The longest that may last.
+    longest: Duration,
+    /// How often in a row it was in vain; each time halves it.
+    in_vain: u32,
 }
+
+/// So often in vain, waiting is given up, and after as many groups tried again.
+const GIVEN_UP: u32 = 4;
+const TRIED_AGAIN: u32 = 64;
 
 impl Default for Clock {
     fn default() -> Self {
@@ -589,7 +613,8 @@ impl Default for Clock {
             idle_since: Instant::now(),
             marked: true,
             wanted: 0,
-            gather: Duration::ZERO,
+            longest: Duration::ZERO,
+            in_vain: 0,
         }
     }
 }
@@ -601,11 +626,26 @@ impl Clock {
         }
     }
 
+    fn gather(&self) -> Duration {
+        match self.in_vain {
+            n @ 0..GIVEN_UP => self.longest / (1 << n),
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn gathered(&mut self, all: bool) {
+        self.in_vain = match self.in_vain + 1 {
+            _ if all => 0,
+            TRIED_AGAIN => 0,
+            n => n,
+        };
+    }
+
     fn wrote(&mut self, time: Duration, options: &Options) {
         self.idle_since = Instant::now();
         self.marked = false;
-        self.gather = match options.durability {
-            Durability::Batch => options.gather.min(time / 8),
+        self.longest = match options.durability {
+            Durability::Batch => options.gather.min(time / 2),
             _ => Duration::ZERO,
         };
     }

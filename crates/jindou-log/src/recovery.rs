@@ -1,11 +1,12 @@
 //! Reading what a log holds when it is opened.
 
 use crate::files::Files;
-use crate::format::{FILE_HEAD, Group, Sealed};
+use crate::format::{FILE_HEAD, Found, Sealed, read_group};
 use crate::scan::{Cut, Stop, chain, contents, names, walk};
 use crate::writer::{Durable, Kept, Record, Writer};
 use jindou_model::{Error, Result};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,14 +50,14 @@ impl std::fmt::Display for Recovery {
         if self.skipped > 0 {
             write!(
                 f,
-                "; {} were in the base already",
+                "; passed over {} that the base has",
                 plural(self.skipped, "record")
             )?;
         }
         if self.rewritten > 0 {
             write!(
                 f,
-                "; {} not known to be durable, written again",
+                "; wrote {} again, not known to be durable",
                 plural(self.rewritten, "record")
             )?;
         }
@@ -111,12 +112,10 @@ pub(crate) fn recover(
         let mut replay = Replay {
             after,
             replay,
-            unproven: Vec::new(),
             found: &mut found,
         };
         read(&*files, epoch, sequences, &mut writer, &mut replay)
             .map_err(|stop| stop.into_error(&*files))?;
-        writer.unsynced = replay.unproven.into_iter().map(|(_, r)| r).collect();
         writer.unsynced_bytes = writer.unsynced.iter().map(|(_, r)| r.len()).sum();
         found.last = writer.next - 1;
     }
@@ -133,27 +132,7 @@ pub(crate) fn numbers_used_up() -> Error {
 struct Replay<'a> {
     after: u32,
     replay: &'a mut dyn FnMut(u32, &[u8]) -> Result<()>,
-    /// Records of groups that nothing proves to have been durable, with their group's place.
-    unproven: Vec<(u64, Record)>,
     found: &'a mut Recovery,
-}
-
-impl Replay<'_> {
-    fn group(&mut self, group: &Group<'_>, records: &[&[u8]], at: u64, proven: u64) -> Result<()> {
-        self.unproven.retain(|(place, _)| *place >= proven);
-        for (number, record) in (group.first..).zip(records) {
-            if number <= self.after {
-                self.found.skipped += 1;
-                continue;
-            }
-            (self.replay)(number, record)?;
-            self.found.records += 1;
-            if at >= proven {
-                self.unproven.push((at, (number, record.to_vec())));
-            }
-        }
-        Ok(())
-    }
 }
 
 fn read(
@@ -178,9 +157,16 @@ fn read(
             },
             next: link.head.first,
         }]);
-        let walked = walk(link, &bytes, &mut |group, records, at| {
+        let walked = walk(link, &bytes, &mut |group, records| {
             proven = proven.max(group.durable);
-            replay.group(group, records, at, proven)?;
+            for (number, record) in (group.first..).zip(records) {
+                if number <= replay.after {
+                    replay.found.skipped += 1;
+                } else {
+                    (replay.replay)(number, record)?;
+                    replay.found.records += 1;
+                }
+            }
             ends.push_back(Durable {
                 sealed: Sealed {
                     sequence: link.head.sequence,
@@ -195,6 +181,10 @@ fn read(
             Ok(())
         })?;
         writer.durable = ends.pop_front();
+        if let (None, Some(d)) = (link.sealed, writer.durable) {
+            let behind = d.sealed.length..walked.length;
+            writer.unsynced = unproven(&bytes, behind, link.head.seed(), replay.after);
+        }
         writer.kept.push(Kept {
             sequence: link.head.sequence,
             next: walked.next,
@@ -254,4 +244,19 @@ pub fn replay(
     }
     found.time = begun.elapsed();
     Ok(found)
+}
+
+/// The records after `after` in the groups at these bytes, which were read before.
+fn unproven(file: &[u8], bytes: Range<u64>, seed: u64, after: u32) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut at = bytes.start;
+    while at < bytes.end
+        && let Found::Group(group) = read_group(file, at as usize, seed)
+    {
+        let all = (group.first..).zip(group.records().unwrap_or_default());
+        let later = all.filter(|&(number, _)| number > after);
+        records.extend(later.map(|(number, record)| (number, record.to_vec())));
+        at = group.end;
+    }
+    records
 }

@@ -232,12 +232,11 @@ pub(crate) struct Walked {
     pub cut: Option<Cut>,
 }
 
+/// Takes a group and its records.
+type Visit<'a> = dyn FnMut(&Group<'_>, &[&[u8]]) -> Result<()> + 'a;
+
 /// Reads a file's groups in order and gives them to `visit`.
-pub(crate) fn walk(
-    link: &Link,
-    file: &[u8],
-    visit: &mut dyn FnMut(&Group<'_>, &[&[u8]], u64) -> Result<()>,
-) -> Result<Walked, Stop> {
+pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Walked, Stop> {
     let name = &link.name;
     let wrong = |offset: u64, what: &str| Stop::Damage(damage(name, offset, what));
     let (head, check) = FileHead::read(file).map_err(|what| damage(name, 0, what))?;
@@ -284,7 +283,7 @@ pub(crate) fn walk(
                     );
                     return Err(damage(&next, 0, what).into());
                 }
-                visit(&group, &records, at)?;
+                visit(&group, &records)?;
                 w.length = group.end;
                 w.chain = group.check;
                 w.next += group.count;
@@ -395,7 +394,7 @@ pub fn check(files: &dyn Files) -> Result<Report> {
             let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
             report.files += 1;
             report.bytes += bytes.len() as u64;
-            let mut count = |group: &Group<'_>, _: &[&[u8]], _: u64| {
+            let mut count = |group: &Group<'_>, _: &[&[u8]]| {
                 report.groups += 1;
                 report.records += u64::from(group.count);
                 Ok(())

@@ -156,6 +156,8 @@ struct Head {
     attempt: u32,
     /// Counts resets.
     generation: u32,
+    /// What is acknowledged is durable.
+    batch: bool,
     model: Model,
     random: Random,
 }
@@ -221,6 +223,7 @@ fn session(
         next: model.acknowledged + 1,
         attempt: parent,
         generation: 0,
+        batch: options.durability == Durability::Batch,
         model,
         random: Random(random.below(u64::MAX)),
     });
@@ -351,6 +354,9 @@ fn append(log: &Log, head: &Mutex<Head>, attempts: &AtomicU32) {
     match outcome {
         Ok(()) => {
             h.model.acknowledge(number, attempt);
+            if h.batch {
+                h.model.durable = h.model.durable.max(number);
+            }
         }
         Err(e) => {
             assert!(matches!(e, Error::Io { .. }), "{e}");
@@ -408,8 +414,15 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             return;
         };
         let copy = files.copy(random.below(u64::MAX));
-        let byte = random.below(copy.len(name).expect("length"));
-        if !copy.flip(name, byte, random.below(8) as u32) {
+        let length = copy.len(name).expect("length");
+        let byte = random.below(length);
+        if random.one_in(4) {
+            // A sector that reads as zeros.
+            let byte = byte - byte % 512;
+            let zeros = vec![0; 512.min(length - byte) as usize];
+            let mut file = copy.open(name).expect("open");
+            file.write_at(byte, &zeros).expect("write");
+        } else if !copy.flip(name, byte, random.below(8) as u32) {
             continue;
         }
         let mut read = Vec::new();
@@ -442,15 +455,22 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             Err(e) => panic!("{e}"),
             Ok((_, found)) => {
                 if found.last < least {
-                    // The one case that cannot be told from a crash: the last group, unproven, with zeros where it changed.
-                    let cut = found.cut.expect("records are missing without a word");
-                    assert_eq!(&cut.file, names.last().expect("a file"));
-                    assert!(cut.offset <= byte, "bytes before the damage are cut");
-                    let whole = copy.read(&cut.file, u64::MAX).expect("read");
-                    assert!(
-                        whole[cut.offset as usize..].len() as u64 == cut.bytes,
-                        "the cut is not to the end"
-                    );
+                    // The one case that cannot be told from a crash: the last group, which nothing proves to have been
+                    // durable, with zeros where it changed. If all of it is zero, it is as if it had never been.
+                    assert_eq!(name, names.last().expect("a file"));
+                    let whole = copy.read(name, u64::MAX).expect("read");
+                    match found.cut {
+                        Some(cut) => {
+                            assert_eq!(&cut.file, name);
+                            assert!(cut.offset <= byte | 511, "bytes before the damage are cut");
+                            assert_eq!(cut.offset + cut.bytes, whole.len() as u64);
+                        }
+                        None => {
+                            let from = (byte - byte % 512) as usize;
+                            let zero = whole[from..].iter().all(|&b| b == 0);
+                            assert!(zero, "records are missing without a word");
+                        }
+                    }
                     CUT.fetch_add(1, Ordering::Relaxed);
                 }
             }

@@ -96,6 +96,26 @@ proptest! {
     }
 
     #[test]
+    fn zeros_in_the_place_of_a_group_are_no_torn_tail(
+        sizes in prop::collection::vec(0usize..900, 3..8),
+        which in any::<prop::sample::Index>(),
+    ) {
+        // One file, one group a record; every group but the last is known to be durable by the next.
+        let groups: Vec<Vec<Vec<u8>>> = sizes.iter().map(|&n| vec![vec![7; n]]).collect();
+        let files = write(&groups, u64::MAX);
+        let name = files.list().expect("list").remove(0);
+        let place = |n: usize| 80 + sizes[..n].iter().map(|&s| 56 + 8 + s.next_multiple_of(8) + 16).sum::<usize>();
+        let lost = which.index(sizes.len() - 1);
+        let zeros = vec![0; place(lost + 1) - place(lost)];
+        files.open(&name).expect("open").write_at(place(lost) as u64, &zeros).expect("write");
+        let (opened, records) = read(&files);
+        prop_assert_eq!(records.len(), lost);
+        let error = opened.expect_err("records are missing").to_string();
+        let named = format!("{name}, byte {}", place(lost));
+        prop_assert!(error.contains(&named), "{} does not name {}", error, named);
+    }
+
+    #[test]
     fn rubbish_anywhere_is_never_served(
         groups in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..4), 1..6),
         file_bytes in 0u64..3000,

@@ -285,28 +285,20 @@ fn a_directory_that_cannot_be_written_is_read() {
 fn a_second_process_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut process = child("child_appends_until_killed", directory.path());
-    let begun = Instant::now();
-    let held = loop {
-        match StoreLock::acquire(directory.path()) {
-            Err(Error::Store(message)) => break message,
-            Ok(lock) => drop(lock),
-            Err(e) => panic!("{e}"),
-        }
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "the child does not begin"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    // The holder may be between taking the lock and writing down its number.
-    let mut message = held;
-    while !message.contains(&format!("process {}", process.id())) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{message}");
-        std::thread::sleep(Duration::from_millis(1));
-        message = StoreLock::acquire(directory.path())
-            .expect_err("held")
-            .to_string();
-    }
+    let out = BufReader::new(process.stdout.take().expect("piped"));
+    let mut lines = out.lines().map_while(|l| l.ok());
+    assert!(
+        lines.any(|l| l.contains("opened ")),
+        "the child does not begin"
+    );
+    std::thread::spawn(move || lines.for_each(drop));
+    let error = StoreLock::acquire(directory.path())
+        .expect_err("held")
+        .to_string();
+    assert!(
+        error.contains(&format!("in use by process {}", process.id())),
+        "{error}"
+    );
     process.kill().expect("SIGKILL");
     process.wait().expect("its end");
     let lock = StoreLock::acquire(directory.path()).expect("the file is there, the holder is not");
@@ -351,6 +343,46 @@ fn a_full_queue_waits_and_all_modes_keep_what_a_kill_leaves() {
         let (_, found, records) = open(copy.path(), 0, options).expect("open");
         assert_eq!(found.last, 300);
         assert!((1..).zip(&records).all(|(n, r)| r == &record(n)));
+    }
+}
+
+#[test]
+fn an_interval_is_kept_under_load_and_without() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        durability: Durability::Interval(Duration::from_millis(20)),
+        ..Options::default()
+    };
+    let (log, ..) = open(directory.path(), 0, options).expect("open");
+    // The first record begins a file, which is synced anyway.
+    log.append(1, vec![1])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    let begun = Instant::now();
+    let mut synced = 0;
+    let mut last = log.status().durable;
+    for n in 2..u32::MAX {
+        log.append(n, vec![1; 100])
+            .expect("append")
+            .wait()
+            .expect("wait");
+        let durable = log.status().durable;
+        synced += u32::from(durable != last);
+        last = durable;
+        if begun.elapsed() > Duration::from_millis(500) {
+            break;
+        }
+    }
+    assert!(synced >= 2, "synced {synced} times in half a second");
+    let begun = Instant::now();
+    while log.status().durable < log.status().acknowledged {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            log.status()
+        );
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
