@@ -12,6 +12,7 @@ mod condition;
 mod cost;
 mod edge;
 mod emit;
+mod equal;
 mod explain;
 mod expression;
 mod intervals;

@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod code;
+mod equal;
 mod machine;
 mod slow;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod text;
 mod val;
 
 pub(crate) use aggregate::Accumulators;
+pub(crate) use equal::{Equals, Partners};
 pub(crate) use slow::Slow;
 
 use crate::batch::{Charge, View};

@@ -30,7 +30,12 @@ impl Machine {
     }
 
     /// `=` as SPARQL's operator table has it.
-    pub(super) fn equal(&mut self, run: &Run<'_>, a: Val, b: Val) -> Result<Option<bool>> {
+    pub(in crate::values) fn equal(
+        &mut self,
+        run: &Run<'_>,
+        a: Val,
+        b: Val,
+    ) -> Result<Option<bool>> {
         if let (Val::Num(a), Val::Num(b)) = (a, b) {
             return Ok(Some(a.order(b) == Some(Ordering::Equal)));
         }
