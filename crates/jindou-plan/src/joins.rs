@@ -40,7 +40,7 @@ impl Builder<'_> {
                     continue;
                 }
                 tried += 1;
-                if tried > MAX_TRIED {
+                if tried > MAX_TRIED || self.watch.is_over() {
                     break;
                 }
                 let link = link(&filters, &at, built);

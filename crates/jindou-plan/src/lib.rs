@@ -8,6 +8,7 @@
 
 mod build;
 mod cache;
+mod calls;
 mod condition;
 mod cost;
 mod edge;
@@ -36,6 +37,7 @@ mod stars;
 mod steps;
 mod tokens;
 mod translate;
+mod watch;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
@@ -49,4 +51,4 @@ pub use plan::{
     LIGHT_COST, Operand, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
     TemplateTerm, TermTest, Weight,
 };
-pub use planner::{PlanOptions, plan};
+pub use planner::{PlanOptions, plan, plan_within};

@@ -15,6 +15,7 @@ use crate::logical::{Bgp, End, Kind, Node, PathNode, Place};
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::steps;
+use crate::watch::Watch;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Endpoint, Exploration, FarEnd,
     GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
@@ -42,11 +43,15 @@ pub(crate) struct Builder<'a> {
     /// Set inside the inner part of an `Apply` that runs for each row.
     pub outer: OuterRow,
     pub graphs: Option<f64>,
+    pub watch: &'a Watch<'a>,
 }
 
 impl Builder<'_> {
     /// Operators that give the node's solutions: for the outer row, if there is one.
     pub(crate) fn build(&mut self, node: &Node) -> Built {
+        if self.watch.is_over() {
+            return nothing(String::new());
+        }
         match &node.kind {
             Kind::Bgp(_)
             | Kind::Graphs(_)
@@ -281,7 +286,14 @@ impl Builder<'_> {
 
     /// One exploration of the group.
     fn explore_whole(&mut self, bgp: &Bgp, uses: SlotSet) -> Built {
-        match steps::plan(bgp, &mut self.slots, None, self.dataset, self.snapshot) {
+        match steps::plan(
+            bgp,
+            &mut self.slots,
+            None,
+            self.dataset,
+            self.snapshot,
+            self.watch,
+        ) {
             Ok(p) => Built {
                 op: Operator::Explore(Exploration {
                     steps: p.steps,
