@@ -11,7 +11,9 @@ mod aggregate;
 mod code;
 mod equal;
 mod machine;
+mod replace;
 mod slow;
+mod sum;
 #[cfg(test)]
 mod tests;
 mod text;
