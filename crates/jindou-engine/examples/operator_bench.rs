@@ -86,6 +86,7 @@ fn run() -> jindou_model::Result<()> {
             right_bound: true,
         }],
         condition: None,
+        equal: None,
     };
     let group = |input, by: Vec<Slot>, function| Operator::Group {
         input: Box::new(input),

@@ -1,6 +1,7 @@
 //! SPARQL text → algebra, with bounds: `spargebra`'s parser recurses, so text that nests deeper than a
 //! stack could hold is refused before it gets there.
 
+use crate::calls::Calls;
 use crate::tokens::Reading;
 use crate::translate::patterns_are_within;
 use jindou_model::{Error, Result};
@@ -57,6 +58,20 @@ pub(crate) fn guarded<T: Send>(
     parse: impl Fn(&str) -> Result<T, SparqlSyntaxError> + Sync,
 ) -> Result<(T, Reading)> {
     let scan = Scan::of(text)?;
+    let helped;
+    let text = match Calls::of(text) {
+        Calls::Fine => text,
+        Calls::Helped(same) => {
+            helped = same;
+            &helped
+        }
+        Calls::Refused(at) => {
+            let (line, column) = position(text, at);
+            return Err(Error::Limit(format!(
+                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI nest too deeply; bind what is inside to a variable"
+            )));
+        }
+    };
     let reading = Reading::of(text);
     let read = |text: &str| parse_scanned(text, &scan, &parse);
     let parsed = read(reading.lowered.as_deref().unwrap_or(text))?;

@@ -9,6 +9,7 @@ use crate::model::Model;
 use crate::resolve::{self, Dataset};
 use crate::set::SlotSet;
 use crate::validity::Watched;
+use crate::watch::Watch;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
@@ -36,7 +37,12 @@ pub(crate) fn plan(
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
     snapshot: &Watched<'_>,
+    watch: &Watch<'_>,
 ) -> Result<Planned, String> {
+    let given_up = || Err("planning took too long".to_owned());
+    if watch.is_over() {
+        return given_up();
+    }
     let mut local = Local::default();
     let inside = local.group(group);
     let mut names: Vec<String> = local
@@ -68,7 +74,9 @@ pub(crate) fn plan(
     }
     let known = given.map_or(0, |g| g.0);
     need |= known;
-    let moves = search::order(&model, need, known, given.map_or(1.0, |g| g.1));
+    let Some(moves) = search::order(&model, need, known, given.map_or(1.0, |g| g.1), watch) else {
+        return given_up();
+    };
     let mut emitter = Emitter::new(&model, snapshot, &mut names, given);
     let (rows, cost) = emitter.run(&moves);
     let mut steps = emitter.steps;

@@ -10,7 +10,7 @@ use spargebra::algebra::GraphPattern;
 use spargebra::term::Variable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// `<…>`
     Iri,
     Variable,
@@ -22,15 +22,15 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Token<'t> {
-    kind: Kind,
-    start: usize,
-    text: &'t str,
+pub(crate) struct Token<'t> {
+    pub kind: Kind,
+    pub start: usize,
+    pub text: &'t str,
 }
 
-struct Tokens<'t> {
-    text: &'t str,
-    at: usize,
+pub(crate) struct Tokens<'t> {
+    pub text: &'t str,
+    pub at: usize,
 }
 
 /// Bytes of a name: letters, digits and what is not ASCII.

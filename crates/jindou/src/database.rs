@@ -316,8 +316,11 @@ impl Database {
         let plan = match found {
             Some(found) => found,
             None => {
+                let cancel = options.token();
                 let query = Self::parse(text, options)?;
-                let plan = Arc::new(jindou_plan::plan(&query, &snapshot, &key.options)?);
+                cancel.check()?;
+                let plan = jindou_plan::plan_within(&query, &snapshot, &key.options, &cancel)?;
+                let plan = Arc::new(plan);
                 self.inner.plans.insert(&key, Arc::clone(&plan));
                 plan
             }
@@ -366,7 +369,9 @@ impl Database {
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot();
         let plan_options = Self::plan_options(&snapshot, options);
-        let plan = Arc::new(jindou_plan::plan(query, &snapshot, &plan_options)?);
+        let cancel = options.token();
+        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, &cancel)?;
+        let plan = Arc::new(plan);
         Ok(PlannedQuery {
             plan,
             snapshot,

@@ -2,7 +2,7 @@
 //! constants.
 
 use super::*;
-use jindou_model::{Direction, PredicateId};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use jindou_store::segment::EdgeView;
 use oxrdf::Literal;
 
@@ -101,23 +101,116 @@ impl Builder<'_> {
         Some(constant_rows(slots, rows))
     }
 
-    /// The predicates of the default graph, for DISTINCT over a pattern's predicate.
+    /// The predicates of the default graph, for DISTINCT over a pattern's predicate; or those that a class' instances have.
     pub(super) fn distinct_predicates(&self, inner: &Node, slots: &[Slot]) -> Option<Built> {
-        let (_, p, _) = self.one_pattern(inner)?;
-        let (End::Slot(p), [one]) = (p, slots) else {
+        let [one] = slots else {
             return None;
         };
-        if p != one {
-            return None;
-        }
-        let rows = self
-            .predicates()?
+        let mut all = self.predicates_in(inner, *one)?;
+        all.sort_unstable();
+        all.dedup();
+        let rows = all
             .iter()
-            .filter(|x| x.1 > 0)
-            .map(|x| vec![Cell::Id(self.snapshot.vertex_of(x.0).0)])
+            .map(|&p| vec![Cell::Id(self.snapshot.vertex_of(PredicateId(p)).0)])
             .collect::<Vec<_>>();
         self.snapshot.bind();
         (rows.len() <= MAX_ROWS).then(|| constant_rows(vec![*one], rows))
+    }
+
+    /// What the slot holds in the node's solutions, if it is the predicate of a pattern with nothing else, or of one with an
+    /// `rdf:type` beside it, or if the node is a union of such.
+    fn predicates_in(&self, node: &Node, slot: Slot) -> Option<Vec<u32>> {
+        if let Kind::Project(inner) = &node.kind {
+            return self.predicates_in(inner, slot);
+        }
+        if let Kind::Union(branches) = &node.kind {
+            let mut all = vec![];
+            for b in branches {
+                all.append(&mut self.predicates_in(b, slot)?);
+            }
+            return Some(all);
+        }
+        if let Some((_, p, _)) = self.one_pattern(node) {
+            return match p {
+                End::Slot(p) if *p == slot => Some(
+                    self.predicates()?
+                        .iter()
+                        .filter(|x| x.1 > 0)
+                        .map(|x| x.0.0)
+                        .collect(),
+                ),
+                _ => None,
+            };
+        }
+        self.predicates_of_class(node, slot)
+    }
+
+    /// `?x a <C> . ?x ?p ?o` or `?x a <C> . ?s ?p ?x`, from the characteristic sets of the class' intervals. Intervals and sets are of
+    /// all graphs together, so only without named graphs and without edits.
+    fn predicates_of_class(&self, node: &Node, slot: Slot) -> Option<Vec<u32>> {
+        let Kind::Bgp(bgp) = &node.kind else {
+            return None;
+        };
+        let (patterns, []) = (bgp.patterns.as_slice(), bgp.filters.as_slice()) else {
+            return None;
+        };
+        let [typed, open] = patterns else {
+            return None;
+        };
+        let (typed, open) = match (&typed.predicate, &open.predicate) {
+            (End::Term(_), End::Slot(_)) => (typed, open),
+            (End::Slot(_), End::Term(_)) => (open, typed),
+            _ => return None,
+        };
+        let mut rdf_type = vec![];
+        term::push_iri(oxrdf::vocab::rdf::TYPE.as_str(), &mut rdf_type);
+        let (End::Slot(x), End::Term(p), End::Term(class)) =
+            (&typed.subject, &typed.predicate, &typed.object)
+        else {
+            return None;
+        };
+        let (End::Slot(s), End::Slot(by), End::Slot(o)) =
+            (&open.subject, &open.predicate, &open.object)
+        else {
+            return None;
+        };
+        let places = [&typed.place, &open.place].map(|p| *p == Place::Default);
+        let free = !node.uses.meets(&self.outer.possible) && places == [true, true];
+        let apart = s != o && s != by && o != by && *by == slot;
+        if !free || !apart || *p != rdf_type || (x != s && x != o) {
+            return None;
+        }
+        self.dataset
+            .default
+            .scope()?
+            .sees(DEFAULT_GRAPH)
+            .then_some(())?;
+        if self.snapshot.is_patched() || !self.snapshot.named_graphs().is_empty() {
+            return None;
+        }
+        let class = self.snapshot.lookup(class)?;
+        let intervals = self.snapshot.class_intervals(class)?;
+        let sets = self.snapshot.base_sets();
+        let mut found: Vec<u32> = vec![];
+        for &[from, to] in intervals {
+            let first = sets
+                .runs
+                .partition_point(|r| r.start <= from)
+                .saturating_sub(1);
+            for run in sets.runs.iter().skip(first).take_while(|r| r.start < to) {
+                found.push(if x == s { run.out_set } else { run.in_set });
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        let mut all: Vec<u32> = found
+            .iter()
+            .flat_map(|&set| sets.list(set))
+            .copied()
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        Some(all)
     }
 
     fn one_pattern<'n>(&self, node: &'n Node) -> Option<(Slot, &'n End, Slot)> {
