@@ -2,7 +2,7 @@
 
 use crate::args_peers::{BenchFiles, Peers, PeersArgs};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use jindou::{GpuChoice, ResultFormat};
+use jindou::{Durability, GpuChoice, ResultFormat};
 use jindou_parse::Format;
 use jindou_service::Allowed;
 use std::net::IpAddr;
@@ -23,6 +23,8 @@ pub enum Command {
     Load(Load),
     /// Answer a SPARQL query.
     Query(Query),
+    /// Change a store by a SPARQL update request: all of its operations, or none.
+    Update(Box<Update>),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
     /// Verify every byte of a store and name what is damaged.
@@ -51,8 +53,13 @@ pub struct StoreArg {
 #[derive(ClapArgs, Debug)]
 pub struct Load {
     /// The store directory to make.
-    #[arg(long, value_name = "DIR")]
-    pub store: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "into")]
+    pub store: Option<PathBuf>,
+    /// Add to the store that is in this directory, in one transaction, instead of making one.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["store", "replace", "union_default_graph"])]
+    pub into: Option<PathBuf>,
+    #[command(flatten)]
+    pub durability: DurabilityArg,
     /// Files and folders; `-` is standard input (with --format).
     #[arg(value_name = "FILE", required_unless_present = "source")]
     pub files: Vec<PathBuf>,
@@ -135,6 +142,78 @@ pub struct Query {
 }
 
 #[derive(ClapArgs, Debug)]
+pub struct Update {
+    /// The store directory. No other process may be changing it: one that is served is updated through its server.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// The update request.
+    #[arg(value_name = "TEXT", required_unless_present = "file")]
+    pub text: Option<String>,
+    /// Read the request from a file (`-`: standard input).
+    #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
+    pub file: Option<PathBuf>,
+    /// What relative IRIs stand under where the request has no BASE.
+    #[arg(long, value_name = "IRI")]
+    pub base: Option<String>,
+    /// Give up after this long, e.g. 500ms, 30s, 2m; nothing is changed then.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub timeout: Option<Duration>,
+    /// Memory the update may use, e.g. 2G (default: half of this machine's).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Threads (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub documents: DocumentArgs,
+    #[command(flatten)]
+    pub durability: DurabilityArg,
+    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443.
+    #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
+    pub service_allow: Vec<Allowed>,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where LOAD finds documents.
+#[derive(ClapArgs, Debug)]
+pub struct DocumentArgs {
+    /// Folder whose files LOAD may read (`LOAD <file:///…>`), several times.
+    #[arg(long = "load-from", value_name = "DIR")]
+    pub load_from: Vec<PathBuf>,
+    /// Host that LOAD may read from, several times: HOST means its ports 80 and 443. One inside this machine or its own
+    /// network must be named by its address (or localhost).
+    #[arg(long = "load-allow", value_name = "HOST[:PORT]")]
+    pub load_allow: Vec<Allowed>,
+}
+
+/// When an update counts as done.
+#[derive(ClapArgs, Debug, Clone, Copy)]
+pub struct DurabilityArg {
+    /// When an update is acknowledged: `batch`, once it is on the disk, together with those that came at the same time;
+    /// `interval=MS`, once the system has it, which writes it within so many milliseconds (a power failure loses that much);
+    /// `none`, once the system has it (a power failure loses what it had not written yet). The end of the process loses
+    /// nothing in any case.
+    #[arg(long, value_parser = parse_durability, default_value = "batch", value_name = "WHEN")]
+    pub durability: Durability,
+}
+
+fn parse_durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "batch" => Ok(Durability::Batch),
+        "none" => Ok(Durability::None),
+        _ => text
+            .strip_prefix("interval=")
+            .map(|ms| ms.strip_suffix("ms").unwrap_or(ms))
+            .and_then(|ms| ms.parse().ok())
+            .filter(|&ms: &u64| ms > 0)
+            .map(|ms| Durability::Interval(Duration::from_millis(ms)))
+            .ok_or_else(|| format!("'{text}' is none of batch, interval=MILLISECONDS and none")),
+    }
+}
+
+#[derive(ClapArgs, Debug)]
 pub struct Serve {
     /// The store directory.
     #[arg(long, value_name = "DIR")]
@@ -193,6 +272,19 @@ pub struct Serve {
     /// Bearer tokens: lines `read TOKEN` and `write TOKEN`.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Without --token-file: let every program on this machine write.
+    #[arg(long, conflicts_with_all = ["token_file", "read_only"])]
+    pub writable: bool,
+    /// Take no updates, and leave the store's directory to another process that does.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Longest body of an update or a graph.
+    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
+    pub max_update_bytes: u64,
+    #[command(flatten)]
+    pub documents: DocumentArgs,
+    #[command(flatten)]
+    pub durability: DurabilityArg,
     /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,
@@ -341,6 +433,8 @@ pub enum Bench {
     Operators(BenchOperators),
     /// Serve a store and read one large answer over loopback: bytes and rows a second, and the server's memory meanwhile.
     Stream(BenchStream),
+    /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
+    Updates(BenchUpdates),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -365,6 +459,43 @@ pub struct BenchStream {
     pub threads: Option<usize>,
     /// As JSON, to a file or (without one) to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchUpdates {
+    /// The store directory, of LUBM; it is only read.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Random single changes before the queries are asked; 0: none.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub edits: usize,
+    /// How many universities the store holds: those behind them are added, in transactions of each size.
+    #[arg(long, short = 'n')]
+    pub universities: Option<u32>,
+    /// Universities to add.
+    #[arg(long, default_value_t = 10)]
+    pub more: u32,
+    /// Triples a transaction.
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000")]
+    pub batches: Vec<usize>,
+    /// Queries, e.g. L1,q8,count (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Runs of each query.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Threads of transactions (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Threads of a query.
+    #[arg(long, default_value_t = 1)]
+    pub query_threads: usize,
+    /// Print both plans of each query.
+    #[arg(long)]
+    pub explain: bool,
+    /// As JSON as well, to a file.
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 

@@ -47,8 +47,7 @@ impl Served {
 
     fn patch(&self, count: u32, seed: u64) -> Vec<jindou_store::QuadEdit> {
         let edits = edits(&self.store, count, seed);
-        let plain = Snapshot::of_base(Arc::clone(&self.store.base));
-        let overlay = Arc::new(plain.overlay().clone());
+        let overlay = Arc::new(jindou_dictionary::DictionaryOverlay::tail());
         let base = Arc::clone(&self.store.base);
         self.server
             .publish(Snapshot::with_edits(base, count, &edits, overlay));
@@ -144,7 +143,13 @@ fn dirty_keys_are_known_and_merged_and_old_snapshots_stay() {
             agrees(&s, &remote, &edited(&s.store, &list, count), Scope::Default);
         assert!(messages > 0 || count == 1);
         assert!(count > 30 || reads > messages);
+        let now = edited(&s.store, &list, count);
         for e in &list {
+            let quad = (e.subject, e.predicate, e.object, e.graph);
+            if now.contains(&quad) == s.store.truth.contains(&quad) {
+                // An edit that changed nothing, or one that a later one took back.
+                continue;
+            }
             assert!(remote.is_dirty(PredicateId(e.predicate), Direction::Out, e.subject));
             assert!(remote.is_dirty(PredicateId(e.predicate), Direction::In, e.object));
         }

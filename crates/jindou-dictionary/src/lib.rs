@@ -29,6 +29,7 @@ pub use build::{
     write_dictionary,
 };
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};
+pub use memory::huge_zeroed;
 pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};
 pub use tags::TagRanges;
 pub use value::{

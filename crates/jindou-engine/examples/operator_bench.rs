@@ -86,6 +86,7 @@ fn run() -> jindou_model::Result<()> {
             right_bound: true,
         }],
         condition: None,
+        equal: None,
     };
     let group = |input, by: Vec<Slot>, function| Operator::Group {
         input: Box::new(input),
@@ -213,8 +214,7 @@ fn run() -> jindou_model::Result<()> {
             } else {
                 Weight::Light
             },
-            epoch: snapshot.base().epoch(),
-            snapshot: snapshot.number(),
+            validity: jindou_plan::Validity::of(&snapshot),
         };
         let options = ExecOptions {
             threads,

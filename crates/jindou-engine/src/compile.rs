@@ -7,12 +7,12 @@ use crate::execute::Exec;
 use crate::explore::{FIRST_HIDDEN, Halt, layout_after};
 use crate::held::Held;
 use crate::operators::{
-    ApplySpec, Attach, END, EachSpec, End, EndSpec, JoinTable, Link, PathSpec, Shape,
+    ApplySpec, Attach, END, EachSpec, End, EndSpec, EqualSpec, JoinTable, Link, PathSpec, Shape,
     SharedDistinct, SliceState, Sorter, Spec,
 };
 use crate::tree::{common, is_false, made_slots, outer_slots, row_wise, slots_of, with};
 use jindou_model::{Error, Result};
-use jindou_plan::{ApplyKind, Exploration, JoinKind, Operator, Slot};
+use jindou_plan::{ApplyKind, Exploration, JoinKey, JoinKind, Operator, Slot};
 use std::sync::{Arc, Mutex};
 
 /// Where rows come from.
@@ -370,6 +370,7 @@ impl<'e, 'a> Builder<'e, 'a> {
             right,
             on,
             condition,
+            equal,
         } = op
         else {
             return Err(internal("calls something else a join"));
@@ -388,8 +389,32 @@ impl<'e, 'a> Builder<'e, 'a> {
                 JoinKind::Left | JoinKind::Anti | JoinKind::Minus => {}
             }
         }
-        let left_slots = self.op(left, left_node)?;
-        let shape = Shape::new(kind, &left_slots, &right_slots, on, condition.as_ref())?;
+        let mut left_slots = self.op(left, left_node)?;
+        let mut keys = on.clone();
+        if let Some((l, r)) = *equal {
+            let columns = (
+                left_slots.iter().position(|s| *s == l),
+                right_slots.iter().position(|s| *s == r),
+            );
+            let (Some(column), Some(of)) = columns else {
+                // Unbound in all rows of a side: never equal.
+                self.open.clear();
+                return Ok(with(left_slots, right_slots));
+            };
+            if !self.open.is_empty() {
+                let first = kind == JoinKind::Semi;
+                let spec = EqualSpec::new(column, &held, of, first, &self.exec.run)?;
+                self.exec.holds(node, spec.bytes());
+                self.link(Spec::Equal(Box::new(spec)), &left_slots, node);
+            }
+            left_slots = with(left_slots, [r]);
+            keys.push(JoinKey {
+                slot: r,
+                left_bound: true,
+                right_bound: true,
+            });
+        }
+        let shape = Shape::new(kind, &left_slots, &right_slots, &keys, condition.as_ref())?;
         let output = shape.output.clone();
         if self.open.is_empty() {
             return Ok(output);
@@ -397,6 +422,10 @@ impl<'e, 'a> Builder<'e, 'a> {
         let table = JoinTable::build(shape, held, &self.exec.run)?;
         self.exec.holds(node, table.bytes());
         self.link(Spec::Probe(Box::new(table)), &left_slots, node);
+        if let (Some((_, r)), JoinKind::Semi) = (equal, kind) {
+            // The left side's rows as they were.
+            return Ok(self.without(*r, output, node));
+        }
         Ok(output)
     }
 

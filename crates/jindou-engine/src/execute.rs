@@ -61,7 +61,7 @@ pub(crate) fn drive(
     elsewhere: Option<&Elsewhere<'_>>,
 ) -> Result<Profile> {
     let begin = Instant::now();
-    if plan.epoch != snapshot.base().epoch() || plan.snapshot != snapshot.number() {
+    if !plan.validity.holds(snapshot) {
         return Err(Error::Internal(
             "the plan was made for another snapshot of the store".into(),
         ));

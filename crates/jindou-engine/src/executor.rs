@@ -19,8 +19,8 @@ use std::sync::atomic::AtomicBool;
 pub struct Table {
     /// Id epoch of the base.
     pub epoch: u64,
-    /// Snapshot number.
-    pub snapshot: u32,
+    /// The snapshot's version.
+    pub snapshot: u64,
     /// Slots of its columns, in order.
     pub slots: Vec<Slot>,
     /// Rows. Without columns they are a bare multiplicity.
@@ -38,10 +38,10 @@ impl Table {
         rows: u64,
         body: Box<dyn Any + Send>,
     ) -> Self {
-        let (epoch, number) = (snapshot.base().epoch(), snapshot.number());
+        let (epoch, version) = (snapshot.base().epoch(), snapshot.version());
         Self {
             epoch,
-            snapshot: number,
+            snapshot: version,
             slots,
             rows,
             body,
@@ -59,7 +59,7 @@ impl Table {
     /// # Errors
     /// `Internal`.
     pub fn belongs_to(&self, snapshot: &Snapshot) -> Result<()> {
-        if self.epoch == snapshot.base().epoch() && self.snapshot == snapshot.number() {
+        if self.epoch == snapshot.base().epoch() && self.snapshot == snapshot.version() {
             Ok(())
         } else {
             Err(Error::Internal(

@@ -2,6 +2,7 @@
 //! numbers out; the table's entries are fetched some rows ahead.
 
 use crate::batch::Charge;
+use jindou_dictionary::huge_zeroed;
 use jindou_model::{Error, Result};
 use jindou_store::segment::prefetch;
 
@@ -75,7 +76,7 @@ impl KeyTable {
         self.base = first;
         let len = (last - first) as usize + 1;
         self.recharge(len * 4)?;
-        self.direct = vec![0; len];
+        self.direct = huge_zeroed(len);
         Ok(())
     }
 
@@ -331,7 +332,7 @@ impl KeyTable {
             && self.span > 0
         {
             self.recharge(self.span as usize * 4)?;
-            self.direct = vec![0; self.span as usize];
+            self.direct = huge_zeroed(self.span as usize);
             // What the array does not span are ids that the base does not have.
             let old = std::mem::take(&mut self.table);
             let mut rest: Vec<u64> = Vec::new();
@@ -343,7 +344,7 @@ impl KeyTable {
             }
             self.hashed = rest.len() as u32;
             let room = (rest.len() * 2).next_power_of_two().max(16);
-            self.table = vec![0; room];
+            self.table = huge_zeroed(room);
             self.shift = 64 - room.trailing_zeros();
             for e in rest {
                 self.put(hash_id((e >> 32) as u32), e);
@@ -366,7 +367,7 @@ impl KeyTable {
         let room = room.max(16);
         // The old table and the new one for a moment, and keys up to the next growth.
         self.recharge(room * 8)?;
-        let old = std::mem::replace(&mut self.table, vec![0; room]);
+        let old = std::mem::replace(&mut self.table, huge_zeroed(room));
         self.shift = 64 - room.trailing_zeros();
         if self.width == 1 {
             for e in old.into_iter().filter(|&e| e != 0) {

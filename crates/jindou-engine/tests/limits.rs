@@ -389,7 +389,7 @@ fn errors_and_panics_of_a_sink_end_the_query() {
         let e = execute_streaming(&plan, &snapshot, &options, &terms, &mut Panicking);
         assert!(matches!(e, Err(Error::Internal(_))));
     }
-    plan.epoch ^= 1;
+    plan.validity.epoch ^= 1;
     assert!(matches!(
         count(&plan, &snapshot, &ExecOptions::default()),
         Err(Error::Internal(_))

@@ -3,8 +3,9 @@
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::MemoryBudget;
 use jindou_plan::{Form, Plan, PlanOptions, Weight};
-use jindou_store::{Snapshot, testing};
+use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer, quads, query};
+use oxrdf::Quad;
 
 fn run(snapshot: &Snapshot, plan: &Plan, options: &ExecOptions) -> jindou_model::Result<Answer> {
     let terms = QueryTerms::new();
@@ -25,13 +26,78 @@ fn run(snapshot: &Snapshot, plan: &Plan, options: &ExecOptions) -> jindou_model:
     Ok(Answer::Rows(vec![], rows))
 }
 
-fn many(first: u64, stores: u64, queries: usize) {
-    let (mut same, mut wrong) = (0, 0);
+/// How a store comes to hold the data.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Loaded,
+    /// A part of it and other quads are loaded; transactions make it the data.
+    Edited,
+}
+
+/// A store that holds the data, and what it was before the last transaction.
+fn store_of(rng: &mut Rng, data: &[Quad], way: Way) -> (tempfile::TempDir, [Snapshot; 2]) {
+    if way == Way::Loaded {
+        let (folder, base) = testing::store_of(data);
+        let snapshot = Snapshot::of_base(base);
+        return (folder, [snapshot.clone(), snapshot]);
+    }
+    // Other stores' quads have the same kinds of terms.
+    let others = quads(&mut Rng::new(rng.below(1 << 40) as u64));
+    let keep = [10, 50, 90][rng.below(3)];
+    let mut first: Vec<Quad> = vec![];
+    let mut churn: Vec<Quad> = vec![];
+    for q in data {
+        if rng.chance(keep) {
+            first.push(q.clone());
+        }
+    }
+    for q in others {
+        match rng.below(5) {
+            0 => first.push(q),
+            1 => churn.push(q),
+            _ => {}
+        }
+    }
+    let (folder, base) = testing::store_of(&first);
+    let mut before = Snapshot::of_base(base);
+    let mut now = before.clone();
+    let transactions = 1 + rng.below(4);
+    for i in 0..transactions {
+        let mut changes = Changes::new();
+        let mut change = |q: &Quad, insert: bool| {
+            let t = testing::canonical(q);
+            let [s, p, o, g] = t.each_ref().map(|b| ChangeTerm::Bytes(b));
+            let g = (!t[3].is_empty()).then_some(g);
+            if insert {
+                changes.insert(s, p, o, g);
+            } else {
+                changes.remove(s, p, o, g);
+            }
+        };
+        let last = i + 1 == transactions;
+        // Everything takes part in some transactions; the last one makes it the data.
+        for q in first.iter().chain(&churn) {
+            if last || rng.chance(30) {
+                change(q, !last && rng.chance(50));
+            }
+        }
+        for q in data {
+            if last || rng.chance(60) {
+                change(q, last || rng.chance(70));
+            }
+        }
+        before = now;
+        now = before.apply(&changes, 1).unwrap().snapshot;
+    }
+    (folder, [before, now])
+}
+
+fn many(first: u64, stores: u64, queries: usize, way: Way) {
+    let (mut same, mut wrong, mut kept) = (0, 0, 0);
     for seed in first..first + stores {
         let mut rng = Rng::new(seed);
         let data = quads(&mut rng);
-        let (_folder, base) = testing::store_of(&data);
-        let snapshot = Snapshot::of_base(base);
+        let (_folder, [before, snapshot]) = store_of(&mut rng, &data, way);
         for _ in 0..queries {
             let q = query(&mut rng, &data);
             let want = answer(&data, &q.oracle).unwrap_or_else(|e| panic!("{e}\n{}", q.oracle));
@@ -39,6 +105,11 @@ fn many(first: u64, stores: u64, queries: usize) {
             let parsed = jindou_plan::parse(&q.text).unwrap_or_else(|e| panic!("{}: {e}", q.text));
             let mut plan = jindou_plan::plan(&parsed, &snapshot, &PlanOptions::default())
                 .unwrap_or_else(|e| panic!("{e}\n{}", q.text));
+            let earlier = jindou_plan::plan(&parsed, &before, &PlanOptions::default()).unwrap();
+            if rng.chance(50) && earlier.validity.holds(&snapshot) {
+                kept += u32::from(before.version() != snapshot.version());
+                plan = earlier;
+            }
             for (weight, threads, batch_rows) in [
                 (plan.weight, 1, 2048),
                 (Weight::Light, 1, 16),
@@ -78,14 +149,21 @@ fn many(first: u64, stores: u64, queries: usize) {
             }
         }
     }
-    println!("{same} runs agree, {wrong} queries are wrong");
+    println!(
+        "{same} runs agree, {wrong} queries are wrong, {kept} plans were made for an earlier snapshot"
+    );
     assert_eq!(wrong, 0);
     assert!(same > 0);
 }
 
 #[test]
 fn random_queries_agree_with_spareval() {
-    many(1, 80, 25);
+    many(1, 80, 25, Way::Loaded);
+}
+
+#[test]
+fn random_queries_over_edits_agree_with_spareval() {
+    many(5_000, 80, 25, Way::Edited);
 }
 
 /// `cargo test --release -p jindou-engine --test queries -- --ignored --nocapture`; `JINDOU_SEED` and `JINDOU_STORES` (of 50
@@ -101,5 +179,6 @@ fn a_hundred_thousand_random_queries_agree_with_spareval() {
         .ok()
         .and_then(|s| s.parse().ok())
         .unwrap_or(2_000);
-    many(seed, stores, 50);
+    many(seed, stores, 50, Way::Loaded);
+    many(seed, stores, 50, Way::Edited);
 }

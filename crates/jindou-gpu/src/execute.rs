@@ -94,7 +94,7 @@ impl GpuExecutor {
         output: Output<'_>,
         options: &GpuOptions,
     ) -> Result<GpuResult> {
-        if plan.epoch != snapshot.base().epoch() || plan.snapshot != snapshot.number() {
+        if !plan.validity.holds(snapshot) {
             return Err(Error::Internal(
                 "the plan was made for another state of the store".into(),
             ));

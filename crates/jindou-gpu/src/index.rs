@@ -223,7 +223,7 @@ impl Catalog {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IndexKey {
     epoch: u64,
-    snapshot: u32,
+    snapshot: u64,
     direction: Direction,
     union: bool,
 }
@@ -232,7 +232,7 @@ impl IndexKey {
     fn new(snapshot: &Snapshot, direction: Direction, scope: Scope<'_>) -> Self {
         Self {
             epoch: snapshot.base().epoch(),
-            snapshot: snapshot.number(),
+            snapshot: snapshot.version(),
             direction,
             union: scope == Scope::Union,
         }
@@ -285,7 +285,8 @@ impl SegmentCache {
         anchor: Option<u32>,
     ) -> Result<Arc<Catalog>> {
         if let Some(v) = anchor {
-            let few = snapshot.predicates_of(v, direction).iter().copied();
+            let few = snapshot.predicates_of(v, direction);
+            let few = few.iter().copied();
             let c = Catalog::bring(backend, self, snapshot, direction, scope, few)?;
             return Ok(Arc::new(c));
         }

@@ -91,7 +91,7 @@ impl ResidentSegment {
         if let Some(patch) = view.patch {
             let mut lists: Vec<u32> = Vec::new();
             let mut scratch = Vec::new();
-            overlay_keys = patch.keys().to_vec();
+            overlay_keys = patch.keys();
             for &key in &overlay_keys {
                 overlay_starts.push(lists.len() as u32);
                 lists.extend_from_slice(view.read(key, scope, &mut scratch));
@@ -101,7 +101,7 @@ impl ResidentSegment {
             }
             overlay_starts.push(lists.len() as u32);
             let (dirty, mask) = patch.dirty_bits();
-            p.dirty = bring(bytemuck::cast_slice(dirty))?;
+            p.dirty = bring(bytemuck::cast_slice(&dirty))?;
             p.dirty_mask = mask;
             p.overlay_keys = bring(bytemuck::cast_slice(&overlay_keys))?;
             p.overlay_len = overlay_keys.len() as u32;
@@ -246,8 +246,8 @@ struct Key {
     epoch: u64,
     predicate: u32,
     direction: Direction,
-    /// For segments with a patch, the snapshot, and whether edits of named graphs count.
-    patched: Option<(u32, bool)>,
+    /// For segments with a patch, the snapshot's version, and whether edits of named graphs count.
+    patched: Option<(u64, bool)>,
 }
 
 /// Segments that stay on the device between plans.
@@ -302,7 +302,7 @@ impl SegmentCache {
             direction,
             patched: view
                 .patch
-                .map(|_| (snapshot.number(), scope == Scope::Union)),
+                .map(|_| (snapshot.version(), scope == Scope::Union)),
         };
         if let Some(s) = self.held().get(&key) {
             return Ok(Arc::clone(s));

@@ -342,8 +342,7 @@ fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
         root: Operator::Explore(Exploration { steps, empty: None }),
         cost: 1.0,
         weight: Weight::Heavy,
-        epoch: snapshot.base().epoch(),
-        snapshot: snapshot.number(),
+        validity: jindou_plan::Validity::of(snapshot),
     }
 }
 

@@ -64,11 +64,22 @@ pub enum Error {
     /// The deadline passed.
     #[error("the query passed its time limit of {0:?}; raise --timeout or narrow the query")]
     Timeout(std::time::Duration),
+    /// A change that does not go with what is there.
+    #[error("{0}")]
+    Conflict(String),
     /// Another endpoint, which a SERVICE names, may not be asked, cannot be reached, or gave no answer.
     #[error("SERVICE <{endpoint}>: {message}")]
     Service {
         /// Its IRI.
         endpoint: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A document that a LOAD names may not be read, cannot be reached, or is no RDF.
+    #[error("LOAD <{iri}>: {message}")]
+    Document {
+        /// Its IRI.
+        iri: String,
         /// What is wrong.
         message: String,
     },

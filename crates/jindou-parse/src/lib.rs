@@ -30,6 +30,7 @@ mod blocks;
 mod chars;
 mod document;
 mod emit;
+mod fetch;
 mod format;
 mod guard;
 mod input;
@@ -40,6 +41,7 @@ mod restart;
 mod sources;
 mod xml_literal;
 
+pub use fetch::{Document, DocumentSource};
 pub use format::Format;
 pub use report::BadStatement;
 pub use sources::{Input, Sources, SourcesBuilder};

@@ -1,6 +1,7 @@
 //! Plans by query text: a bounded cache, least recently used out first.
 
 use crate::{Plan, PlanOptions};
+use jindou_store::Snapshot;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -13,17 +14,11 @@ pub struct CacheKey<'a> {
     pub text: &'a str,
     /// The options.
     pub options: PlanOptions,
-    /// The base's id epoch.
-    pub epoch: u64,
-    /// The snapshot's number.
-    pub snapshot: u32,
 }
 
 struct Entry {
     text: Box<str>,
     options: PlanOptions,
-    epoch: u64,
-    snapshot: u32,
     stamp: u64,
     planned: Arc<Plan>,
 }
@@ -55,17 +50,19 @@ impl PlanCache {
         }
     }
 
-    /// The plan, if it is there. No allocation; O(log entries).
+    /// The plan, if it is there and may run on the snapshot. No allocation; O(log entries).
     #[must_use]
-    pub fn get(&self, key: &CacheKey<'_>) -> Option<Arc<Plan>> {
+    pub fn get(&self, key: &CacheKey<'_>, snapshot: &Snapshot) -> Option<Arc<Plan>> {
+        self.get_if(key, |plan| plan.validity.holds(snapshot))
+    }
+
+    fn get_if(&self, key: &CacheKey<'_>, holds: impl Fn(&Plan) -> bool) -> Option<Arc<Plan>> {
         let hash = hash(key);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
         let entry = inner.by_hash.get_mut(&hash)?;
-        let same = *entry.text == *key.text
-            && entry.options == key.options
-            && entry.epoch == key.epoch
-            && entry.snapshot == key.snapshot;
+        let same =
+            *entry.text == *key.text && entry.options == key.options && holds(&entry.planned);
         if !same {
             return None;
         }
@@ -89,8 +86,6 @@ impl PlanCache {
         let entry = Entry {
             text: key.text.into(),
             options: key.options,
-            epoch: key.epoch,
-            snapshot: key.snapshot,
             stamp: inner.clock,
             planned,
         };
@@ -137,12 +132,10 @@ fn hash(key: &CacheKey<'_>) -> u64 {
 mod tests {
     use super::*;
 
-    fn key(text: &str, snapshot: u32) -> CacheKey<'_> {
+    fn key(text: &str) -> CacheKey<'_> {
         CacheKey {
             text,
             options: PlanOptions::default(),
-            epoch: 7,
-            snapshot,
         }
     }
 
@@ -155,37 +148,40 @@ mod tests {
             root: crate::Operator::Outer(vec![]),
             cost: 0.0,
             weight: crate::Weight::Light,
-            epoch: 7,
-            snapshot: 0,
+            validity: crate::Validity {
+                epoch: 7,
+                shape: 0,
+                version: None,
+            },
         })
     }
 
     #[test]
     fn the_least_recently_used_goes_first() {
         let cache = PlanCache::new(2, 100);
-        cache.insert(&key("a", 0), plan("a"));
-        cache.insert(&key("b", 0), plan("b"));
-        assert!(cache.get(&key("a", 0)).is_some());
-        cache.insert(&key("c", 0), plan("c"));
-        assert!(cache.get(&key("b", 0)).is_none());
-        assert_eq!(cache.get(&key("a", 0)), Some(plan("a")));
+        cache.insert(&key("a"), plan("a"));
+        cache.insert(&key("b"), plan("b"));
+        assert!(cache.get_if(&key("a"), |_| true).is_some());
+        cache.insert(&key("c"), plan("c"));
+        assert!(cache.get_if(&key("b"), |_| true).is_none());
+        assert_eq!(cache.get_if(&key("a"), |_| true), Some(plan("a")));
         assert!(
-            cache.get(&key("a", 1)).is_none(),
+            cache.get_if(&key("a"), |_| false).is_none(),
             "another snapshot needs another plan"
         );
-        cache.insert(&key("a", 0), plan("a2"));
+        cache.insert(&key("a"), plan("a2"));
         assert_eq!(cache.len(), 2);
-        assert_eq!(cache.get(&key("a", 0)), Some(plan("a2")));
+        assert_eq!(cache.get_if(&key("a"), |_| true), Some(plan("a2")));
     }
 
     #[test]
     fn texts_are_bounded() {
         let cache = PlanCache::new(10, 8);
         let plan = plan("");
-        cache.insert(&key("123456789", 0), Arc::clone(&plan));
+        cache.insert(&key("123456789"), Arc::clone(&plan));
         assert!(cache.is_empty());
-        cache.insert(&key("12345", 0), Arc::clone(&plan));
-        cache.insert(&key("54321", 0), plan);
+        cache.insert(&key("12345"), Arc::clone(&plan));
+        cache.insert(&key("54321"), plan);
         assert_eq!(cache.len(), 1);
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::expression::Expr;
 use crate::set::SlotSet;
+use crate::validity::Watched;
 use crate::{Condition, Operand, Relation, Slot, TermTest};
 use jindou_model::term;
-use jindou_store::Snapshot;
 use oxsdatatypes::{Boolean, Date, DateTime, Decimal, Double, Float, Integer, Time};
 use spargebra::algebra::{Expression, Function};
 use spargebra::term::Variable;
@@ -22,7 +22,7 @@ pub(crate) enum Compiled {
 }
 
 pub(crate) struct Compiler<'a> {
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a Watched<'a>,
     /// Slots that can only hold IRIs and blank nodes: subjects, predicates and graphs.
     pub resources: u128,
     /// Slots that are bound in every row; `None` if all are. Cheap forms do not know unbound slots.

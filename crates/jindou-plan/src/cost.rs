@@ -8,6 +8,8 @@ pub(crate) const OUT: f64 = 1.0;
 pub(crate) const HASH_BUILD: f64 = 15.0;
 pub(crate) const HASH_PROBE: f64 = 10.0;
 pub(crate) const GROUP: f64 = 10.0;
+/// The value of a row's term, looked up.
+pub(crate) const VALUE: f64 = 15.0;
 /// One comparison in a sort.
 pub(crate) const SORT: f64 = 4.0;
 /// An expression on decoded terms.

@@ -58,30 +58,32 @@ impl EdgeInfo {
             }) + named * part
         };
         let edges = seen(
-            views[0].default.edge_count() as f64,
-            views[0].named.edge_count() as f64,
-        ) + views[0].patch.map_or(0.0, |p| p.len() as f64);
+            views[0].default_edges() as f64,
+            views[0].named_edges() as f64,
+        );
         let side = |d: usize| {
             let v = &views[d];
+            // A patched segment is sampled without its patch.
+            let segment = v
+                .plain(scope)
+                .or_else(|| v.plain_but_dirty(scope).map(|x| x.0));
+            let more_keys = v.patch.map_or(0.0, |p| f64::from(p.more_keys()));
             let node = if d == 0 { edge.subject } else { edge.object };
             let list = match node {
-                Node::Const(c) => {
-                    let edits = v.patch.map_or(0, |p| p.edits_of(c).len());
-                    seen(
-                        v.default.neighbours_of(c).len() as f64,
-                        named_degree(v, c) as f64,
-                    ) + edits as f64
-                }
+                Node::Const(c) => seen(v.default_degree(c) as f64, v.named_degree(c) as f64),
                 Node::Slot(_) => 0.0,
             };
             let overlap = match node {
-                Node::Slot(s) => match (
-                    v.plain(scope),
-                    within.get(usize::from(s)).and_then(Option::as_ref),
-                ) {
-                    (Some(segment), Some(w)) => Some(intervals::overlap(&segment, w)),
-                    _ => None,
-                },
+                Node::Slot(s) => {
+                    match (segment, within.get(usize::from(s)).and_then(Option::as_ref)) {
+                        (Some(segment), Some(w)) => {
+                            let (n, exact) = intervals::overlap(&segment, w);
+                            let share = n / f64::from(segment.key_count.max(1));
+                            Some((n + more_keys * share, exact && v.plain(scope).is_some()))
+                        }
+                        _ => None,
+                    }
+                }
                 Node::Const(_) => None,
             };
             let of = |n: Node| match n {
@@ -89,7 +91,7 @@ impl EdgeInfo {
                 Node::Const(_) => None,
             };
             let far = of(if d == 0 { edge.object } else { edge.subject });
-            let (mean, inside) = match (v.plain(scope), node) {
+            let (mean, inside) = match (segment, node) {
                 (Some(segment), Node::Const(c)) => {
                     let list = segment.neighbours_of(c);
                     (
@@ -107,8 +109,8 @@ impl EdgeInfo {
             Side {
                 mean,
                 inside,
-                keys: seen(f64::from(v.default.key_count), f64::from(v.named.key_count))
-                    .max(v.patch.map_or(0.0, |p| p.keys().len() as f64))
+                keys: (seen(f64::from(v.default.key_count), f64::from(v.named.key_count))
+                    + more_keys)
                     .max(1.0),
                 overlap,
                 longest: f64::from(longest[d]),
@@ -129,21 +131,13 @@ impl EdgeInfo {
 pub(crate) fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
     const COUNTED: usize = 64;
     let predicates = snapshot.predicates_of(c, d);
-    let sum: usize = predicates
+    let sum: u64 = predicates
         .iter()
         .take(COUNTED)
         .map(|&p| {
             let v = snapshot.edges(jindou_model::PredicateId(p), d);
-            v.default.neighbours_of(c).len()
-                + named_degree(&v, c)
-                + v.patch.map_or(0, |x| x.edits_of(c).len())
+            v.default_degree(c) + v.named_degree(c)
         })
         .sum();
     sum as f64 * (predicates.len() as f64 / COUNTED as f64).max(1.0)
-}
-
-/// Edges of a key in named graphs, an edge once for each graph. O(1), without reading the list.
-fn named_degree(view: &EdgeView<'_>, key: u32) -> usize {
-    let range = view.named.range(view.named.finder.find(key));
-    range.end.saturating_sub(range.start) as usize
 }

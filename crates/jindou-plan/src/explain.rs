@@ -457,7 +457,7 @@ impl Explainer<'_> {
                     self.end(object),
                     self.graph(graph)
                 );
-                let quads = self.snapshot.statistics().quads as f64;
+                let quads = self.snapshot.quads() as f64;
                 let (each, visited) = cost::path(subject, object, quads);
                 one(input, text, &|n| n * each, visited * cost::PATH)
             }
@@ -467,9 +467,10 @@ impl Explainer<'_> {
                 right,
                 on,
                 condition,
+                equal,
             } => {
                 let name = match kind {
-                    JoinKind::Inner if on.is_empty() => "product",
+                    JoinKind::Inner if on.is_empty() && equal.is_none() => "product",
                     JoinKind::Inner => "hash join",
                     JoinKind::Left => "hash left join",
                     JoinKind::Semi => "hash semi-join",
@@ -487,7 +488,9 @@ impl Explainer<'_> {
                         format!("{}{maybe}", self.slot(k.slot))
                     })
                     .collect();
-                let on_text = if on.is_empty() {
+                let on_text = if let Some((l, r)) = equal {
+                    format!(" on {} = {}", self.slot(*l), self.slot(*r))
+                } else if on.is_empty() {
                     String::new()
                 } else {
                     format!(" on {}", keys.join(" "))
@@ -496,7 +499,12 @@ impl Explainer<'_> {
                     .as_ref()
                     .map_or(String::new(), |c| format!(" if {}", self.condition(c)));
                 let (l, r) = (self.node(left, outer), self.node(right, outer));
-                let (rows, own) = cost::join(*kind, l.rows, r.rows, on.len());
+                let (rows, own) = cost::join(
+                    *kind,
+                    l.rows,
+                    r.rows,
+                    on.len() + usize::from(equal.is_some()),
+                );
                 Node {
                     text: format!("{name}{on_text}{when}"),
                     rows,

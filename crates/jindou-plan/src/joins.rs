@@ -1,6 +1,7 @@
 //! The order of joined parts: groups of patterns, VALUES, sub-queries, unions, paths.
 
-use crate::build::{Builder, Built, hash_join, is_safe, unit};
+use crate::build::{Builder, Built, equal_join, hash_join, is_safe, unit};
+use crate::equal;
 use crate::expression::Expr;
 use crate::logical::{Kind, Node};
 use crate::{JoinKind, Slot};
@@ -17,8 +18,9 @@ const ROW_AHEAD: f64 = 8.0;
 
 impl Builder<'_> {
     /// The join of all parts: from the one that is smallest, always to the one that is cheapest next, by going on
-    /// from the rows or by hashing.
-    pub(crate) fn join(&mut self, parts: &[Node]) -> Built {
+    /// from the rows or by hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part
+    /// with one of another connects them as a shared slot does.
+    pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Expr>) -> Built {
         let parts = constants(parts);
         let mut rest: Vec<(&Node, Built)> = parts.iter().map(|p| (p, self.build(p))).collect();
         let score = |b: &Built| b.cost + b.rows * ROW_AHEAD;
@@ -27,28 +29,59 @@ impl Builder<'_> {
         let Some(first) = first else { return unit() };
         let mut at = rest.swap_remove(first).1;
         while !rest.is_empty() {
-            let connected = |b: &Built, at: &Built| b.possible.meets(&at.possible);
+            let connected = |b: &Built, at: &Built| {
+                b.possible.meets(&at.possible) || link(&filters, at, b).is_some()
+            };
             let any = rest.iter().any(|r| connected(&r.1, &at));
-            let mut best: Option<(usize, Built)> = None;
+            let mut best: Option<(usize, Built, Option<usize>)> = None;
             let mut tried = 0;
             for (i, (node, built)) in rest.iter().enumerate() {
                 if any && !connected(built, &at) {
                     continue;
                 }
                 tried += 1;
-                if tried > MAX_TRIED {
+                if tried > MAX_TRIED || self.watch.is_over() {
                     break;
                 }
-                let next = self.next(&at, node, built);
+                let link = link(&filters, &at, built);
+                let next = match link {
+                    Some((_, pair)) => self.linked(&at, built, pair),
+                    None => self.next(&at, node, built),
+                };
                 if best.as_ref().is_none_or(|b| score(&next) < score(&b.1)) {
-                    best = Some((i, next));
+                    best = Some((i, next, link.map(|l| l.0)));
                 }
             }
-            let Some((i, next)) = best else { break };
+            let Some((i, next, used)) = best else { break };
             rest.swap_remove(i);
             at = next;
+            if let Some(used) = used {
+                filters.remove(used);
+            }
+            let (now, later) = filters.into_iter().partition(|f: &Expr| {
+                let slots = f.slots();
+                !f.per_row && !slots.is_empty() && slots.is_within(&at.certain)
+            });
+            filters = later;
+            at = self.filter(at, &now);
         }
-        at
+        self.filter(at, &filters)
+    }
+
+    /// The join by a filter that equates a slot of each side.
+    fn linked(&mut self, at: &Built, built: &Built, pair: Pair) -> Built {
+        // The side that is held is the smaller one.
+        let ((left, l), (right, r)) = if at.rows < built.rows {
+            ((built, pair.right), (at, pair.left))
+        } else {
+            ((at, pair.left), (built, pair.right))
+        };
+        if pair.same {
+            // Both sides then share the slot.
+            let right = self.extend(right.clone(), l, &equal::copy(r));
+            return hash_join(left.clone(), right, JoinKind::Inner, None);
+        }
+        equal_join(left.clone(), right.clone(), (l, r))
     }
 
     fn next(&mut self, at: &Built, node: &Node, built: &Built) -> Built {
@@ -70,6 +103,26 @@ impl Builder<'_> {
         }
         hashed
     }
+}
+
+/// The filter that equates a slot of one side with one of the other, which share no slot: its place, and the two slots.
+fn link(filters: &[Expr], left: &Built, right: &Built) -> Option<(usize, Pair)> {
+    if left.possible.meets(&right.possible) {
+        return None;
+    }
+    filters.iter().enumerate().find_map(|(i, f)| {
+        let (.., same) = equal::pair(f)?;
+        let (left, right) = equal::between(f, &left.certain, &right.certain)?;
+        Some((i, Pair { left, right, same }))
+    })
+}
+
+/// A slot of each side, and whether the terms must be the same, or their values.
+#[derive(Clone, Copy)]
+struct Pair {
+    left: Slot,
+    right: Slot,
+    same: bool,
 }
 
 /// VALUES of one variable that a group of patterns binds becomes a condition on the group.

@@ -8,10 +8,12 @@
 
 mod build;
 mod cache;
+mod calls;
 mod condition;
 mod cost;
 mod edge;
 mod emit;
+mod equal;
 mod explain;
 mod expression;
 mod intervals;
@@ -35,6 +37,9 @@ mod stars;
 mod steps;
 mod tokens;
 mod translate;
+mod update;
+mod validity;
+mod watch;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
@@ -48,4 +53,6 @@ pub use plan::{
     LIGHT_COST, Operand, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
     TemplateTerm, TermTest, Weight,
 };
-pub use planner::{PlanOptions, plan};
+pub use planner::{PlanOptions, plan, plan_within};
+pub use update::{MAX_OPERATIONS, MAX_UPDATE_BYTES, Operation, Request, parse_update};
+pub use validity::Validity;

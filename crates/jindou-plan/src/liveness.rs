@@ -61,8 +61,13 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
             right,
             on,
             condition,
+            equal,
         } => {
             let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
+            if let Some((l, r)) = equal {
+                keys.insert(*l);
+                keys.insert(*r);
+            }
             if let Some(c) = condition {
                 of_condition(c, &mut keys);
             }

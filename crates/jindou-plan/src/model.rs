@@ -134,7 +134,6 @@ impl<'a> Model<'a> {
     ) -> Self {
         let edges = &resolved.edges;
         let named = resolved.named.as_deref();
-        let statistics = snapshot.statistics();
         let graphs = if edges
             .iter()
             .any(|e| e.graph != Graph::Fixed(crate::GraphRef::Default))
@@ -153,10 +152,8 @@ impl<'a> Model<'a> {
                         snapshot.edges(p, Direction::Out),
                         snapshot.edges(p, Direction::In),
                     ];
-                    let longest = statistics
-                        .predicates
-                        .get(p.0 as usize)
-                        .map_or([0, 0], |s| [s.max_out, s.max_in]);
+                    let counts = snapshot.predicate_statistics(p);
+                    let longest = [counts.max_out, counts.max_in];
                     Some(EdgeInfo::new(
                         e,
                         views,
@@ -208,9 +205,9 @@ impl<'a> Model<'a> {
             masks: edges.iter().map(Edge::slots).collect(),
             conditions,
             graphs,
-            quads: (statistics.quads as f64).max(1.0),
-            vertices: f64::from(statistics.vertices.max(1)),
-            predicates: (statistics.predicates.len() as f64).max(1.0),
+            quads: (snapshot.quads() as f64).max(1.0),
+            vertices: f64::from(snapshot.vertices().max(1)),
+            predicates: f64::from(snapshot.predicate_count().max(1)),
             any_lists,
         }
     }

@@ -209,6 +209,9 @@ pub enum Operator {
         on: Vec<JoinKey>,
         /// For `Left` and `Semi`/`Anti`: more that a matching pair must satisfy, over the slots of both sides.
         condition: Option<Condition>,
+        /// For `Inner` and `Semi` without `on`: a slot of the left and one of the right side, of which `=` must be true in a
+        /// matching pair (SPARQL 1.1 §17.3). Where one is unbound, nothing matches.
+        equal: Option<(Slot, Slot)>,
     },
     /// For each row of `input`, the rows of `inner` that go with it. `inner` reads the row through
     /// [`Operator::Outer`].

@@ -1,10 +1,12 @@
 //! SPARQL text → algebra, with bounds: `spargebra`'s parser recurses, so text that nests deeper than a
 //! stack could hold is refused before it gets there.
 
+use crate::calls::Calls;
 use crate::tokens::Reading;
 use crate::translate::patterns_are_within;
 use jindou_model::{Error, Result};
-use spargebra::{Query, SparqlParser};
+use spargebra::algebra::GraphPattern;
+use spargebra::{Query, SparqlParser, SparqlSyntaxError};
 
 /// Longest query text that is looked at, in bytes.
 pub const MAX_QUERY_BYTES: usize = 4 << 20;
@@ -40,10 +42,39 @@ pub fn parse(text: &str) -> Result<Query> {
             text.len()
         )));
     }
+    let (mut query, reading) = guarded(text, |text| SparqlParser::new().parse_query(text))?;
+    let (Query::Select { pattern, .. }
+    | Query::Ask { pattern, .. }
+    | Query::Construct { pattern, .. }
+    | Query::Describe { pattern, .. }) = &query;
+    few_patterns(text, pattern)?;
+    reading.order(&mut query);
+    Ok(query)
+}
+
+/// Calls the parser behind the guards, on a thread with a stack for it where the text is deep.
+pub(crate) fn guarded<T: Send>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, SparqlSyntaxError> + Sync,
+) -> Result<(T, Reading)> {
     let scan = Scan::of(text)?;
+    let helped;
+    let text = match Calls::of(text) {
+        Calls::Fine => text,
+        Calls::Helped(same) => {
+            helped = same;
+            &helped
+        }
+        Calls::Refused(at) => {
+            let (line, column) = position(text, at);
+            return Err(Error::Limit(format!(
+                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI nest too deeply; bind what is inside to a variable"
+            )));
+        }
+    };
     let reading = Reading::of(text);
-    let read = |text: &str| parse_scanned(text, &scan);
-    let mut query = read(reading.lowered.as_deref().unwrap_or(text))?;
+    let read = |text: &str| parse_scanned(text, &scan, &parse);
+    let parsed = read(reading.lowered.as_deref().unwrap_or(text))?;
     if let Some((at, masked)) = &reading.masked
         && read(masked).is_err()
     {
@@ -52,36 +83,39 @@ pub fn parse(text: &str) -> Result<Query> {
             "line {line}, column {column}: from < to > is an IRI, since the longest token counts; write a space behind <"
         )));
     }
-    reading.order(&mut query);
-    Ok(query)
+    Ok((parsed, reading))
 }
 
-fn parse_scanned(text: &str, scan: &Scan) -> Result<Query> {
+fn parse_scanned<T: Send>(
+    text: &str,
+    scan: &Scan,
+    parse: impl Fn(&str) -> Result<T, SparqlSyntaxError> + Sync,
+) -> Result<T> {
     let parsed = if scan.deepest <= PLAIN_NESTING && scan.chained <= PLAIN_CHAINED {
-        SparqlParser::new().parse_query(text)
+        parse(text)
     } else {
         std::thread::scope(|s| {
             std::thread::Builder::new()
                 .name("parse".into())
                 .stack_size(DEEP_STACK)
-                .spawn_scoped(s, || SparqlParser::new().parse_query(text))
+                .spawn_scoped(s, || parse(text))
                 .map_err(|e| Error::Internal(format!("no thread to parse a deep query: {e}")))?
                 .join()
                 .map_err(|_| Error::Internal("the query parser panicked".into()))
         })?
     };
-    let query = parsed.map_err(|e| Error::Query(shorten(e.to_string())))?;
-    let (Query::Select { pattern, .. }
-    | Query::Ask { pattern, .. }
-    | Query::Construct { pattern, .. }
-    | Query::Describe { pattern, .. }) = &query;
+    parsed.map_err(|e| Error::Query(shorten(e.to_string())))
+}
+
+/// Refuses more patterns than the planner takes.
+pub(crate) fn few_patterns(text: &str, pattern: &GraphPattern) -> Result<()> {
     // A pattern is a byte of text at least: short texts need no count.
     if text.len() > MAX_PATTERNS && !patterns_are_within(pattern, MAX_PATTERNS) {
         return Err(Error::Limit(format!(
             "the query has more than {MAX_PATTERNS} triple patterns; give what is known as VALUES, or ask in parts"
         )));
     }
-    Ok(query)
+    Ok(())
 }
 
 fn shorten(mut message: String) -> String {
@@ -101,6 +135,47 @@ struct Scan {
     deepest: usize,
     chained: usize,
     hidden: usize,
+    /// Open `(`: expressions are only inside of them.
+    parens: usize,
+    /// Something like an IRI was seen that, read as "less than", opens a comment or a string. What the scan then takes for
+    /// one may be none: brackets in it count from here on.
+    doubtful: bool,
+    data: Data,
+}
+
+/// How far the scan is with `INSERT DATA {…}` or `DELETE DATA {…}`. Quads there are a flat list: no path, no expression, no group
+/// can be in them, so nothing in them chains, and there may be a million of them.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Data {
+    #[default]
+    None,
+    /// Directly behind INSERT or DELETE.
+    Verb,
+    /// Directly behind DATA.
+    Word,
+    /// Inside the braces, which opened at this depth.
+    Inside(usize),
+}
+
+impl Data {
+    /// Behind a word; `alone`: white space, a comment, a brace or a semicolon is before it, or nothing.
+    fn after(self, word: &[u8], alone: bool) -> Self {
+        let is = |w: &str| alone && word.eq_ignore_ascii_case(w.as_bytes());
+        match self {
+            Self::Inside(depth) => Self::Inside(depth),
+            _ if is("insert") || is("delete") => Self::Verb,
+            Self::Verb if is("data") => Self::Word,
+            _ => Self::None,
+        }
+    }
+
+    /// Behind any other token than a word or a brace.
+    fn broken(self) -> Self {
+        match self {
+            Self::Inside(depth) => Self::Inside(depth),
+            _ => Self::None,
+        }
+    }
 }
 
 impl Scan {
@@ -110,18 +185,29 @@ impl Scan {
         let mut at = 0;
         // Length of the run of `!` that ends here, white space between them not counted.
         let mut prefix = 0;
+        // Whether what comes next begins a token for certain.
+        let mut alone = true;
         while let Some(&b) = bytes.get(at) {
             let mut next_prefix = 0;
+            let mut next_alone = false;
             let mut step = 1;
+            let flat = matches!(scan.data, Data::Inside(_));
+            let link = usize::from(!flat);
+            let data = scan.data;
+            scan.data = data.broken();
             match b {
+                b'#' | b'"' | b'\'' if scan.doubtful => {}
                 b'#' => {
                     step = bytes[at..]
                         .iter()
                         .position(|&c| c == b'\n' || c == b'\r')
                         .unwrap_or(bytes.len() - at);
-                    next_prefix = prefix;
+                    (next_prefix, next_alone, scan.data) = (prefix, true, data);
                 }
-                b' ' | b'\t' | b'\r' | b'\n' => next_prefix = prefix,
+                b' ' | b'\t' | b'\r' | b'\n' => {
+                    (next_prefix, next_alone, scan.data) = (prefix, true, data);
+                }
+                b';' => next_alone = true,
                 b'"' | b'\'' => step = string_len(&bytes[at..]),
                 b'<' if bytes.get(at + 1) == Some(&b'<') => {
                     scan.open();
@@ -132,28 +218,45 @@ impl Scan {
                     scan.depth = scan.depth.saturating_sub(1);
                     step = 2;
                 }
-                b'(' | b'[' => scan.open(),
+                b'(' => {
+                    scan.open();
+                    scan.parens += 1;
+                }
+                b'[' => scan.open(),
                 b'{' => {
                     scan.open();
-                    scan.chained += 1;
+                    scan.chained += link;
+                    if data == Data::Word && !scan.doubtful {
+                        scan.data = Data::Inside(scan.depth);
+                    }
+                    next_alone = true;
                 }
-                b')' | b']' | b'}' => scan.depth = scan.depth.saturating_sub(1),
+                b')' | b']' | b'}' => {
+                    if b == b'}' && data == Data::Inside(scan.depth) {
+                        scan.data = Data::None;
+                    }
+                    scan.depth = scan.depth.saturating_sub(1);
+                    scan.parens = scan.parens.saturating_sub(usize::from(b == b')'));
+                    next_alone = b == b'}';
+                }
                 b'!' => {
                     next_prefix = prefix + 1;
                     scan.deepest = scan.deepest.max(scan.depth + next_prefix);
                 }
                 b'|' | b'&' => {
-                    scan.chained += 1;
+                    scan.chained += link;
                     if bytes.get(at + 1) == Some(&b) {
                         step = 2;
                     }
                 }
-                b'+' | b'*' | b'/' | b'^' => scan.chained += 1,
+                // A literal's datatype; no path has two of them.
+                b'^' if bytes.get(at + 1) == Some(&b'^') => step = 2,
+                b'+' | b'*' | b'/' | b'^' => scan.chained += link,
                 b'-' if !bytes
                     .get(at.wrapping_sub(1))
                     .is_some_and(u8::is_ascii_alphanumeric) =>
                 {
-                    scan.chained += 1;
+                    scan.chained += link;
                 }
                 _ if b.is_ascii_alphabetic() || b == b'?' || b == b'$' || b == b':' => {
                     step = 1 + bytes[at + 1..]
@@ -161,16 +264,17 @@ impl Scan {
                         .position(|c| !(c.is_ascii_alphanumeric() || *c == b'_'))
                         .unwrap_or(bytes.len() - at - 1);
                     let word = &bytes[at..at + step];
+                    scan.data = data.after(word, alone);
                     if [&b"filter"[..], b"bind", b"as"]
                         .iter()
                         .any(|k| word.eq_ignore_ascii_case(k))
                     {
-                        scan.chained += 1;
+                        scan.chained += link;
                     }
                 }
                 _ => {}
             }
-            prefix = next_prefix;
+            (prefix, alone) = (next_prefix, next_alone);
             let place = |what: &str, limit: usize| {
                 let (line, column) = position(text, at);
                 Error::Limit(format!(
@@ -208,6 +312,9 @@ impl Scan {
             return 1;
         };
         let inside = &rest[1..=end];
+        self.doubtful |= self.parens > 0
+            && !matches!(self.data, Data::Inside(_))
+            && inside.iter().any(|c| matches!(c, b'#' | b'\''));
         let opens = inside
             .iter()
             .filter(|c| matches!(c, b'(' | b'[' | b'!'))
@@ -238,7 +345,7 @@ pub(crate) fn string_len(rest: &[u8]) -> usize {
     rest.len()
 }
 
-fn position(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..crate::show::floor(text, at)];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;

@@ -1,7 +1,7 @@
 //! The plan: what the planner decides and an executor (CPU, GPU, remote) carries out.
 //!
-//! A plan belongs to one snapshot's base: it holds vertex ids, so it carries the id epoch, and a plan whose
-//! epoch or snapshot number differs from the snapshot's must be made again.
+//! A plan belongs to one base: it holds vertex ids, so it carries the id epoch; and to the snapshots whose shape it was
+//! made for ([`Validity`]). On any other it must be made again.
 //!
 //! ```text
 //! Operator tree            see `operator`
@@ -13,7 +13,7 @@
 //!   Step::ScanAll          nothing known
 //! ```
 
-use crate::Operator;
+use crate::{Operator, Validity};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
 
@@ -316,10 +316,8 @@ pub struct Plan {
     pub cost: f64,
     /// Light or heavy.
     pub weight: Weight,
-    /// Id epoch of the base it was made for.
-    pub epoch: u64,
-    /// Snapshot number it was made for.
-    pub snapshot: u32,
+    /// The snapshots that it may run on.
+    pub validity: Validity,
 }
 
 /// What a query makes of its rows.

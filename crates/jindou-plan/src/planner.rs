@@ -4,8 +4,10 @@ use crate::build::{Builder, OuterRow};
 use crate::cost::OUT;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
+use crate::validity::Watched;
+use crate::watch::Watch;
 use crate::{LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
-use jindou_model::{Error, Result};
+use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Snapshot;
 
 /// What the caller chooses.
@@ -25,14 +27,27 @@ pub struct PlanOptions {
 /// is not SPARQL's, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
 /// for it.
 pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Plan> {
+    plan_within(query, snapshot, options, &CancelToken::new())
+}
+
+/// [`plan`] that ends when it is cancelled or its deadline is over, which it looks at between estimates.
+///
+/// # Errors
+/// Those of [`plan`], `Timeout` and `Cancelled`.
+pub fn plan_within(
+    query: &spargebra::Query,
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+    cancel: &CancelToken,
+) -> Result<Plan> {
     if is_shallow(query) {
-        return plan_here(query, snapshot, options);
+        return plan_here(query, snapshot, options, cancel);
     }
     std::thread::scope(|s| {
         std::thread::Builder::new()
             .name("plan".into())
             .stack_size(DEEP_STACK)
-            .spawn_scoped(s, || plan_here(query, snapshot, options))
+            .spawn_scoped(s, || plan_here(query, snapshot, options, cancel))
             .map_err(|e| Error::Internal(format!("no thread to plan a deep query: {e}")))?
             .join()
             .map_err(|_| Error::Internal("the planner panicked".into()))?
@@ -53,17 +68,26 @@ fn is_shallow(query: &spargebra::Query) -> bool {
     crate::translate::depth_is_within(pattern, PLAIN_DEPTH)
 }
 
-fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Plan> {
+fn plan_here(
+    query: &spargebra::Query,
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+    cancel: &CancelToken,
+) -> Result<Plan> {
+    let watch = Watch::new(cancel);
     let logical = translate::of(query).map_err(Error::Unsupported)?;
-    let dataset = Dataset::of(logical.dataset.as_ref(), snapshot, options);
+    let watched = Watched::new(snapshot);
+    let dataset = Dataset::of(logical.dataset.as_ref(), &watched, options);
     let mut builder = Builder {
-        snapshot,
+        snapshot: &watched,
         dataset: &dataset,
         slots: logical.slots,
         outer: OuterRow::default(),
         graphs: None,
+        watch: &watch,
     };
     let mut built = builder.build(&logical.root);
+    watch.end()?;
     let slots = builder.slots;
     if slots.len() > usize::from(Slot::MAX) {
         return Err(Error::Unsupported("more than 65,535 variables".into()));
@@ -86,7 +110,6 @@ fn plan_here(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOption
         } else {
             Weight::Heavy
         },
-        epoch: snapshot.base().epoch(),
-        snapshot: snapshot.number(),
+        validity: watched.validity(),
     })
 }

@@ -5,6 +5,7 @@ use crate::condition::{Compiled, Compiler};
 use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
+use crate::validity::Watched;
 use crate::{Condition, GraphRef, Intervals, PlanOptions, Slot, intervals, show};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
 use jindou_store::Snapshot;
@@ -98,7 +99,7 @@ pub(crate) struct Dataset {
 impl Dataset {
     pub(crate) fn of(
         dataset: Option<&QueryDataset>,
-        snapshot: &Snapshot,
+        snapshot: &Watched<'_>,
         options: &PlanOptions,
     ) -> Self {
         let Some(dataset) = dataset else {
@@ -131,13 +132,13 @@ impl Dataset {
                 [one] => GraphRef::Named(*one),
                 _ => GraphRef::Set(graphs),
             },
-            // A dataset that is described has only the graphs that it names.
-            named: Some(ids(dataset.named.as_deref().unwrap_or(&[]))),
+            // A query's dataset has only the graphs that it names; WITH of an update says nothing about named graphs.
+            named: dataset.named.as_deref().map(ids),
         }
     }
 
     /// The id of a named graph that the query can see.
-    pub(crate) fn graph(&self, name: &[u8], snapshot: &Snapshot) -> Option<u32> {
+    pub(crate) fn graph(&self, name: &[u8], snapshot: &Watched<'_>) -> Option<u32> {
         let g = snapshot.lookup(name)?.0;
         let seen = self
             .named
@@ -155,7 +156,7 @@ pub(crate) fn resolve(
     group: &Bgp,
     names: &[String],
     dataset: &Dataset,
-    snapshot: &Snapshot,
+    snapshot: &Watched<'_>,
 ) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
@@ -175,7 +176,7 @@ pub(crate) fn resolve(
 }
 
 struct Resolver<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a Watched<'a>,
     dataset: &'a Dataset,
     out: Resolved,
 }
@@ -274,7 +275,8 @@ impl Resolver<'_> {
                 if let (Node::Const(s), Node::Const(o), Graph::Fixed(_)) =
                     (subject, object, &edge.graph)
                 {
-                    // The plan belongs to this snapshot, so this is settled here.
+                    // Settled here, for this version of the data.
+                    self.snapshot.bind();
                     return if view.contains(s, o, scope) {
                         Ok(())
                     } else {
@@ -505,7 +507,7 @@ pub(crate) fn stars(
         if !star.possible(star.all()) {
             let widened = snapshot
                 .widened_sets()
-                .any(|list| required.iter().all(|p| list.binary_search(p).is_ok()));
+                .any(|(list, _)| required.iter().all(|p| list.binary_search(p).is_ok()));
             if !widened {
                 return Err(format!(
                     "no characteristic set has all that ?{name} must have"

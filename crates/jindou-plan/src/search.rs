@@ -6,6 +6,7 @@
 use crate::Slot;
 use crate::model::{Model, Move, Source, State, bits};
 use crate::resolve::{Graph, Node, Predicate};
+use crate::watch::Watch;
 use jindou_model::Direction;
 use rustc_hash::FxHashMap;
 
@@ -23,8 +24,14 @@ struct Node_ {
 }
 
 /// The cheapest order found: moves from the state where `given` is bound in each of `rows` rows. The first is
-/// [`Move::Given`] if anything is given.
-pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Vec<Move> {
+/// [`Move::Given`] if anything is given. `None` once the watch is over.
+pub(crate) fn order(
+    model: &Model<'_>,
+    need: u128,
+    given: u128,
+    rows: f64,
+    watch: &Watch<'_>,
+) -> Option<Vec<Move>> {
     let size = need.count_ones() as usize * model.edges.len().max(1);
     let width = if size <= FULL_WIDTH {
         WIDTH
@@ -60,6 +67,9 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Ve
         });
         here.truncate(width);
         for at in here {
+            if watch.is_over() {
+                return None;
+            }
             moves.clear();
             moves_from(model, need, &arena[at].state, &mut moves);
             for m in moves.drain(..) {
@@ -93,7 +103,7 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Ve
     }
     out.extend(first);
     out.reverse();
-    out
+    Some(out)
 }
 
 /// All moves that make sense: along what is bound; a product only when nothing is left to reach.

@@ -60,11 +60,15 @@ fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
                 right,
                 on,
                 condition: None,
+                equal,
             } if on.iter().all(|k| k.left_bound && k.right_bound) => {
-                let keys: SlotSet = on.iter().map(|k| k.slot).collect();
+                let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
                 // The other way round the larger side, which streams now, would be held.
                 if columns(right).minus(&keys).meets(&needed) {
                     return changed;
+                }
+                if let Some((l, _)) = equal {
+                    keys.insert(*l);
                 }
                 *kind = JoinKind::Semi;
                 changed = true;

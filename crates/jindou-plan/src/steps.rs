@@ -8,11 +8,12 @@ use crate::logical::{Bgp, End, Pattern, Place};
 use crate::model::Model;
 use crate::resolve::{self, Dataset};
 use crate::set::SlotSet;
+use crate::validity::Watched;
+use crate::watch::Watch;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
 };
-use jindou_store::Snapshot;
 
 /// Most slots of one group; the rest of a mask is for hidden ones.
 pub(crate) const MAX_LOCAL: usize = 100;
@@ -35,8 +36,13 @@ pub(crate) fn plan(
     slots: &mut Vec<String>,
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
-    snapshot: &Snapshot,
+    snapshot: &Watched<'_>,
+    watch: &Watch<'_>,
 ) -> Result<Planned, String> {
+    let given_up = || Err("planning took too long".to_owned());
+    if watch.is_over() {
+        return given_up();
+    }
     let mut local = Local::default();
     let inside = local.group(group);
     let mut names: Vec<String> = local
@@ -44,8 +50,9 @@ pub(crate) fn plan(
         .iter()
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
-    let resolved = resolve::resolve(&inside, &names, dataset, snapshot)?;
-    let stars = resolve::stars(&resolved, snapshot, &names)?;
+    let found = resolve::resolve(&inside, &names, dataset, snapshot)
+        .and_then(|r| resolve::stars(&r, snapshot, &names).map(|stars| (r, stars)));
+    let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
     let model = Model::new(&resolved, snapshot, stars);
     let given = given.map(|(set, rows)| {
         let mask = local
@@ -67,7 +74,9 @@ pub(crate) fn plan(
     }
     let known = given.map_or(0, |g| g.0);
     need |= known;
-    let moves = search::order(&model, need, known, given.map_or(1.0, |g| g.1));
+    let Some(moves) = search::order(&model, need, known, given.map_or(1.0, |g| g.1), watch) else {
+        return given_up();
+    };
     let mut emitter = Emitter::new(&model, snapshot, &mut names, given);
     let (rows, cost) = emitter.run(&moves);
     let mut steps = emitter.steps;

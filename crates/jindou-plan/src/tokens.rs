@@ -10,7 +10,7 @@ use spargebra::algebra::GraphPattern;
 use spargebra::term::Variable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// `<…>`
     Iri,
     Variable,
@@ -22,15 +22,15 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Token<'t> {
-    kind: Kind,
-    start: usize,
-    text: &'t str,
+pub(crate) struct Token<'t> {
+    pub kind: Kind,
+    pub start: usize,
+    pub text: &'t str,
 }
 
-struct Tokens<'t> {
-    text: &'t str,
-    at: usize,
+pub(crate) struct Tokens<'t> {
+    pub text: &'t str,
+    pub at: usize,
 }
 
 /// Bytes of a name: letters, digits and what is not ASCII.
@@ -208,6 +208,77 @@ impl Reading {
             }
         }
     }
+}
+
+/// One operation in the text of an update request.
+pub(crate) struct Statement {
+    /// All declarations of prefixes and bases before it, as they are written.
+    pub prologue: String,
+    /// From its first word on, without the semicolon behind it.
+    pub range: std::ops::Range<usize>,
+    verb: Verb,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    AddCopyMove,
+    Other,
+}
+
+impl Statement {
+    /// True for ADD, COPY and MOVE.
+    pub(crate) fn is_whole_graph(&self) -> bool {
+        self.verb == Verb::AddCopyMove
+    }
+}
+
+/// The operations of an update request that is known to be valid. O(length); prologues are copied for the operations that
+/// need them only.
+pub(crate) fn statements(text: &str) -> Vec<Statement> {
+    let mut out: Vec<Statement> = vec![];
+    let mut prologue = String::new();
+    let mut depth = 0usize;
+    let mut inside = false;
+    let mut tokens = Tokens { text, at: 0 };
+    while let Some(token) = tokens.next() {
+        match token.kind {
+            Kind::Other(b'{' | b'(' | b'[') => depth += 1,
+            Kind::Other(b'}' | b')' | b']') => depth = depth.saturating_sub(1),
+            Kind::Other(b';') if depth == 0 => inside = false,
+            Kind::Word if depth == 0 && !inside => {
+                let is = |word: &&str| token.text.eq_ignore_ascii_case(word);
+                // Tokens that follow the declaring word.
+                let parts = [("prefix", 2), ("base", 1), ("version", 1)]
+                    .iter()
+                    .find_map(|(word, parts)| is(word).then_some(*parts));
+                if let Some(parts) = parts {
+                    for _ in 0..parts {
+                        tokens.next();
+                    }
+                    prologue.push_str(&text[token.start..tokens.at]);
+                    prologue.push('\n');
+                    continue;
+                }
+                inside = true;
+                let verb = if ["add", "copy", "move"].iter().any(is) {
+                    Verb::AddCopyMove
+                } else {
+                    Verb::Other
+                };
+                let own = verb == Verb::AddCopyMove;
+                out.push(Statement {
+                    prologue: if own { prologue.clone() } else { String::new() },
+                    range: token.start..token.start,
+                    verb,
+                });
+            }
+            _ => {}
+        }
+        if inside && let Some(last) = out.last_mut() {
+            last.range.end = token.start + token.text.len();
+        }
+    }
+    out
 }
 
 /// True if `<` behind the token may be "less than".

@@ -80,7 +80,7 @@ fn preflight(allowed: bool) -> Response<Body> {
         let all = response.headers_mut();
         all.insert(
             ACCESS_CONTROL_ALLOW_METHODS,
-            HeaderValue::from_static("GET, HEAD, POST, OPTIONS"),
+            HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"),
         );
         all.insert(
             ACCESS_CONTROL_ALLOW_HEADERS,
@@ -144,6 +144,18 @@ fn permitted(shared: &Shared, request: &Request) -> Result<(), Problem> {
                 StatusCode::MISDIRECTED_REQUEST,
                 "host",
                 "a server without --token-file answers only to names of this machine (localhost, 127.0.0.1)",
+            ));
+        }
+        // A page elsewhere may make this machine's browser send a form, and what it cannot read it can still do.
+        let stranger = || {
+            let headers = request.headers();
+            headers.contains_key(ORIGIN) && allowed_origin(shared, headers).is_none()
+        };
+        if writes && stranger() {
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "origin",
+                "pages of this origin may not write here; --cors-origin names those that may",
             ));
         }
         return Ok(());

@@ -1,4 +1,4 @@
-//! Jindou over HTTP: the SPARQL 1.1 Protocol, the reading half of the Graph Store Protocol, a service description with
+//! Jindou over HTTP: the SPARQL 1.1 Protocol, the Graph Store Protocol, a service description with
 //! VoID statistics, live queries, health and metrics. `docs/server.md` describes it from outside.
 //!
 //! | module | job |
@@ -8,6 +8,7 @@
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept and Accept-Encoding |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
+//! | `write` | one update from admission to its answer |
 //! | `at_once` | light queries, answered where their request was read |
 //! | `sinks` | where a query's rows go, counted on the way |
 //! | `outlet` | formatted answers → chunks → the response's body, compressed on the way |
@@ -35,6 +36,7 @@ mod shared;
 mod sinks;
 mod slots;
 mod tls;
+mod write;
 
 pub use listen::Server;
 pub use options::{ServeError, ServerOptions, TlsFiles};

@@ -48,7 +48,9 @@ pub(crate) enum Cause {
 pub(crate) struct LiveQuery {
     pub(crate) id: u64,
     /// The text, shortened.
-    pub(crate) text: String,
+    text: String,
+    /// The same, of what is known only when the body has come.
+    body_text: OnceLock<String>,
     /// Where the request came from.
     pub(crate) client: String,
     pub(crate) started: Instant,
@@ -65,6 +67,16 @@ pub(crate) struct LiveQuery {
 }
 
 impl LiveQuery {
+    /// The text, shortened.
+    pub(crate) fn text(&self) -> &str {
+        self.body_text.get().unwrap_or(&self.text)
+    }
+
+    /// Shows another text from here on.
+    pub(crate) fn show(&self, text: &str) {
+        let _ = self.body_text.set(shortened(text));
+    }
+
     /// Asks the query to end; the first cause counts.
     pub(crate) fn cancel(&self, cause: Cause) {
         let _ = self.cause.set(cause);
@@ -127,6 +139,14 @@ impl LiveQuery {
     }
 }
 
+fn shortened(text: &str) -> String {
+    if text.len() <= SHOWN {
+        return text.to_owned();
+    }
+    let at = (0..=SHOWN).rev().find(|&i| text.is_char_boundary(i));
+    format!("{}…", &text[..at.unwrap_or(0)])
+}
+
 /// All of them. Bounded.
 pub(crate) struct LiveQueries {
     inner: Mutex<Inner>,
@@ -180,12 +200,7 @@ impl LiveQueries {
 
     /// Takes a query in; `None` when there are too many.
     pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Option<Admitted> {
-        let mut text = new.text;
-        if text.len() > SHOWN {
-            let at = (0..=SHOWN).rev().find(|&i| text.is_char_boundary(i));
-            text.truncate(at.unwrap_or(0));
-            text.push('…');
-        }
+        let text = shortened(&new.text);
         let mut inner = self.lock();
         if inner.queries.len() >= self.most {
             return None;
@@ -194,6 +209,7 @@ impl LiveQueries {
         let query = Arc::new(LiveQuery {
             id: inner.last,
             text,
+            body_text: OnceLock::new(),
             client: new.client,
             started: Instant::now(),
             limit: new.limit,

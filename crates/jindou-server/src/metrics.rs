@@ -3,8 +3,8 @@
 use crate::live::State;
 use crate::shared::Shared;
 use prometheus::{
-    Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder, exponential_buckets,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
+    Registry, TextEncoder, exponential_buckets,
 };
 
 /// What is counted while requests run; gauges of the moment are set when somebody looks.
@@ -18,6 +18,14 @@ pub(crate) struct Metrics {
     pub(crate) plan_hits: IntCounter,
     pub(crate) plan_misses: IntCounter,
     pub(crate) refused: IntCounter,
+    pub(crate) updates: IntCounterVec,
+    pub(crate) update_seconds: Histogram,
+    pub(crate) update_phases: HistogramVec,
+    pub(crate) update_quads: IntCounterVec,
+    snapshot: IntGauge,
+    delta_edits: IntGauge,
+    delta_bytes: IntGauge,
+    log: LogGauges,
     pub(crate) connections: IntGauge,
     running: IntGauge,
     queued: IntGauge,
@@ -26,6 +34,18 @@ pub(crate) struct Metrics {
     memory: IntGauge,
     memory_limit: IntGauge,
     resident: IntGauge,
+}
+
+/// What the log says of itself when somebody looks.
+struct LogGauges {
+    acknowledged: IntGauge,
+    durable: IntGauge,
+    files: IntGauge,
+    bytes: IntGauge,
+    queued: IntGauge,
+    groups: IntGauge,
+    records: IntGauge,
+    failing: IntGauge,
 }
 
 impl Metrics {
@@ -54,8 +74,42 @@ impl Metrics {
             "jindou_query_seconds",
             "Time of a query from admission to its last byte",
         );
-        let seconds = HistogramVec::new(opts.buckets(buckets), &["class"])?;
+        let seconds = HistogramVec::new(opts.buckets(buckets.clone()), &["class"])?;
         registry.register(Box::new(seconds.clone()))?;
+        let opts = HistogramOpts::new(
+            "jindou_update_seconds",
+            "Time of an update from admission to its answer",
+        );
+        let update_seconds = Histogram::with_opts(opts.buckets(buckets.clone()))?;
+        registry.register(Box::new(update_seconds.clone()))?;
+        let opts = HistogramOpts::new(
+            "jindou_update_phase_seconds",
+            "Time of an update's phases: parsing, waiting for its turn, running, waiting for the log",
+        );
+        let update_phases = HistogramVec::new(opts.buckets(buckets), &["phase"])?;
+        registry.register(Box::new(update_phases.clone()))?;
+        let log = LogGauges {
+            acknowledged: gauge(
+                "jindou_log_acknowledged_snapshot",
+                "Last snapshot that the log acknowledged",
+            )?,
+            durable: gauge(
+                "jindou_log_durable_snapshot",
+                "Last snapshot that the loss of power leaves",
+            )?,
+            files: gauge("jindou_log_files", "Files of the log")?,
+            bytes: gauge("jindou_log_bytes", "Bytes of the log's files")?,
+            queued: gauge("jindou_log_queued_records", "Records that wait for the log")?,
+            groups: gauge(
+                "jindou_log_groups",
+                "Groups of records that the log wrote since it was opened",
+            )?,
+            records: gauge("jindou_log_records", "Records in those groups")?,
+            failing: gauge(
+                "jindou_log_failing",
+                "1 while the log cannot be written and updates are refused",
+            )?,
+        };
         Ok(Self {
             seconds,
             queries: counters(
@@ -79,6 +133,27 @@ impl Metrics {
                 "jindou_queries_refused_total",
                 "Queries refused because too many existed",
             )?,
+            updates: counters("jindou_updates_total", "Updates that ended", &["outcome"])?,
+            update_seconds,
+            update_phases,
+            update_quads: counters(
+                "jindou_update_quads_total",
+                "Quads that updates added and removed",
+                &["change"],
+            )?,
+            snapshot: gauge(
+                "jindou_snapshot",
+                "Number of the snapshot that queries read",
+            )?,
+            delta_edits: gauge(
+                "jindou_delta_edits",
+                "Quads that updates added to those that were loaded, and removed from them",
+            )?,
+            delta_bytes: gauge(
+                "jindou_delta_bytes",
+                "Memory of what updates changed since the store was loaded, in the snapshot that queries read",
+            )?,
+            log,
             connections: gauge("jindou_connections", "Open connections")?,
             running: gauge("jindou_queries_running", "Queries that compute")?,
             queued: gauge("jindou_queries_queued", "Queries that wait for a slot")?,
@@ -114,6 +189,18 @@ impl Metrics {
         self.queued.set(states[1]);
         self.sending.set(states[2]);
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.snapshot.set(i64::from(shared.db.snapshot().number()));
+        if let Some(log) = shared.db.log_status() {
+            let g = &self.log;
+            g.acknowledged.set(i64::from(log.acknowledged));
+            g.durable.set(i64::from(log.durable));
+            g.files.set(signed(log.files));
+            g.bytes.set(signed(log.bytes));
+            g.queued.set(signed(log.queued.0));
+            g.groups.set(signed(log.groups));
+            g.records.set(signed(log.records));
+            g.failing.set(i64::from(log.failure.is_some()));
+        }
         self.plans.set(signed(shared.db.cached_plans() as u64));
         self.memory.set(signed(shared.memory.used()));
         self.memory_limit.set(signed(shared.memory.limit()));

@@ -1,6 +1,6 @@
 //! How to serve.
 
-use jindou::{GpuChoice, QueryOptions, ServiceCaller};
+use jindou::{DocumentSource, GpuChoice, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,8 +41,14 @@ pub struct ServerOptions {
     pub slow_query: Option<Duration>,
     /// Serve TLS.
     pub tls: Option<TlsFiles>,
-    /// Lines `read TOKEN` and `write TOKEN`. Without it: loopback only, nobody may write.
+    /// Lines `read TOKEN` and `write TOKEN`. Without it: loopback only, and nobody may write but with `writable`.
     pub token_file: Option<PathBuf>,
+    /// Without `token_file`: every program on this machine may write.
+    pub writable: bool,
+    /// Longest body of an update or of a graph that is put, in bytes; it must fit the query's memory three times as well.
+    pub max_update_bytes: usize,
+    /// Where LOAD finds documents. Without one LOAD is refused.
+    pub documents: Option<Arc<dyn DocumentSource>>,
     /// Origins whose pages may read answers; `*` for all. Empty: all with `token_file`, else pages of this machine.
     pub cors_origins: Vec<String>,
     /// How long a shutdown waits for what runs.
@@ -85,6 +91,9 @@ impl Default for ServerOptions {
             slow_query: Some(Duration::from_secs(10)),
             tls: None,
             token_file: None,
+            writable: false,
+            max_update_bytes: 1 << 30,
+            documents: None,
             cors_origins: Vec::new(),
             grace: Duration::from_secs(30),
             union_default: None,

@@ -79,11 +79,23 @@ impl Problem {
             Error::Cancelled => (StatusCode::SERVICE_UNAVAILABLE, "cancelled"),
             Error::Unsupported(_) => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
             Error::Service { .. } => (StatusCode::BAD_GATEWAY, "service"),
+            Error::Document { .. } => (StatusCode::BAD_GATEWAY, "document"),
+            Error::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
+            // The disk is full or gone, or another process has the store: an update's, and it may go away.
+            Error::Io { source, .. } if is_disk(source.kind()) => {
+                (StatusCode::INSUFFICIENT_STORAGE, "disk")
+            }
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         let mut p = Self::new(status, kind, detail);
         if status == StatusCode::BAD_REQUEST {
-            p.at = position(&p.detail);
+            p.at = match error {
+                Error::Syntax { at, .. } => {
+                    let number = |n: u64| u32::try_from(n).ok().filter(|n| *n > 0);
+                    number(at.line).zip(number(at.column))
+                }
+                _ => position(&p.detail),
+            };
         }
         p
     }
@@ -116,6 +128,19 @@ impl Problem {
         }
         response
     }
+}
+
+/// True for a disk that takes nothing now.
+fn is_disk(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind as K;
+    matches!(
+        kind,
+        K::StorageFull
+            | K::QuotaExceeded
+            | K::ReadOnlyFilesystem
+            | K::PermissionDenied
+            | K::FileTooLarge
+    )
 }
 
 /// The position that a message of the query parser (`error at 1:5: …`) or of its guard (`line 1, column 5: …`) names.

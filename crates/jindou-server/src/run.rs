@@ -264,7 +264,7 @@ pub(crate) fn record(
         tracing::debug!(id, class, outcome, rows, bytes, ms, client = %query.client, "query");
     }
     if shared.options.slow_query.is_some_and(|slow| took >= slow) {
-        tracing::warn!(id, class, outcome, rows, bytes, ms, client = %query.client, text = %query.text, "slow query");
+        tracing::warn!(id, class, outcome, rows, bytes, ms, client = %query.client, text = %query.text(), "slow query");
     }
 }
 

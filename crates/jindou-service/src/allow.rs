@@ -81,6 +81,13 @@ pub enum NotAllowed {
     Inside(String, IpAddr),
 }
 
+impl NotAllowed {
+    /// The same in the words of LOAD.
+    pub(crate) fn for_load(&self) -> String {
+        self.to_string().replace("--service-allow", "--load-allow")
+    }
+}
+
 /// Scheme, host and port of a URL that could be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {

@@ -110,9 +110,10 @@ impl Resolver for Inside {
     }
 }
 
-/// What the talking thread sends: the format, then pieces of the body.
-enum Part {
-    Head(QueryResultsFormat),
+/// What the talking thread sends: the media type, then pieces of the body.
+pub(crate) enum Part {
+    Head(String),
+    /// None at the end.
     Bytes(Vec<u8>),
     Failed(String),
 }
@@ -134,33 +135,19 @@ impl ServiceCaller for HttpCaller {
             .parse()
             .map_err(|_| failed(NotAllowed::NoUrl.to_string()))?;
         self.list.check(&url).map_err(|e| failed(e.to_string()))?;
-        let (send, receive) = sync_channel(PIECES);
-        // The query says itself that its time is over; the thread only must not live much longer.
-        let limit = cancel.left().map(|l| l + Duration::from_secs(1));
-        let (caller, query) = (self.clone(), query.to_owned());
-        std::thread::Builder::new()
-            .name("service".into())
-            .spawn(move || {
-                if let Err(message) = caller.talk(url, &query, limit, &send) {
-                    // Nobody listens any more: nobody needs to know.
-                    let _ = send.send(Part::Failed(message));
-                }
-            })
-            .map_err(|e| Error::Internal(format!("no thread to ask an endpoint: {e}")))?;
-        let mut body = Body {
-            parts: receive,
-            cancel,
-            piece: vec![],
-            at: 0,
-            ended: false,
-            since_row: Rc::new(Cell::new(0)),
-            why: Rc::new(Cell::new(None)),
-        };
+        let ask = Ask::Query(query.to_owned());
+        let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
         // What the body's reader met says more than what the parser made of it.
         let explain = |e: String| why.take().unwrap_or(Why::Said(e)).error(endpoint);
         let format = match body.next() {
-            Ok(Some(Part::Head(format))) => format,
+            Ok(Some(Part::Head(media))) => {
+                QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
+                    failed(format!(
+                        "it answers in {media}, which is no format of results"
+                    ))
+                })?
+            }
             Ok(Some(Part::Failed(message))) => return Err(failed(message)),
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
             Err(e) => return Err(e),
@@ -206,32 +193,85 @@ fn apart(t: Term, own: &str) -> Term {
     }
 }
 
+/// What is asked for.
+pub(crate) enum Ask {
+    /// The rows of a query.
+    Query(String),
+    /// A document, in one of these media types.
+    Document(&'static str),
+}
+
 impl HttpCaller {
+    /// The endpoints that may be asked.
+    pub(crate) fn list(&self) -> &AllowList {
+        &self.list
+    }
+
+    /// Has a thread of its own ask.
+    pub(crate) fn start<'c>(
+        &self,
+        url: Uri,
+        ask: Ask,
+        cancel: &'c CancelToken,
+    ) -> Result<Body<'c>> {
+        let (send, receive) = sync_channel(PIECES);
+        // The query says itself that its time is over; the thread only must not live much longer.
+        let limit = cancel.left().map(|l| l + Duration::from_secs(1));
+        let caller = self.clone();
+        std::thread::Builder::new()
+            .name("service".into())
+            .spawn(move || {
+                if let Err(message) = caller.talk(url, &ask, limit, &send) {
+                    // Nobody listens any more: nobody needs to know.
+                    let _ = send.send(Part::Failed(message));
+                }
+            })
+            .map_err(|e| Error::Internal(format!("no thread to ask an endpoint: {e}")))?;
+        Ok(Body {
+            parts: receive,
+            cancel,
+            piece: vec![],
+            at: 0,
+            ended: false,
+            since_row: Rc::new(Cell::new(0)),
+            why: Rc::new(Cell::new(None)),
+        })
+    }
+
     /// Asks, and sends on what comes, until it ends or nobody listens.
     fn talk(
         &self,
         mut url: Uri,
-        query: &str,
+        ask: &Ask,
         limit: Option<Duration>,
         send: &SyncSender<Part>,
     ) -> std::result::Result<(), String> {
-        let mut method = Method::POST;
+        let accept = match ask {
+            Ask::Query(_) => ACCEPT,
+            Ask::Document(types) => types,
+        };
+        let mut method = match ask {
+            Ask::Query(_) => Method::POST,
+            Ask::Document(_) => Method::GET,
+        };
         for _ in 0..=HOPS {
-            let answer = if method == Method::POST {
+            let answer = if let Ask::Query(query) = ask
+                && method == Method::POST
+            {
                 self.agent
                     .post(&url)
                     .config()
                     .timeout_global(limit)
                     .build()
-                    .header(header::ACCEPT, ACCEPT)
-                    .send_form([("query", query)])
+                    .header(header::ACCEPT, accept)
+                    .send_form([("query", query.as_str())])
             } else {
                 self.agent
                     .get(&url)
                     .config()
                     .timeout_global(limit)
                     .build()
-                    .header(header::ACCEPT, ACCEPT)
+                    .header(header::ACCEPT, accept)
                     .call()
             };
             let mut answer = answer.map_err(|e| match e {
@@ -258,10 +298,7 @@ impl HttpCaller {
                 }
                 status if status.is_success() => {
                     let media = text(header::CONTENT_TYPE).unwrap_or("nothing it names");
-                    let format = QueryResultsFormat::from_media_type(media).ok_or_else(|| {
-                        format!("it answers in {media}, which is no format of results")
-                    })?;
-                    if send.send(Part::Head(format)).is_err() {
+                    if send.send(Part::Head(media.to_owned())).is_err() {
                         return Ok(());
                     }
                     return pass_on(answer.body_mut().as_reader(), send);
@@ -332,7 +369,7 @@ impl Why {
 }
 
 /// The body as it comes; reading ends with the query.
-struct Body<'c> {
+pub(crate) struct Body<'c> {
     parts: Receiver<Part>,
     cancel: &'c CancelToken,
     piece: Vec<u8>,
@@ -345,7 +382,7 @@ struct Body<'c> {
 
 impl Body<'_> {
     /// Waits for the next part. `None`: the talking thread is gone.
-    fn next(&mut self) -> Result<Option<Part>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Part>> {
         loop {
             self.cancel.check()?;
             match self.parts.recv_timeout(LOOK) {

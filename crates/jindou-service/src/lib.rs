@@ -6,6 +6,7 @@
 
 mod allow;
 mod call;
+mod document;
 
 pub use allow::{AllowList, Allowed, NotAllowed};
 pub use call::HttpCaller;

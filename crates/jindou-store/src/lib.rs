@@ -1,14 +1,18 @@
 //! The graph: segments, index vertices, statistics, patches, snapshots, the store directory and bulk
 //! load.
 
+pub mod delta;
 pub mod directory;
 mod load;
+mod quads;
 pub mod segment;
 pub mod sets;
 mod snapshot;
 pub mod statistics;
 pub mod testing;
 
+pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
 pub use load::{LoadOptions, LoadReport, PHASES, load};
+pub use quads::SnapshotQuads;
 pub use snapshot::{Base, GraphPart, QuadEdit, Snapshot};

@@ -1,12 +1,15 @@
 //! What a query reads: an immutable base and the patches that lie over it at one snapshot number.
 
-use crate::segment::{EdgeView, Edit, Patch, PatchBuilder};
+use crate::delta::{BaseSets, CowVec, Net, TailTerms, Touched};
+use crate::segment::{EdgeView, Patch, Scope};
 use crate::sets::CharacteristicSets;
-use crate::statistics::Statistics;
+use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_dictionary::{Dictionary, DictionaryOverlay};
-use jindou_model::{Direction, PredicateId, VertexId};
+use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId, VertexId};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The quads of one named graph, grouped: the graph's index vertex.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +31,8 @@ pub struct Base {
     /// Dense predicate id by vertex id.
     pub(crate) predicate_of: FxHashMap<u32, u32>,
     pub(crate) index: crate::directory::IndexParts,
+    /// Versions given to snapshots of this base.
+    pub(crate) versions: AtomicU64,
 }
 
 impl Base {
@@ -62,26 +67,29 @@ impl Base {
     }
 }
 
-/// One consistent state of the graph. Cheap to clone; holds its base and patches alive.
+/// One consistent state of the graph. Cheap to clone; holds its base and patches alive. The next one is made by
+/// [`Snapshot::apply`] and shares with it all that is not touched.
 #[derive(Clone)]
 pub struct Snapshot {
     base: Arc<Base>,
     number: u32,
-    /// `[direction]` by dense predicate id.
-    patches: Arc<[FxHashMap<u32, Patch>; 2]>,
-    touched: Arc<Touched>,
-    overlay: Arc<DictionaryOverlay>,
+    version: u64,
+    shape: u64,
+    laid: Arc<Laid>,
 }
 
-/// Vertices whose characteristic sets a patch widened, and the graphs it brought.
-#[derive(Default)]
-struct Touched {
-    out: FxHashMap<u32, Vec<u32>>,
-    into: FxHashMap<u32, Vec<u32>>,
-    /// Predicates that any edit names.
-    predicates: Vec<u32>,
-    /// Subjects by (graph, predicate), added by edits; ascending.
-    graphs: FxHashMap<u32, Vec<(u32, Vec<u32>)>>,
+/// All that updates laid over the base. Cloning is O(1).
+#[derive(Clone, Default)]
+struct Laid {
+    /// `[direction]` by dense predicate id.
+    patches: [CowVec<Option<Arc<Patch>>>; 2],
+    touched: Touched,
+    tail: TailTerms,
+    /// Vertices of the predicates that updates brought; their ids follow the base's.
+    predicates: Arc<Vec<u32>>,
+    predicate_of: Arc<FxHashMap<u32, u32>>,
+    added: u64,
+    removed: u64,
 }
 
 /// One change of one quad, in ids.
@@ -108,13 +116,14 @@ impl Snapshot {
         Self {
             base,
             number: 0,
-            patches: Arc::default(),
-            touched: Arc::default(),
-            overlay: Arc::new(DictionaryOverlay::tail()),
+            version: 0,
+            shape: 0,
+            laid: Arc::default(),
         }
     }
 
-    /// The base with edits laid over it, seen at snapshot `number`. O(edits log edits).
+    /// The base with those edits laid over it that snapshot `number` sees; of two edits of one quad the one of the
+    /// later snapshot counts. O(edits log edits).
     #[must_use]
     pub fn with_edits(
         base: Arc<Base>,
@@ -122,68 +131,32 @@ impl Snapshot {
         edits: &[QuadEdit],
         overlay: Arc<DictionaryOverlay>,
     ) -> Self {
-        let mut builders: [FxHashMap<u32, PatchBuilder>; 2] = Default::default();
-        let mut touched = Touched::default();
-        for e in edits {
-            for (direction, key, neighbour) in [
-                (Direction::Out, e.subject, e.object),
-                (Direction::In, e.object, e.subject),
-            ] {
-                builders[direction as usize]
-                    .entry(e.predicate)
-                    .or_default()
-                    .push(
-                        key,
-                        Edit {
-                            neighbour,
-                            graph: e.graph,
-                            snapshot: e.snapshot,
-                            added: e.added,
-                        },
-                    );
-            }
-            if e.added {
-                touched.out.entry(e.subject).or_default().push(e.predicate);
-                touched.into.entry(e.object).or_default().push(e.predicate);
-                if e.graph != jindou_model::DEFAULT_GRAPH {
-                    let parts = touched.graphs.entry(e.graph).or_default();
-                    match parts.iter_mut().find(|p| p.0 == e.predicate) {
-                        Some(p) => p.1.push(e.subject),
-                        None => parts.push((e.predicate, vec![e.subject])),
-                    }
-                }
-            }
-            touched.predicates.push(e.predicate);
-        }
-        touched.predicates.sort_unstable();
-        touched.predicates.dedup();
-        for (map, sets) in [
-            (&mut touched.out, Direction::Out),
-            (&mut touched.into, Direction::In),
-        ] {
-            for (&v, list) in map.iter_mut() {
-                list.extend_from_slice(base.index.sets().list_of(v, sets));
-                list.sort_unstable();
-                list.dedup();
+        let plain = Self::of_base(base);
+        let quad = |e: &QuadEdit| [e.graph, e.predicate, e.subject, e.object];
+        let mut seen: Vec<&QuadEdit> = edits.iter().filter(|e| e.snapshot <= number).collect();
+        seen.sort_by_key(|e| (quad(e), e.snapshot, e.added));
+        let terms = (FIRST_TAIL_ID..).map_while(|id| overlay.term(VertexId(id)));
+        let mut net = Net {
+            terms: terms.map(<[u8]>::to_vec).collect(),
+            predicates_before: plain.predicate_count(),
+            ..Net::default()
+        };
+        for same in seen.chunk_by(|a, b| quad(a) == quad(b)) {
+            let Some(last) = same.last() else { continue };
+            let scope = match last.graph {
+                DEFAULT_GRAPH => Scope::Default,
+                g => Scope::Named(g),
+            };
+            let there = plain
+                .edges(PredicateId(last.predicate), Direction::Out)
+                .contains(last.subject, last.object, scope);
+            match (there, last.added) {
+                (false, true) => net.added.push(quad(last)),
+                (true, false) => net.removed.push(quad(last)),
+                _ => {}
             }
         }
-        for parts in touched.graphs.values_mut() {
-            parts.sort_unstable_by_key(|p| p.0);
-            for p in parts {
-                p.1.sort_unstable();
-                p.1.dedup();
-            }
-        }
-        let [out, into] = builders;
-        let finish =
-            |m: FxHashMap<u32, PatchBuilder>| m.into_iter().map(|(p, b)| (p, b.finish())).collect();
-        Self {
-            base,
-            number,
-            patches: Arc::new([finish(out), finish(into)]),
-            touched: Arc::new(touched),
-            overlay,
-        }
+        plain.with_net(&net, number, 1)
     }
 
     /// The base under this snapshot.
@@ -198,34 +171,53 @@ impl Snapshot {
         self.number
     }
 
+    /// What no other content of this base has: snapshots that were never published may share a number with others,
+    /// but not this. For caches of what was read.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Goes on when plans should be made anew: when a predicate is touched first, when a predicate, a graph or a
+    /// vertex' set of predicates comes that was not there, or when counts change much. Two snapshots of a base with the
+    /// same one lie on one line of transactions.
+    #[must_use]
+    pub fn shape(&self) -> u64 {
+        self.shape
+    }
+
     /// True if any edit lies over the base.
     #[must_use]
     pub fn is_patched(&self) -> bool {
-        !self.touched.predicates.is_empty()
+        self.laid.patches.iter().any(|p| p.len() > 0)
     }
 
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> u32 {
-        self.base.statistics.predicates.len() as u32
+        (self.base.statistics.predicates.len() + self.laid.predicates.len()) as u32
     }
 
     /// The dense id of a predicate's term.
     #[must_use]
     pub fn predicate_of(&self, v: VertexId) -> Option<PredicateId> {
-        self.base.predicate_of.get(&v.0).copied().map(PredicateId)
+        let known = self.base.predicate_of.get(&v.0);
+        let known = known.or_else(|| self.laid.predicate_of.get(&v.0));
+        known.copied().map(PredicateId)
     }
 
     /// The term of a predicate; vertex 0 for an unknown number.
     #[must_use]
     pub fn vertex_of(&self, p: PredicateId) -> VertexId {
-        VertexId(
-            self.base
-                .statistics
-                .predicates
-                .get(p.0 as usize)
-                .map_or(0, |s| s.vertex),
-        )
+        let known = &self.base.statistics.predicates;
+        let at = p.0 as usize;
+        VertexId(match known.get(at) {
+            Some(s) => s.vertex,
+            None => {
+                let new = self.laid.predicates.get(at.wrapping_sub(known.len()));
+                new.copied().unwrap_or(0)
+            }
+        })
     }
 
     /// The edges of a predicate in one direction.
@@ -235,37 +227,100 @@ impl Snapshot {
         EdgeView {
             default: self.base.segments[0][d].segment(p.0),
             named: self.base.segments[1][d].named(p.0),
-            patch: self.patches[d].get(&p.0),
-            snapshot: self.number,
+            patch: self.patch(p.0, direction).map(|p| &**p),
         }
     }
 
-    /// The statistics of the base.
+    pub(crate) fn patch(&self, p: u32, direction: Direction) -> Option<&Arc<Patch>> {
+        let patches = &self.laid.patches[direction as usize];
+        patches.get(p as usize).and_then(Option::as_ref)
+    }
+
+    /// The statistics of the base; see [`Self::predicate_statistics`], [`Self::quads`] and [`Self::vertices`] for counts
+    /// with patches.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.base.statistics
     }
 
-    /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a
-    /// superset where a patch removed edges. O(log runs).
+    /// Counts of one predicate, patch included: edges exactly; keys as the base and new keys are, those that lost
+    /// all edges not taken off; the longest lists at most. O(1).
     #[must_use]
-    pub fn predicates_of(&self, v: u32, direction: Direction) -> &[u32] {
-        let touched = match direction {
-            Direction::Out => &self.touched.out,
-            Direction::In => &self.touched.into,
+    pub fn predicate_statistics(&self, p: PredicateId) -> PredicateStatistics {
+        let base = self.base.statistics.predicates.get(p.0 as usize);
+        let mut s = base.copied().unwrap_or_default();
+        let Some(out) = self.patch(p.0, Direction::Out) else {
+            return s;
         };
-        if !touched.is_empty()
-            && let Some(list) = touched.get(&v)
-        {
-            return list;
-        }
-        self.base.index.sets().list_of(v, direction)
+        s.vertex = self.vertex_of(p).0;
+        let (added, removed) = out.default_counts();
+        let (named_added, named_removed) = out.named_counts();
+        s.edges = (s.edges + added).saturating_sub(removed);
+        s.named_edges = (s.named_edges + named_added).saturating_sub(named_removed);
+        s.subjects = s.subjects.saturating_add(out.more_keys());
+        let into = self.patch(p.0, Direction::In).map_or(0, |p| p.more_keys());
+        s.objects = s.objects.saturating_add(into);
+        let more = u32::try_from(added + named_added).unwrap_or(u32::MAX);
+        s.max_out = s.max_out.saturating_add(more);
+        s.max_in = s.max_in.saturating_add(more);
+        s
     }
 
-    /// True if an edit touched a predicate's edges.
+    /// Quads, patches included. O(1).
+    #[must_use]
+    pub fn quads(&self) -> u64 {
+        (self.base.statistics.quads + self.laid.added).saturating_sub(self.laid.removed)
+    }
+
+    /// Terms that have an id. O(1).
+    #[must_use]
+    pub fn vertices(&self) -> u32 {
+        self.base.vertices() + self.laid.tail.len()
+    }
+
+    /// Members of a class, patches included; one that is a member in several graphs may count more than once.
+    /// O(log edits).
+    #[must_use]
+    pub fn class_members(&self, class: VertexId) -> Option<u64> {
+        let statistics = &self.base.statistics;
+        let base = statistics.classes.get(&class.0).copied();
+        let Some(patch) = statistics
+            .rdf_type
+            .and_then(|p| self.patch(p, Direction::In))
+        else {
+            return base;
+        };
+        let (added, removed) = patch.degree_change(class.0);
+        let (named_added, named_removed) = patch.named_degree_change(class.0);
+        let count = base.unwrap_or(0) + added + named_added;
+        let count = count.saturating_sub(removed + named_removed);
+        (base.is_some() || count > 0).then_some(count)
+    }
+
+    pub(crate) fn sets_of_base(&self) -> BaseSets<'_> {
+        BaseSets {
+            sets: self.base.index.sets(),
+            vertices: self.base.vertices(),
+        }
+    }
+
+    pub(crate) fn touched(&self) -> &Touched {
+        &self.laid.touched
+    }
+
+    /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a
+    /// superset where a patch removed edges. O(log runs + log edits); borrowed where no edit gave it another.
+    #[must_use]
+    pub fn predicates_of(&self, v: u32, direction: Direction) -> Cow<'_, [u32]> {
+        let base = self.sets_of_base();
+        self.laid.touched.predicates_of(base, v, direction)
+    }
+
+    /// True if a predicate's edges are not just the base's.
     #[must_use]
     pub fn is_predicate_patched(&self, p: PredicateId) -> bool {
-        self.touched.predicates.binary_search(&p.0).is_ok()
+        self.patch(p.0, Direction::Out)
+            .is_some_and(|p| !p.is_empty())
     }
 
     /// The characteristic sets of the base. Edits widen those of some vertices: [`Self::widened_vertices`].
@@ -275,22 +330,20 @@ impl Snapshot {
     }
 
     /// The vertices whose predicate lists in a direction edits widened, ascending, each with its whole list as
-    /// [`Self::predicates_of`] gives it. O(n log n) for n of them.
+    /// [`Self::predicates_of`] gives it. O(edits).
     #[must_use]
-    pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, &[u32])> {
-        let touched = match direction {
-            Direction::Out => &self.touched.out,
-            Direction::In => &self.touched.into,
-        };
-        let mut out: Vec<(u32, &[u32])> = touched.iter().map(|(&v, l)| (v, &l[..])).collect();
-        out.sort_unstable_by_key(|w| w.0);
-        out
+    pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, Cow<'_, [u32]>)> {
+        let vertices = self.laid.touched.widened(direction).into_iter();
+        vertices
+            .map(|v| (v, self.predicates_of(v, direction)))
+            .collect()
     }
 
-    /// Predicate lists of the vertices that edits widened: each a superset of the vertex' out-predicates.
-    /// The planner must add them to the base's characteristic sets before it calls anything empty.
-    pub fn widened_sets(&self) -> impl Iterator<Item = &[u32]> {
-        self.touched.out.values().map(Vec::as_slice)
+    /// The different predicate lists of the vertices that edits widened, and how many have each: supersets of the
+    /// vertices' out-predicates. The planner must add them to the base's characteristic sets before it calls
+    /// anything empty. O(different lists).
+    pub fn widened_sets(&self) -> impl Iterator<Item = (&[u32], u32)> {
+        self.laid.touched.widened_sets()
     }
 
     /// The instances of a class in the **base** (default and named graphs merged) as intervals, if they are few. Exact for
@@ -300,14 +353,39 @@ impl Snapshot {
         self.base.index.class_intervals(class.0)
     }
 
-    /// Named graphs that hold a quad (a superset where a patch removed the last one): ascending.
+    pub(crate) fn is_base_graph(&self, graph: u32) -> bool {
+        self.base.index.graph_ids().binary_search(&graph).is_ok()
+    }
+
+    /// True if a named graph holds a quad. O(log edits) where it lost none, else O(its subjects) at worst.
+    #[must_use]
+    pub fn has_graph(&self, graph: u32) -> bool {
+        if !self.is_base_graph(graph) && !self.laid.touched.has_graph(graph) {
+            return false;
+        }
+        if !self.laid.touched.may_be_empty(graph) {
+            return true;
+        }
+        let mut subjects = Vec::new();
+        let mut scratch = Vec::new();
+        self.graph_predicates(graph).into_iter().any(|p| {
+            let p = PredicateId(p);
+            let view = self.edges(p, Direction::Out);
+            self.graph_subjects(graph, p, &mut subjects);
+            let mut subjects = subjects.iter();
+            subjects.any(|&s| !view.read(s, Scope::Named(graph), &mut scratch).is_empty())
+        })
+    }
+
+    /// Named graphs that hold a quad: ascending. O(graphs), and as [`Self::has_graph`] for those that lost quads.
     #[must_use]
     pub fn named_graphs(&self) -> Vec<u32> {
         let mut out = self.base.index.graph_ids().to_vec();
-        if !self.touched.graphs.is_empty() {
-            out.extend(self.touched.graphs.keys());
-            out.sort_unstable();
+        if self.is_patched() {
+            out.extend(self.laid.touched.graphs());
+            out.sort();
             out.dedup();
+            out.retain(|&g| !self.laid.touched.may_be_empty(g) || self.has_graph(g));
         }
         out
     }
@@ -323,16 +401,15 @@ impl Snapshot {
             let small = self.base.index.small_graph_subjects(graph).iter();
             out.extend(small.filter(|&&s| named.has(s, graph)));
         }
-        if let Some(parts) = self.touched.graphs.get(&graph)
-            && let Some(p) = parts.iter().find(|p| p.0 == predicate.0)
-        {
-            out.extend_from_slice(&p.1);
-            out.sort_unstable();
+        let base = out.len();
+        out.extend(self.laid.touched.graph_subjects(graph, predicate.0));
+        if out.len() > base {
+            out.sort();
             out.dedup();
         }
     }
 
-    /// The predicates that occur in one graph: ascending, each once.
+    /// The predicates that occur in one graph: ascending, each once; a superset where a patch removed edges.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
         let parts = self.base.index.graph_parts(graph);
@@ -347,12 +424,9 @@ impl Snapshot {
                 }
             }
         }
+        out.extend(self.laid.touched.graph_predicates(graph));
         out.sort_unstable();
-        if let Some(parts) = self.touched.graphs.get(&graph) {
-            out.extend(parts.iter().map(|p| p.0));
-            out.sort_unstable();
-            out.dedup();
-        }
+        out.dedup();
         out
     }
 
@@ -362,16 +436,14 @@ impl Snapshot {
         self.base
             .dictionary
             .lookup(canonical)
-            .or_else(|| self.overlay.lookup(canonical))
+            .or_else(|| self.laid.tail.lookup(canonical))
     }
 
     /// Appends the canonical bytes of a base or tail term; false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
-        if v.0 >= jindou_model::FIRST_TAIL_ID {
-            self.overlay
-                .term(v)
-                .map(|t| out.extend_from_slice(t))
-                .is_some()
+        if v.0 >= FIRST_TAIL_ID {
+            let term = self.laid.tail.term(v);
+            term.map(|t| out.extend_from_slice(t)).is_some()
         } else {
             self.base.dictionary.term(v, out)
         }
@@ -379,16 +451,69 @@ impl Snapshot {
 
     /// Terms that came after the load.
     #[must_use]
-    pub fn overlay(&self) -> &DictionaryOverlay {
-        &self.overlay
+    pub fn tail(&self) -> &TailTerms {
+        &self.laid.tail
     }
-}
 
-impl<'a> CharacteristicSets<'a> {
-    fn list_of(self, v: u32, direction: Direction) -> &'a [u32] {
-        match direction {
-            Direction::Out => self.out_predicates(v),
-            Direction::In => self.in_predicates(v),
+    /// Edits that lie over the base: quads that it lacks and quads of it that are gone.
+    #[must_use]
+    pub fn edit_count(&self) -> u64 {
+        let patches = self.laid.patches[Direction::Out as usize].iter();
+        patches.flatten().map(|p| p.len() as u64).sum()
+    }
+
+    /// Bytes on the heap of all that lies over the base, what other snapshots share included. O(edits / 100).
+    #[must_use]
+    pub fn delta_bytes(&self) -> usize {
+        let patches = self.laid.patches.iter().flat_map(CowVec::iter).flatten();
+        let patches: usize = patches.map(|p| p.bytes() + 200).sum();
+        patches
+            + self.laid.touched.bytes()
+            + self.laid.tail.bytes()
+            + self.laid.predicates.len() * 24
+    }
+
+    /// A copy to lay a transaction over; [`Self::finish`] ends that.
+    pub(crate) fn successor(&self, number: u32) -> Self {
+        Self {
+            number,
+            laid: Arc::new((*self.laid).clone()),
+            ..self.clone()
+        }
+    }
+
+    fn laid_mut(&mut self) -> &mut Laid {
+        Arc::make_mut(&mut self.laid)
+    }
+
+    pub(crate) fn tail_mut(&mut self) -> &mut TailTerms {
+        &mut self.laid_mut().tail
+    }
+
+    pub(crate) fn touched_mut(&mut self) -> &mut Touched {
+        &mut self.laid_mut().touched
+    }
+
+    pub(crate) fn set_patch(&mut self, direction: usize, p: u32, patch: Arc<Patch>) {
+        self.laid_mut().patches[direction].set(p as usize, Some(patch));
+    }
+
+    /// Gives a term the next dense predicate id.
+    pub(crate) fn add_predicate(&mut self, vertex: u32) {
+        let next = self.predicate_count();
+        let laid = self.laid_mut();
+        Arc::make_mut(&mut laid.predicates).push(vertex);
+        Arc::make_mut(&mut laid.predicate_of).insert(vertex, next);
+    }
+
+    /// Counts the quads and names the version; `moved`: plans must look again.
+    pub(crate) fn finish(&mut self, added: u64, removed: u64, moved: bool) {
+        let laid = self.laid_mut();
+        laid.added += added;
+        laid.removed += removed;
+        self.version = self.base.versions.fetch_add(1, Ordering::Relaxed) + 1;
+        if moved {
+            self.shape = self.version;
         }
     }
 }

@@ -5,8 +5,10 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
+use crate::update::{self, Journal, Nothing, OpenOptions, Writer};
 use crate::{blank_nodes, native};
 use jindou_engine::ServiceCaller;
+use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
 use jindou_plan::{CacheKey, Form, Plan, PlanCache, PlanOptions, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
@@ -16,7 +18,7 @@ use spargebra::algebra::QueryDataset;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A store that answers SPARQL. Cheap to clone and to share between threads; a query reads the snapshot that
@@ -34,11 +36,12 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone)]
 pub struct Database {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    snapshot: RwLock<Snapshot>,
+pub(crate) struct Inner {
+    pub(crate) writer: Writer,
+    recovery: Option<Recovery>,
     plans: PlanCache,
     device: Device,
 }
@@ -81,7 +84,7 @@ pub struct DatasetChoice {
 }
 
 impl DatasetChoice {
-    fn apply(&self, query: &mut Query) -> Result<()> {
+    pub(crate) fn dataset(&self) -> Result<QueryDataset> {
         let nodes = |list: &[String]| -> Result<Vec<NamedNode>> {
             list.iter()
                 .map(|iri| {
@@ -90,10 +93,14 @@ impl DatasetChoice {
                 })
                 .collect()
         };
-        let chosen = QueryDataset {
+        Ok(QueryDataset {
             default: nodes(&self.default)?,
             named: Some(nodes(&self.named)?),
-        };
+        })
+    }
+
+    fn apply(&self, query: &mut Query) -> Result<()> {
+        let chosen = self.dataset()?;
         match query {
             Query::Select { dataset, .. }
             | Query::Construct { dataset, .. }
@@ -211,21 +218,48 @@ impl Database {
     /// # Errors
     /// [`Error::Store`] in one sentence: no store, foreign folder, newer format, missing or truncated file.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::of_snapshot(Snapshot::of_base(jindou_store::open(
-            dir.as_ref(),
-        )?)))
+        Self::open_with(dir, &OpenOptions::default())
     }
 
-    /// A database over one snapshot.
-    #[must_use]
-    pub fn of_snapshot(snapshot: Snapshot) -> Self {
+    /// Opens a store directory; what its log holds is replayed, in seconds for a million changes.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`Error::Store`] when the log is damaged, with its place, or when another process has the store and
+    /// it must be possible to change it.
+    pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let dir = dir.as_ref();
+        let base = Snapshot::of_base(jindou_store::open(dir)?);
+        let (writer, recovery) = update::open(dir, base, options)?;
+        Ok(Self::over(writer, recovery))
+    }
+
+    fn over(writer: Writer, recovery: Option<Recovery>) -> Self {
         Self {
             inner: Arc::new(Inner {
-                snapshot: RwLock::new(snapshot),
+                writer,
+                recovery,
                 plans: PlanCache::new(PLANS, PLAN_TEXTS),
                 device: Device::default(),
             }),
         }
+    }
+
+    /// A database over one snapshot whose changes go to a journal.
+    #[must_use]
+    pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
+        Self::over(Writer::new(snapshot, Ok(journal)), None)
+    }
+
+    /// What was found in the store's log when it was opened; `None` without one.
+    #[must_use]
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.inner.recovery.as_ref()
+    }
+
+    /// A database over one snapshot, in memory: changes end with the process.
+    #[must_use]
+    pub fn of_snapshot(snapshot: Snapshot) -> Self {
+        Self::over(Writer::new(snapshot, Ok(Box::new(Nothing))), None)
     }
 
     /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it.
@@ -251,11 +285,7 @@ impl Database {
     /// The current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.inner
-            .snapshot
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.inner.writer.published()
     }
 
     fn union_default(snapshot: &Snapshot, options: &QueryOptions) -> bool {
@@ -280,16 +310,17 @@ impl Database {
         let key = CacheKey {
             text: &keyed,
             options: Self::plan_options(&snapshot, options),
-            epoch: snapshot.base().epoch(),
-            snapshot: snapshot.number(),
         };
-        let found = self.inner.plans.get(&key);
+        let found = self.inner.plans.get(&key, &snapshot);
         let cached = found.is_some();
         let plan = match found {
             Some(found) => found,
             None => {
+                let cancel = options.token();
                 let query = Self::parse(text, options)?;
-                let plan = Arc::new(jindou_plan::plan(&query, &snapshot, &key.options)?);
+                cancel.check()?;
+                let plan = jindou_plan::plan_within(&query, &snapshot, &key.options, &cancel)?;
+                let plan = Arc::new(plan);
                 self.inner.plans.insert(&key, Arc::clone(&plan));
                 plan
             }
@@ -338,7 +369,9 @@ impl Database {
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot();
         let plan_options = Self::plan_options(&snapshot, options);
-        let plan = Arc::new(jindou_plan::plan(query, &snapshot, &plan_options)?);
+        let cancel = options.token();
+        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, &cancel)?;
+        let plan = Arc::new(plan);
         Ok(PlannedQuery {
             plan,
             snapshot,
@@ -443,7 +476,7 @@ impl Database {
 }
 
 /// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
-fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
         Err(Error::Internal(
             "the query met a state that must not be; see if `jindou check` finds damage".into(),

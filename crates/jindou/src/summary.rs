@@ -46,23 +46,26 @@ impl Summary {
             list.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
             list
         };
+        let predicates = || {
+            (0..snapshot.predicate_count())
+                .map(|p| snapshot.predicate_statistics(jindou_model::PredicateId(p)))
+        };
         let add = |n: u64, m: u64| n.saturating_add(m);
         Self {
-            triples: s.predicates.iter().fold(0, |n, p| add(n, p.edges)),
-            named_quads: s.predicates.iter().fold(0, |n, p| add(n, p.named_edges)),
+            triples: predicates().fold(0, |n, p| add(n, p.edges)),
+            named_quads: predicates().fold(0, |n, p| add(n, p.named_edges)),
             graphs: snapshot.named_graphs().len() as u64,
             subjects: s.sets.iter().fold(0, |n, set| add(n, set.subjects)),
-            terms: u64::from(s.vertices),
+            terms: u64::from(snapshot.vertices()),
             predicates: sorted(
-                s.predicates
-                    .iter()
+                predicates()
                     .filter_map(|p| Some((iri(p.vertex)?, add(p.edges, p.named_edges))))
                     .collect(),
             ),
             classes: sorted(
                 s.classes
                     .iter()
-                    .filter_map(|(&c, &n)| Some((iri(c)?, n)))
+                    .filter_map(|(&c, _)| Some((iri(c)?, snapshot.class_members(VertexId(c))?)))
                     .collect(),
             ),
             union_default: base.union_default(),

@@ -234,3 +234,92 @@ fn a_reader_that_leaves_ends_the_query() {
     let (e, _) = run(&store.db, construct, &options, Leaving(1000), format);
     assert!(matches!(e, Error::SinkClosed), "{e}");
 }
+
+/// Subjects with every one of so many predicates.
+fn star(predicates: usize) -> (Store, String) {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for s in 0..20 {
+        for p in 0..predicates {
+            writeln!(text, ":s{s} :p{p} {} .", (s * p) % 7).unwrap();
+        }
+    }
+    let patterns: String = (0..predicates)
+        .map(|p| format!("?s :p{p} ?o{p} . "))
+        .collect();
+    let query = format!("PREFIX : <http://e/> SELECT ?s {{ {patterns}}}");
+    (stores::of_trig(&text), query)
+}
+
+#[test]
+fn a_deadline_and_a_cancellation_end_planning() {
+    let (store, query) = star(1900);
+    let options = QueryOptions {
+        timeout: Some(Duration::from_millis(100)),
+        ..QueryOptions::default()
+    };
+    let start = Instant::now();
+    let e = store.db.plan(&query, &options).err().expect("no plan");
+    assert!(matches!(e, Error::Timeout(_)), "{e}");
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+    let cancel = CancelToken::new();
+    let options = QueryOptions {
+        cancel: cancel.clone(),
+        ..QueryOptions::default()
+    };
+    let other = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(40));
+        cancel.cancel();
+    });
+    let start = Instant::now();
+    let e = store
+        .db
+        .plan_uncached(&query, &options)
+        .err()
+        .expect("no plan");
+    other.join().unwrap();
+    assert!(matches!(e, Error::Cancelled), "{e}");
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+    well(&store.db, &options, &query);
+}
+
+/// Each level multiplies the length: ended by memory or by time, whichever comes first, and soon.
+#[test]
+fn strings_that_grow_by_replacing_end() {
+    let store = store();
+    let nested = |levels: usize, pattern: &str, by: &str| {
+        let mut text = "STR(?s)".to_owned();
+        for _ in 0..levels {
+            text = format!("REPLACE({text}, {pattern}, {by})");
+        }
+        format!("SELECT (STRLEN({text}) AS ?n) {{ ?s ?p 7 }}")
+    };
+    let cases = [
+        nested(14, "\".\"", "\"$0$0$0$0\""),
+        nested(14, "\".*\"", "\"$0$0$0$0$0$0$0$0\""),
+        nested(14, "\"\"", "\"ab\""),
+        nested(12, "SUBSTR(\"..\", 1, 1)", "\"$0$0$0$0\""),
+        nested(12, "\"p\"", &format!("\"{}\"", "p".repeat(1000))),
+    ];
+    for query in &cases {
+        let options = QueryOptions {
+            memory: MemoryBudget::new(64 << 20),
+            timeout: Some(Duration::from_secs(2)),
+            ..QueryOptions::default()
+        };
+        let (e, took) = run(&store.db, query, &options, Sink, ResultFormat::Tsv);
+        assert!(
+            matches!(e, Error::Limit(_) | Error::Timeout(_)),
+            "{query}: {e}"
+        );
+        assert!(took < Duration::from_secs(2) + SOON, "{query}: {took:?}");
+        well(&store.db, &options, query);
+    }
+}

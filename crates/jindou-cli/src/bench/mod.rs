@@ -11,4 +11,5 @@ pub mod papers;
 pub mod peers;
 pub mod stream;
 pub mod ugly;
+pub mod updates;
 pub mod watdiv;

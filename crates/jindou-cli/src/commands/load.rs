@@ -1,10 +1,11 @@
 //! `jindou load`.
 
-use super::cancel_on_interrupt;
+use super::{cancel_on_interrupt, show_recovery};
 use crate::args::Load;
 use crate::progress::Bar;
 use jindou::{
-    CancelToken, Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, Result,
+    Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, OpenOptions,
+    Progress, QuadBatch, QuadSink, QuadSource, Result, UpdateOptions, UpdateReport,
 };
 use jindou_parse::{Input, Sources};
 use jindou_workloads::bsbm::Bsbm;
@@ -12,6 +13,7 @@ use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
 use jindou_workloads::watdiv::{Model, Watdiv};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -27,18 +29,39 @@ pub fn run(a: &Load) -> Result<ExitCode> {
     }
     let progress = Arc::new(Progress::default());
     let cancel = cancel_on_interrupt();
+    let to = match (&a.into, &a.store) {
+        (Some(dir), _) => {
+            let access = Access::Write;
+            let durability = a.durability.durability;
+            let db = Database::open_with(dir, &OpenOptions { access, durability })?;
+            show_recovery(&db);
+            let update = UpdateOptions {
+                threads: options.threads,
+                cancel: cancel.clone(),
+                memory: MemoryBudget::new(options.memory),
+                ..UpdateOptions::default()
+            };
+            To::Into(db, update)
+        }
+        (None, Some(dir)) => To::New(dir, &options),
+        (None, None) => return Err(Error::Unsupported("a load to nowhere".into())),
+    };
     let report = if let Some(spec) = &a.source {
         let source = Cancellable {
             source: generated(spec)?,
             cancel,
         };
         let _bar = Bar::start(Arc::clone(&progress), source.size_hint(), a.quiet);
-        Database::load(&a.store, &source, &options, &progress)?
+        to.put(&source, &progress)?
     } else {
         let mut builder = Sources::builder()
             .lenient(a.lenient)
             .base_iri(a.base.clone())
             .format(a.format);
+        if let To::Into(..) = to {
+            // Blank nodes of a document are its own: none of those that are there already.
+            builder = builder.documents_from(Database::document_number());
+        }
         for path in &a.files {
             builder = builder.input(Input {
                 path: path.clone(),
@@ -56,7 +79,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         };
         let report = {
             let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
-            Database::load(&a.store, &source, &options, &progress)?
+            to.put(&source, &progress)?
         };
         if sources.skipped() > 0 {
             eprintln!(
@@ -72,10 +95,38 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         }
         report
     };
+    match report {
+        Done::New(report) => print(&a.store, &report),
+        Done::Into(report) => super::update::print(&report),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the quads go.
+enum To<'a> {
+    New(&'a Path, &'a LoadOptions),
+    Into(Database, UpdateOptions),
+}
+
+enum Done {
+    New(LoadReport),
+    Into(UpdateReport),
+}
+
+impl To<'_> {
+    fn put(&self, source: &dyn QuadSource, progress: &Progress) -> Result<Done> {
+        Ok(match self {
+            Self::New(dir, options) => Done::New(Database::load(dir, source, options, progress)?),
+            Self::Into(db, options) => Done::Into(db.insert(source, options, progress)?),
+        })
+    }
+}
+
+fn print(store: &Option<PathBuf>, report: &LoadReport) {
     let seconds: f64 = report.seconds.iter().map(|p| p.1).sum();
     println!(
         "{}: {} quads ({} read, {} terms) in {:.2} s, {:.2} M/s; {:.1} MiB on disk, {:.1} bytes a quad; peak memory {:.0} MiB",
-        a.store.display(),
+        store.as_deref().unwrap_or(Path::new("")).display(),
         report.quads_stored,
         report.quads_read,
         report.terms,
@@ -85,7 +136,6 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         report.store_bytes as f64 / report.quads_stored.max(1) as f64,
         report.peak_bytes as f64 / (1 << 20) as f64,
     );
-    Ok(ExitCode::SUCCESS)
 }
 
 /// `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.

@@ -7,10 +7,13 @@ mod load;
 mod peers;
 mod query;
 mod serve;
+mod update;
 
-use crate::args::{Args, Bench, Command, Generate};
-use jindou::{CancelToken, Result, ServiceCaller};
+use crate::args::{Args, Bench, Command, DocumentArgs, Generate};
+use jindou::{CancelToken, Database, DocumentSource, Documents, Error, Result, ServiceCaller};
 use jindou_service::{Allowed, HttpCaller};
+use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -21,6 +24,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::Load(a) => load::run(&a),
         Command::Query(a) => query::run(&a),
+        Command::Update(a) => update::run(&a),
         Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
@@ -54,6 +58,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
         Command::Bench(Bench::Operators(a)) => crate::bench::operators::run(&a),
         Command::Bench(Bench::Stream(a)) => crate::bench::stream::run(&a),
+        Command::Bench(Bench::Updates(a)) => crate::bench::updates::run(&a),
         Command::Peers(a) => peers::run(a),
     }
 }
@@ -64,6 +69,49 @@ pub fn service(allowed: &[Allowed]) -> Option<Arc<dyn ServiceCaller>> {
         return None;
     }
     Some(Arc::new(HttpCaller::new(allowed.iter().cloned().collect())))
+}
+
+/// Where LOAD finds documents; nowhere without a folder or a host.
+pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>> {
+    if args.load_from.is_empty() && args.load_allow.is_empty() {
+        return Ok(None);
+    }
+    let mut all = Documents::new();
+    for folder in &args.load_from {
+        all = all.folder(folder)?;
+    }
+    if !args.load_allow.is_empty() {
+        let hosts = args.load_allow.iter().cloned().collect();
+        all = all.others(Arc::new(HttpCaller::new(hosts)));
+    }
+    Ok(Some(Arc::new(all)))
+}
+
+/// The text of a request, from the command line, a file or standard input.
+pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<String> {
+    match (text, file) {
+        (Some(t), _) => Ok(t.clone()),
+        (None, Some(f)) if f.as_os_str() == "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|e| Error::io("<stdin>", e))?;
+            Ok(text)
+        }
+        (None, Some(f)) => std::fs::read_to_string(f).map_err(|e| Error::io(f, e)),
+        (None, None) => Err(Error::Query(
+            "there is no request; give it as text or with -f".into(),
+        )),
+    }
+}
+
+/// Says what was found in a store's log, where that is worth a line.
+pub fn show_recovery(db: &Database) {
+    if let Some(r) = db.recovery()
+        && (r.records > 0 || r.cut.is_some() || r.read_only.is_some())
+    {
+        eprintln!("jindou: {r}");
+    }
 }
 
 /// A token that Ctrl-C cancels; a second Ctrl-C ends the process at once.

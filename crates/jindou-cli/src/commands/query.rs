@@ -1,31 +1,25 @@
 //! `jindou query`.
 
-use super::{cancel_on_interrupt, service, threads_or_all};
+use super::{cancel_on_interrupt, request_text, service, threads_or_all};
 use crate::args::Query;
-use jindou::{Database, Error, MemoryBudget, QueryOptions, Result, ResultFormat, ResultWriter};
+use jindou::{
+    Access, Database, Error, MemoryBudget, OpenOptions, QueryOptions, Result, ResultFormat,
+    ResultWriter,
+};
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Read};
+use std::io::{BufWriter, IsTerminal};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 pub fn run(a: &Query) -> Result<ExitCode> {
-    let text = match (&a.text, &a.file) {
-        (Some(t), _) => t.clone(),
-        (None, Some(f)) if f.as_os_str() == "-" => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|e| Error::io("<stdin>", e))?;
-            text
-        }
-        (None, Some(f)) => std::fs::read_to_string(f).map_err(|e| Error::io(f, e))?,
-        (None, None) => {
-            return Err(Error::Query(
-                "there is no query; give it as text or with -f".into(),
-            ));
-        }
-    };
-    let db = Database::open(&a.store)?;
+    let text = request_text(a.text.as_ref(), a.file.as_ref())?;
+    let db = Database::open_with(
+        &a.store,
+        &OpenOptions {
+            access: Access::Read,
+            ..OpenOptions::default()
+        },
+    )?;
     let mut options = QueryOptions {
         threads: threads_or_all(a.threads),
         cancel: cancel_on_interrupt(),

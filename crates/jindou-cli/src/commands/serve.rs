@@ -1,8 +1,8 @@
 //! `jindou serve`.
 
-use super::{service, threads_or_all};
+use super::{documents, service, threads_or_all};
 use crate::args::Serve;
-use jindou::{Database, Error, Result};
+use jindou::{Access, Database, Error, OpenOptions, Result};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -20,7 +20,17 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     } else {
         log.with_ansi(std::io::stderr().is_terminal()).init();
     }
-    let db = Database::open(&a.store)?;
+    let writes = !a.read_only && (a.writable || a.token_file.is_some());
+    let db = Database::open_with(
+        &a.store,
+        &OpenOptions {
+            access: if writes { Access::Write } else { Access::Read },
+            durability: a.durability.durability,
+        },
+    )?;
+    if let Some(recovery) = db.recovery() {
+        tracing::info!("{recovery}");
+    }
     let standard = ServerOptions::default();
     let threads = threads_or_all(a.threads);
     let memory = a.memory.unwrap_or(standard.memory);
@@ -48,6 +58,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             _ => None,
         },
         token_file: a.token_file.clone(),
+        writable: a.writable,
+        max_update_bytes: usize::try_from(a.max_update_bytes).unwrap_or(usize::MAX),
+        documents: documents(&a.documents)?,
         cors_origins: a.cors_origins.clone(),
         grace: a.grace,
         union_default: a.union_default_graph.then_some(true),

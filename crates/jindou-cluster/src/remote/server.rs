@@ -8,7 +8,11 @@ use crate::transport::{
 };
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
+
+/// Snapshots that readers may still be on.
+const KEPT: usize = 64;
 
 /// Serves one store over a transport until the transport is closed.
 pub struct StoreServer {
@@ -19,8 +23,8 @@ pub struct StoreServer {
 }
 
 struct Shared {
-    /// The newest snapshot. Its patches hold every edit since the base, so it answers older ones too.
-    snapshot: RwLock<Snapshot>,
+    /// The newest snapshots, oldest first: readers of those before the last still ask for lists.
+    snapshots: RwLock<VecDeque<Snapshot>>,
     /// The reply to OPEN, and the regions it names.
     catalogue: RwLock<(Vec<u8>, Vec<u64>)>,
 }
@@ -66,7 +70,8 @@ impl StoreServer {
         files: Arc<StoreFiles>,
         snapshot: Snapshot,
     ) -> Result<Self> {
-        let same = |d| files.file(d).records().len() == snapshot.predicate_count() as usize;
+        let base = snapshot.statistics().predicates.len();
+        let same = |d| files.file(d).records().len() == base;
         if ![Direction::Out, Direction::In].into_iter().all(same) {
             return Err(TransportError::Refused(
                 "the files are another store's".to_owned(),
@@ -75,7 +80,7 @@ impl StoreServer {
         let summaries =
             [Direction::Out, Direction::In].map(|d| Arc::new(Summaries::of(&files, &snapshot, d)));
         let shared = Arc::new(Shared {
-            snapshot: RwLock::new(snapshot),
+            snapshots: RwLock::new(VecDeque::from([snapshot])),
             catalogue: RwLock::default(),
         });
         let server = Self {
@@ -92,11 +97,14 @@ impl StoreServer {
         };
         server.transport.handle(wire::OPEN, Arc::new(open))?;
         let s = Arc::clone(&server.shared);
-        let dirty = move |_: &Message<'_>, reply: &mut Vec<u8>| dirty(&s.snapshot(), reply);
+        let dirty = move |_: &Message<'_>, reply: &mut Vec<u8>| match s.newest().first() {
+            Some(snapshot) => dirty(snapshot, reply),
+            None => Err("there is no snapshot".to_owned()),
+        };
         server.transport.handle(wire::DIRTY, Arc::new(dirty))?;
         let s = Arc::clone(&server.shared);
         let lists = move |m: &Message<'_>, reply: &mut Vec<u8>| {
-            lists(&s.snapshot(), m.payload, reply).unwrap_or(Err("a damaged request".to_owned()))
+            lists(&s.newest(), m.payload, reply).unwrap_or(Err("a damaged request".to_owned()))
         };
         server.transport.handle(wire::LISTS, Arc::new(lists))?;
         Ok(server)
@@ -113,11 +121,15 @@ impl StoreServer {
 
     /// Serves a later snapshot of the same base. Readers see it when they ask for a snapshot.
     pub fn publish(&self, snapshot: Snapshot) {
-        *self
+        let mut kept = self
             .shared
-            .snapshot
+            .snapshots
             .write()
-            .unwrap_or_else(PoisonError::into_inner) = snapshot;
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.push_back(snapshot);
+        if kept.len() > KEPT {
+            kept.pop_front();
+        }
     }
 
     /// Steps to a later placement epoch: readers of the old one are refused and must open again.
@@ -160,11 +172,13 @@ impl StoreServer {
 }
 
 impl Shared {
-    fn snapshot(&self) -> Snapshot {
-        self.snapshot
+    /// Clones of the kept snapshots, the newest first. They share all that is large.
+    fn newest(&self) -> Vec<Snapshot> {
+        let kept = self
+            .snapshots
             .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.iter().rev().cloned().collect()
     }
 }
 
@@ -182,7 +196,7 @@ fn dirty(source: &Snapshot, reply: &mut Vec<u8>) -> std::result::Result<(), Stri
             for n in [d as u32, p, keys.len() as u32] {
                 wire::put(reply, n);
             }
-            reply.extend_from_slice(bytemuck::cast_slice(keys));
+            reply.extend_from_slice(bytemuck::cast_slice(&keys));
             count += 1;
             if reply.len() > MAX_MESSAGE {
                 return Err("the patches are too large to read over; merge them first".to_owned());
@@ -197,7 +211,7 @@ fn dirty(source: &Snapshot, reply: &mut Vec<u8>) -> std::result::Result<(), Stri
 
 /// `None` for a damaged request.
 fn lists(
-    source: &Snapshot,
+    newest: &[Snapshot],
     mut request: &[u8],
     reply: &mut Vec<u8>,
 ) -> Option<std::result::Result<(), String>> {
@@ -208,14 +222,13 @@ fn lists(
     let mut graphs = Vec::new();
     let scope = wire::take_scope(r, &mut graphs)?;
     let mut skip = wire::take(r)? as usize;
-    if number > source.number() {
+    let Some(source) = newest.iter().find(|s| s.number() == number) else {
+        let [first, last] = [newest.last(), newest.first()].map(|s| s.map_or(0, Snapshot::number));
         return Some(Err(format!(
-            "snapshot {number} is not here yet, the newest is {}",
-            source.number()
+            "snapshot {number} is not here; from {first} to {last} are"
         )));
-    }
-    let mut view = source.edges(predicate, direction);
-    view.snapshot = number;
+    };
+    let view = source.edges(predicate, direction);
     let mut scratch = Vec::new();
     let mut room = wire::LISTS_VALUES;
     while let Some(key) = wire::take(r) {

@@ -50,7 +50,7 @@ pub(crate) struct ExpandAny<'a> {
     bind_graph: bool,
     row: usize,
     /// Predicates of the row, and how many of them are begun.
-    predicates: &'a [u32],
+    predicates: Cow<'a, [u32]>,
     one: [u32; 1],
     use_one: bool,
     begun: usize,
@@ -90,7 +90,7 @@ impl<'a> ExpandAny<'a> {
             graph_to,
             bind_graph,
             row: 0,
-            predicates: &[],
+            predicates: Cow::Borrowed(&[]),
             one: [0],
             use_one: false,
             begun: 0,
@@ -123,7 +123,7 @@ impl<'a> ExpandAny<'a> {
             }
             AnyPredicate::Column(c) => {
                 let term = input.column(c).get(self.row).copied().unwrap_or(0);
-                self.predicates = &[];
+                self.predicates = Cow::Borrowed(&[]);
                 if let Some(p) = self.snapshot.predicate_of(VertexId(term)) {
                     self.one = [p.0];
                     self.use_one = true;
@@ -136,7 +136,7 @@ impl<'a> ExpandAny<'a> {
         let all = if self.use_one {
             &self.one[..]
         } else {
-            self.predicates
+            &self.predicates[..]
         };
         let p = all.get(self.begun).copied()?;
         self.begun += 1;

@@ -10,7 +10,7 @@ use crate::explore::expand::WORK_PER_CHECK;
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{GraphRef, PredicateRef, Slot};
 use jindou_store::Snapshot;
-use jindou_store::segment::Scope;
+use jindou_store::segment::{EdgeView, Scope, Segment};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -32,7 +32,11 @@ pub(crate) struct ScanAll<'a> {
     predicates: Vec<u32>,
     begun: usize,
     /// The predicate begun last: its keys (a chunk of them), and where the next chunk starts.
-    at: PredicateId,
+    at: EdgeView<'a>,
+    /// Its segment, where that alone answers.
+    plain: Option<Segment<'a>>,
+    /// The next key's number in it.
+    number: u32,
     term: u32,
     keys: Vec<u32>,
     next_key: usize,
@@ -70,7 +74,9 @@ impl<'a> ScanAll<'a> {
             opened: false,
             predicates: vec![],
             begun: 0,
-            at: PredicateId(0),
+            at: plumb.snapshot.edges(PredicateId(0), Direction::Out),
+            plain: None,
+            number: 0,
             term: 0,
             keys: vec![],
             next_key: 0,
@@ -126,10 +132,10 @@ impl<'a> ScanAll<'a> {
         let Some(from) = self.next_chunk else {
             return false;
         };
-        let view = self.snapshot.edges(self.at, Direction::Out);
-        let Some(s) = view.plain(Scope::Default) else {
+        let Some(s) = self.plain else {
             return false;
         };
+        self.number = from;
         self.keys.clear();
         self.next_key = 0;
         let to = from.saturating_add(KEY_CHUNK);
@@ -139,13 +145,13 @@ impl<'a> ScanAll<'a> {
     }
 
     fn open_predicate(&mut self, p: PredicateId, scope: Scope<'a>) {
-        self.at = p;
+        self.at = self.snapshot.edges(p, Direction::Out);
+        self.plain = self.at.plain(scope);
         self.term = self.snapshot.vertex_of(p).0;
         self.keys.clear();
         self.next_key = 0;
         self.next_chunk = None;
-        let view = self.snapshot.edges(p, Direction::Out);
-        match view.plain(scope) {
+        match self.plain {
             Some(s) if s.is_empty() => {}
             // A plain segment that is not empty is the default graph's.
             Some(_) => {
@@ -207,15 +213,20 @@ impl<'a> ScanAll<'a> {
     fn open_list(&mut self, key: u32, scope: Scope<'a>) {
         self.key = key;
         self.place = 0;
-        let view = self.snapshot.edges(self.at, Direction::Out);
+        let number = self.number;
+        self.number = number.wrapping_add(1);
         if self.bind_graph {
             let mut list = std::mem::take(&mut self.list).into_owned();
             list.clear();
             self.graphs.clear();
-            view.read_with_graphs(key, scope, &mut list, &mut self.graphs);
+            self.at
+                .read_with_graphs(key, scope, &mut list, &mut self.graphs);
             self.list = Cow::Owned(list);
         } else {
-            self.list = constant_list(view, key, scope);
+            self.list = match self.plain {
+                Some(s) => Cow::Borrowed(s.list(number)),
+                None => constant_list(self.at, key, scope),
+            };
         }
     }
 

@@ -71,9 +71,6 @@ impl<'a> Source<'a> {
                 if let Some(only) = only {
                     graphs.retain(|g| only.binary_search(g).is_ok());
                 }
-                if plumb.snapshot.is_patched() {
-                    graphs.retain(|&g| holds_a_quad(plumb.snapshot, g));
-                }
                 slices(Cow::Owned(graphs), &within)
             }
         };
@@ -234,7 +231,13 @@ fn keys<'a>(
             let mut keys = Vec::new();
             graph_keys(snapshot, predicate, direction, scope, &mut keys);
             let mut scratch = Vec::new();
-            keys.retain(|&v| within.contains(v) && !view.read(v, scope, &mut scratch).is_empty());
+            // Where one segment answers but for touched keys, all its others have an edge.
+            let clean = view.plain_but_dirty(scope).map(|x| x.1);
+            keys.retain(|&v| {
+                within.contains(v)
+                    && (clean.is_some_and(|p| !p.is_dirty(v))
+                        || !view.read(v, scope, &mut scratch).is_empty())
+            });
             let all = keys.len() as u32;
             Form::Slices(Cow::Owned(keys), vec![[0, all]])
         }
@@ -278,18 +281,4 @@ pub(crate) fn graph_keys(
     }
     out.sort_unstable();
     out.dedup();
-}
-
-/// True if the graph has a quad that the snapshot sees.
-fn holds_a_quad(snapshot: &Snapshot, graph: u32) -> bool {
-    let mut subjects = Vec::new();
-    let mut scratch = Vec::new();
-    snapshot.graph_predicates(graph).into_iter().any(|p| {
-        let p = PredicateId(p);
-        let view = snapshot.edges(p, Direction::Out);
-        snapshot.graph_subjects(graph, p, &mut subjects);
-        subjects
-            .iter()
-            .any(|&s| !view.read(s, Scope::Named(graph), &mut scratch).is_empty())
-    })
 }

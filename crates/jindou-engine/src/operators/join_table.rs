@@ -9,6 +9,7 @@ use crate::batch::{Charge, View};
 use crate::explore::{Flow, Run};
 use crate::held::Held;
 use crate::key_table::{KeyTable, NONE};
+use jindou_dictionary::huge_zeroed;
 use jindou_model::{Error, MemoryBudget, Result};
 use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
 use rustc_hash::FxHashMap;
@@ -313,7 +314,7 @@ impl Class {
         let (index, place_of_row) = numbering.finish()?;
         let mut charge = Charge::of(HOLDER, run.budget);
         charge.set(rows * width * 4)?;
-        let mut columns = vec![vec![0u32; rows]; width];
+        let mut columns: Vec<Vec<u32>> = (0..width).map(|_| huge_zeroed(rows)).collect();
         let mut from = 0;
         for chunk in held.chunks() {
             let view = chunk.view();
@@ -403,7 +404,7 @@ impl Numbering {
             };
             return Ok((index, self.of_row));
         }
-        let mut starts = vec![0u32; keys + 1];
+        let mut starts: Vec<u32> = huge_zeroed(keys + 1);
         for &n in &self.of_row {
             starts[n as usize + 1] += 1;
         }

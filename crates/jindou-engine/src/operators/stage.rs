@@ -3,6 +3,7 @@
 use super::apply::{Apply, ApplySpec};
 use super::distinct::{Distinct, Recent, SharedDistinct};
 use super::each::{Each, EachSpec};
+use super::equal::{Equal, EqualSpec};
 use super::extend::{Extend, Project};
 use super::join::Probe;
 use super::join_table::JoinTable;
@@ -26,6 +27,7 @@ pub(crate) enum Spec<'a> {
     Steps(&'a [Step]),
     Path(PathSpec<'a>),
     Probe(Box<JoinTable<'a>>),
+    Equal(Box<EqualSpec>),
     Apply(Box<ApplySpec<'a>>),
     Each(Box<EachSpec<'a>>),
     Distinct(SharedDistinct),
@@ -62,6 +64,7 @@ pub(crate) enum Body<'a> {
     Steps(Box<Pipeline<'a>>),
     Path(Box<PathStage<'a>>),
     Probe(Box<Probe<'a>>),
+    Equal(Box<Equal<'a>>),
     Apply(Box<Apply<'a>>),
     Each(Box<Each<'a>>),
     Distinct(Box<Distinct<'a>>),
@@ -89,6 +92,7 @@ impl<'a> Stage<'a> {
             Spec::Steps(steps) => Body::Steps(Box::new(Pipeline::after(&link.input, steps, run)?)),
             Spec::Path(path) => Body::Path(Box::new(PathStage::new(path, &link.input, run)?)),
             Spec::Probe(table) => Body::Probe(Box::new(Probe::new(table, run)?)),
+            Spec::Equal(spec) => Body::Equal(Box::new(Equal::new(spec, width, run))),
             Spec::Apply(spec) => Body::Apply(Box::new(Apply::new(spec, run)?)),
             Spec::Each(spec) => Body::Each(Box::new(Each::new(spec, run))),
             Spec::Distinct(shared) => Body::Distinct(Box::new(Distinct::new(shared, run))),
@@ -110,6 +114,7 @@ impl<'a> Stage<'a> {
             Body::Steps(p) => p.clear(),
             Body::Path(p) => p.clear(),
             Body::Probe(p) => p.clear(),
+            Body::Equal(e) => e.clear(),
             Body::Apply(a) => a.clear(),
             Body::Each(e) => e.clear(),
             Body::Filter(..)
@@ -272,6 +277,7 @@ impl Body<'_> {
             }
             Self::Path(p) => p.batch(run, rows, rest),
             Self::Probe(p) => p.batch(run, rows, rest),
+            Self::Equal(e) => e.batch(run, rows, rest),
             Self::Apply(a) => a.batch(run, rows, rest),
             Self::Each(e) => e.batch(run, rows, rest),
             Self::Distinct(d) => rest.batch(d.new_rows(rows)?),
@@ -289,6 +295,7 @@ impl Body<'_> {
             }
             Self::Path(p) => p.finish(rest),
             Self::Probe(p) => p.finish(rest),
+            Self::Equal(e) => e.finish(rest),
             Self::Apply(a) => a.finish(rest),
             Self::Each(e) => e.finish(rest),
             Self::Filter(..)

@@ -148,7 +148,7 @@ impl Side {
         }
         for (not, way) in &label.others {
             for &v in front {
-                for &p in run.snapshot.predicates_of(v, way.direction()) {
+                for &p in run.snapshot.predicates_of(v, way.direction()).iter() {
                     let p = PredicateId(p);
                     if not.contains(&p) {
                         continue;
@@ -252,7 +252,11 @@ fn keys(run: &Run<'_>, p: PredicateId, way: Way, scope: Scope<'_>, out: &mut See
     for part in all.chunks(PART) {
         run.check()?;
         for &k in part {
-            if !view.read(k, scope, &mut scratch).is_empty() {
+            // Where one segment answers but for touched keys, all its others have an edge.
+            let clean = view
+                .plain_but_dirty(scope)
+                .is_some_and(|x| !x.1.is_dirty(k));
+            if clean || !view.read(k, scope, &mut scratch).is_empty() {
                 add(out, &[k], None)?;
             }
         }

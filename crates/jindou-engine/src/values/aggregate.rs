@@ -1,7 +1,8 @@
 //! SPARQL's set functions (SPARQL 1.1 §18.5.1): one state a group, mergeable, so that each worker has its own.
 
 use super::machine::number_of_id;
-use super::val::{Arithmetic, Num};
+use super::sum::Sum;
+use super::val::Num;
 use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::Value;
@@ -11,13 +12,6 @@ use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::{Aggregate, AggregateFunction, Slot};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
-
-/// A sum so far; `None` once a value was no number, or the sum overflowed.
-#[derive(Clone, Copy)]
-struct Sum {
-    sum: Option<Num>,
-    count: i64,
-}
 
 /// The text of a group so far.
 #[derive(Clone, Default)]
@@ -125,14 +119,10 @@ impl Accumulators {
             return Ok(());
         }
         self.groups = groups;
-        let zero = Sum {
-            sum: Some(Num::Int(0.into())),
-            count: 0,
-        };
         for one in &mut self.all {
             match &mut one.state {
                 State::Count(v) => v.resize(groups, 0),
-                State::Sum(v) => v.resize(groups, zero),
+                State::Sum(v) => v.resize(groups, Sum::zero()),
                 State::Best(v, _) | State::Sample(v) => v.resize(groups, 0),
                 State::Text(v, _) => v.resize_with(groups, Text::default),
             }
@@ -196,7 +186,7 @@ impl Accumulators {
                 let group = group as usize;
                 match &mut one.state {
                     State::Count(v) => v[group] += u64::from(one.rows || id != 0),
-                    State::Sum(v) => v[group].add(run, id, scratch),
+                    State::Sum(v) => v[group].add(number(run, id, scratch)),
                     State::Best(v, max) => better(run, places, &mut v[group], id, *max),
                     State::Sample(v) => {
                         if v[group] == 0 {
@@ -240,7 +230,7 @@ impl Accumulators {
                         let group = group as usize;
                         match &mut to.state {
                             State::Count(v) => v[group] += 1,
-                            State::Sum(v) => v[group].add(run, id, scratch),
+                            State::Sum(v) => v[group].add(number(run, id, scratch)),
                             State::Text(v, separator) => {
                                 v[group].add(run, id, separator, scratch);
                             }
@@ -250,7 +240,7 @@ impl Accumulators {
                     for g in failed {
                         let group = group_map[g] as usize;
                         match &mut to.state {
-                            State::Sum(v) => v[group].sum = None,
+                            State::Sum(v) => v[group].fail(),
                             State::Text(v, _) => v[group].failed = true,
                             _ => {}
                         }
@@ -282,14 +272,7 @@ impl Accumulators {
                 }
                 (State::Sum(a), State::Sum(b)) => {
                     for (from, to) in pairs() {
-                        let (x, y) = (a[to], b[from]);
-                        a[to] = Sum {
-                            sum: match (x.sum, y.sum) {
-                                (Some(x), Some(y)) => x.compute(Arithmetic::Add, y),
-                                _ => None,
-                            },
-                            count: x.count + y.count,
-                        };
+                        a[to].merge(b[from]);
                     }
                 }
                 (State::Best(a, max), State::Best(b, _)) => {
@@ -349,7 +332,7 @@ impl Accumulators {
                 State::Sum(v) => v
                     .into_iter()
                     .map(|s| {
-                        let n = if one.average { s.average() } else { s.sum };
+                        let n = if one.average { s.average() } else { s.total() };
                         number(n, &mut bytes)
                     })
                     .collect(),
@@ -379,34 +362,20 @@ impl Accumulators {
     }
 }
 
+#[inline]
+fn number(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+    if id == 0 {
+        return None;
+    }
+    number_of_id(run, id, scratch)
+}
+
 /// Groups whose aggregate is an error already.
 fn failures(state: &State) -> Vec<usize> {
     match state {
-        State::Sum(v) => (0..v.len()).filter(|&g| v[g].sum.is_none()).collect(),
+        State::Sum(v) => (0..v.len()).filter(|&g| v[g].failed()).collect(),
         State::Text(v, _) => (0..v.len()).filter(|&g| v[g].failed).collect(),
         _ => vec![],
-    }
-}
-
-impl Sum {
-    #[inline]
-    fn add(&mut self, run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) {
-        self.count += 1;
-        if let Some(sum) = self.sum {
-            self.sum = match id {
-                0 => None,
-                id => number_of_id(run, id, scratch).and_then(|n| sum.compute(Arithmetic::Add, n)),
-            };
-        }
-    }
-
-    /// 0 for an empty group.
-    fn average(self) -> Option<Num> {
-        if self.count == 0 {
-            return self.sum;
-        }
-        self.sum?
-            .compute(Arithmetic::Divide, Num::Int(self.count.into()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Expressions compiled to a small tree that is interpreted a row at a time: no allocation, no string where numbers
 //! do. What has no code of its own becomes a [`Code::Slow`] leaf, evaluated by `spareval` and remembered by its inputs.
 
+use super::replace::{Pattern, Replace};
 use super::slow::Slow;
 use super::val::Arithmetic;
 use crate::explore::Run;
@@ -39,6 +40,7 @@ pub(crate) enum Code {
     Kind(TermTest, Box<Code>),
     Call(Call, Vec<Code>),
     Regex(Box<Code>, Box<Regex>),
+    Replace(Box<Replace>),
     Iri(Box<Code>, Option<Box<oxiri::Iri<String>>>),
     Random,
     /// Number of a slow part, and its arguments.
@@ -302,6 +304,35 @@ impl Compiler<'_, '_> {
                         None => Code::Error,
                     });
                 }
+            }
+            (Function::Replace, [text, pattern, replacement, flags @ ..]) if flags.len() < 2 => {
+                self.out.dear = true;
+                let plain = |e: &E| match e {
+                    E::Literal(l) if l.datatype() == oxrdf::vocab::xsd::STRING => {
+                        Some(l.value().to_owned())
+                    }
+                    _ => None,
+                };
+                let known = match flags {
+                    [] => plain(pattern).zip(Some(String::new())),
+                    [flags, ..] => plain(pattern).zip(plain(flags)),
+                };
+                let pattern = match known {
+                    Some((p, f)) => match regex(&p, &f) {
+                        Some(r) => Pattern::Fixed(Box::new(r)),
+                        // A pattern that is none is an error in every row.
+                        None => return Ok(Code::Error),
+                    },
+                    None => {
+                        let flags = flags.first().map(|f| self.code(f, depth)).transpose()?;
+                        Pattern::Computed(self.code(pattern, depth)?, flags)
+                    }
+                };
+                return Ok(Code::Replace(Box::new(Replace {
+                    text: self.code(text, depth)?,
+                    pattern,
+                    replacement: self.code(replacement, depth)?,
+                })));
             }
             (Function::Iri, [a]) => {
                 self.out.dear = true;

@@ -3,6 +3,7 @@
 mod relation;
 
 use super::code::{Call, Code, SlowPart};
+use super::replace::LastPattern;
 use super::slow::Slow;
 use super::val::{Num, Span, Text, Val};
 use crate::batch::{Charge, View};
@@ -48,6 +49,7 @@ pub(crate) struct Machine {
     made: FxHashMap<(u8, u128), u32>,
     /// For the arena, once it is large.
     pub(super) charge: Charge,
+    pub(super) last_pattern: LastPattern,
 }
 
 impl Machine {
@@ -61,6 +63,7 @@ impl Machine {
             term: vec![],
             made: FxHashMap::default(),
             charge: Charge::new(run.budget),
+            last_pattern: LastPattern::default(),
         };
         m.constants = constants
             .iter()
@@ -361,6 +364,7 @@ impl Machine {
                 };
                 text.map(|t| regex.is_match(self.str(t.text)).into())
             }
+            Code::Replace(r) => self.replace(run, r, at)?,
             Code::Iri(a, base) => {
                 let Some(v) = self.eval(run, a, at)? else {
                     return Ok(None);
@@ -451,7 +455,12 @@ impl Machine {
             Call::Ceil => self.number(run, first).and_then(Num::ceil).map(Val::Num),
             Call::Floor => self.number(run, first).and_then(Num::floor).map(Val::Num),
             Call::Round => self.number(run, first).and_then(Num::round).map(Val::Num),
-            _ => self.text_call(run, call, first, second, third),
+            _ => {
+                let before = self.arena.len();
+                let value = self.text_call(run, call, first, second, third);
+                self.grown(run, before)?;
+                value
+            }
         })
     }
 }

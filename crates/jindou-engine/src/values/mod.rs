@@ -9,14 +9,18 @@
 
 mod aggregate;
 mod code;
+mod equal;
 mod machine;
+mod replace;
 mod slow;
+mod sum;
 #[cfg(test)]
 mod tests;
 mod text;
 mod val;
 
 pub(crate) use aggregate::Accumulators;
+pub(crate) use equal::{Equals, Partners};
 pub(crate) use slow::Slow;
 
 use crate::batch::{Charge, View};

@@ -132,7 +132,7 @@ fn random_expression(r: &mut Random, depth: usize) -> String {
     }
     let mut e = || random_expression(r, depth - 1);
     let (a, b, c) = (e(), e(), e());
-    match r.below(16) {
+    match r.below(17) {
         0 | 1 => format!("({a} {} {b})", r.pick(&["+", "-", "*", "/"])),
         2 | 3 => format!("({a} {} {b})", r.pick(&["=", "!=", "<", "<=", ">", ">="])),
         4 => format!("({a} {} {b})", r.pick(&["&&", "||"])),
@@ -190,6 +190,12 @@ fn random_expression(r: &mut Random, depth: usize) -> String {
             format!("{f}({a}, {b})")
         }
         14 => format!("SUBSTR({a}, {b}, {c})"),
+        15 => {
+            let p = r.pick(&["\".\"", "\"(a)|b\"", "\"\"", "\"[\"", &b]);
+            let to = r.pick(&["\"$1x$0\"", "\"$$\"", "\"é\"@en", "\"${1}0\"", &c]);
+            let flags = r.pick(&["", ", \"i\"", ", \"q\"", ", \"?\"", ", STR(\"i\")"]);
+            format!("REPLACE({a}, {p}, {to}{flags})")
+        }
         _ => {
             let p = r.pick(&[
                 "\"^a\"",

@@ -79,16 +79,10 @@ impl Machine {
         let start = self.arena.len() as u32;
         for p in parts {
             let (from, to) = (p.text.start as usize, p.text.end as usize);
-            let held = self.arena.len() + (to - from);
-            if held > MOST {
-                return Err(jindou_model::Error::Limit(
-                    "an expression makes a string of more than 1 GiB".into(),
-                ));
+            if to - from > CHARGED {
+                run.check()?;
             }
-            if held > CHARGED && held > self.arena.capacity() {
-                // Old and new live together while the arena grows.
-                self.charge.set(held * 3)?;
-            }
+            self.room(to - from)?;
             self.arena.extend_from_within(from..to);
         }
         let text = Span {
@@ -96,6 +90,32 @@ impl Machine {
             end: self.arena.len() as u32,
         };
         Ok(Some(Val::Text(Text { text, lang })))
+    }
+
+    /// Asks the query's memory for so many more bytes of the row's text.
+    pub(super) fn room(&mut self, more: usize) -> Result<()> {
+        let held = self.arena.len().saturating_add(more);
+        if held > MOST {
+            return Err(jindou_model::Error::Limit(
+                "an expression makes a string of more than 1 GiB".into(),
+            ));
+        }
+        if held > CHARGED && held > self.arena.capacity() {
+            // Old and new live together while the arena grows.
+            self.charge.set(held * 3)?;
+        }
+        Ok(())
+    }
+
+    /// After a step that made text of at most three times what it was made from: charges it, and looks at the clock if it was
+    /// long.
+    pub(super) fn grown(&mut self, run: &Run<'_>, before: usize) -> Result<()> {
+        if self.arena.len() - before.min(self.arena.len()) > CHARGED {
+            run.check()?;
+            self.room(0)?;
+            self.charge.set(self.arena.capacity() * 3)?;
+        }
+        Ok(())
     }
 
     /// All arguments of the call are there.

@@ -22,8 +22,7 @@ fn plan_of(root: Operator, output: Vec<Slot>, world: &World, weight: Weight) -> 
         root,
         cost: 0.0,
         weight,
-        epoch: world.snapshot.base().epoch(),
-        snapshot: world.snapshot.number(),
+        validity: jindou_plan::Validity::of(&world.snapshot),
     }
 }
 

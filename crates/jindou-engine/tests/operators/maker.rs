@@ -318,6 +318,7 @@ impl Maker<'_> {
             right: Box::new(right),
             on,
             condition,
+            equal: None,
         };
         (op, slots)
     }

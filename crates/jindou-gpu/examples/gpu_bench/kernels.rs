@@ -77,7 +77,6 @@ fn view<'a>(a: &'a SegmentArrays) -> EdgeView<'a> {
         default: a.view(),
         named: NamedSegment::EMPTY,
         patch: None,
-        snapshot: 0,
     }
 }
 

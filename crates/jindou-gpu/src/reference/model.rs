@@ -3,7 +3,7 @@
 use super::search_bytes;
 use jindou_model::Result;
 use jindou_store::segment::{
-    EdgeView, Edit, KeyFinder, NamedSegment, Patch, PatchBuilder, SegmentArrays, SegmentBuilder,
+    EdgeView, KeyFinder, NamedSegment, Patch, PatchBuilder, SegmentArrays, SegmentBuilder,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,9 +55,6 @@ pub struct Model {
     pub end: u32,
 }
 
-/// The snapshot that patched models are seen at.
-const SNAPSHOT: u32 = 7;
-
 impl Model {
     /// `keys` keys; `one` neighbour each or several, with one long list; with or without a patch.
     pub fn new(r: &mut Random, shape: Shape, keys: u32, one: bool, patched: bool) -> Result<Self> {
@@ -102,7 +99,7 @@ impl Model {
         })
     }
 
-    /// Random edits, seen and not yet seen, applied to `truth` as they come.
+    /// Random edits, applied to `truth` as they come.
     fn edit(r: &mut Random, truth: &mut BTreeMap<u32, BTreeSet<u32>>, end: u32) -> Patch {
         let mut b = PatchBuilder::default();
         let mut touched = BTreeSet::new();
@@ -119,23 +116,11 @@ impl Model {
                 Some(&n) if i % 3 != 0 => (n, false),
                 _ => (1 + r.below(4000), true),
             };
-            let snapshot = if i % 5 == 4 { SNAPSHOT + 1 } else { SNAPSHOT };
-            // Edits of one edge come at different snapshots: a second one is left out.
+            // A patch has one edit of an edge: a second one is left out.
             if added == list.contains(&neighbour) || !touched.insert((key, neighbour)) {
                 continue;
             }
-            b.push(
-                key,
-                Edit {
-                    neighbour,
-                    graph: 0,
-                    snapshot,
-                    added,
-                },
-            );
-            if snapshot > SNAPSHOT {
-                continue;
-            }
+            b.push(key, neighbour, 0, added);
             if added {
                 list.insert(neighbour);
             } else {
@@ -152,7 +137,6 @@ impl Model {
             default: self.arrays.view(),
             named: NamedSegment::EMPTY,
             patch: self.patch.as_ref(),
-            snapshot: SNAPSHOT,
         }
     }
 

@@ -213,6 +213,7 @@ pub(crate) fn hash_join(
             right: Box::new(right.op),
             on,
             condition,
+            equal: None,
         },
         certain,
         possible,
@@ -220,6 +221,18 @@ pub(crate) fn hash_join(
         rows,
         cost,
     }
+}
+
+/// Pairs of rows for which `=` is true of a slot of the left and one of the right side. The sides share no slot.
+pub(crate) fn equal_join(left: Built, right: Built, pair: (Slot, Slot)) -> Built {
+    let (rows, own) = cost::join(JoinKind::Inner, left.rows, right.rows, 1);
+    let own = own + (left.rows + right.rows) * VALUE;
+    let cost = left.cost + right.cost + own;
+    let mut out = hash_join(left, right, JoinKind::Inner, None);
+    if let Operator::Join { equal, .. } = &mut out.op {
+        *equal = Some(pair);
+    }
+    Built { rows, cost, ..out }
 }
 
 pub(crate) fn filtered(b: Built, c: Condition) -> Built {

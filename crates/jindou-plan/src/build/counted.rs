@@ -1,8 +1,9 @@
-//! Answers that the segments' own counts give: a plan belongs to one snapshot, so these are its constants.
+//! Answers that the segments' own counts give: such a plan belongs to one version of the data, and these are its
+//! constants.
 
 use super::*;
-use jindou_model::{Direction, PredicateId};
-use jindou_store::segment::Segment;
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use jindou_store::segment::EdgeView;
 use oxrdf::Literal;
 
 /// Most rows that are made while planning.
@@ -10,7 +11,7 @@ const MAX_ROWS: usize = 4_096;
 
 impl Builder<'_> {
     /// COUNTs over one pattern of the default graph with all ends free: of all, by predicate, or by one end of one
-    /// predicate. `None` where that is not it, or where a patch or named graphs make the counts inexact.
+    /// predicate. `None` where that is not it, or where named graphs make the counts inexact.
     pub(super) fn counted(
         &self,
         inner: &Node,
@@ -32,14 +33,17 @@ impl Builder<'_> {
         let groups: Vec<(Option<u32>, u64)> = match (by, p) {
             ([], End::Slot(_)) => {
                 let each = self.predicates()?;
-                vec![(None, each.iter().map(|x| x.1.edge_count()).sum())]
+                vec![(None, each.iter().map(|x| x.1).sum())]
             }
-            ([], End::Term(p)) => vec![(None, self.segment(p, Direction::Out)?.edge_count())],
+            ([], End::Term(p)) => {
+                let scope = self.dataset.default.scope()?;
+                vec![(None, self.view(p, Direction::Out)?.exact_edges(scope)?)]
+            }
             ([g], End::Slot(p)) if g == p => self
                 .predicates()?
                 .iter()
-                .filter(|x| !x.1.is_empty())
-                .map(|x| (Some(self.snapshot.vertex_of(x.0).0), x.1.edge_count()))
+                .filter(|x| x.1 > 0)
+                .map(|x| (Some(self.snapshot.vertex_of(x.0).0), x.1))
                 .collect(),
             ([g], End::Term(p)) if *g == s || *g == o => {
                 let direction = if *g == s {
@@ -47,14 +51,30 @@ impl Builder<'_> {
                 } else {
                     Direction::In
                 };
-                let segment = self.segment(p, direction)?;
-                if segment.key_count as usize > MAX_ROWS {
+                let view = self.view(p, direction)?;
+                let scope = self.dataset.default.scope()?;
+                // Without edges of named graphs the default graph has them all, if it is looked at.
+                let seen = view.exact_edges(scope)? > 0;
+                if view.default.key_count as usize > MAX_ROWS {
                     return None;
                 }
                 let mut keys = vec![];
-                segment.keys_into(0, segment.key_count, &mut keys);
+                view.default.keys_into(0, view.default.key_count, &mut keys);
+                if let Some(patch) = view.patch {
+                    let mut from = Some(0);
+                    while let Some(key) = from.and_then(|f| patch.next_added_key(f)) {
+                        keys.push(key);
+                        from = key.checked_add(1);
+                        if keys.len() > 2 * MAX_ROWS {
+                            return None;
+                        }
+                    }
+                    keys.sort();
+                    keys.dedup();
+                }
                 keys.iter()
-                    .map(|k| (Some(*k), segment.neighbours_of(*k).len() as u64))
+                    .map(|k| (Some(*k), view.default_degree(*k)))
+                    .filter(|x| seen && x.1 > 0)
                     .collect()
             }
             _ => return None,
@@ -62,6 +82,7 @@ impl Builder<'_> {
         if groups.len() > MAX_ROWS {
             return None;
         }
+        self.snapshot.bind();
         let mut slots = by.to_vec();
         slots.extend(aggregates.iter().map(|a| a.to));
         let rows = groups
@@ -80,22 +101,116 @@ impl Builder<'_> {
         Some(constant_rows(slots, rows))
     }
 
-    /// The predicates of the default graph, for DISTINCT over a pattern's predicate.
+    /// The predicates of the default graph, for DISTINCT over a pattern's predicate; or those that a class' instances have.
     pub(super) fn distinct_predicates(&self, inner: &Node, slots: &[Slot]) -> Option<Built> {
-        let (_, p, _) = self.one_pattern(inner)?;
-        let (End::Slot(p), [one]) = (p, slots) else {
+        let [one] = slots else {
             return None;
         };
-        if p != one {
+        let mut all = self.predicates_in(inner, *one)?;
+        all.sort_unstable();
+        all.dedup();
+        let rows = all
+            .iter()
+            .map(|&p| vec![Cell::Id(self.snapshot.vertex_of(PredicateId(p)).0)])
+            .collect::<Vec<_>>();
+        self.snapshot.bind();
+        (rows.len() <= MAX_ROWS).then(|| constant_rows(vec![*one], rows))
+    }
+
+    /// What the slot holds in the node's solutions, if it is the predicate of a pattern with nothing else, or of one with an
+    /// `rdf:type` beside it, or if the node is a union of such.
+    fn predicates_in(&self, node: &Node, slot: Slot) -> Option<Vec<u32>> {
+        if let Kind::Project(inner) = &node.kind {
+            return self.predicates_in(inner, slot);
+        }
+        if let Kind::Union(branches) = &node.kind {
+            let mut all = vec![];
+            for b in branches {
+                all.append(&mut self.predicates_in(b, slot)?);
+            }
+            return Some(all);
+        }
+        if let Some((_, p, _)) = self.one_pattern(node) {
+            return match p {
+                End::Slot(p) if *p == slot => Some(
+                    self.predicates()?
+                        .iter()
+                        .filter(|x| x.1 > 0)
+                        .map(|x| x.0.0)
+                        .collect(),
+                ),
+                _ => None,
+            };
+        }
+        self.predicates_of_class(node, slot)
+    }
+
+    /// `?x a <C> . ?x ?p ?o` or `?x a <C> . ?s ?p ?x`, from the characteristic sets of the class' intervals. Intervals and sets are of
+    /// all graphs together, so only without named graphs and without edits.
+    fn predicates_of_class(&self, node: &Node, slot: Slot) -> Option<Vec<u32>> {
+        let Kind::Bgp(bgp) = &node.kind else {
+            return None;
+        };
+        let (patterns, []) = (bgp.patterns.as_slice(), bgp.filters.as_slice()) else {
+            return None;
+        };
+        let [typed, open] = patterns else {
+            return None;
+        };
+        let (typed, open) = match (&typed.predicate, &open.predicate) {
+            (End::Term(_), End::Slot(_)) => (typed, open),
+            (End::Slot(_), End::Term(_)) => (open, typed),
+            _ => return None,
+        };
+        let mut rdf_type = vec![];
+        term::push_iri(oxrdf::vocab::rdf::TYPE.as_str(), &mut rdf_type);
+        let (End::Slot(x), End::Term(p), End::Term(class)) =
+            (&typed.subject, &typed.predicate, &typed.object)
+        else {
+            return None;
+        };
+        let (End::Slot(s), End::Slot(by), End::Slot(o)) =
+            (&open.subject, &open.predicate, &open.object)
+        else {
+            return None;
+        };
+        let places = [&typed.place, &open.place].map(|p| *p == Place::Default);
+        let free = !node.uses.meets(&self.outer.possible) && places == [true, true];
+        let apart = s != o && s != by && o != by && *by == slot;
+        if !free || !apart || *p != rdf_type || (x != s && x != o) {
             return None;
         }
-        let rows = self
-            .predicates()?
+        self.dataset
+            .default
+            .scope()?
+            .sees(DEFAULT_GRAPH)
+            .then_some(())?;
+        if self.snapshot.is_patched() || !self.snapshot.named_graphs().is_empty() {
+            return None;
+        }
+        let class = self.snapshot.lookup(class)?;
+        let intervals = self.snapshot.class_intervals(class)?;
+        let sets = self.snapshot.base_sets();
+        let mut found: Vec<u32> = vec![];
+        for &[from, to] in intervals {
+            let first = sets
+                .runs
+                .partition_point(|r| r.start <= from)
+                .saturating_sub(1);
+            for run in sets.runs.iter().skip(first).take_while(|r| r.start < to) {
+                found.push(if x == s { run.out_set } else { run.in_set });
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        let mut all: Vec<u32> = found
             .iter()
-            .filter(|x| !x.1.is_empty())
-            .map(|x| vec![Cell::Id(self.snapshot.vertex_of(x.0).0)])
-            .collect::<Vec<_>>();
-        (rows.len() <= MAX_ROWS).then(|| constant_rows(vec![*one], rows))
+            .flat_map(|&set| sets.list(set))
+            .copied()
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        Some(all)
     }
 
     fn one_pattern<'n>(&self, node: &'n Node) -> Option<(Slot, &'n End, Slot)> {
@@ -104,21 +219,20 @@ impl Builder<'_> {
         is_free.then(|| one_pattern(node)).flatten()
     }
 
-    fn segment(&self, predicate: &[u8], direction: Direction) -> Option<Segment<'_>> {
+    fn view(&self, predicate: &[u8], direction: Direction) -> Option<EdgeView<'_>> {
         let v = self.snapshot.lookup(predicate)?;
         let p = self.snapshot.predicate_of(v)?;
-        let scope = self.dataset.default.scope()?;
-        self.snapshot.edges(p, direction).plain(scope)
+        Some(self.snapshot.edges(p, direction))
     }
 
-    /// Every predicate's segment by subject.
-    fn predicates(&self) -> Option<Vec<(PredicateId, Segment<'_>)>> {
+    /// Every predicate and its edges.
+    fn predicates(&self) -> Option<Vec<(PredicateId, u64)>> {
         let scope = self.dataset.default.scope()?;
         (0..self.snapshot.predicate_count())
             .map(|p| {
                 let p = PredicateId(p);
-                let segment = self.snapshot.edges(p, Direction::Out).plain(scope)?;
-                Some((p, segment))
+                let view = self.snapshot.edges(p, Direction::Out);
+                Some((p, view.exact_edges(scope)?))
             })
             .collect()
     }

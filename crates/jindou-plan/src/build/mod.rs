@@ -6,21 +6,25 @@ mod path;
 mod rows;
 
 use crate::condition::{self, Compiled, Compiler};
-use crate::cost::{self, EXPRESSION, GROUP, HASH_BUILD, HASH_PROBE, OUT, PATH, SERVICE, SORT};
+use crate::cost::{
+    self, EXPRESSION, GROUP, HASH_BUILD, HASH_PROBE, OUT, PATH, SERVICE, SORT, VALUE,
+};
+use crate::equal;
 use crate::expression::Expr;
 use crate::logical::{Bgp, End, Kind, Node, PathNode, Place};
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::steps;
+use crate::validity::Watched;
+use crate::watch::Watch;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Endpoint, Exploration, FarEnd,
     GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
 use jindou_model::{VertexId, term};
-use jindou_store::Snapshot;
 use spargebra::algebra::PropertyPathExpression;
 
-pub(crate) use built::{Built, apply_op, filtered, hash_join, nothing, row_of, unit};
+pub(crate) use built::{Built, apply_op, equal_join, filtered, hash_join, nothing, row_of, unit};
 use built::{Nodes, group, is_unit, on_steps, slice, union};
 use rows::nodes_of;
 pub(crate) use rows::{is_safe, op_certain};
@@ -33,17 +37,21 @@ pub(crate) struct OuterRow {
 }
 
 pub(crate) struct Builder<'a> {
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a Watched<'a>,
     pub dataset: &'a Dataset,
     pub slots: Vec<String>,
     /// Set inside the inner part of an `Apply` that runs for each row.
     pub outer: OuterRow,
     pub graphs: Option<f64>,
+    pub watch: &'a Watch<'a>,
 }
 
 impl Builder<'_> {
     /// Operators that give the node's solutions: for the outer row, if there is one.
     pub(crate) fn build(&mut self, node: &Node) -> Built {
+        if self.watch.is_over() {
+            return nothing(String::new());
+        }
         match &node.kind {
             Kind::Bgp(_)
             | Kind::Graphs(_)
@@ -51,7 +59,7 @@ impl Builder<'_> {
             | Kind::Path(_)
             | Kind::Values { .. }
             | Kind::Service(_) => self.leaf_for_row(node),
-            Kind::Join(parts) => self.join(parts),
+            Kind::Join(parts) => self.join(parts, vec![]),
             Kind::Union(branches) => {
                 let built = branches.iter().map(|b| self.build(b)).collect();
                 union(built)
@@ -74,6 +82,9 @@ impl Builder<'_> {
                 self.apply(input, body, *kind)
             }
             Kind::Filter { inner, filters } => {
+                if let Kind::Join(parts) = &inner.kind {
+                    return self.join(parts, filters.clone());
+                }
                 let inner = self.build(inner);
                 self.filter(inner, filters)
             }
@@ -181,10 +192,11 @@ impl Builder<'_> {
             Kind::Bgp(b) => self.explore(b),
             Kind::Graphs(g) => self.graphs(*g),
             Kind::HasGraph(name) => {
+                self.snapshot.bind();
                 let there = self
                     .dataset
                     .graph(name, self.snapshot)
-                    .is_some_and(|g| self.snapshot.named_graphs().binary_search(&g).is_ok());
+                    .is_some_and(|g| self.snapshot.has_graph(g));
                 if there {
                     unit()
                 } else {
@@ -245,10 +257,44 @@ impl Builder<'_> {
         }
         if uses.len() > steps::MAX_LOCAL || bgp.patterns.len() > crate::resolve::MAX_EDGES {
             let (parts, filters) = cut(bgp);
-            let joined = self.join(&parts);
-            return self.filter(joined, &filters);
+            return self.join(&parts, filters);
         }
-        match steps::plan(bgp, &mut self.slots, None, self.dataset, self.snapshot) {
+        if let Some((group, copies)) = equal::unified(bgp) {
+            let one = self.explore(&group);
+            return copies
+                .iter()
+                .fold(one, |b, (to, value)| self.extend(b, *to, value));
+        }
+        let whole = self.explore_whole(bgp, uses);
+        cheaper(self.explore_parts(bgp), whole)
+    }
+
+    /// Parts that only an `=` of their values connects, joined by it.
+    fn explore_parts(&mut self, bgp: &Bgp) -> Option<Built> {
+        if !bgp.filters.iter().any(|f| equal::pair(f).is_some()) {
+            return None;
+        }
+        let (parts, over) = equal::components(bgp);
+        if parts.len() < 2 || !over.iter().any(|f| equal::pair(f).is_some()) {
+            return None;
+        }
+        let parts: Vec<Node> = parts
+            .into_iter()
+            .map(|b| Node::bgp(b.patterns, SlotSet::default()).filter(b.filters))
+            .collect();
+        Some(self.join(&parts, over))
+    }
+
+    /// One exploration of the group.
+    fn explore_whole(&mut self, bgp: &Bgp, uses: SlotSet) -> Built {
+        match steps::plan(
+            bgp,
+            &mut self.slots,
+            None,
+            self.dataset,
+            self.snapshot,
+            self.watch,
+        ) {
             Ok(p) => Built {
                 op: Operator::Explore(Exploration {
                     steps: p.steps,
@@ -260,11 +306,14 @@ impl Builder<'_> {
                 rows: p.rows,
                 cost: p.cost,
             },
-            Err(why) => Built {
-                certain: uses.clone(),
-                possible: uses,
-                ..nothing(why)
-            },
+            Err(why) => {
+                self.snapshot.bind();
+                Built {
+                    certain: uses.clone(),
+                    possible: uses,
+                    ..nothing(why)
+                }
+            }
         }
     }
 
@@ -389,7 +438,7 @@ impl Builder<'_> {
     }
 
     /// Keeps rows on which all filters are true.
-    fn filter(&mut self, b: Built, filters: &[Expr]) -> Built {
+    pub(crate) fn filter(&mut self, b: Built, filters: &[Expr]) -> Built {
         let mut needs = SlotSet::default();
         filters.iter().for_each(|f| needs.add(&f.slots()));
         let b = self.with_outer(b, &needs);
@@ -419,7 +468,7 @@ impl Builder<'_> {
         }
     }
 
-    fn extend(&mut self, b: Built, to: Slot, value: &Expr) -> Built {
+    pub(crate) fn extend(&mut self, b: Built, to: Slot, value: &Expr) -> Built {
         use spargebra::algebra::Expression;
         let b = self.with_outer(b, &value.slots());
         let bound = match &value.expression {

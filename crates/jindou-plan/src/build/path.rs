@@ -76,7 +76,7 @@ impl Builder<'_> {
         let (Some(object), Some(subject)) = (ends.pop(), ends.pop()) else {
             return input;
         };
-        let quads = self.snapshot.statistics().quads as f64;
+        let quads = self.snapshot.quads() as f64;
         let (each, visited) = cost::path(&subject, &object, quads);
         let rows = input.rows * each;
         let cost = input.cost + input.rows * visited * PATH;

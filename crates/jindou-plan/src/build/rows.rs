@@ -179,6 +179,7 @@ impl Builder<'_> {
             Some((&given, input.rows)),
             self.dataset,
             self.snapshot,
+            self.watch,
         );
         match planned {
             Ok(p) => {

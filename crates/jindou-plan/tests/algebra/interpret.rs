@@ -174,6 +174,7 @@ impl<'a> Data<'a> {
                 right,
                 on,
                 condition,
+                equal,
             } => {
                 let l = self.operator(left, outer)?;
                 let r = self.operator(right, outer)?;
@@ -195,6 +196,9 @@ impl<'a> Data<'a> {
                             continue;
                         };
                         if *kind == JoinKind::Minus && !b.keys().any(|s| a.contains_key(s)) {
+                            continue;
+                        }
+                        if equal.is_some_and(|pair| !self.equal(&both, pair)) {
                             continue;
                         }
                         if condition
@@ -445,6 +449,24 @@ impl<'a> Data<'a> {
     }
 
     /// The cheap conditions are only for slots that are bound.
+    fn equal(&self, row: &Row, (a, b): (Slot, Slot)) -> bool {
+        let (x, y) = (
+            spargebra::term::Variable::new_unchecked("x"),
+            spargebra::term::Variable::new_unchecked("y"),
+        );
+        let expression = spargebra::algebra::Expression::Equal(
+            Box::new(x.clone().into()),
+            Box::new(y.clone().into()),
+        );
+        let g = GeneralExpression {
+            expression,
+            variables: vec![(x, a), (y, b)],
+            per_row: false,
+            base_iri: None,
+        };
+        self.truth(row, &g) == Some(true)
+    }
+
     fn test(&self, row: &Row, c: &Condition) -> Option<bool> {
         match c {
             Condition::Same(a, b) => Some(self.operand(row, *a) == self.operand(row, *b)),

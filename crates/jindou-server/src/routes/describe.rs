@@ -42,7 +42,11 @@ pub(super) fn answer(
         }
     }
     let mut writer = writer.for_writer(Vec::new());
-    for triple in describe(endpoint, &shared.db.summary()) {
+    for triple in describe(
+        endpoint,
+        &shared.db.summary(),
+        crate::write::refusal(shared).is_none(),
+    ) {
         writer
             .serialize_triple(&triple)
             .map_err(|e| internal(&e.to_string()))?;
@@ -83,12 +87,15 @@ impl Graph {
     }
 }
 
-fn describe(endpoint: NamedNode, data: &Summary) -> Vec<Triple> {
+fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> Vec<Triple> {
     let mut g = Graph::default();
     let service = g.node("service", sd("Service"));
     g.add(&service, sd("endpoint"), endpoint);
     g.add(&service, sd("supportedLanguage"), sd("SPARQL10Query"));
     g.add(&service, sd("supportedLanguage"), sd("SPARQL11Query"));
+    if writable {
+        g.add(&service, sd("supportedLanguage"), sd("SPARQL11Update"));
+    }
     let mut formats: BTreeSet<&str> = [
         "SPARQL_Results_JSON",
         "SPARQL_Results_XML",

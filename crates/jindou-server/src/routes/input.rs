@@ -59,6 +59,15 @@ impl Parameters {
         (choice != DatasetChoice::default()).then_some(choice)
     }
 
+    /// The dataset that an update's patterns read (SPARQL 1.1 Protocol, section 2.2.3).
+    pub(super) fn using(&self) -> Option<DatasetChoice> {
+        let choice = DatasetChoice {
+            default: self.all("using-graph-uri"),
+            named: self.all("using-named-graph-uri"),
+        };
+        (choice != DatasetChoice::default()).then_some(choice)
+    }
+
     /// `timeout`: seconds, or milliseconds with `ms`.
     pub(super) fn timeout(&self) -> Result<Option<Duration>, Problem> {
         let Some(text) = self.one("timeout")? else {

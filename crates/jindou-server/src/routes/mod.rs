@@ -1,8 +1,10 @@
 //! One file a route.
 
 mod admin;
+mod change;
 mod describe;
 mod input;
+mod multipart;
 mod query;
 mod store;
 mod update;

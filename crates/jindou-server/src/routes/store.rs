@@ -1,8 +1,8 @@
-//! `/store`: the reading half of the SPARQL 1.1 Graph Store HTTP Protocol; graphs are named indirectly (section 4.2) or, below
+//! `/store`: the SPARQL 1.1 Graph Store HTTP Protocol, its reading half; `change` has the other. Graphs are named indirectly (section 4.2) or, below
 //! `/store/`, by their own address (section 4.1).
 
 use super::input::{Parameters, address};
-use super::{answered, update};
+use super::{answered, change};
 use crate::negotiate::{self, Coding, DATASETS, GRAPHS};
 use crate::problem::Problem;
 use crate::run::{self, Connection, Work};
@@ -12,6 +12,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Response, StatusCode};
+use jindou::GraphName;
 use std::sync::Arc;
 
 pub(super) async fn handle(
@@ -29,13 +30,15 @@ async fn answer(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let headers = request.headers();
-    match *request.method() {
-        Method::GET | Method::HEAD => {}
-        Method::PUT | Method::POST | Method::DELETE | Method::PATCH => {
-            return Err(update::refusal(shared));
+    let reads = match *request.method() {
+        Method::GET | Method::HEAD => true,
+        Method::PUT | Method::POST | Method::DELETE | Method::PATCH => false,
+        _ => {
+            return Err(Problem::method(
+                "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
+            ));
         }
-        _ => return Err(Problem::method("GET, HEAD, OPTIONS")),
-    }
+    };
     let parameters = Parameters::of_url(request.uri());
     let path = request.uri().path();
     let graph = match parameters.one("graph")? {
@@ -49,12 +52,30 @@ async fn answer(
         graph => graph,
     };
     let default = parameters.one("default")?.is_some();
+    if graph.is_some() && default {
+        return Err(Problem::bad_request(
+            "'default' and 'graph' name two graphs; one is allowed",
+        ));
+    }
+    if let Some(iri) = &graph {
+        oxrdf::NamedNode::new(iri)
+            .map_err(|e| Problem::bad_request(format!("graph={iri} is not an IRI: {e}")))?;
+    }
+    if !reads {
+        // Relative IRIs stand under the graph's own name, or under the address of the store.
+        let base = match &graph {
+            Some(iri) => iri.clone(),
+            None => address(shared, headers, path)
+                .ok_or_else(|| Problem::bad_request("the request's Host is no host"))?
+                .into_string(),
+        };
+        let graph = match graph {
+            Some(iri) => Some(GraphName::Named(iri)),
+            None => default.then_some(GraphName::Default),
+        };
+        return change::answer(shared, &connection, &parameters, graph, base, request).await;
+    }
     let offers: &[_] = match (&graph, default) {
-        (Some(_), true) => {
-            return Err(Problem::bad_request(
-                "'default' and 'graph' name two graphs; one is allowed",
-            ));
-        }
         (None, false) => &DATASETS,
         _ => &GRAPHS,
     };

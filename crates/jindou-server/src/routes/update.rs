@@ -1,62 +1,87 @@
-//! `/update`: SPARQL 1.1 Protocol, section 2.2. This version refuses every update, after the checks that it would need.
+//! `/update`: SPARQL 1.1 Protocol, section 2.2.
 
-use super::answered;
-use super::input::{Parameters, body, media_type, utf8};
+use super::input::{Parameters, address, media_type, utf8};
+use super::{answered, text};
 use crate::problem::Problem;
+use crate::run::Connection;
 use crate::shared::Shared;
+use crate::write::Update;
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use http::{Method, Response, StatusCode};
+use http::{Method, Response};
+use jindou::UpdateReport;
 use std::sync::Arc;
+use std::time::Duration;
 
-pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+pub(super) async fn handle(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
     let headers = request.headers().clone();
-    answered(refuse(&shared, request).await.map(|e| match e {}), &headers)
+    answered(answer(&shared, &connection, request).await, &headers)
 }
 
-/// The uninhabited answer of a route that only refuses.
-enum Never {}
-
-async fn refuse(shared: &Shared, request: Request) -> Result<Never, Problem> {
+async fn answer(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
     let (parts, content) = request.into_parts();
     if parts.method != Method::POST {
         return Err(Problem::method("POST, OPTIONS"));
     }
-    let most = shared.options.max_request_bytes;
-    match media_type(&parts.headers)?.as_deref() {
-        Some("application/x-www-form-urlencoded") => {
-            let mut parameters = Parameters::of_url(&parts.uri);
-            parameters.add(utf8(body(content, most).await?)?.as_bytes());
-            if parameters.one("update")?.is_none() {
-                return Err(Problem::bad_request("the form has no parameter 'update'"));
-            }
-        }
-        Some("application/sparql-update") => {
-            utf8(body(content, most).await?)?;
-        }
+    let mut parameters = Parameters::of_url(&parts.uri);
+    let form = match media_type(&parts.headers)?.as_deref() {
+        Some("application/x-www-form-urlencoded") => true,
+        Some("application/sparql-update") => false,
         other => {
             return Err(Problem::media_type(format!(
                 "an update comes as application/x-www-form-urlencoded or application/sparql-update, not as {}",
                 other.unwrap_or("a body without Content-Type")
             )));
         }
-    }
-    Err(refusal(shared))
+    };
+    let update = Update::admit(shared, connection, "an update", parameters.timeout()?)?;
+    let body = utf8(update.body(content).await?)?;
+    let request = if form {
+        parameters.add(body.as_bytes());
+        parameters
+            .one("update")?
+            .ok_or_else(|| Problem::bad_request("the form has no parameter 'update'"))?
+    } else {
+        if parameters.has("update") {
+            return Err(Problem::bad_request(
+                "there is an update in the URL and another in the body; one is allowed",
+            ));
+        }
+        body
+    };
+    update.show(&request);
+    let using = parameters.using();
+    let base = address(shared, &parts.headers, "/update").map(|a| a.into_string());
+    let report = update
+        .run(move |db, mut options| {
+            (options.using, options.base) = (using, base);
+            db.update(&request, &options)
+        })
+        .await?;
+    Ok(reported(&report))
 }
 
-/// Why nothing is written.
-pub(super) fn refusal(shared: &Shared) -> Problem {
-    if shared.tokens.is_none() {
-        Problem::new(
-            StatusCode::FORBIDDEN,
-            "read-only",
-            "this server is read-only: it was started without --token-file",
-        )
-    } else {
-        Problem::new(
-            StatusCode::NOT_IMPLEMENTED,
-            "unsupported",
-            "this version of Jindou does not update; load the data anew with `jindou load --replace`",
-        )
-    }
+/// What an update did, as JSON.
+pub(super) fn reported(report: &UpdateReport) -> Response<Body> {
+    let ms = |d: Duration| (d.as_secs_f64() * 1e6).round() / 1e3;
+    let document = serde_json::json!({
+        "snapshot": report.snapshot,
+        "operations": report.operations,
+        "added": report.added,
+        "removed": report.removed,
+        "ms": {
+            "parse": ms(report.parse_time), "wait": ms(report.wait_time),
+            "run": ms(report.run_time), "commit": ms(report.commit_time),
+        },
+    });
+    text("application/json", document.to_string() + "\n")
 }

@@ -9,6 +9,8 @@ mod routes;
 mod security;
 mod service;
 mod streams;
+mod w3c;
+mod writes;
 
 use client::{Answer, escape, request};
 use jindou::parse::{Format, Sources};

@@ -88,5 +88,6 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
             .collect(),
         statistics,
         index: IndexParts::open(Bytes::map(&dir.join(INDEX))?, INDEX)?,
+        versions: std::sync::atomic::AtomicU64::new(0),
     })
 }

@@ -23,7 +23,6 @@ impl Written {
             default: self.segments[0][direction].segment(p),
             named: self.segments[1][direction].named(p),
             patch: None,
-            snapshot: 0,
         }
     }
 }

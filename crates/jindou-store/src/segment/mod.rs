@@ -16,15 +16,18 @@ mod build;
 mod finder;
 mod packed;
 mod patch;
+mod tree;
 mod view;
 
 pub use build::{SegmentArrays, SegmentBuilder};
 pub use finder::{Interval, KeyFinder, NO_KEY, RankBlock};
 pub use packed::{NamedList, NamedSegment, Packing};
-pub use patch::{Edit, Patch, PatchBuilder};
+pub use patch::{Patch, PatchBuilder};
+pub use tree::{CowTree, Slices};
 pub use view::{EdgeView, Scope};
 
 pub(crate) use packed::{PackedEdges, SLACK};
+pub(crate) use patch::PatchChange;
 
 use std::ops::Range;
 

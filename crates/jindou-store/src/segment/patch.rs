@@ -1,32 +1,133 @@
 //! Patches: what updates changed in a segment since it was built (OSDI '16 §6, snapshots).
 //!
-//! A patch never changes a segment's arrays. It says with one bit a key whether the key was touched, and
-//! keeps the touched keys' edits sorted beside. Loops over untouched keys therefore cost one bit test.
+//! A patch never changes a segment's arrays. It says with one bit a key whether the key was touched, and keeps the
+//! net effect of all edits sorted beside: edges that the base lacks, and edges of the base that are gone. Loops over
+//! untouched keys therefore cost one bit test. Patches are values: the next snapshot's shares what did not change.
 
-use std::collections::BTreeMap;
+use super::tree::{CowTree, Slices};
+use jindou_model::DEFAULT_GRAPH;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// One change of one edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edit {
-    /// The other end.
-    pub neighbour: u32,
-    /// The graph, or `DEFAULT_GRAPH`.
-    pub graph: u32,
-    /// First snapshot that sees the change.
-    pub snapshot: u32,
-    /// Added, or removed.
-    pub added: bool,
+/// Bits a touched key, so that at most one untouched key in so many looks dirty.
+const BITS_A_KEY: u64 = 16;
+/// Never more bits than a mask of 31 bits folds to.
+const MAX_BITS: u64 = 1 << 31;
+
+/// A folded bitmap that all versions of a patch share. It only ever gains bits, and gains those of a version before
+/// that is published; an older version then sees some more false positives.
+#[derive(Debug)]
+struct DirtyBits {
+    words: Box<[AtomicU64]>,
+    mask: u32,
+    set: AtomicU32,
 }
 
-/// All edits of one predicate in one direction.
+impl Default for DirtyBits {
+    fn default() -> Self {
+        Self::for_keys(1)
+    }
+}
+
+impl DirtyBits {
+    fn for_keys(keys: u64) -> Self {
+        let bits = (keys * BITS_A_KEY).next_power_of_two().clamp(64, MAX_BITS);
+        Self {
+            words: (0..bits / 64).map(|_| AtomicU64::new(0)).collect(),
+            mask: (bits - 1) as u32,
+            set: AtomicU32::new(0),
+        }
+    }
+
+    #[inline]
+    fn has(&self, v: u32) -> bool {
+        let bit = v & self.mask;
+        self.words
+            .get((bit / 64) as usize)
+            .is_some_and(|w| w.load(Relaxed) >> (bit % 64) & 1 == 1)
+    }
+
+    fn add(&self, v: u32) {
+        let bit = v & self.mask;
+        if let Some(w) = self.words.get((bit / 64) as usize) {
+            let one = 1 << (bit % 64);
+            if w.fetch_or(one, Relaxed) & one == 0 {
+                self.set.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let bits = u64::from(self.mask) + 1;
+        u64::from(self.set.load(Relaxed)) * BITS_A_KEY > bits && bits < MAX_BITS
+    }
+}
+
+/// All edits of one predicate in one direction. Cloning is O(1).
 #[derive(Debug, Clone, Default)]
 pub struct Patch {
-    /// Folded bitmap: bit `v & mask`. A clear bit means untouched; a set one means look.
-    dirty: Vec<u64>,
-    mask: u32,
-    keys: Vec<u32>,
-    starts: Vec<u32>,
-    edits: Vec<Edit>,
+    dirty: Arc<DirtyBits>,
+    /// Edges of the default graph that the base lacks, as [`edge`] packs them.
+    added: CowTree<u64>,
+    /// Edges of the base's default graph that are gone.
+    removed: CowTree<u64>,
+    /// `[key, neighbour, graph]`, likewise.
+    named_added: CowTree<[u32; 3]>,
+    named_removed: CowTree<[u32; 3]>,
+    /// Keys that have edges here but none in the base; some more where all of a key's edges went again.
+    more_keys: u32,
+    /// Edges when plans were last told that counts changed much.
+    noted: u64,
+}
+
+/// An edge of the default graph as patches sort it.
+#[inline]
+#[must_use]
+pub fn edge(key: u32, neighbour: u32) -> u64 {
+    u64::from(key) << 32 | u64::from(neighbour)
+}
+
+/// What one transaction changes in one patch: edges that were not there, and edges that were.
+#[derive(Debug, Default)]
+pub(crate) struct PatchChange {
+    pub added: Vec<u64>,
+    pub removed: Vec<u64>,
+    pub named_added: Vec<[u32; 3]>,
+    pub named_removed: Vec<[u32; 3]>,
+}
+
+impl PatchChange {
+    /// All ascending.
+    pub fn sort(&mut self) {
+        self.added.sort_unstable();
+        self.removed.sort_unstable();
+        self.named_added.sort_unstable();
+        self.named_removed.sort_unstable();
+    }
+
+    /// Keys that get edges, ascending, each once.
+    pub fn keys_added(&self) -> Vec<u32> {
+        keys_of(&self.added, &self.named_added)
+    }
+}
+
+fn keys_of(default: &[u64], named: &[[u32; 3]]) -> Vec<u32> {
+    let mut keys: Vec<u32> = default.iter().map(|e| (e >> 32) as u32).collect();
+    keys.dedup();
+    if !named.is_empty() {
+        keys.extend(named.iter().map(|e| e[0]));
+        keys.sort();
+        keys.dedup();
+    }
+    keys
+}
+
+/// Splits an ascending list: what the tree has, and the rest.
+fn split<T: Copy + Ord>(list: &[T], tree: &CowTree<T>) -> (Vec<T>, Vec<T>) {
+    if tree.is_empty() {
+        return (Vec::new(), list.to_vec());
+    }
+    list.iter().partition(|x| tree.contains(x))
 }
 
 impl Patch {
@@ -34,86 +135,261 @@ impl Patch {
     #[inline]
     #[must_use]
     pub fn is_dirty(&self, v: u32) -> bool {
-        let bit = v & self.mask;
-        self.dirty
-            .get((bit / 64) as usize)
-            .is_some_and(|w| w >> (bit % 64) & 1 == 1)
+        self.dirty.has(v)
     }
 
-    /// The folded dirty bits and the mask to fold an id with (for devices and remote readers).
+    /// The folded dirty bits as they are now, and the mask to fold an id with (for devices and remote readers).
     #[must_use]
-    pub fn dirty_bits(&self) -> (&[u64], u32) {
-        (&self.dirty, self.mask)
+    pub fn dirty_bits(&self) -> (Vec<u64>, u32) {
+        let words = self.dirty.words.iter().map(|w| w.load(Relaxed)).collect();
+        (words, self.dirty.mask)
     }
 
-    /// The edits of a key, sorted by (neighbour, graph, snapshot); empty if untouched.
+    /// Edges of the default graph with this key that the base lacks, and those that are gone.
     #[must_use]
-    pub fn edits_of(&self, v: u32) -> &[Edit] {
-        if !self.is_dirty(v) {
-            return &[];
+    pub fn edits_of(&self, key: u32) -> (Slices<'_, u64>, Slices<'_, u64>) {
+        let (from, to) = (edge(key, 0), edge(key, u32::MAX));
+        (self.added.range(from, to), self.removed.range(from, to))
+    }
+
+    /// The same of named graphs: `[key, neighbour, graph]`.
+    #[must_use]
+    pub fn named_edits_of(&self, key: u32) -> (Slices<'_, [u32; 3]>, Slices<'_, [u32; 3]>) {
+        let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
+        (
+            self.named_added.range(from, to),
+            self.named_removed.range(from, to),
+        )
+    }
+
+    /// The same of one edge in all named graphs.
+    #[must_use]
+    pub fn named_edits_of_edge(
+        &self,
+        key: u32,
+        neighbour: u32,
+    ) -> (Slices<'_, [u32; 3]>, Slices<'_, [u32; 3]>) {
+        let (from, to) = ([key, neighbour, 0], [key, neighbour, u32::MAX]);
+        (
+            self.named_added.range(from, to),
+            self.named_removed.range(from, to),
+        )
+    }
+
+    /// What edits say of one edge: there, gone, or nothing. O(log edits).
+    #[must_use]
+    pub fn says(&self, key: u32, neighbour: u32, graph: u32) -> Option<bool> {
+        let (there, gone) = if graph == DEFAULT_GRAPH {
+            let e = edge(key, neighbour);
+            (self.added.contains(&e), self.removed.contains(&e))
+        } else {
+            let e = [key, neighbour, graph];
+            (
+                self.named_added.contains(&e),
+                self.named_removed.contains(&e),
+            )
+        };
+        (there || gone).then_some(there)
+    }
+
+    /// Edges of the default graph with this key that are there beside the base's, and that are gone. O(log edits).
+    #[must_use]
+    pub fn degree_change(&self, key: u32) -> (u64, u64) {
+        let (from, to) = (edge(key, 0), edge(key, u32::MAX));
+        (
+            self.added.count(from, to) as u64,
+            self.removed.count(from, to) as u64,
+        )
+    }
+
+    /// The same of named graphs.
+    #[must_use]
+    pub fn named_degree_change(&self, key: u32) -> (u64, u64) {
+        let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
+        (
+            self.named_added.count(from, to) as u64,
+            self.named_removed.count(from, to) as u64,
+        )
+    }
+
+    /// Touched keys, ascending, each once. O(edits).
+    #[must_use]
+    pub fn keys(&self) -> Vec<u32> {
+        let mut keys: Vec<u32> = Vec::new();
+        for tree in [&self.added, &self.removed] {
+            for e in tree.iter() {
+                let key = (e >> 32) as u32;
+                if keys.last() != Some(&key) {
+                    keys.push(key);
+                }
+            }
         }
-        match self.keys.binary_search(&v) {
-            Ok(i) => &self.edits[self.starts[i] as usize..self.starts[i + 1] as usize],
-            Err(_) => &[],
+        for tree in [&self.named_added, &self.named_removed] {
+            for e in tree.iter() {
+                if keys.last() != Some(&e[0]) {
+                    keys.push(e[0]);
+                }
+            }
         }
+        // Four ascending runs: a stable sort merges them.
+        keys.sort();
+        keys.dedup();
+        keys
     }
 
-    /// Touched keys, ascending.
+    /// The smallest key from `from` on with an edge of the default graph that the base lacks. O(log edits).
     #[must_use]
-    pub fn keys(&self) -> &[u32] {
-        &self.keys
+    pub fn next_added_key(&self, from: u32) -> Option<u32> {
+        let first = self.added.first_from(&edge(from, 0))?;
+        Some((first >> 32) as u32)
+    }
+
+    /// Keys that have edges here but none in the base, about.
+    #[must_use]
+    pub fn more_keys(&self) -> u32 {
+        self.more_keys
+    }
+
+    /// Edges of the default graph that the base lacks, and those that are gone.
+    #[must_use]
+    pub fn default_counts(&self) -> (u64, u64) {
+        (self.added.len() as u64, self.removed.len() as u64)
+    }
+
+    /// The same of named graphs.
+    #[must_use]
+    pub fn named_counts(&self) -> (u64, u64) {
+        (
+            self.named_added.len() as u64,
+            self.named_removed.len() as u64,
+        )
+    }
+
+    /// True if edges of the default graph are changed.
+    #[inline]
+    #[must_use]
+    pub fn has_default(&self) -> bool {
+        !self.added.is_empty() || !self.removed.is_empty()
+    }
+
+    /// True if edges of named graphs are changed.
+    #[inline]
+    #[must_use]
+    pub fn has_named(&self) -> bool {
+        !self.named_added.is_empty() || !self.named_removed.is_empty()
+    }
+
+    /// True if named graphs have edges that the base lacks.
+    #[inline]
+    #[must_use]
+    pub fn adds_named(&self) -> bool {
+        !self.named_added.is_empty()
+    }
+
+    /// True if an edge with this key is there that the base lacks.
+    pub(crate) fn adds_to(&self, key: u32) -> bool {
+        let (default, named) = (self.edits_of(key).0, self.named_edits_of(key).0);
+        !default.is_empty() || !named.is_empty()
     }
 
     /// Number of edits.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.edits.len()
+        self.added.len() + self.removed.len() + self.named_added.len() + self.named_removed.len()
     }
 
     /// True without edits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.edits.is_empty()
+        self.len() == 0
+    }
+
+    /// Bytes on the heap, what other versions share included. O(edits / 100).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.dirty.words.len() * 8
+            + self.added.bytes()
+            + self.removed.bytes()
+            + self.named_added.bytes()
+            + self.named_removed.bytes()
+    }
+
+    /// Lays a change over this. Gives the keys that lost edges which the base lacks, ascending, and the named ones
+    /// among those edges. O(change log edits).
+    pub(crate) fn apply(&mut self, change: &PatchChange) -> (Vec<u32>, Vec<[u32; 3]>) {
+        // An edge that comes back is no edit any more, one that goes again neither.
+        let (back, fresh) = split(&change.added, &self.removed);
+        let (dropped, gone) = split(&change.removed, &self.added);
+        self.added.apply(&fresh, &dropped);
+        self.removed.apply(&gone, &back);
+        let (back, named_fresh) = split(&change.named_added, &self.named_removed);
+        let (named_dropped, named_gone) = split(&change.named_removed, &self.named_added);
+        self.named_added.apply(&named_fresh, &named_dropped);
+        self.named_removed.apply(&named_gone, &back);
+        for list in [&fresh, &gone] {
+            for key in keys_of(list, &[]) {
+                self.dirty.add(key);
+            }
+        }
+        for list in [&named_fresh, &named_gone] {
+            for e in list {
+                self.dirty.add(e[0]);
+            }
+        }
+        if self.dirty.is_full() {
+            let keys = self.keys();
+            // Twice the room that it needs now.
+            let bits = DirtyBits::for_keys(keys.len() as u64 * 2);
+            keys.iter().for_each(|&k| bits.add(k));
+            self.dirty = Arc::new(bits);
+        }
+        (keys_of(&dropped, &named_dropped), named_dropped)
+    }
+
+    /// Counts keys that came and went.
+    pub(crate) fn count_keys(&mut self, more: usize, fewer: usize) {
+        self.more_keys = (self.more_keys + more as u32).saturating_sub(fewer as u32);
+    }
+
+    /// True, once, when the number of edges is far from the one that plans know.
+    pub(crate) fn note_drift(&mut self, edges: u64) -> bool {
+        let far = edges > 2 * self.noted + 64 || edges + 64 < self.noted / 2;
+        if far {
+            self.noted = edges;
+        }
+        far
+    }
+
+    /// Plans know this number of edges.
+    pub(crate) fn note(&mut self, edges: u64) {
+        self.noted = edges;
     }
 }
 
 /// Collects edits into a [`Patch`].
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub struct PatchBuilder {
-    by_key: BTreeMap<u32, Vec<Edit>>,
+    change: PatchChange,
 }
 
 impl PatchBuilder {
-    /// Adds one edit of `key`.
-    pub fn push(&mut self, key: u32, edit: Edit) {
-        self.by_key.entry(key).or_default().push(edit);
-    }
-
-    /// True without edits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+    /// Adds one edit of an edge: added, which the base must lack, or removed, which it must have. One edit an edge.
+    pub fn push(&mut self, key: u32, neighbour: u32, graph: u32, added: bool) {
+        let c = &mut self.change;
+        match (graph == DEFAULT_GRAPH, added) {
+            (true, true) => c.added.push(edge(key, neighbour)),
+            (true, false) => c.removed.push(edge(key, neighbour)),
+            (false, true) => c.named_added.push([key, neighbour, graph]),
+            (false, false) => c.named_removed.push([key, neighbour, graph]),
+        }
     }
 
     /// The patch. O(edits log edits).
     #[must_use]
-    pub fn finish(self) -> Patch {
-        let bits = (self.by_key.len() * 16).next_power_of_two().max(64);
-        let mask = (bits - 1) as u32;
-        let mut p = Patch {
-            dirty: vec![0; bits / 64],
-            mask,
-            ..Patch::default()
-        };
-        for (key, mut edits) in self.by_key {
-            edits.sort_unstable();
-            let bit = key & mask;
-            p.dirty[(bit / 64) as usize] |= 1 << (bit % 64);
-            p.keys.push(key);
-            p.starts.push(p.edits.len() as u32);
-            p.edits.append(&mut edits);
-        }
-        p.starts.push(p.edits.len() as u32);
+    pub fn finish(mut self) -> Patch {
+        self.change.sort();
+        let mut p = Patch::default();
+        p.apply(&self.change);
         p
     }
 }

@@ -1,8 +1,9 @@
 //! The edges of one predicate in one direction as a query sees them: the default graph's segment, the
-//! named graphs' segment and the patch as one, at one snapshot and for one choice of graphs.
+//! named graphs' segment and the patch as one, for one choice of graphs.
 
-use super::{Edit, NamedSegment, Patch, Segment};
+use super::{NamedSegment, Patch, Segment, Slices};
 use jindou_model::DEFAULT_GRAPH;
+use std::iter::Peekable;
 
 /// Which graphs a triple pattern looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,19 +50,20 @@ pub struct EdgeView<'a> {
     pub default: Segment<'a>,
     /// Edges of named graphs, with a graph column.
     pub named: NamedSegment<'a>,
-    /// What updates changed.
+    /// What updates changed, as the reader's snapshot has it.
     pub patch: Option<&'a Patch>,
-    /// The snapshot that the reader sees.
-    pub snapshot: u32,
 }
 
 impl<'a> EdgeView<'a> {
-    /// The segment that alone answers `scope`, when there is one: no patch, and only the default graph's
-    /// edges or (if the default graph has none) nothing to merge. Loops take it and never look back.
+    /// The segment that alone answers `scope`, when there is one: nothing that a patch changed is seen, and only the
+    /// default graph's edges or (if the default graph has none) nothing to merge. Loops take it and never look back.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
-        if self.patch.is_some() {
+        if let Some(p) = self.patch
+            && ((p.has_default() && scope.sees(DEFAULT_GRAPH))
+                || (p.has_named() && scope.sees_named()))
+        {
             return None;
         }
         if !scope.sees(DEFAULT_GRAPH) {
@@ -80,41 +82,64 @@ impl<'a> EdgeView<'a> {
         alone.then_some((self.default, patch))
     }
 
+    /// The patch, if it may have edits of a key.
+    #[inline]
+    fn touched(&self, key: u32) -> Option<&'a Patch> {
+        self.patch.filter(|p| p.is_dirty(key))
+    }
+
+    /// True if some named graph may have edges here.
+    fn has_named(&self) -> bool {
+        !self.named.is_empty() || self.patch.is_some_and(Patch::adds_named)
+    }
+
     /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from the segment when nothing has
-    /// to be merged, else built in `scratch`. O(degree).
+    /// to be merged, else built in `scratch`. O(degree), by runs where few edits lie in a long list.
     pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
     {
-        let edits = self.patch.map_or(&[][..], |p| p.edits_of(key));
-        if edits.is_empty() {
-            let d = if scope.sees(DEFAULT_GRAPH) {
-                self.default.neighbours_of(key)
-            } else {
-                &[]
-            };
-            if !scope.sees_named() {
-                return d;
+        let d = if scope.sees(DEFAULT_GRAPH) {
+            self.default.neighbours_of(key)
+        } else {
+            &[]
+        };
+        let sees_named = scope.sees_named() && self.has_named();
+        if let Some(patch) = self.touched(key) {
+            if sees_named {
+                scratch.clear();
+                self.for_each(key, scope, |n, _| {
+                    if scratch.last() != Some(&n) {
+                        scratch.push(n);
+                    }
+                });
+                return scratch;
             }
-            let n = self.named.edges_of(key);
-            if n.len() == 0 {
+            if !scope.sees(DEFAULT_GRAPH) {
+                return &[];
+            }
+            let (added, removed) = patch.edits_of(key);
+            if added.is_empty() && removed.is_empty() {
                 return d;
             }
             scratch.clear();
-            if matches!(scope, Scope::Union | Scope::AnyNamed) {
-                merge_distinct(d, n.neighbours(), scratch);
-            } else {
-                let seen = n.filter(|e| scope.sees(e.1));
-                merge_distinct(d, seen.map(|e| e.0), scratch);
-            }
+            merge_runs(d, added, removed, scratch);
             return scratch;
         }
+        if !sees_named {
+            return d;
+        }
+        let n = self.named.edges_of(key);
+        if n.len() == 0 {
+            return d;
+        }
         scratch.clear();
-        self.for_each(key, scope, |n, _| {
-            if scratch.last() != Some(&n) {
-                scratch.push(n);
-            }
-        });
+        if matches!(scope, Scope::Union | Scope::AnyNamed) {
+            merge_distinct(d, n.neighbours(), scratch);
+        } else {
+            let seen = n.filter(|e| scope.sees(e.1));
+            merge_distinct(d, seen.map(|e| e.0), scratch);
+        }
         scratch
     }
 
@@ -132,81 +157,82 @@ impl<'a> EdgeView<'a> {
         });
     }
 
-    /// Calls `f` with every (neighbour, graph) of `key` that `scope` and the snapshot see, sorted.
+    /// Calls `f` with every (neighbour, graph) of `key` that `scope` sees, sorted.
     pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
-        let mut d = if scope.sees(DEFAULT_GRAPH) {
+        let sees_default = scope.sees(DEFAULT_GRAPH);
+        let base = if sees_default {
             self.default.neighbours_of(key)
         } else {
             &[]
         };
-        let named = if scope.sees_named() {
-            self.named
-        } else {
-            NamedSegment::EMPTY
-        };
-        let mut n = named.edges_of(key).peekable();
-        let mut edits = self.patch.map_or(&[][..], |p| p.edits_of(key));
-        loop {
-            // The smallest (neighbour, graph) of the three sorted lists.
-            let base_d = d.first().map(|&x| (x, DEFAULT_GRAPH));
-            let base_n = n.peek().copied();
-            let edit = edits.first().map(|e| (e.neighbour, e.graph));
-            let Some(at) = [base_d, base_n, edit].into_iter().flatten().min() else {
-                break;
-            };
-            let mut present = false;
-            if base_d == Some(at) {
-                d = &d[1..];
-                present = true;
-            }
-            if base_n == Some(at) {
-                n.next();
-                present = true;
-            }
-            while let Some(Edit {
-                neighbour,
-                graph,
-                snapshot,
-                added,
-            }) = edits.first().copied()
-            {
-                if (neighbour, graph) != at {
-                    break;
-                }
-                if snapshot <= self.snapshot {
-                    present = added;
-                }
-                edits = &edits[1..];
-            }
-            if present && scope.sees(at.1) {
-                f(at.0, at.1);
-            }
+        let touched = self.touched(key);
+        let edits = touched.filter(|_| sees_default).map(|p| p.edits_of(key));
+        let (added, removed) = edits.unzip();
+        let neighbours = |s: Option<Slices<'a, u64>>| s.into_iter().flatten().flatten();
+        let mut d = Merged::new(
+            base.iter().copied(),
+            neighbours(added).map(|&e| e as u32),
+            neighbours(removed).map(|&e| e as u32),
+        )
+        .peekable();
+        if !scope.sees_named() {
+            d.for_each(|n| f(n, DEFAULT_GRAPH));
+            return;
         }
+        let (added, removed) = touched.map(|p| p.named_edits_of(key)).unzip();
+        let pairs = |s: Option<Slices<'a, [u32; 3]>>| {
+            s.into_iter().flatten().flatten().map(|e| (e[1], e[2]))
+        };
+        let named = Merged::new(self.named.edges_of(key), pairs(added), pairs(removed));
+        for (n, g) in named.filter(|e| scope.sees(e.1)) {
+            while let Some(x) = d.next_if(|&x| x <= n) {
+                f(x, DEFAULT_GRAPH);
+            }
+            f(n, g);
+        }
+        d.for_each(|n| f(n, DEFAULT_GRAPH));
     }
 
-    /// True if an edge `key`–`neighbour` is seen. O(log degree), or O(degree) for touched keys.
+    /// True if an edge `key`–`neighbour` is seen. O(log degree + log edits), and the graphs of the edge.
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
-        if self.patch.is_some_and(|p| !p.edits_of(key).is_empty()) {
-            let mut found = false;
-            self.for_each(key, scope, |n, _| found |= n == neighbour);
-            return found;
-        }
-        if scope.sees(DEFAULT_GRAPH) && self.default.contains(key, neighbour) {
+        let touched = self.touched(key);
+        if scope.sees(DEFAULT_GRAPH)
+            && touched
+                .and_then(|p| p.says(key, neighbour, DEFAULT_GRAPH))
+                .unwrap_or_else(|| self.default.contains(key, neighbour))
+        {
             return true;
         }
         if !scope.sees_named() {
             return false;
         }
-        self.named
-            .edges_of(key)
+        if let (Some(p), Scope::Named(g)) = (touched, scope)
+            && let Some(there) = p.says(key, neighbour, g)
+        {
+            return there;
+        }
+        self.named_graphs_of(key, neighbour).any(|g| scope.sees(g))
+    }
+
+    /// The named graphs that have an edge, ascending.
+    fn named_graphs_of(&self, key: u32, neighbour: u32) -> impl Iterator<Item = u32> + use<'a> {
+        let base = self.named.edges_of(key);
+        let base = base
             .from_neighbour(neighbour)
-            .take_while(|e| e.0 == neighbour)
-            .any(|e| scope.sees(e.1))
+            .take_while(move |e| e.0 == neighbour)
+            .map(|e| e.1);
+        let edits = self
+            .touched(key)
+            .map(|p| p.named_edits_of_edge(key, neighbour));
+        let (added, removed) = edits.unzip();
+        let graphs =
+            |s: Option<Slices<'a, [u32; 3]>>| s.into_iter().flatten().flatten().map(|e| e[2]);
+        Merged::new(base, graphs(added), graphs(removed))
     }
 
     /// Calls `f` with every graph that `scope` sees and that has the edge `key`–`neighbour`, ascending.
-    /// O(log degree), or O(degree) for touched keys.
+    /// O(log degree + log edits), and the graphs of the edge.
     pub fn graphs_of_edge(
         &self,
         key: u32,
@@ -214,24 +240,13 @@ impl<'a> EdgeView<'a> {
         scope: Scope<'_>,
         mut f: impl FnMut(u32),
     ) {
-        if self.patch.is_some_and(|p| !p.edits_of(key).is_empty()) {
-            self.for_each(key, scope, |n, g| {
-                if n == neighbour {
-                    f(g);
-                }
-            });
-            return;
-        }
-        if scope.sees(DEFAULT_GRAPH) && self.default.contains(key, neighbour) {
+        if scope.sees(DEFAULT_GRAPH) && self.contains(key, neighbour, Scope::Default) {
             f(DEFAULT_GRAPH);
         }
         if scope.sees_named() {
-            self.named
-                .edges_of(key)
-                .from_neighbour(neighbour)
-                .take_while(|e| e.0 == neighbour)
-                .filter(|e| scope.sees(e.1))
-                .for_each(|e| f(e.1));
+            self.named_graphs_of(key, neighbour)
+                .filter(|&g| scope.sees(g))
+                .for_each(f);
         }
     }
 
@@ -250,9 +265,10 @@ impl<'a> EdgeView<'a> {
             self.named.keys_into(0, self.named.key_count, out);
         }
         if let Some(p) = self.patch {
-            out.extend_from_slice(p.keys());
+            out.extend(p.keys());
         }
-        out[start..].sort_unstable();
+        // A few ascending runs: a stable sort merges them.
+        out[start..].sort();
         let mut last = None;
         let mut write = start;
         for i in start..out.len() {
@@ -265,21 +281,167 @@ impl<'a> EdgeView<'a> {
         out.truncate(write);
     }
 
-    /// Edges in the scope, ignoring patches and overlaps: an upper bound for the planner.
+    /// Edges in the default graph, patch included. O(1).
+    #[must_use]
+    pub fn default_edges(&self) -> u64 {
+        let (added, removed) = self.patch.map_or((0, 0), Patch::default_counts);
+        (self.default.edge_count() + added).saturating_sub(removed)
+    }
+
+    /// Edges in named graphs, patch included; an edge counts once for each graph. O(1).
+    #[must_use]
+    pub fn named_edges(&self) -> u64 {
+        let (added, removed) = self.patch.map_or((0, 0), Patch::named_counts);
+        (self.named.edge_count() + added).saturating_sub(removed)
+    }
+
+    /// Edges in the scope without reading any, where counts alone say it.
+    #[must_use]
+    pub fn exact_edges(&self, scope: Scope<'_>) -> Option<u64> {
+        let default = if scope.sees(DEFAULT_GRAPH) {
+            self.default_edges()
+        } else {
+            0
+        };
+        (!scope.sees_named() || self.named_edges() == 0).then_some(default)
+    }
+
+    /// Edges of a key in the default graph. O(log edits), without reading the list.
+    #[must_use]
+    pub fn default_degree(&self, key: u32) -> u64 {
+        let base = self.default.neighbours_of(key).len() as u64;
+        match self.touched(key) {
+            Some(p) => {
+                let (added, removed) = p.degree_change(key);
+                (base + added).saturating_sub(removed)
+            }
+            None => base,
+        }
+    }
+
+    /// Edges of a key in named graphs, an edge once for each graph. O(log edits), without reading the list.
+    #[must_use]
+    pub fn named_degree(&self, key: u32) -> u64 {
+        let range = self.named.range(self.named.finder.find(key));
+        let base = range.end.saturating_sub(range.start);
+        match self.touched(key) {
+            Some(p) => {
+                let (added, removed) = p.named_degree_change(key);
+                (base + added).saturating_sub(removed)
+            }
+            None => base,
+        }
+    }
+
+    /// Edges in the scope, overlaps and the choice of named graphs ignored: an upper bound for the planner.
     #[must_use]
     pub fn edge_estimate(&self, scope: Scope<'_>) -> u64 {
         let d = if scope.sees(DEFAULT_GRAPH) {
-            self.default.edge_count()
+            self.default_edges()
         } else {
             0
         };
         let n = if scope.sees_named() {
-            self.named.edge_count()
+            self.named_edges()
         } else {
             0
         };
-        d + n + self.patch.map_or(0, |p| p.len() as u64)
+        d + n
     }
+}
+
+/// An ascending base without what is removed and with what is added.
+struct Merged<B: Iterator, A: Iterator, R: Iterator> {
+    base: Peekable<B>,
+    added: Peekable<A>,
+    removed: Peekable<R>,
+}
+
+impl<T, B, A, R> Merged<B, A, R>
+where
+    T: Copy + Ord,
+    B: Iterator<Item = T>,
+    A: Iterator<Item = T>,
+    R: Iterator<Item = T>,
+{
+    fn new(base: B, added: A, removed: R) -> Self {
+        Self {
+            base: base.peekable(),
+            added: added.peekable(),
+            removed: removed.peekable(),
+        }
+    }
+}
+
+impl<T, B, A, R> Iterator for Merged<B, A, R>
+where
+    T: Copy + Ord,
+    B: Iterator<Item = T>,
+    A: Iterator<Item = T>,
+    R: Iterator<Item = T>,
+{
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        loop {
+            let Some(&b) = self.base.peek() else {
+                return self.added.next();
+            };
+            if let Some(a) = self.added.next_if(|&a| a < b) {
+                return Some(a);
+            }
+            self.base.next();
+            while self.removed.next_if(|&r| r < b).is_some() {}
+            if self.removed.next_if(|&r| r == b).is_none() {
+                return Some(b);
+            }
+        }
+    }
+}
+
+/// Appends a list without what is removed and with what is added, copying what lies between edits.
+fn merge_runs(base: &[u32], added: Slices<'_, u64>, removed: Slices<'_, u64>, out: &mut Vec<u32>) {
+    let mut base = base;
+    let mut added = added.flatten().map(|&e| e as u32).peekable();
+    let mut removed = removed.flatten().map(|&e| e as u32).peekable();
+    out.reserve(base.len());
+    loop {
+        let (next, comes) = match (added.peek(), removed.peek()) {
+            (None, None) => break,
+            (Some(&a), r) if r.is_none_or(|&r| a < r) => (a, true),
+            (_, Some(&r)) => (r, false),
+            (Some(&a), None) => (a, true),
+        };
+        let run = gallop(base, next);
+        out.extend_from_slice(&base[..run]);
+        base = &base[run..];
+        if comes {
+            added.next();
+            out.push(next);
+        } else {
+            removed.next();
+            if base.first() == Some(&next) {
+                base = &base[1..];
+            }
+        }
+    }
+    out.extend_from_slice(base);
+}
+
+/// The number of values below `to` of an ascending list: O(log of it).
+fn gallop(list: &[u32], to: u32) -> usize {
+    let mut end = 1;
+    while end < list.len() && list[end - 1] < to {
+        end *= 2;
+    }
+    let end = end.min(list.len());
+    let start = end / 2;
+    let start = if start > 0 && list[start - 1] >= to {
+        0
+    } else {
+        start
+    };
+    start + list[start..end].partition_point(|&x| x < to)
 }
 
 /// Appends the union of two ascending sequences, each value once.
@@ -316,7 +478,6 @@ mod tests {
         fn patched_views_agree_with_a_set(
             base in prop::collection::btree_set((1u32..8, 1u32..8, 0u32..4), 0..60),
             edits in prop::collection::vec((1u32..9, 1u32..8, 0u32..4, any::<bool>()), 0..40),
-            see in 0u32..50,
         ) {
             let packing = Packing::new(9, vec![1, 2, 3]);
             let graphs = packing.graph_ids();
@@ -328,23 +489,25 @@ mod tests {
             let (d, n) = (d.finish().unwrap(), n.finish_named(&packing).unwrap());
             let mut pb = PatchBuilder::default();
             let mut truth: BTreeSet<E> = base.clone();
-            for (i, &(k, x, g, added)) in edits.iter().enumerate() {
-                let snapshot = i as u32 + 1;
-                pb.push(k, Edit { neighbour: x, graph: g, snapshot, added });
-                if snapshot <= see {
-                    if added { truth.insert((k, x, g)); } else { truth.remove(&(k, x, g)); }
-                }
+            for &(k, x, g, added) in &edits {
+                if added { truth.insert((k, x, g)); } else { truth.remove(&(k, x, g)); }
             }
+            for &(k, x, g) in truth.difference(&base) { pb.push(k, x, g, true); }
+            for &(k, x, g) in base.difference(&truth) { pb.push(k, x, g, false); }
             let patch = pb.finish();
             let view = EdgeView {
                 default: d.view(), named: n.named_view(&packing, &graphs),
-                patch: (!edits.is_empty()).then_some(&patch), snapshot: see,
+                patch: (!edits.is_empty()).then_some(&patch),
             };
+            prop_assert_eq!(view.default_edges(), truth.iter().filter(|e| e.2 == 0).count() as u64);
+            prop_assert_eq!(view.named_edges(), truth.iter().filter(|e| e.2 != 0).count() as u64);
             let set = [0, 2];
             for scope in [Scope::Default, Scope::Named(2), Scope::AnyNamed, Scope::Union, Scope::Set(&set)] {
                 let mut candidates = vec![];
                 view.candidate_keys(scope, &mut candidates);
                 for key in 0..10 {
+                    let degree = truth.iter().filter(|e| e.0 == key && e.2 == 0).count();
+                    prop_assert_eq!(view.default_degree(key), degree as u64);
                     let want: BTreeSet<u32> = truth.iter()
                         .filter(|e| e.0 == key && scope.sees(e.2)).map(|e| e.1).collect();
                     let mut scratch = vec![];

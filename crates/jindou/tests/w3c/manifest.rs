@@ -5,6 +5,7 @@ use oxrdf::{Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, TermRef};
 use std::path::{Path, PathBuf};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
+const UT: &str = "http://www.w3.org/2009/sparql/tests/test-update#";
 const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
 
 /// One test of a manifest.
@@ -24,6 +25,8 @@ pub struct Test {
     pub endpoints: Vec<(String, PathBuf)>,
     /// The expected answer.
     pub result: Option<PathBuf>,
+    /// What an update is expected to leave: files of the default graph, and of named graphs.
+    pub after: (Vec<PathBuf>, Vec<(String, PathBuf)>),
     /// The order of rows counts.
     pub entailment: bool,
 }
@@ -89,20 +92,17 @@ fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {
         })?;
     let action = one(&subject, &format!("{MF}action"))?;
     let action_node = subject_of(action)?;
-    let query = one(&action_node, &format!("{QT}query"));
-    let data = objects(graph, Some(&action_node), &format!("{QT}data"));
-    let mut graphs = Vec::new();
-    for g in objects(graph, Some(&action_node), &format!("{QT}graphData")) {
-        let label = subject_of(g).and_then(|g| {
-            let file = one(&g, &format!("{QT}graph"))?;
-            let label = one(&g, "http://www.w3.org/2000/01/rdf-schema#label")?;
-            match label {
-                TermRef::Literal(l) => Some((l.value().to_owned(), path_of(iri_text(file)))),
-                _ => None,
-            }
-        });
-        graphs.push(label.unwrap_or_else(|| (iri_text(g).to_owned(), path_of(iri_text(g)))));
-    }
+    let query = one(&action_node, &format!("{QT}query"))
+        .or_else(|| one(&action_node, &format!("{UT}request")));
+    let (mut data, mut graphs) = files(graph, &action_node, QT);
+    let (more, more_graphs) = files(graph, &action_node, UT);
+    data.extend(more);
+    graphs.extend(more_graphs);
+    let result = one(&subject, &format!("{MF}result"));
+    let after = result
+        .and_then(subject_of)
+        .map(|r| files(graph, &r, UT))
+        .unwrap_or_default();
     let endpoints = objects(graph, Some(&action_node), &format!("{QT}serviceData"))
         .into_iter()
         .filter_map(|e| {
@@ -116,16 +116,41 @@ fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {
         name: iri_text(node).to_owned(),
         kind,
         query: path_of(iri_text(query.unwrap_or(action))),
-        data: data.into_iter().map(|d| path_of(iri_text(d))).collect(),
+        data,
         graphs,
         endpoints,
-        result: one(&subject, &format!("{MF}result")).map(|r| path_of(iri_text(r))),
+        result: result.map(|r| path_of(iri_text(r))),
+        after,
         entailment: one(
             &action_node,
             "http://www.w3.org/ns/sparql-service-description#entailmentRegime",
         )
         .is_some(),
     })
+}
+
+/// The files that a node names as a dataset, in one of the vocabularies.
+fn files(
+    graph: &Graph,
+    node: &NamedOrBlankNode,
+    vocabulary: &str,
+) -> (Vec<PathBuf>, Vec<(String, PathBuf)>) {
+    let data = objects(graph, Some(node), &format!("{vocabulary}data"));
+    let mut graphs = Vec::new();
+    for g in objects(graph, Some(node), &format!("{vocabulary}graphData")) {
+        let one = |s: &NamedOrBlankNode, p: &str| objects(graph, Some(s), p).into_iter().next();
+        let label = subject_of(g).and_then(|g| {
+            let file = one(&g, &format!("{vocabulary}graph"))?;
+            let label = one(&g, "http://www.w3.org/2000/01/rdf-schema#label")?;
+            match label {
+                TermRef::Literal(l) => Some((l.value().to_owned(), path_of(iri_text(file)))),
+                _ => None,
+            }
+        });
+        graphs.push(label.unwrap_or_else(|| (iri_text(g).to_owned(), path_of(iri_text(g)))));
+    }
+    let data = data.into_iter().map(|d| path_of(iri_text(d))).collect();
+    (data, graphs)
 }
 
 fn objects<'a>(graph: &'a Graph, s: Option<&NamedOrBlankNode>, p: &str) -> Vec<TermRef<'a>> {

@@ -15,7 +15,7 @@ pub fn edited(directory: &Path, common: &Common) -> anyhow::Result<Snapshot> {
         base,
         edits.len() as u32,
         &edits,
-        Arc::new(plain.overlay().clone()),
+        Arc::new(jindou_dictionary::DictionaryOverlay::tail()),
     ))
 }
 

@@ -2,12 +2,12 @@
 
 use super::{Machine, boolean};
 use crate::explore::Run;
-use crate::filter::is_time;
+use crate::filter::{dictionary, is_time};
 use crate::values::slow::Slow;
 use crate::values::val::{Span, Val};
 use jindou_dictionary::Group;
-use jindou_model::Result;
 use jindou_model::term::{self, Parts};
+use jindou_model::{FIRST_TAIL_ID, Result, VertexId};
 use jindou_plan::{Relation, TermTest};
 use oxrdf::Variable;
 use spargebra::algebra::Expression as E;
@@ -30,7 +30,12 @@ impl Machine {
     }
 
     /// `=` as SPARQL's operator table has it.
-    pub(super) fn equal(&mut self, run: &Run<'_>, a: Val, b: Val) -> Result<Option<bool>> {
+    pub(in crate::values) fn equal(
+        &mut self,
+        run: &Run<'_>,
+        a: Val,
+        b: Val,
+    ) -> Result<Option<bool>> {
         if let (Val::Num(a), Val::Num(b)) = (a, b) {
             return Ok(Some(a.order(b) == Some(Ordering::Equal)));
         }
@@ -112,6 +117,19 @@ impl Machine {
             Relation::Equal => o.is_eq(),
             Relation::NotEqual => o.is_ne(),
         };
+        if let (Val::Id(x), Val::Id(y)) = (a, b)
+            && x.max(y) < FIRST_TAIL_ID
+        {
+            // Places in the order of all terms' bytes are those of strings by their characters.
+            let d = dictionary(run.snapshot);
+            let strings = d.tag_range(term::STRING);
+            if let (Some(x), Some(y)) = (d.lex(VertexId(x)), d.lex(VertexId(y)))
+                && strings.contains(&x)
+                && strings.contains(&y)
+            {
+                return Ok(Some(holds(x.cmp(&y))));
+            }
+        }
         if let (Some(x), Some(y)) = (self.number(run, a), self.number(run, b)) {
             // NaN compares with nothing.
             return Ok(if x.is_nan() || y.is_nan() {

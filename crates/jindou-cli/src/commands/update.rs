@@ -1,0 +1,56 @@
+//! `jindou update`.
+
+use super::{cancel_on_interrupt, documents, request_text, service, show_recovery, threads_or_all};
+use crate::args::Update;
+use jindou::{Access, Database, MemoryBudget, OpenOptions, Result, UpdateOptions, UpdateReport};
+use std::process::ExitCode;
+
+pub fn run(a: &Update) -> Result<ExitCode> {
+    let text = request_text(a.text.as_ref(), a.file.as_ref())?;
+    let documents = documents(&a.documents)?;
+    let db = Database::open_with(
+        &a.store,
+        &OpenOptions {
+            access: Access::Write,
+            durability: a.durability.durability,
+        },
+    )?;
+    show_recovery(&db);
+    let mut options = UpdateOptions {
+        threads: threads_or_all(a.threads),
+        cancel: cancel_on_interrupt(),
+        timeout: a.timeout,
+        base: a.base.clone(),
+        service: service(&a.service_allow),
+        documents,
+        ..UpdateOptions::default()
+    };
+    if let Some(m) = a.memory {
+        options.memory = MemoryBudget::new(m);
+    }
+    let report = db.update(&text, &options)?;
+    if a.json {
+        println!(
+            "{{\"snapshot\": {}, \"operations\": {}, \"added\": {}, \"removed\": {}}}",
+            report.snapshot, report.operations, report.added, report.removed
+        );
+    } else {
+        print(&report);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what an update did in one line.
+pub fn print(report: &UpdateReport) {
+    let time = report.parse_time + report.wait_time + report.run_time + report.commit_time;
+    println!(
+        "snapshot {}: {} quads added, {} removed by {} operation{} in {:.3} s ({:.3} ms until it lasted)",
+        report.snapshot,
+        report.added,
+        report.removed,
+        report.operations,
+        if report.operations == 1 { "" } else { "s" },
+        time.as_secs_f64(),
+        report.commit_time.as_secs_f64() * 1e3,
+    );
+}

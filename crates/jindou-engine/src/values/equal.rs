@@ -1,0 +1,283 @@
+//! Which of a set of terms equal a given one, as `=` has it, without comparing with each.
+//!
+//! Equality of numbers is not transitive: 16777217 and 16777216 both equal `"16777216"^^xsd:float`. So there is no key that
+//! equal values share. Instead the numbers of the set are sorted by what each type of number compares by, and the partners of one are
+//! a range of each sort.
+
+use super::machine::Machine;
+use super::val::{Num, Val};
+use crate::batch::Charge;
+use crate::explore::Run;
+use jindou_dictionary::{Group, TemporalKey};
+use jindou_model::Result;
+use jindou_model::term::{self, Parts};
+use oxsdatatypes::{Decimal, Double, Float};
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+
+/// Terms between two looks at the clock.
+const CHECK: usize = 1 << 12;
+/// Answers kept by a worker; beyond, all are forgotten.
+const MEMO: usize = 1 << 18;
+
+/// `xsd:dateTime`.
+const DATE_TIME: Group = Group::Temporal(0);
+
+/// How a term equals others.
+enum Class {
+    /// Only itself: IRIs, blank nodes, strings with and without a language, literals of datatypes that SPARQL 1.1 has no `=` for
+    /// (§17.3), of which only the same term is known to be equal.
+    Itself,
+    /// Nothing: NaN, unbound.
+    Nothing,
+    Number(Num),
+    /// What shares this key.
+    Keyed(Key),
+    /// Nothing is known but by comparing: triple terms, ill-typed literals.
+    Compared,
+}
+
+/// Values whose equality is transitive.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Boolean(bool),
+    /// With a time zone and without are never equal.
+    Time(TemporalKey),
+}
+
+fn class_of(m: &mut Machine, run: &Run<'_>, id: u32) -> Class {
+    if id == 0 {
+        return Class::Nothing;
+    }
+    let Some(tag) = m.tag(run, id) else {
+        return Class::Nothing;
+    };
+    if term::NUMERIC_TAGS.contains(&tag) {
+        return match m.number(run, Val::Id(id)) {
+            Some(n) if n.is_nan() => Class::Nothing,
+            Some(n) => Class::Number(n),
+            None => Class::Compared,
+        };
+    }
+    if tag == term::TRIPLE {
+        return Class::Compared;
+    }
+    if tag != term::BOOLEAN_TAG && Group::of_tag(tag) != Some(DATE_TIME) {
+        return Class::Itself;
+    }
+    m.load(run, id);
+    let Some(Parts::Coded(lexical, tag)) = term::parts(&m.term) else {
+        return Class::Compared;
+    };
+    let key = if tag == term::BOOLEAN_TAG {
+        super::machine::boolean(lexical).map(Key::Boolean)
+    } else {
+        TemporalKey::parse(tag, lexical).map(Key::Time)
+    };
+    key.map_or(Class::Compared, Class::Keyed)
+}
+
+/// A value to sort by, and whose it is.
+type Sorted<K> = Vec<(K, u32)>;
+
+/// Floating point numbers without NaN, in their order; both zeros are one.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Real(f64);
+
+impl Real {
+    fn float(f: Float) -> Self {
+        Self(f64::from(Double::from(f)))
+    }
+
+    fn double(d: Double) -> Self {
+        Self(f64::from(d))
+    }
+}
+
+/// A set of terms, ready to be asked who equals what. O(n log n) to make.
+pub(crate) struct Equals {
+    /// Integers and decimals by their value, as floats and as doubles: what compares with each type.
+    exact: Sorted<Decimal>,
+    as_floats: Sorted<Real>,
+    as_doubles: Sorted<Real>,
+    floats: Sorted<Real>,
+    doubles: Sorted<Real>,
+    keyed: Sorted<Key>,
+    compared: Vec<u32>,
+    charge: Charge,
+}
+
+impl Equals {
+    /// Of distinct ids.
+    pub fn new(ids: &[u32], holder: &'static str, run: &Run<'_>) -> Result<Self> {
+        let mut out = Self {
+            exact: vec![],
+            as_floats: vec![],
+            as_doubles: vec![],
+            floats: vec![],
+            doubles: vec![],
+            keyed: vec![],
+            compared: vec![],
+            charge: Charge::of(holder, run.budget),
+        };
+        let mut m = Machine::new(&[], vec![], run);
+        for part in ids.chunks(CHECK) {
+            run.check()?;
+            for &id in part {
+                match class_of(&mut m, run, id) {
+                    Class::Itself | Class::Nothing => {}
+                    Class::Number(n) => out.number(n, id),
+                    Class::Keyed(key) => out.keyed.push((key, id)),
+                    Class::Compared => out.compared.push(id),
+                }
+            }
+            out.charge.set(out.bytes())?;
+        }
+        run.check()?;
+        out.exact.sort_unstable();
+        out.keyed.sort_unstable();
+        for list in [
+            &mut out.as_floats,
+            &mut out.as_doubles,
+            &mut out.floats,
+            &mut out.doubles,
+        ] {
+            list.sort_unstable_by(|a, b| a.0.0.total_cmp(&b.0.0));
+        }
+        Ok(out)
+    }
+
+    fn number(&mut self, n: Num, id: u32) {
+        match n {
+            Num::Int(i) => self.exact(i.into(), n, Float::from(i), id),
+            Num::Dec(d) => self.exact(d, n, Float::from(d), id),
+            Num::Flt(f) => self.floats.push((positive(Real::float(f)), id)),
+            Num::Dbl(d) => self.doubles.push((positive(Real::double(d)), id)),
+        }
+    }
+
+    fn exact(&mut self, d: Decimal, n: Num, f: Float, id: u32) {
+        self.exact.push((d, id));
+        self.as_floats.push((positive(Real::float(f)), id));
+        self.as_doubles
+            .push((positive(Real::double(n.double())), id));
+    }
+
+    fn bytes(&self) -> usize {
+        let reals = [
+            &self.as_floats,
+            &self.as_doubles,
+            &self.floats,
+            &self.doubles,
+        ];
+        self.exact.capacity() * size_of::<(Decimal, u32)>()
+            + reals.iter().map(|r| r.capacity()).sum::<usize>() * size_of::<(Real, u32)>()
+            + self.keyed.capacity() * size_of::<(Key, u32)>()
+            + self.compared.capacity() * 4
+    }
+
+    /// Bytes that it holds.
+    pub fn held(&self) -> u64 {
+        self.charge.bytes()
+    }
+}
+
+/// Zero for both zeros, which sort apart.
+fn positive(r: Real) -> Real {
+    Real(r.0 + 0.0)
+}
+
+fn range<K: Copy + PartialOrd>(list: &[(K, u32)], key: K, out: &mut Vec<u32>) {
+    let from = list.partition_point(|e| e.0 < key);
+    let equal = list
+        .iter()
+        .skip(from)
+        .take_while(|e| e.0.partial_cmp(&key) == Some(Ordering::Equal));
+    out.extend(equal.map(|e| e.1));
+}
+
+/// Asks an [`Equals`]. One a worker.
+pub(crate) struct Partners {
+    machine: Machine,
+    /// Where the partners of a number, date or the like were put.
+    memo: FxHashMap<u32, (u32, u32)>,
+    list: Vec<u32>,
+    itself: [u32; 1],
+    charge: Charge,
+}
+
+impl Partners {
+    pub fn new(run: &Run<'_>) -> Self {
+        Self {
+            machine: Machine::new(&[], vec![], run),
+            memo: FxHashMap::default(),
+            list: vec![],
+            itself: [0],
+            charge: Charge::new(run.budget),
+        }
+    }
+
+    /// Terms of the set for which `=` with this one is true, in no order. A term that equals only itself is given whether the
+    /// set has it or not.
+    ///
+    /// # Errors
+    /// `Limit`, `Timeout`, `Cancelled`.
+    pub fn of(&mut self, run: &Run<'_>, set: &Equals, id: u32) -> Result<&[u32]> {
+        if let Some(&(from, to)) = self.memo.get(&id) {
+            return Ok(self.list.get(from as usize..to as usize).unwrap_or(&[]));
+        }
+        let class = class_of(&mut self.machine, run, id);
+        if matches!(class, Class::Itself) {
+            self.itself[0] = id;
+            return Ok(&self.itself);
+        }
+        if self.memo.len() >= MEMO || self.list.len() >= MEMO * 16 {
+            self.memo.clear();
+            self.list.clear();
+        }
+        let from = self.list.len();
+        let out = &mut self.list;
+        match class {
+            Class::Itself | Class::Nothing => {}
+            Class::Number(n) => match n {
+                Num::Int(i) => exact(set, i.into(), n, Float::from(i), out),
+                Num::Dec(d) => exact(set, d, n, Float::from(d), out),
+                Num::Flt(f) => {
+                    let f = Real::float(f);
+                    range(&set.as_floats, f, out);
+                    range(&set.floats, f, out);
+                    range(&set.doubles, f, out);
+                }
+                Num::Dbl(d) => {
+                    let d = Real::double(d);
+                    range(&set.as_doubles, d, out);
+                    range(&set.floats, d, out);
+                    range(&set.doubles, d, out);
+                }
+            },
+            Class::Keyed(key) => range(&set.keyed, key, out),
+            Class::Compared => {
+                for (i, &other) in set.compared.iter().enumerate() {
+                    if i % 64 == 0 {
+                        run.check()?;
+                    }
+                    self.machine.clear();
+                    if self.machine.equal(run, Val::Id(id), Val::Id(other))? == Some(true) {
+                        out.push(other);
+                    }
+                }
+            }
+        }
+        let to = self.list.len();
+        self.memo.insert(id, (from as u32, to as u32));
+        self.charge
+            .set(self.memo.capacity() * 13 + self.list.capacity() * 4)?;
+        Ok(self.list.get(from..to).unwrap_or(&[]))
+    }
+}
+
+fn exact(set: &Equals, d: Decimal, n: Num, f: Float, out: &mut Vec<u32>) {
+    range(&set.exact, d, out);
+    range(&set.floats, Real::float(f), out);
+    range(&set.doubles, Real::double(n.double()), out);
+}

@@ -1,0 +1,305 @@
+//! Groups that only `?a = ?b` or `sameTerm(?a, ?b)` connects, against `spareval`: every kind of value against every other.
+
+use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use jindou_plan::{Form, PlanOptions, Weight};
+use jindou_store::{Snapshot, testing};
+use jindou_testing::{Answer, Rng, answer};
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term, Triple};
+
+const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+
+/// Terms on both sides of `=`: numbers whose types disagree about equality, times, durations, strings, what has no value.
+fn terms() -> Vec<Term> {
+    let typed = [
+        (
+            "integer",
+            "1 01 +1 2 0 -0 16777216 16777217 16777218 9007199254740992 9007199254740993 9007199791611904 \
+                     9007199791611905 9007199791611903 9223372036854775807 99999999999999999999 x",
+        ),
+        ("int", "1 300 16777217"),
+        ("byte", "1 300"),
+        ("unsignedLong", "2 9007199254740993"),
+        (
+            "decimal",
+            "1.0 1 0.1 0.10 1.000000059604644776 1.000000059604644775 0.3 16777217.0 123456789.123456789 -0.0 1.5.5",
+        ),
+        (
+            "float",
+            "1 1e0 0.1 16777216 16777217 1.00000006 -0 0 INF -INF NaN 9007199254740992 9007199791611904 9.223372E18 0.3 f",
+        ),
+        (
+            "double",
+            "1 1.0E0 0.1 0.10000000149011612 16777216 16777217 1.000000059604644775390625 -0.0 0 INF -INF NaN \
+                    9007199254740992 9007199791611904 9223372036854775807 0.3 123456789.123456789 d",
+        ),
+        ("boolean", "true 1 false 0 TRUE yes"),
+        (
+            "dateTime",
+            "2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 2020-01-01T00:00:00 2020-01-01T00:00:00.0 \
+                      2019-12-31T24:00:00Z 2020-13-01T00:00:00Z",
+        ),
+        (
+            "date",
+            "2020-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00",
+        ),
+        ("time", "00:00:00 24:00:00 00:00:00Z 01:00:00+01:00"),
+        ("gYear", "2020 2020Z 02020"),
+        ("gYearMonth", "2020-01 2020-01Z"),
+        ("gMonthDay", "--01-01 --01-01Z"),
+        ("duration", "P1Y P12M P1D PT24H P1Y0D P0Y PT0S"),
+        ("dayTimeDuration", "P1D PT24H PT86400S PT0S PT1.50S PT1.5S"),
+        ("yearMonthDuration", "P1Y P12M P0M"),
+        ("string", "a b 1 true"),
+        ("hexBinary", "00 0A 0a"),
+    ];
+    let mut out: Vec<Term> = typed
+        .iter()
+        .flat_map(|(local, forms)| {
+            forms.split_whitespace().map(move |form| {
+                let datatype = NamedNode::new_unchecked(format!("{XSD}{local}"));
+                Literal::new_typed_literal(form, datatype).into()
+            })
+        })
+        .collect();
+    for (text, tag) in [("a", "en"), ("a", "de"), ("a", "en-gb"), ("b", "en")] {
+        out.push(Literal::new_language_tagged_literal_unchecked(text, tag).into());
+    }
+    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt")).into());
+    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt2")).into());
+    out.push(NamedNode::new_unchecked("http://e/s1").into());
+    out.push(NamedNode::new_unchecked("http://e/t2").into());
+    out.push(oxrdf::BlankNode::new_unchecked("b").into());
+    let inner = |n: &str| -> Term {
+        Triple::new(
+            NamedNode::new_unchecked("http://e/s"),
+            NamedNode::new_unchecked("http://e/p"),
+            Literal::new_typed_literal(n, NamedNode::new_unchecked(format!("{XSD}integer"))),
+        )
+        .into()
+    };
+    out.extend([inner("1"), inner("01"), inner("2")]);
+    out
+}
+
+fn quad(s: &str, n: usize, p: &str, o: Term) -> Quad {
+    Quad::new(
+        NamedNode::new_unchecked(format!("http://e/{s}{n}")),
+        NamedNode::new_unchecked(format!("http://e/{p}")),
+        o,
+        GraphName::DefaultGraph,
+    )
+}
+
+struct Data {
+    quads: Vec<Quad>,
+    snapshot: Snapshot,
+    _folder: tempfile::TempDir,
+}
+
+impl Data {
+    fn of(quads: Vec<Quad>) -> Self {
+        let (folder, base) = testing::store_of(&quads);
+        Self {
+            quads,
+            snapshot: Snapshot::of_base(base),
+            _folder: folder,
+        }
+    }
+
+    /// Says how the plan runs it after comparing the answers.
+    fn compare(&self, query: &str) -> String {
+        let query = format!("PREFIX : <http://e/> {query}");
+        let want = answer(&self.quads, &query)
+            .unwrap_or_else(|e| panic!("{e}\n{query}"))
+            .bag();
+        let parsed = jindou_plan::parse(&query).expect("a query");
+        let mut plan = jindou_plan::plan(&parsed, &self.snapshot, &PlanOptions::default())
+            .unwrap_or_else(|e| panic!("{e}\n{query}"));
+        let text = jindou_plan::explain(&plan, &self.snapshot);
+        for (weight, threads, batch_rows) in [
+            (plan.weight, 1, 2048),
+            (Weight::Light, 1, 3),
+            (Weight::Heavy, 3, 16),
+        ] {
+            plan.weight = weight;
+            let options = ExecOptions {
+                threads,
+                batch_rows,
+                ..ExecOptions::default()
+            };
+            let terms = QueryTerms::new();
+            let mut sink = CollectSink::default();
+            execute_streaming(&plan, &self.snapshot, &options, &terms, &mut sink)
+                .unwrap_or_else(|e| panic!("{e}\n{query}\n{text}"));
+            let got = if plan.form == Form::Ask {
+                Answer::Boolean(sink.rows > 0)
+            } else {
+                let mut decoder = TermDecoder::new(&self.snapshot, &terms);
+                let rows = sink
+                    .rows()
+                    .map(|row| {
+                        row.iter()
+                            .map(|&id| decoder.term(id).expect("a term"))
+                            .collect()
+                    })
+                    .collect();
+                Answer::Rows(vec![], rows)
+            };
+            let got = got.bag();
+            let missing: Vec<&String> = want.iter().filter(|r| !got.contains(r)).take(9).collect();
+            let extra: Vec<&String> = got.iter().filter(|r| !want.contains(r)).take(9).collect();
+            assert!(
+                got == want,
+                "{query}\n{text}\n{} rows, not {}\nmissing {missing:#?}\nextra {extra:#?}",
+                got.len(),
+                want.len()
+            );
+        }
+        text
+    }
+}
+
+/// Each term once below `:p` and once below `:q`.
+fn all_pairs() -> Data {
+    let mut quads = vec![];
+    for (n, t) in terms().into_iter().enumerate() {
+        quads.push(quad("s", n, "p", t.clone()));
+        quads.push(quad("t", n, "q", t));
+    }
+    Data::of(quads)
+}
+
+#[test]
+fn every_value_against_every_other() {
+    let data = all_pairs();
+    let plan = data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?x = ?y) }");
+    assert!(
+        plan.contains("hash join on ?x = ?y") || plan.contains("hash join on ?y = ?x"),
+        "{plan}"
+    );
+    let plan = data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(sameTerm(?x, ?y)) }");
+    assert!(
+        !plan.contains("product") && !plan.contains("cross"),
+        "{plan}"
+    );
+    // The other way round, with a filter beside it, below DISTINCT, and as a question.
+    data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?y = ?x && ISLITERAL(?y)) }");
+    data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?y = ?x) FILTER(!sameTerm(?x, ?y)) }");
+    data.compare("SELECT DISTINCT ?s { ?s :p ?x . ?t :q ?y FILTER(?x = ?y && !ISIRI(?x)) }");
+    data.compare("SELECT DISTINCT ?t { ?s :p ?x . ?t :q ?y FILTER(?x = ?y) }");
+    data.compare(
+        "ASK { ?s :p ?x . ?t :q ?y FILTER(?x = ?y) FILTER(!sameTerm(?x, ?y) && ISNUMERIC(?x)) }",
+    );
+}
+
+#[test]
+fn subjects_and_predicates() {
+    let data = all_pairs();
+    data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?x = ?t) }");
+    data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?s = ?y) }");
+    data.compare("SELECT ?s ?r { ?s ?r ?x . ?t :q ?y . ?y :p ?z FILTER(?r = ?x) }");
+    data.compare("SELECT ?a ?b { :s1 ?a ?x . :t2 ?b ?y FILTER(?a = ?b) }");
+    data.compare("SELECT * { ?s :p ?x . ?x :p ?z . ?t :q ?y . ?y :q ?w FILTER(?s = ?t) }");
+}
+
+/// Parts other than patterns: unbound values, computed ones, sub-queries.
+#[test]
+fn parts_of_every_kind() {
+    let data = all_pairs();
+    for (left, right) in [
+        (
+            "{ SELECT ?s ?x { ?s :p ?x } }",
+            "{ SELECT ?t ?y { ?t :q ?y } }",
+        ),
+        ("{ ?s :p ?x } UNION { ?s :q ?x }", "{ ?t :q ?y }"),
+        ("{ ?s :q ?z OPTIONAL { ?s :p ?x } }", "{ ?t :q ?y }"),
+        (
+            "{ ?s :p ?z BIND(?z + 1 AS ?x) }",
+            "{ SELECT ?t ?y { ?t :q ?y } }",
+        ),
+        (
+            "VALUES ?x { 1 1.0 1e0 \"a\" \"a\"@en true UNDEF :s1 :none }",
+            "{ ?t :q ?y }",
+        ),
+        (
+            "VALUES ?x { 1 1.0 1e0 \"new\" }",
+            "VALUES (?t ?y) { (1 1) (2 01.0) (3 \"new\") (4 2) }",
+        ),
+        (
+            "{ SELECT (COUNT(*) AS ?x) { ?a :p 1 } }",
+            "{ SELECT ?t ?y { ?t :q ?y } }",
+        ),
+    ] {
+        for filter in ["?x = ?y", "?y = ?x", "sameTerm(?x, ?y)"] {
+            data.compare(&format!(
+                "SELECT ?s ?t {{ {left} {right} FILTER({filter}) }}"
+            ));
+            data.compare(&format!(
+                "SELECT DISTINCT ?t {{ {right} {left} FILTER({filter}) }}"
+            ));
+        }
+    }
+    data.compare(
+        "SELECT ?s { ?s :p ?x FILTER EXISTS { ?t :q ?y . ?u :p ?z FILTER(?y = ?z && ?x = ?z) } }",
+    );
+    data.compare(
+        "SELECT ?s ?t { ?s :p ?x OPTIONAL { ?t :q ?y . ?u :p ?z FILTER(?y = ?z && ?x = ?y) } }",
+    );
+}
+
+#[test]
+fn random_groups() {
+    let all = terms();
+    for seed in 1..40 {
+        let mut rng = Rng::new(seed);
+        let mut quads = vec![];
+        for n in 0..10 + rng.below(20) {
+            let p = rng.one(&["p", "q", "r"]);
+            let t = all[rng.below(all.len())].clone();
+            quads.push(quad("v", rng.below(6) + n % 2, p, t));
+            if rng.chance(40) {
+                let o = NamedNode::new_unchecked(format!("http://e/v{}", rng.below(7)));
+                quads.push(quad("v", rng.below(7), "q", o.into()));
+            }
+        }
+        quads.sort_by_key(ToString::to_string);
+        quads.dedup();
+        let data = Data::of(quads);
+        for _ in 0..12 {
+            let mut text = String::new();
+            for group in 0..2 + rng.below(2) {
+                let (p, q) = (
+                    rng.one(&[":p", ":q", ":r"]),
+                    rng.one(&[":p", ":q", ":r", "?p"]),
+                );
+                text += &format!("?a{group} {p} ?b{group} . ");
+                match rng.below(4) {
+                    0 => text += &format!("?a{group} {q} ?c{group} . "),
+                    1 => text += &format!("OPTIONAL {{ ?a{group} {q} ?c{group} }} "),
+                    2 => {
+                        text += &format!(
+                            "{{ ?b{group} {q} ?c{group} }} UNION {{ ?a{group} {p} ?c{group} }} "
+                        )
+                    }
+                    _ => {}
+                }
+            }
+            for _ in 0..1 + rng.below(3) {
+                let mut var =
+                    || format!("?{}{}", rng.one(&["a", "b", "b", "b", "c"]), rng.below(3));
+                let (x, y) = (var(), var());
+                text += &match rng.below(4) {
+                    0 => format!("FILTER(sameTerm({x}, {y})) "),
+                    _ => format!("FILTER({x} = {y}) "),
+                };
+            }
+            let columns = rng.one(&[
+                "?a0 ?a1",
+                "DISTINCT ?a0",
+                "DISTINCT ?a1 ?a0",
+                "(COUNT(*) AS ?n)",
+            ]);
+            data.compare(&format!("SELECT {columns} {{ {text}}}"));
+        }
+    }
+}

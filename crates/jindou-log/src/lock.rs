@@ -1,0 +1,88 @@
+//! One process for one store.
+
+use jindou_model::{Error, Result};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The lock's file in a store directory. It stays there; being there says nothing.
+const NAME: &str = "lock";
+/// How often a lock is tried again whose file was replaced meanwhile.
+const TRIES: usize = 10;
+
+/// The right to write to a store directory, until dropped. The operating system holds it (`flock`), so it ends with the
+/// process, however that ends.
+#[derive(Debug)]
+pub struct StoreLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl StoreLock {
+    /// Takes the lock of a directory that is there.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if another process (or another part of this one) has it; the message names it if it is known.
+    /// [`Error::Io`] if the file cannot be made or the file system knows no locks.
+    pub fn acquire(directory: &Path) -> Result<Self> {
+        let path = directory.join(NAME);
+        for _ in 0..TRIES {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(|e| Error::io(&path, e))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(in_use(directory, &mut file)),
+                Err(TryLockError::Error(e)) => return Err(Error::io(&path, e)),
+            }
+            let mut lock = Self {
+                file,
+                path: path.clone(),
+            };
+            // Between opening and locking somebody may have removed the file: then this locks nothing.
+            if lock.holds() {
+                lock.sign();
+                return Ok(lock);
+            }
+        }
+        Err(Error::Store(format!(
+            "{}: somebody removes the lock again and again",
+            path.display()
+        )))
+    }
+
+    /// True while the lock keeps others out: false once somebody removed or replaced its file.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        match (self.file.metadata(), std::fs::metadata(&self.path)) {
+            (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+            _ => false,
+        }
+    }
+
+    /// Writes down who holds it. Only for messages: a full disk does not matter.
+    fn sign(&mut self) {
+        let _ = self.file.set_len(0);
+        let _ = self.file.rewind();
+        let _ = writeln!(self.file, "{}", std::process::id());
+    }
+}
+
+fn in_use(directory: &Path, file: &mut File) -> Error {
+    let mut text = String::new();
+    let _ = file.take(32).read_to_string(&mut text);
+    let who = match text.trim().parse::<u32>() {
+        Ok(pid) if pid == std::process::id() => format!("this process ({pid})"),
+        Ok(pid) => format!("process {pid}"),
+        Err(_) => "another process".to_owned(),
+    };
+    Error::Store(format!(
+        "{}: the store is in use by {who}; stop it first, or send updates to it",
+        directory.display()
+    ))
+}

@@ -1,0 +1,652 @@
+//! The log: a queue, and one thread that writes what waits in it, group by group.
+
+use crate::files::Files;
+use crate::recovery::{Recovery, numbers_used_up, recover};
+use crate::writer::{Failure, Record, Writer};
+use jindou_model::{Error, Result};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// When a record counts as written, and its ticket is good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Once it is synced: nothing acknowledged is ever lost. Records that wait together are synced together.
+    #[default]
+    Batch,
+    /// Once the operating system has it; synced after this time at the latest. The loss of power loses what was
+    /// acknowledged meanwhile, the death of the process nothing.
+    Interval(Duration),
+    /// Once the operating system has it; synced when it likes (after [`Options::unsynced_bytes`] at the latest). The loss
+    /// of power loses what it had not got to, the death of the process nothing.
+    None,
+}
+
+/// How a log works.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// When a ticket is good.
+    pub durability: Durability,
+    /// A file that is that long is continued by a new one.
+    pub file_bytes: u64,
+    /// With [`Durability::Batch`] a file grows by so many bytes at a time, zeros at first: a sync that finds length and
+    /// blocks as they were has no metadata to write. 0: by what is written.
+    pub lengthen_bytes: u64,
+    /// Records of so many bytes may wait; [`Log::append`] blocks beyond, unless nothing waits.
+    pub queue_bytes: usize,
+    /// No group gets larger by a second record.
+    pub group_bytes: usize,
+    /// After that many bytes that are not synced the log syncs whatever the durability; it keeps them in memory until
+    /// then, to write them again if the sync fails.
+    pub unsynced_bytes: usize,
+    /// With nothing to do for that long, the log writes down that its last group was durable, so that damage to it will
+    /// not pass for a torn tail.
+    pub idle: Duration,
+    /// At most that long, and never more than half of what a sync takes, a group waits for the clients that were
+    /// acknowledged just before: otherwise two halves of them take turns, and each waits for the other's sync. Where
+    /// they do not come back in that time, it soon waits no more.
+    pub gather: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Batch,
+            file_bytes: 64 << 20,
+            lengthen_bytes: 256 << 10,
+            queue_bytes: 256 << 20,
+            group_bytes: 16 << 20,
+            unsynced_bytes: 16 << 20,
+            idle: Duration::from_secs(1),
+            gather: Duration::from_millis(2),
+        }
+    }
+}
+
+/// What a log does at present.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// Number of the last acknowledged record.
+    pub acknowledged: u32,
+    /// Number of the last record that the loss of power leaves.
+    pub durable: u32,
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Records that wait, and their bytes.
+    pub queued: (u64, u64),
+    /// Groups written since the log was opened.
+    pub groups: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Why the last group could not be written, or synced in time, until it can.
+    pub failure: Option<String>,
+}
+
+/// An ordered log of opaque records, numbered consecutively, of one id epoch.
+///
+/// Appending hands a record over; the ticket says when it is durable. One thread takes all that waits, writes it as one
+/// group and syncs once (group commit). Dropping the log writes what waits and syncs.
+pub struct Log {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Log").field(&self.status()).finish()
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// The thread waits here for something to do.
+    work: Condvar,
+    /// Appenders wait here for room, and [`Log::reset`] for the thread.
+    room: Condvar,
+    writer: Mutex<Writer>,
+    options: Options,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Waiting>,
+    bytes: usize,
+    /// Number of the next record.
+    next: u32,
+    acknowledged: u32,
+    failed: Option<Failure>,
+    /// Why what was acknowledged is not durable in the time that it should be.
+    not_durable: Option<Failure>,
+    /// A group is being written.
+    busy: bool,
+    closing: bool,
+    groups: u64,
+    records: u64,
+    durable: u32,
+    files: u64,
+    file_bytes: u64,
+    /// The thread will not look at the queue before it holds that many records, or some time has passed.
+    wanted: usize,
+}
+
+struct Waiting {
+    record: Record,
+    slot: Arc<Slot>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        lock(&self.slot.outcome).get_or_insert_with(|| Err(thread_failed()));
+        self.slot.done.notify_all();
+    }
+}
+
+/// What is said to those who wait when the log's thread panics.
+fn thread_failed() -> Failure {
+    Failure {
+        path: "log".into(),
+        kind: std::io::ErrorKind::Other,
+        what: "the log's thread failed (please report it); open the store again".into(),
+        stays: true,
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    outcome: Mutex<Option<Result<(), Failure>>>,
+    done: Condvar,
+}
+
+impl Slot {
+    fn set(&self, outcome: Result<(), Failure>) {
+        *lock(&self.outcome) = Some(outcome);
+        self.done.notify_all();
+    }
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    c.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A promise to say what became of a record.
+#[must_use = "a record is not durable before its ticket says so"]
+pub struct Ticket {
+    number: u32,
+    slot: Arc<Slot>,
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ticket")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ticket {
+    /// The record's number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Blocks until the record is durable, as the log's [`Durability`] understands it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the disk refuses (its kind says why: `StorageFull`, `ReadOnlyFilesystem`, `PermissionDenied`,
+    /// …), [`Error::Store`] when trying again is of no use. The record is not in the log then; only if the process dies
+    /// before the next record succeeds, it may be found there, whole, as a crash may leave any record that nobody was
+    /// told about.
+    pub fn wait(&self) -> Result<()> {
+        let mut outcome = lock(&self.slot.outcome);
+        loop {
+            match &*outcome {
+                None => outcome = wait(&self.slot.done, outcome),
+                Some(Ok(())) => return Ok(()),
+                Some(Err(f)) => return Err(f.to_error()),
+            }
+        }
+    }
+
+    /// True once [`Ticket::wait`] does not block.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        lock(&self.slot.outcome).is_some()
+    }
+}
+
+impl Log {
+    /// Opens the log of an id epoch, or begins one. Records after `after`, the last that the base holds, are given to
+    /// `record` in order.
+    ///
+    /// Nobody else may write to the log meanwhile: [`crate::StoreLock`] sees to that in a directory, the objects'
+    /// names in an object store.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when what is there is damaged, with file and byte; [`Error::Io`] when it cannot be read; whatever
+    /// `record` gives. That the log cannot be written is no error here ([`Recovery::read_only`]) but that of the
+    /// first record.
+    pub fn open(
+        files: Arc<dyn Files>,
+        epoch: u64,
+        after: u32,
+        options: Options,
+        record: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+    ) -> Result<(Self, Recovery)> {
+        let begun = Instant::now();
+        let (mut writer, mut found) = recover(files, epoch, after, session(), record)?;
+        writer.file_bytes = options.file_bytes;
+        if options.durability == Durability::Batch {
+            writer.lengthen = options.lengthen_bytes;
+        }
+        let unsynced = writer.unsynced.len() as u64;
+        if unsynced > 0 {
+            match writer.start() {
+                Ok(()) => found.rewritten = unsynced,
+                Err(f) => found.read_only = Some(f.to_error().to_string()),
+            }
+        }
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                next: writer.next,
+                acknowledged: writer.next - 1,
+                ..State::default()
+            }),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            writer: Mutex::new(writer),
+            options,
+        });
+        shared.publish(&lock(&shared.writer));
+        let thread = std::thread::Builder::new()
+            .name("jindou-log".into())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || shared.run()
+            })
+            .map_err(|e| Error::Limit(format!("no thread for the log: {e}")))?;
+        found.time = begun.elapsed();
+        let log = Self {
+            shared,
+            thread: Some(thread),
+        };
+        Ok((log, found))
+    }
+
+    /// Hands over the record of snapshot `number`, which follows the one before. Returns at once, unless records of
+    /// [`Options::queue_bytes`] wait already.
+    ///
+    /// # Errors
+    /// What the log failed with, until [`Log::reset`].
+    pub fn append(&self, number: u32, record: Vec<u8>) -> Result<Ticket> {
+        let mut state = lock(&self.shared.state);
+        loop {
+            if let Some(failure) = &state.failed {
+                return Err(failure.to_error());
+            }
+            let full = state.bytes.saturating_add(record.len()) > self.shared.options.queue_bytes;
+            if !full || state.queue.is_empty() {
+                break;
+            }
+            state = wait(&self.shared.room, state);
+        }
+        if number != state.next {
+            return Err(Error::Internal(format!(
+                "record {number} was given to the log in place of {}",
+                state.next
+            )));
+        }
+        state.next = number.checked_add(1).ok_or_else(numbers_used_up)?;
+        state.bytes += record.len();
+        let slot = Arc::new(Slot::default());
+        state.queue.push_back(Waiting {
+            record: (number, record),
+            slot: Arc::clone(&slot),
+        });
+        if state.queue.len() >= state.wanted {
+            self.shared.work.notify_one();
+        }
+        Ok(Ticket { number, slot })
+    }
+
+    /// Takes records again after a failure, from `number` on, the one after the last that was acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if that is not the number, or records wait.
+    pub fn reset(&self, number: u32) -> Result<()> {
+        let mut state = lock(&self.shared.state);
+        while state.busy {
+            state = wait(&self.shared.room, state);
+        }
+        if number != state.acknowledged + 1 || !state.queue.is_empty() {
+            return Err(Error::Internal(format!(
+                "the log goes on from record {}, not {number}",
+                state.acknowledged + 1
+            )));
+        }
+        state.failed = None;
+        state.next = number;
+        Ok(())
+    }
+
+    /// Forgets records up to `upto`, which are durable in the base. Whole files only: some stay.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if files cannot be removed; nothing is lost then, and the next call tries again.
+    pub fn truncate(&self, upto: u32) -> Result<()> {
+        self.with_writer(|w| w.truncate(upto))
+    }
+
+    /// Makes durable whatever was acknowledged without being so ([`Durability::Interval`], [`Durability::None`]).
+    ///
+    /// # Errors
+    /// [`Error::Io`] if that is not possible now; it is tried again by and by.
+    pub fn sync(&self) -> Result<()> {
+        self.with_writer(Writer::sync)
+    }
+
+    fn with_writer(&self, act: impl FnOnce(&mut Writer) -> Result<(), Failure>) -> Result<()> {
+        let mut writer = lock(&self.shared.writer);
+        let result = act(&mut writer);
+        self.shared.publish(&writer);
+        result.map_err(|f| f.to_error())
+    }
+
+    /// What the log does at present, as of the last group.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let state = lock(&self.shared.state);
+        Status {
+            acknowledged: state.acknowledged,
+            durable: state.durable,
+            files: state.files,
+            bytes: state.file_bytes,
+            queued: (state.queue.len() as u64, state.bytes as u64),
+            groups: state.groups,
+            records: state.records,
+            failure: state
+                .failed
+                .as_ref()
+                .or(state.not_durable.as_ref())
+                .map(|f| f.to_error().to_string()),
+        }
+    }
+
+    /// Writes what waits, syncs and ends: what dropping does, with its error.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if what was acknowledged without being durable cannot be made so.
+    pub fn close(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
+        lock(&self.shared.state).closing = true;
+        self.shared.work.notify_one();
+        let _ = thread.join();
+        lock(&self.shared.writer).close().map_err(|f| f.to_error())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Who wants to know calls `close`.
+        let _ = self.end();
+    }
+}
+
+/// A number that no other process has.
+fn session() -> u64 {
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u128(
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos(),
+    );
+    hasher.write_u32(std::process::id());
+    hasher.finish()
+}
+
+/// What the thread has to do next.
+enum Work {
+    Group(Vec<Waiting>),
+    Sync,
+    Mark,
+    End,
+}
+
+impl Shared {
+    fn run(&self) {
+        // Whatever happens to this thread, nobody waits for ever.
+        struct Fail<'a>(&'a Shared);
+        impl Drop for Fail<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.fail(Vec::new(), thread_failed());
+                }
+            }
+        }
+        let _fail = Fail(self);
+        let mut clock = Clock::default();
+        loop {
+            match self.next_work(&mut clock) {
+                Work::Group(group) => self.write(group, &mut clock),
+                Work::Sync => {
+                    clock.sync_at = None;
+                    let mut writer = lock(&self.writer);
+                    let result = writer.sync();
+                    self.publish(&writer);
+                    if let Err(failure) = result {
+                        clock.sync_after(self.options.durability);
+                        lock(&self.state).not_durable = Some(failure);
+                    }
+                }
+                Work::Mark => {
+                    clock.marked = true;
+                    let mut writer = lock(&self.writer);
+                    writer.mark();
+                    self.publish(&writer);
+                }
+                Work::End => return,
+            }
+        }
+    }
+
+    fn next_work(&self, clock: &mut Clock) -> Work {
+        let mut state = lock(&self.state);
+        let gather_until = Instant::now() + clock.gather();
+        loop {
+            let now = Instant::now();
+            let until = if !state.queue.is_empty() {
+                let all = state.queue.len() >= clock.wanted;
+                if all || now >= gather_until || state.closing {
+                    clock.gathered(all);
+                    break;
+                }
+                Some(gather_until)
+            } else if state.closing {
+                return Work::End;
+            } else if clock.wanted > 0 && now < gather_until {
+                Some(gather_until)
+            } else {
+                clock.wanted = 0;
+                match clock.sync_at {
+                    Some(at) if at <= now => return Work::Sync,
+                    Some(at) => Some(at),
+                    None if clock.marked => None,
+                    None if clock.idle_since + self.options.idle <= now => return Work::Mark,
+                    None => Some(clock.idle_since + self.options.idle),
+                }
+            };
+            state.wanted = clock.wanted;
+            state = match until {
+                None => wait(&self.work, state),
+                Some(until) => {
+                    let time = until.saturating_duration_since(now);
+                    let waited = self.work.wait_timeout(state, time);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        let mut group = Vec::new();
+        let mut bytes = 0usize;
+        while let Some(w) = state.queue.front() {
+            bytes = bytes.saturating_add(w.record.1.len());
+            if !group.is_empty() && bytes > self.options.group_bytes {
+                break;
+            }
+            state.bytes -= w.record.1.len();
+            group.extend(state.queue.pop_front());
+        }
+        state.busy = true;
+        state.wanted = 0;
+        self.room.notify_all();
+        Work::Group(group)
+    }
+
+    fn publish(&self, w: &Writer) {
+        let bytes = w.kept.iter().map(|k| k.bytes).sum();
+        let mut state = lock(&self.state);
+        state.durable = w.durable_upto();
+        if state.durable >= state.acknowledged {
+            state.not_durable = None;
+        }
+        (state.files, state.file_bytes) = (w.kept.len() as u64, bytes);
+    }
+
+    fn write(&self, mut group: Vec<Waiting>, clock: &mut Clock) {
+        let records: Vec<Record> = group
+            .iter_mut()
+            .map(|w| (w.record.0, std::mem::take(&mut w.record.1)))
+            .collect();
+        let last = records.last().map_or(0, |(n, _)| *n);
+        let begun = Instant::now();
+        let result = {
+            let mut writer = lock(&self.writer);
+            let sync = self.options.durability == Durability::Batch
+                || writer.unsynced_bytes >= self.options.unsynced_bytes
+                || clock.sync_at.is_some_and(|at| at <= begun);
+            let result = writer.write(records, sync);
+            clock.sync_at = match writer.unsynced.is_empty() {
+                true => None,
+                false => clock.sync_at,
+            };
+            if !writer.unsynced.is_empty() && clock.sync_at.is_none() {
+                clock.sync_after(self.options.durability);
+            }
+            self.publish(&writer);
+            result
+        };
+        clock.wrote(begun.elapsed(), &self.options);
+        if let Err(failure) = result {
+            clock.wanted = 0;
+            self.fail(group, failure);
+            return;
+        }
+        {
+            let mut state = lock(&self.state);
+            state.acknowledged = last;
+            state.busy = false;
+            state.groups += 1;
+            state.records += group.len() as u64;
+            // Those who are told now will come back, as will those who came meanwhile after this group.
+            // One in eight may not.
+            let all = group.len() + state.queue.len();
+            clock.wanted = all - all / 8;
+        }
+        self.room.notify_all();
+        for w in group {
+            w.slot.set(Ok(()));
+        }
+    }
+
+    fn fail(&self, group: Vec<Waiting>, failure: Failure) {
+        let queue = {
+            let mut state = lock(&self.state);
+            state.failed = Some(failure.clone());
+            state.busy = false;
+            state.bytes = 0;
+            std::mem::take(&mut state.queue)
+        };
+        self.room.notify_all();
+        for w in group.into_iter().chain(queue) {
+            w.slot.set(Err(failure.clone()));
+        }
+    }
+}
+
+/// The thread's times.
+struct Clock {
+    /// When what was acknowledged must be synced.
+    sync_at: Option<Instant>,
+    idle_since: Instant,
+    /// The last group is proven durable.
+    marked: bool,
+    /// How many records make a group worth beginning before `gather` is over.
+    wanted: usize,
+    /// The longest that may last.
+    longest: Duration,
+    /// How often in a row it was in vain; each time halves it.
+    in_vain: u32,
+}
+
+/// So often in vain, waiting is given up, and after as many groups tried again.
+const GIVEN_UP: u32 = 4;
+const TRIED_AGAIN: u32 = 64;
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            sync_at: None,
+            idle_since: Instant::now(),
+            marked: true,
+            wanted: 0,
+            longest: Duration::ZERO,
+            in_vain: 0,
+        }
+    }
+}
+
+impl Clock {
+    fn sync_after(&mut self, durability: Durability) {
+        if let Durability::Interval(time) = durability {
+            self.sync_at = Some(Instant::now() + time);
+        }
+    }
+
+    fn gather(&self) -> Duration {
+        match self.in_vain {
+            n @ 0..GIVEN_UP => self.longest / (1 << n),
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn gathered(&mut self, all: bool) {
+        self.in_vain = match self.in_vain + 1 {
+            _ if all => 0,
+            TRIED_AGAIN => 0,
+            n => n,
+        };
+    }
+
+    fn wrote(&mut self, time: Duration, options: &Options) {
+        self.idle_since = Instant::now();
+        self.marked = false;
+        self.longest = match options.durability {
+            Durability::Batch => options.gather.min(time / 2),
+            _ => Duration::ZERO,
+        };
+    }
+}

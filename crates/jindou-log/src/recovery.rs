@@ -1,0 +1,262 @@
+//! Reading what a log holds when it is opened.
+
+use crate::files::Files;
+use crate::format::{FILE_HEAD, Found, Sealed, read_group};
+use crate::scan::{Cut, Stop, chain, contents, names, walk};
+use crate::writer::{Durable, Kept, Record, Writer};
+use jindou_model::{Error, Result};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What was found when a log was opened.
+#[derive(Clone, Debug, Default)]
+pub struct Recovery {
+    /// Files that were read.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Records that were replayed.
+    pub records: u64,
+    /// Records that were passed over, since the base has them.
+    pub skipped: u64,
+    /// Number of the last record that the store has now, in its base or from the log.
+    pub last: u32,
+    /// How long it took, the replaying included.
+    pub time: Duration,
+    /// Bytes at the end that a crash left.
+    pub cut: Option<Cut>,
+    /// Records at the end that were not known to be durable and were written again.
+    pub rewritten: u64,
+    /// Other epochs that have files here; they were not looked at.
+    pub other_epochs: Vec<u64>,
+    /// Why the log cannot be written now; it is tried again with every update.
+    pub read_only: Option<String>,
+}
+
+impl std::fmt::Display for Recovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        write!(
+            f,
+            "log: replayed {} from {} ({} bytes) in {:.3} s; the store is at {}",
+            plural(self.records, "record"),
+            plural(self.files, "file"),
+            self.bytes,
+            self.time.as_secs_f64(),
+            self.last
+        )?;
+        if self.skipped > 0 {
+            write!(
+                f,
+                "; passed over {} that the base has",
+                plural(self.skipped, "record")
+            )?;
+        }
+        if self.rewritten > 0 {
+            write!(
+                f,
+                "; wrote {} again, not known to be durable",
+                plural(self.rewritten, "record")
+            )?;
+        }
+        if let Some(cut) = &self.cut {
+            write!(f, "; cut a torn tail: {cut}")?;
+        }
+        if let Some(why) = &self.read_only {
+            write!(f, "; {why}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the log, gives each record after `after` to `replay`, and makes a writer that goes on from there. Changes
+/// nothing on disk but what a later opening would change likewise.
+pub(crate) fn recover(
+    files: Arc<dyn Files>,
+    epoch: u64,
+    after: u32,
+    session: u64,
+    replay: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+) -> Result<(Writer, Recovery)> {
+    let begun = Instant::now();
+    let mut found = Recovery {
+        last: after,
+        ..Recovery::default()
+    };
+    let names = names(&*files)?;
+    for name in &names.temporary {
+        let _ = files.remove(name);
+    }
+    found.other_epochs = names
+        .epochs
+        .keys()
+        .copied()
+        .filter(|&e| e != epoch)
+        .collect();
+    let mut writer = Writer::new(Arc::clone(&files), epoch, session);
+    writer.next = after.checked_add(1).ok_or_else(numbers_used_up)?;
+    if let Some(sequences) = names.epochs.get(&epoch) {
+        // A name that a dying process made may not be durable yet, and what it stands for is used from here on.
+        let synced = if files.appends() {
+            files.sync_directory()
+        } else {
+            Ok(())
+        };
+        if let Err(e) = synced {
+            writer.names_unsynced_after = Some(after);
+            found.read_only = Some(format!("the log's directory cannot be synced: {e}"));
+        }
+        writer.next_sequence = sequences.last().copied().unwrap_or(0) + 1;
+        let mut replay = Replay {
+            after,
+            replay,
+            found: &mut found,
+        };
+        read(&*files, epoch, sequences, &mut writer, &mut replay)
+            .map_err(|stop| stop.into_error(&*files))?;
+        writer.unsynced_bytes = writer.unsynced.iter().map(|(_, r)| r.len()).sum();
+        found.last = writer.next - 1;
+    }
+    found.time = begun.elapsed();
+    Ok((writer, found))
+}
+
+pub(crate) fn numbers_used_up() -> Error {
+    Error::Limit(
+        "the snapshot numbers of this id epoch are used up; recluster the store, which begins a new epoch".into(),
+    )
+}
+
+struct Replay<'a> {
+    after: u32,
+    replay: &'a mut dyn FnMut(u32, &[u8]) -> Result<()>,
+    found: &'a mut Recovery,
+}
+
+fn read(
+    files: &dyn Files,
+    epoch: u64,
+    sequences: &[u64],
+    writer: &mut Writer,
+    replay: &mut Replay<'_>,
+) -> Result<(), Stop> {
+    let links = chain(files, epoch, sequences, Some(replay.after))?;
+    for (link, bytes) in contents(files, &links) {
+        let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
+        replay.found.files += 1;
+        replay.found.bytes += bytes.len() as u64;
+        // Ends of groups, the last proven one in front.
+        let mut proven = link.sealed.map_or(link.head.whole, |s| s.length);
+        let mut ends = VecDeque::from([Durable {
+            sealed: Sealed {
+                sequence: link.head.sequence,
+                length: FILE_HEAD as u64,
+                chain: link.check,
+            },
+            next: link.head.first,
+        }]);
+        let walked = walk(link, &bytes, &mut |group, records| {
+            proven = proven.max(group.durable);
+            for (number, record) in (group.first..).zip(records) {
+                if number <= replay.after {
+                    replay.found.skipped += 1;
+                } else {
+                    (replay.replay)(number, record)?;
+                    replay.found.records += 1;
+                }
+            }
+            ends.push_back(Durable {
+                sealed: Sealed {
+                    sequence: link.head.sequence,
+                    length: group.end,
+                    chain: group.check,
+                },
+                next: group.first + group.count,
+            });
+            while ends.get(1).is_some_and(|e| e.sealed.length <= proven) {
+                ends.pop_front();
+            }
+            Ok(())
+        })?;
+        writer.durable = ends.pop_front();
+        if let (None, Some(d)) = (link.sealed, writer.durable) {
+            let behind = d.sealed.length..walked.length;
+            writer.unsynced = unproven(&bytes, behind, link.head.seed(), replay.after);
+        }
+        writer.kept.push(Kept {
+            sequence: link.head.sequence,
+            next: walked.next,
+            bytes: bytes.len() as u64,
+        });
+        writer.next = writer.next.max(walked.next);
+        replay.found.cut = walked.cut;
+    }
+    Ok(())
+}
+
+/// Reads a log without touching it: records after `after` are given to `record` in order. The log may be in use; its newest
+/// groups may then be missing, never one in between.
+///
+/// # Errors
+/// As [`crate::Log::open`].
+pub fn replay(
+    files: &dyn Files,
+    epoch: u64,
+    after: u32,
+    record: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+) -> Result<Recovery> {
+    let begun = Instant::now();
+    let mut found = Recovery {
+        last: after,
+        ..Recovery::default()
+    };
+    let names = names(files)?;
+    found.other_epochs = names
+        .epochs
+        .keys()
+        .copied()
+        .filter(|&e| e != epoch)
+        .collect();
+    let Some(sequences) = names.epochs.get(&epoch) else {
+        return Ok(found);
+    };
+    let links = chain(files, epoch, sequences, Some(after)).map_err(|s| s.into_error(files))?;
+    for (link, bytes) in contents(files, &links) {
+        let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
+        found.files += 1;
+        found.bytes += bytes.len() as u64;
+        let walked = walk(link, &bytes, &mut |group, records, _| {
+            for (number, bytes) in (group.first..).zip(records) {
+                if number <= after {
+                    found.skipped += 1;
+                    continue;
+                }
+                record(number, bytes)?;
+                found.records += 1;
+                found.last = number;
+            }
+            Ok(())
+        })
+        .map_err(|s| s.into_error(files))?;
+        found.cut = walked.cut;
+    }
+    found.time = begun.elapsed();
+    Ok(found)
+}
+
+/// The records after `after` in the groups at these bytes, which were read before.
+fn unproven(file: &[u8], bytes: Range<u64>, seed: u64, after: u32) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut at = bytes.start;
+    while at < bytes.end
+        && let Found::Group(group) = read_group(file, at as usize, seed)
+    {
+        let all = (group.first..).zip(group.records().unwrap_or_default());
+        let later = all.filter(|&(number, _)| number > after);
+        records.extend(later.map(|(number, record)| (number, record.to_vec())));
+        at = group.end;
+    }
+    records
+}

@@ -1,0 +1,416 @@
+//! Reading a log: which files belong to it, which bytes of them count, and whether they are as they were written.
+
+use crate::files::Files;
+use crate::format::{
+    Behind, FILE_HEAD, FileHead, Found, Group, Kind, Sealed, file_name, groups_behind, parse_name,
+    read_group,
+};
+use jindou_model::{Error, Result};
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+/// Files that are read at a time where that is faster than one by one.
+const AT_A_TIME: usize = 32;
+
+/// Something in a log that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Name of the file.
+    pub file: String,
+    /// Byte in it from which on it cannot be used.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, byte {}: {}", self.file, self.offset, self.what)
+    }
+}
+
+/// Why reading a log stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Damage(Damage),
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Error(e)
+    }
+}
+
+impl From<Damage> for Stop {
+    fn from(d: Damage) -> Self {
+        Self::Damage(d)
+    }
+}
+
+impl Stop {
+    /// The error for one who wanted to use the log.
+    pub fn into_error(self, files: &dyn Files) -> Error {
+        match self {
+            Self::Error(e) => e,
+            Self::Damage(d) => Error::Store(format!(
+                "the log is damaged: {}, byte {}: {}. Nothing was changed. Updates that were acknowledged are in \
+                 what cannot be read: restore the store from a backup, or bring back the file as it was",
+                files.path(&d.file).display(),
+                d.offset,
+                d.what
+            )),
+        }
+    }
+}
+
+fn damage(file: &str, offset: u64, what: impl Into<String>) -> Damage {
+    Damage {
+        file: file.to_owned(),
+        offset,
+        what: what.into(),
+    }
+}
+
+/// The file names of a log's epochs.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Sequence numbers of each epoch, ascending.
+    pub epochs: std::collections::BTreeMap<u64, Vec<u64>>,
+    /// Files that were not whole when a process died.
+    pub temporary: Vec<String>,
+}
+
+/// Lists a log's files. Files that the log did not make are passed over.
+pub(crate) fn names(files: &dyn Files) -> Result<Names> {
+    let mut found = Names::default();
+    for name in files.list().map_err(|e| Error::io(files.path(""), e))? {
+        if let Some((epoch, sequence)) = parse_name(&name) {
+            found.epochs.entry(epoch).or_default().push(sequence);
+        } else if let Some(whole) = name.strip_suffix(crate::files::TEMPORARY)
+            && parse_name(whole).is_some()
+        {
+            found.temporary.push(name);
+        }
+    }
+    found
+        .epochs
+        .values_mut()
+        .for_each(|list| list.sort_unstable());
+    Ok(found)
+}
+
+/// One file of a chain.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub name: String,
+    pub head: FileHead,
+    /// Checksum of the head.
+    pub check: u64,
+    /// Where it ends, by what its successor says.
+    pub sealed: Option<Sealed>,
+    /// First record of the successor.
+    pub next: Option<u32>,
+}
+
+/// Follows a log from its newest file back to the one that holds the record after `after`, or, without that, to the
+/// oldest that is there. Oldest first in the result.
+pub(crate) fn chain(
+    files: &dyn Files,
+    epoch: u64,
+    sequences: &[u64],
+    after: Option<u32>,
+) -> Result<Vec<Link>, Stop> {
+    let mut links: Vec<Link> = Vec::new();
+    let mut heads: HashMap<u64, std::io::Result<Vec<u8>>> = HashMap::new();
+    let mut wanted = sequences.last().map(|&s| (s, None::<(Sealed, u32)>));
+    while let Some((sequence, by)) = wanted.take() {
+        let name = file_name(epoch, sequence);
+        let Ok(place) = sequences.binary_search(&sequence) else {
+            let Some((_, next)) = by else { break };
+            if after.is_none() {
+                break;
+            }
+            let what = format!("the file is missing; it has the records up to {}", next - 1);
+            return Err(damage(&name, 0, what).into());
+        };
+        if !heads.contains_key(&sequence) {
+            let from = (place + 1).saturating_sub(if files.appends() { 1 } else { AT_A_TIME });
+            let some = &sequences[from..=place];
+            let list: Vec<String> = some.iter().map(|&s| file_name(epoch, s)).collect();
+            let read = files.read_many(&list, FILE_HEAD as u64);
+            heads.extend(some.iter().copied().zip(read));
+        }
+        let bytes = match heads.remove(&sequence) {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(e)) => return Err(Error::io(files.path(&name), e).into()),
+            None => break,
+        };
+        let (head, check) = FileHead::read(&bytes).map_err(|what| damage(&name, 0, what))?;
+        if (head.epoch, head.sequence) != (epoch, sequence) {
+            return Err(damage(&name, 0, "the file has another file's name").into());
+        }
+        if head.previous.is_some_and(|p| p.sequence >= sequence) {
+            return Err(damage(&name, 0, "the file continues itself").into());
+        }
+        wanted = head.previous.map(|p| (p.sequence, Some((p, head.first))));
+        if after.is_some_and(|after| head.first <= after.saturating_add(1)) {
+            wanted = None;
+        }
+        links.push(Link {
+            name,
+            head,
+            check,
+            sealed: by.map(|(s, _)| s),
+            next: by.map(|(_, next)| next),
+        });
+    }
+    links.reverse();
+    if let (Some(after), Some(oldest)) = (after, links.first())
+        && oldest.head.first > after.saturating_add(1)
+    {
+        let what = format!(
+            "the log begins at record {}, and the store needs those from {} on",
+            oldest.head.first,
+            after.saturating_add(1)
+        );
+        return Err(damage(&oldest.name, 0, what).into());
+    }
+    Ok(links)
+}
+
+/// Reads the files of a chain in order.
+pub(crate) fn contents<'a>(
+    files: &'a dyn Files,
+    chain: &'a [Link],
+) -> impl Iterator<Item = (&'a Link, std::io::Result<Vec<u8>>)> {
+    let step = if files.appends() { 1 } else { AT_A_TIME };
+    chain.chunks(step).flat_map(move |some| {
+        let list: Vec<String> = some.iter().map(|l| l.name.clone()).collect();
+        some.iter().zip(files.read_many(&list, u64::MAX))
+    })
+}
+
+/// Bytes at the end of a log that a crash left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Name of the file.
+    pub file: String,
+    /// First byte that is passed over.
+    pub offset: u64,
+    /// How many are, to the file's end.
+    pub bytes: u64,
+    /// Whole records behind the first one that is missing; none of them was durable.
+    pub records: u64,
+}
+
+impl std::fmt::Display for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}: {} bytes from byte {} on were never acknowledged as durable",
+            self.file, self.bytes, self.offset
+        )?;
+        if self.records > 0 {
+            write!(f, " ({} whole records among them)", self.records)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a file of a chain holds.
+#[derive(Debug)]
+pub(crate) struct Walked {
+    /// Its end: of the last group that counts.
+    pub length: u64,
+    pub chain: u64,
+    /// Number of the record that would follow.
+    pub next: u32,
+    pub groups: u64,
+    /// Bytes that are known to have been durable.
+    pub durable: u64,
+    pub cut: Option<Cut>,
+}
+
+/// Takes a group and its records.
+type Visit<'a> = dyn FnMut(&Group<'_>, &[&[u8]]) -> Result<()> + 'a;
+
+/// Reads a file's groups in order and gives them to `visit`.
+pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Walked, Stop> {
+    let name = &link.name;
+    let wrong = |offset: u64, what: &str| Stop::Damage(damage(name, offset, what));
+    let (head, check) = FileHead::read(file).map_err(|what| damage(name, 0, what))?;
+    if head != link.head {
+        return Err(wrong(0, "the head of the file has changed"));
+    }
+    let counts = match link.sealed {
+        None => file,
+        Some(s) => usize::try_from(s.length)
+            .ok()
+            .and_then(|l| file.get(..l))
+            .ok_or_else(|| {
+                let what = format!("the file ends here, and had {} bytes", s.length);
+                damage(name, file.len() as u64, what)
+            })?,
+    };
+    let mut w = Walked {
+        length: FILE_HEAD as u64,
+        chain: check,
+        next: head.first,
+        groups: 0,
+        durable: head.whole,
+        cut: None,
+    };
+    let seed = head.seed();
+    loop {
+        let at = w.length;
+        if link.sealed.is_some_and(|s| s.length == at) {
+            break;
+        }
+        let torn = match read_group(counts, at as usize, seed) {
+            Found::Group(group) => {
+                let records = group.records();
+                let records =
+                    records.ok_or_else(|| wrong(at, "a group has other records than it says"))?;
+                if group.first != w.next || group.chain != w.chain {
+                    return Err(wrong(at, "a group does not continue the one before it"));
+                }
+                if group.kind == Kind::Continued {
+                    let next = file_name(head.epoch, head.sequence + 1);
+                    let what = format!(
+                        "the file is missing; it continues {name} with record {}",
+                        w.next
+                    );
+                    return Err(damage(&next, 0, what).into());
+                }
+                visit(&group, &records)?;
+                w.length = group.end;
+                w.chain = group.check;
+                w.next += group.count;
+                w.groups += 1;
+                w.durable = w.durable.max(group.durable);
+                continue;
+            }
+            Found::Changed(what) => return Err(wrong(at, what)),
+            Found::Torn => true,
+            Found::End => false,
+        };
+        if link.sealed.is_some() || at < head.whole {
+            return Err(wrong(at, "a group has changed or is missing"));
+        }
+        if !torn {
+            break;
+        }
+        let Behind {
+            records, durable, ..
+        } = groups_behind(counts, at as usize, seed);
+        if let Some((_, by)) = durable.filter(|&(d, _)| d > at) {
+            let what = format!(
+                "a group is missing or has changed: the one at byte {by} was written after it was durable"
+            );
+            return Err(wrong(at, &what));
+        }
+        w.cut = Some(Cut {
+            file: name.clone(),
+            offset: at,
+            bytes: file.len() as u64 - at,
+            records,
+        });
+        break;
+    }
+    if link.sealed.is_some_and(|s| s.chain != w.chain) {
+        return Err(wrong(
+            w.length,
+            "the next file continues another version of this one",
+        ));
+    }
+    if let Some(next) = link.next
+        && next != w.next
+    {
+        let what = format!(
+            "the file ends before record {}, and the next begins at {next}",
+            w.next
+        );
+        return Err(wrong(w.length, &what));
+    }
+    Ok(w)
+}
+
+/// What [`check`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Files that were read.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Groups in them.
+    pub groups: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Numbers of the first and the last record of each epoch; `None` where it has none.
+    pub epochs: Vec<(u64, Option<RangeInclusive<u32>>)>,
+    /// What is wrong.
+    pub damages: Vec<Damage>,
+    /// Torn tails that the next opening will pass over: no damage.
+    pub cuts: Vec<Cut>,
+    /// Files that no log needs any more: no damage, and removed by the next [`crate::Log::truncate`].
+    pub leftovers: Vec<String>,
+}
+
+impl Report {
+    /// True if nothing is wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.damages.is_empty()
+    }
+}
+
+/// Reads all logs in a folder, of every epoch, and verifies every checksum and that records follow each other. Changes
+/// nothing; the log may be in use, and then its newest groups may show as a torn tail.
+///
+/// # Errors
+/// If the folder or a file cannot be read. Damage is no error but in the report.
+pub fn check(files: &dyn Files) -> Result<Report> {
+    let mut report = Report::default();
+    let names = names(files)?;
+    report.leftovers = names.temporary;
+    for (&epoch, sequences) in &names.epochs {
+        let links = match chain(files, epoch, sequences, None) {
+            Ok(links) => links,
+            Err(Stop::Damage(d)) => {
+                report.damages.push(d);
+                continue;
+            }
+            Err(Stop::Error(e)) => return Err(e),
+        };
+        let in_chain: Vec<u64> = links.iter().map(|l| l.head.sequence).collect();
+        let out = sequences
+            .iter()
+            .filter(|s| in_chain.binary_search(s).is_err());
+        report.leftovers.extend(out.map(|&s| file_name(epoch, s)));
+        let mut first = None;
+        let mut last = 0;
+        for (link, bytes) in contents(files, &links) {
+            let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
+            report.files += 1;
+            report.bytes += bytes.len() as u64;
+            let mut count = |group: &Group<'_>, _: &[&[u8]]| {
+                report.groups += 1;
+                report.records += u64::from(group.count);
+                Ok(())
+            };
+            match walk(link, &bytes, &mut count) {
+                Ok(w) => {
+                    first.get_or_insert(link.head.first);
+                    last = w.next;
+                    report.cuts.extend(w.cut);
+                }
+                Err(Stop::Damage(d)) => report.damages.push(d),
+                Err(Stop::Error(e)) => return Err(e),
+            }
+        }
+        let range = first.filter(|&f| f < last).map(|f| f..=last - 1);
+        report.epochs.push((epoch, range));
+    }
+    Ok(report)
+}

@@ -1,0 +1,514 @@
+//! Writing groups: which file they go to, what is durable, and what happens when the disk refuses.
+
+use crate::files::{File, Files};
+use crate::format::{
+    FILE_HEAD, FileHead, GroupHead, Kind, Sealed, file_name, group_size, parse_name, write_group,
+};
+use jindou_model::Error;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A record and its number.
+pub(crate) type Record = (u32, Vec<u8>);
+
+/// Why the log does not take records; given to everybody who waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub path: PathBuf,
+    pub kind: io::ErrorKind,
+    pub what: String,
+    /// It does not go away by itself.
+    pub stays: bool,
+}
+
+impl Failure {
+    pub fn to_error(&self) -> Error {
+        if self.stays {
+            Error::Store(format!("{}: {}", self.path.display(), self.what))
+        } else {
+            Error::io(&self.path, io::Error::new(self.kind, self.what.clone()))
+        }
+    }
+}
+
+/// The end of what is durable, which the next file continues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Durable {
+    pub sealed: Sealed,
+    /// Number of the record that would follow.
+    pub next: u32,
+}
+
+/// A file of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub sequence: u64,
+    /// Number of the record after its last one.
+    pub next: u32,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// The file that groups are appended to.
+struct Current {
+    file: Box<dyn File>,
+    name: String,
+    sequence: u64,
+    seed: u64,
+    /// Place of the next group.
+    end: u64,
+    /// Checksum of the last group.
+    chain: u64,
+    /// The file is that long.
+    lengthened: u64,
+    /// Bytes that the last group on disk proves to have been durable.
+    proven: u64,
+}
+
+pub(crate) struct Writer {
+    pub files: Arc<dyn Files>,
+    pub epoch: u64,
+    pub session: u64,
+    /// A file that is that long is continued by another one.
+    pub file_bytes: u64,
+    /// A file that must grow does so to a multiple of this; 0: by what is written.
+    pub lengthen: u64,
+    /// All files that are needed, oldest first.
+    pub kept: Vec<Kept>,
+    pub next_sequence: u64,
+    /// `None`: nothing before the next record matters any more.
+    pub durable: Option<Durable>,
+    /// Records that were acknowledged, or read by recovery, and are not known to be durable.
+    pub unsynced: Vec<Record>,
+    /// Bytes of those.
+    pub unsynced_bytes: usize,
+    /// Number of the next record.
+    pub next: u32,
+    /// The names of files that recovery found could not be synced: records after this one may be lost with them.
+    pub names_unsynced_after: Option<u32>,
+    pub broken: Option<Failure>,
+    current: Option<Current>,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    pub fn new(files: Arc<dyn Files>, epoch: u64, session: u64) -> Self {
+        Self {
+            files,
+            epoch,
+            session,
+            file_bytes: 0,
+            lengthen: 0,
+            kept: Vec::new(),
+            next_sequence: 1,
+            durable: None,
+            unsynced: Vec::new(),
+            unsynced_bytes: 0,
+            next: 0,
+            names_unsynced_after: None,
+            broken: None,
+            current: None,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Writes records as one group, and syncs them if asked to, with all that was not synced before. After an error
+    /// none of them is in the log, though a crash before the next success may bring them back, whole.
+    pub fn write(&mut self, records: Vec<Record>, sync: bool) -> Result<(), Failure> {
+        self.check_broken()?;
+        let before = self.unsynced.len();
+        let next = self.next;
+        self.next = records.last().map_or(next, |(n, _)| n + 1);
+        let bytes = group_size(&records);
+        self.unsynced_bytes += records.iter().map(|(_, r)| r.len()).sum::<usize>();
+        self.unsynced.extend(records);
+        let result = self.write_unsynced(before, bytes, sync);
+        if result.is_err() {
+            self.unsynced.retain(|(n, _)| *n < next);
+            self.unsynced_bytes = self.unsynced.iter().map(|(_, r)| r.len()).sum();
+            self.next = next;
+        }
+        result
+    }
+
+    fn write_unsynced(&mut self, new: usize, bytes: usize, sync: bool) -> Result<(), Failure> {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|c| c.end >= self.file_bytes)
+        {
+            // The new file must continue what is durable. If this fails, all that was not synced goes there.
+            let last = self.unsynced.split_off(new);
+            let synced = self.sync_current(None);
+            let old = if synced { self.current.take() } else { None };
+            let next = self.durable.map(|d| d.next);
+            self.unsynced.extend(last);
+            self.start()?;
+            if let (Some(old), Some(next)) = (old, next) {
+                Self::say_continued(old, next, &mut self.buffer);
+            }
+            return Ok(());
+        }
+        let before = self.current.as_ref().map(|c| c.end);
+        if self.append(new, bytes) && (!sync || self.sync_current(before)) {
+            return Ok(());
+        }
+        self.check_broken()?;
+        self.start()
+    }
+
+    /// Makes everything durable that was written. After an error, trying again is right: the records go to a new file.
+    pub fn sync(&mut self) -> Result<(), Failure> {
+        self.check_broken()?;
+        if self.names_unsynced_after.is_some() {
+            self.files
+                .sync_directory()
+                .map_err(|e| self.failure("", &e))?;
+            self.names_unsynced_after = None;
+        }
+        if self.unsynced.is_empty() || self.sync_current(None) {
+            return Ok(());
+        }
+        self.check_broken()?;
+        self.start()
+    }
+
+    /// The last record that the loss of power leaves.
+    pub fn durable_upto(&self) -> u32 {
+        let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
+        let known = unsynced.saturating_sub(1);
+        self.names_unsynced_after.map_or(known, |n| known.min(n))
+    }
+
+    fn all_synced(&mut self) {
+        self.unsynced.clear();
+        self.unsynced_bytes = 0;
+    }
+
+    fn check_broken(&self) -> Result<(), Failure> {
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+
+    /// Appends `unsynced[new..]` to the current file. False: there is none to append to, or not any more.
+    fn append(&mut self, new: usize, bytes: usize) -> bool {
+        let (Some(c), Some((first, _))) = (&mut self.current, self.unsynced.get(new)) else {
+            return false;
+        };
+        let records = &self.unsynced[new..];
+        let synced = self.durable.map_or(FILE_HEAD as u64, |d| d.sealed.length);
+        let head = GroupHead {
+            kind: Kind::Records,
+            first: *first,
+            at: c.end,
+            durable: synced,
+            chain: c.chain,
+            seed: c.seed,
+        };
+        self.buffer.clear();
+        let chain = write_group(&head, records, &mut self.buffer);
+        let end = c.end + bytes as u64;
+        if self.lengthen > 0 && end > c.lengthened {
+            let zeros = end.next_multiple_of(self.lengthen) - end;
+            self.buffer.resize(self.buffer.len() + zeros as usize, 0);
+        }
+        let before = c.end;
+        if c.file.write_at(before, &self.buffer).is_err() {
+            self.give_up_current(Some(before));
+            return false;
+        }
+        c.lengthened = c.lengthened.max(c.end + self.buffer.len() as u64);
+        c.end = end;
+        c.chain = chain;
+        c.proven = synced;
+        if self.buffer.capacity() > 4 << 20 {
+            self.buffer = Vec::new();
+        }
+        if let Some(kept) = self.kept.last_mut() {
+            kept.next = self.next;
+            kept.bytes = c.lengthened.max(end);
+        }
+        true
+    }
+
+    /// Syncs the current file. False: it cannot be trusted any more, and was cut to `keep` bytes if that is given.
+    fn sync_current(&mut self, keep: Option<u64>) -> bool {
+        let Some(c) = &mut self.current else {
+            return self.unsynced.is_empty();
+        };
+        let in_place = match c.file.sync() {
+            Ok(()) => c.file.in_place(),
+            Err(e) => Err(e),
+        };
+        match in_place {
+            Ok(true) => {
+                self.durable = Some(Durable {
+                    sealed: Sealed {
+                        sequence: c.sequence,
+                        length: c.end,
+                        chain: c.chain,
+                    },
+                    next: self
+                        .unsynced
+                        .last()
+                        .map_or(self.durable.map_or(self.next, |d| d.next), |(n, _)| n + 1),
+                });
+                self.all_synced();
+                true
+            }
+            Ok(false) => {
+                self.broken = Some(Failure {
+                    path: self.files.path(&c.name),
+                    kind: io::ErrorKind::NotFound,
+                    what: "the log file was removed or replaced while it was in use. What was acknowledged is in \
+                           memory still: merge or back up this store before it is stopped; updates are refused until then"
+                        .into(),
+                    stays: true,
+                });
+                self.current = None;
+                false
+            }
+            Err(_) => {
+                self.give_up_current(keep);
+                false
+            }
+        }
+    }
+
+    /// Never writes to the current file again, but to cut off what nobody was told to be there: it takes room, and
+    /// would come back if the process died now.
+    fn give_up_current(&mut self, keep: Option<u64>) {
+        if let (Some(mut c), Some(keep)) = (self.current.take(), keep) {
+            let _ = c.file.truncate(keep);
+        }
+    }
+
+    /// Writes all that is not durable to a new file, which continues what is.
+    pub fn start(&mut self) -> Result<(), Failure> {
+        self.check_broken()?;
+        self.current = None;
+        let first = self.unsynced.first().map_or(self.next, |(n, _)| *n);
+        let previous = self.durable.filter(|d| d.next == first).map(|d| d.sealed);
+        loop {
+            let size = match self.unsynced.is_empty() {
+                true => 0,
+                false => group_size(&self.unsynced),
+            };
+            let sequence = self.next_sequence;
+            let head = FileHead {
+                epoch: self.epoch,
+                sequence,
+                session: self.session,
+                first,
+                whole: (FILE_HEAD + size) as u64,
+                previous,
+            };
+            self.buffer.clear();
+            let mut chain = head.write(&mut self.buffer);
+            if !self.unsynced.is_empty() {
+                let group = GroupHead {
+                    kind: Kind::Records,
+                    first,
+                    at: FILE_HEAD as u64,
+                    durable: FILE_HEAD as u64,
+                    chain,
+                    seed: head.seed(),
+                };
+                chain = write_group(&group, &self.unsynced, &mut self.buffer);
+            }
+            let name = file_name(self.epoch, sequence);
+            match self.files.put(&name, &self.buffer) {
+                Ok(()) => {
+                    self.started(name, &head, chain);
+                    return Ok(());
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.files.appends() => {
+                    // Our own put, whose answer was lost, is passed over: nobody was told that it had succeeded.
+                    self.ours(&name)?;
+                    self.next_sequence += 1;
+                }
+                Err(e) => {
+                    if self.files.appends() {
+                        let _ = self.files.remove(&name);
+                    }
+                    return Err(self.failure(&name, &e));
+                }
+            }
+        }
+    }
+
+    fn started(&mut self, name: String, head: &FileHead, chain: u64) {
+        let length = self.buffer.len() as u64;
+        self.durable = Some(Durable {
+            sealed: Sealed {
+                sequence: head.sequence,
+                length,
+                chain,
+            },
+            next: self.next,
+        });
+        self.all_synced();
+        self.kept.push(Kept {
+            sequence: head.sequence,
+            next: self.next,
+            bytes: length,
+        });
+        self.next_sequence = head.sequence + 1;
+        self.names_unsynced_after = None;
+        if self.files.appends() {
+            // Without it the next group begins another file.
+            self.current = self.files.open(&name).ok().map(|file| Current {
+                file,
+                name,
+                sequence: head.sequence,
+                seed: head.seed(),
+                end: length,
+                chain,
+                lengthened: length,
+                proven: length,
+            });
+        }
+        if self.buffer.capacity() > 4 << 20 {
+            self.buffer = Vec::new();
+        }
+    }
+
+    /// Succeeds if the object of that name was written by this process.
+    fn ours(&mut self, name: &str) -> Result<(), Failure> {
+        let bytes = self
+            .files
+            .read(name, FILE_HEAD as u64)
+            .map_err(|e| self.failure(name, &e))?;
+        match FileHead::read(&bytes) {
+            Ok((head, _)) if head.session == self.session => Ok(()),
+            _ => {
+                let failure = Failure {
+                    path: self.files.path(name),
+                    kind: io::ErrorKind::AlreadyExists,
+                    what: "another process writes to this log; this one takes no more updates. Stop one of the two and \
+                           open the store again"
+                        .into(),
+                    stays: true,
+                };
+                self.broken = Some(failure.clone());
+                Err(failure)
+            }
+        }
+    }
+
+    fn failure(&self, name: &str, e: &io::Error) -> Failure {
+        Failure {
+            path: self.files.path(name),
+            kind: e.kind(),
+            what: format!(
+                "the log cannot be written: {e}. Updates are refused until it can; queries go on"
+            ),
+            stays: false,
+        }
+    }
+
+    /// Proves on disk that all before is durable, so that damage to the last group is told from a torn tail.
+    pub fn mark(&mut self) {
+        let Some(d) = self.durable else { return };
+        let Some(c) = &mut self.current else { return };
+        if c.proven >= c.end || c.end != d.sealed.length || !self.unsynced.is_empty() {
+            return;
+        }
+        let head = GroupHead {
+            kind: Kind::Mark,
+            first: d.next,
+            at: c.end,
+            durable: c.end,
+            chain: c.chain,
+            seed: c.seed,
+        };
+        self.buffer.clear();
+        let chain = write_group(&head, &[], &mut self.buffer);
+        let before = c.end;
+        if c.file.write_at(before, &self.buffer).is_err() {
+            self.give_up_current(Some(before));
+            return;
+        }
+        c.end += self.buffer.len() as u64;
+        c.proven = c.end;
+        c.chain = chain;
+        c.lengthened = c.lengthened.max(c.end);
+        self.sync_current(Some(before));
+    }
+
+    /// Tells readers of the old file that there must be a newer one. Of use only if that gets lost, so errors are.
+    fn say_continued(mut old: Current, next: u32, buffer: &mut Vec<u8>) {
+        let head = GroupHead {
+            kind: Kind::Continued,
+            first: next,
+            at: old.end,
+            durable: old.end,
+            chain: old.chain,
+            seed: old.seed,
+        };
+        buffer.clear();
+        write_group(&head, &[], buffer);
+        let _ = old.file.write_at(old.end, buffer);
+        let _ = old.file.truncate(old.end + buffer.len() as u64);
+        let _ = old.file.sync();
+    }
+
+    /// Syncs and proves; nothing is written after it.
+    pub fn close(&mut self) -> Result<(), Failure> {
+        let result = self.sync();
+        self.mark();
+        if let Some(c) = &mut self.current {
+            let _ = c.file.truncate(c.end);
+        }
+        self.current = None;
+        result
+    }
+
+    /// Removes files that have no record after `upto`. The newest stays, so that numbers of files go on from it.
+    pub fn truncate(&mut self, upto: u32) -> Result<(), Failure> {
+        if self.next <= upto.saturating_add(1)
+            && self
+                .broken
+                .as_ref()
+                .is_some_and(|b| b.kind == io::ErrorKind::NotFound)
+        {
+            self.broken = None;
+            self.durable = None;
+            self.all_synced();
+        }
+        self.check_broken()?;
+        if self.next <= upto.saturating_add(1)
+            && self.kept.last().is_some_and(|k| k.bytes > FILE_HEAD as u64)
+        {
+            self.sync()?;
+            self.start()?;
+        }
+        let newest = self.kept.len().saturating_sub(1);
+        let gone = self.kept[..newest]
+            .iter()
+            .take_while(|k| k.next <= upto.saturating_add(1))
+            .count();
+        self.kept.drain(..gone);
+        let Some(oldest) = self.kept.first().map(|k| k.sequence) else {
+            return Ok(());
+        };
+        let mut names = self
+            .files
+            .list()
+            .map_err(|e| self.failure("", &e))?
+            .into_iter()
+            .filter(|n| parse_name(n).is_some_and(|(e, s)| e == self.epoch && s < oldest))
+            .collect::<Vec<_>>();
+        // Oldest first: whatever is left by a crash is a log without a gap.
+        names.sort_unstable();
+        for name in names {
+            match self.files.remove(&name) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.failure(&name, &e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,415 @@
+//! Real files: processes that are killed, files that are removed, a second process on one store.
+
+use jindou_log::{Directory, Durability, Files, Log, Options, StoreLock, check};
+use jindou_model::{Error, Result};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const EPOCH: u64 = 3;
+/// Tells this program to be the child, and where.
+const CHILD: &str = "JINDOU_LOG_TEST_DIRECTORY";
+
+fn open(
+    path: &Path,
+    after: u32,
+    options: Options,
+) -> Result<(Log, jindou_log::Recovery, Vec<Vec<u8>>)> {
+    let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
+    let mut records = Vec::new();
+    let (log, found) = Log::open(Arc::new(files), EPOCH, after, options, &mut |_, bytes| {
+        records.push(bytes.to_vec());
+        Ok(())
+    })?;
+    Ok((log, found, records))
+}
+
+/// The bytes of record `number`: any length up to some kilobytes.
+fn record(number: u32) -> Vec<u8> {
+    let length = (u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 6000;
+    (0..length as u32)
+        .map(|i| (number.wrapping_mul(31).wrapping_add(i) >> 3) as u8)
+        .collect()
+}
+
+fn child(test: &str, path: &Path) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(CHILD, path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a child process")
+}
+
+#[test]
+#[ignore = "the child of other tests"]
+fn child_appends_until_killed() {
+    let Some(path) = std::env::var_os(CHILD) else {
+        return;
+    };
+    let path = Path::new(&path);
+    let _lock = StoreLock::acquire(path).expect("the lock of a process that was killed");
+    let options = Options {
+        file_bytes: 100_000,
+        idle: Duration::from_millis(1),
+        ..Options::default()
+    };
+    let (log, found, _) = open(&path.join("log"), 0, options).expect("open");
+    println!("opened {}", found.last);
+    let next = Mutex::new(found.last + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let ticket = {
+                        let mut next = next.lock().expect("lock");
+                        let ticket = log.append(*next, record(*next)).expect("append");
+                        *next += 1;
+                        ticket
+                    };
+                    ticket.wait().expect("wait");
+                    let mut out = std::io::stdout().lock();
+                    let _ = writeln!(out, "acknowledged {}", ticket.number());
+                    let _ = out.flush();
+                }
+            });
+        }
+    });
+}
+
+fn kills(count: u32) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut acknowledged = 0;
+    let mut random = 12345u64;
+    for kill in 0..count {
+        let mut process = child("child_appends_until_killed", directory.path());
+        let out = process.stdout.take().expect("piped");
+        let reader = std::thread::spawn(move || {
+            let mut last = 0u32;
+            let mut opened = 0;
+            for line in BufReader::new(out).lines().map_while(|l| l.ok()) {
+                // Lines of several threads, each whole, with what the test harness says before them.
+                if let Some((_, n)) = line.split_once("opened ") {
+                    opened = n.parse().expect("a number");
+                }
+                if let Some(n) = line.strip_prefix("acknowledged ") {
+                    last = last.max(n.parse().unwrap_or(0));
+                }
+            }
+            (opened, last)
+        });
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        std::thread::sleep(Duration::from_millis(5 + (random >> 33) % 60));
+        process.kill().expect("SIGKILL");
+        process.wait().expect("its end");
+        let (opened, last) = reader.join().expect("reading");
+        assert!(
+            opened == 0 || opened >= acknowledged,
+            "kill {kill}: {acknowledged} were acknowledged, {opened} found"
+        );
+        acknowledged = acknowledged.max(last);
+        let (log, found, records) =
+            open(&directory.path().join("log"), 0, Options::default()).expect("open");
+        assert!(
+            found.last >= acknowledged,
+            "kill {kill}: {acknowledged} were acknowledged; {found}"
+        );
+        for (number, bytes) in (1..).zip(&records) {
+            assert_eq!(bytes, &record(number), "kill {kill}, record {number}");
+        }
+        acknowledged = found.last;
+        drop(log);
+        let files = Directory::open(directory.path().join("log")).expect("directory");
+        let report = check(&files).expect("check");
+        assert!(report.is_sound(), "{:?}", report.damages);
+        assert_eq!(report.records, u64::from(found.last));
+    }
+    assert!(acknowledged > 0, "nothing was ever acknowledged");
+    println!("{count} kills, {acknowledged} records");
+}
+
+#[test]
+fn killed_twenty_times() {
+    kills(20);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn killed_a_thousand_times() {
+    kills(1000);
+}
+
+#[test]
+fn reopened_again_and_again_it_makes_no_files_without_need() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for round in 0..5u32 {
+        let (log, found, records) = open(directory.path(), 0, Options::default()).expect("open");
+        assert_eq!(found.last, round);
+        assert_eq!(records.len(), round as usize);
+        assert_eq!((found.cut, found.rewritten), (None, 0), "it was closed");
+        log.append(round + 1, vec![7; 10])
+            .expect("append")
+            .wait()
+            .expect("wait");
+        log.close().expect("close");
+        for _ in 0..3 {
+            open(directory.path(), 0, Options::default()).expect("open");
+        }
+        let names = Directory::open(directory.path())
+            .expect("open")
+            .list()
+            .expect("list");
+        assert_eq!(names.len() as u32, round + 1, "{names:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_removed_in_use_is_noticed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, ..) = open(directory.path(), 0, Options::default()).expect("open");
+    log.append(1, vec![1])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    for name in std::fs::read_dir(directory.path()).expect("list") {
+        std::fs::remove_file(name.expect("entry").path()).expect("remove");
+    }
+    let error = log
+        .append(2, vec![2])
+        .expect("append")
+        .wait()
+        .expect_err("the file is gone");
+    assert!(
+        matches!(&error, Error::Store(m) if m.contains("removed")),
+        "{error}"
+    );
+    log.reset(2).expect("reset");
+    let again = log.append(2, vec![2]).expect("append").wait();
+    assert!(again.is_err(), "what was lost is not forgotten");
+    log.reset(2).expect("reset");
+    // Once the base has what was lost, the log goes on.
+    log.truncate(1).expect("truncate");
+    log.append(2, vec![2])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    drop(log);
+    let (_, found, records) = open(directory.path(), 1, Options::default()).expect("open");
+    assert_eq!((found.last, records), (2, vec![vec![2]]));
+    let error = open(directory.path(), 0, Options::default()).expect_err("record 1 is gone");
+    assert!(error.to_string().contains("begins at record 2"), "{error}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        file_bytes: 200,
+        ..Options::default()
+    };
+    let (log, ..) = open(directory.path(), 0, options).expect("open");
+    for n in 1..20 {
+        log.append(n, record(n))
+            .expect("append")
+            .wait()
+            .expect("wait");
+    }
+    log.close().expect("close");
+    let mut names = Directory::open(directory.path())
+        .expect("open")
+        .list()
+        .expect("list");
+    names.sort();
+    assert!(names.len() > 4);
+    for name in &names {
+        let path = directory.path().join(name);
+        let kept = std::fs::read(&path).expect("read");
+        std::fs::remove_file(&path).expect("remove");
+        let error = open(directory.path(), 0, options).expect_err("a file is missing");
+        assert!(
+            error.to_string().contains("missing") || name == &names[0],
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains(name),
+            "{error} does not name {name}"
+        );
+        std::fs::write(&path, kept).expect("write");
+    }
+    let (_, found, _) = open(directory.path(), 0, options).expect("open");
+    assert_eq!(found.last, 19);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, ..) = open(directory.path(), 0, Options::default()).expect("open");
+    log.append(1, vec![1])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    log.close().expect("close");
+    let (log, found, _) = open(directory.path(), 0, Options::default()).expect("open");
+    assert_eq!((found.last, found.read_only), (1, None));
+    // A directory in the place of the file that the next record would make: what any user meets, root included.
+    let temporary = directory
+        .path()
+        .join(format!("{EPOCH:016x}-{:016x}.log.tmp", 2));
+    std::fs::create_dir(&temporary).expect("create");
+    let error = log
+        .append(2, vec![2])
+        .expect("append")
+        .wait()
+        .expect_err("refused");
+    assert!(
+        matches!(&error, Error::Io { .. }) && error.to_string().contains("queries go on"),
+        "{error}"
+    );
+    assert!(log.append(2, vec![2]).is_err(), "until it is reset");
+    assert!(log.status().failure.is_some());
+    std::fs::remove_dir(&temporary).expect("remove");
+    log.reset(2).expect("reset");
+    log.append(2, vec![2])
+        .expect("append")
+        .wait()
+        .expect("the obstacle is gone");
+    assert_eq!(log.status().failure, None);
+}
+
+#[test]
+fn a_second_process_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut process = child("child_appends_until_killed", directory.path());
+    let out = BufReader::new(process.stdout.take().expect("piped"));
+    let mut lines = out.lines().map_while(|l| l.ok());
+    assert!(
+        lines.any(|l| l.contains("opened ")),
+        "the child does not begin"
+    );
+    std::thread::spawn(move || lines.for_each(drop));
+    let error = StoreLock::acquire(directory.path())
+        .expect_err("held")
+        .to_string();
+    assert!(
+        error.contains(&format!("in use by process {}", process.id())),
+        "{error}"
+    );
+    process.kill().expect("SIGKILL");
+    process.wait().expect("its end");
+    let lock = StoreLock::acquire(directory.path()).expect("the file is there, the holder is not");
+    assert!(lock.holds());
+    let error = StoreLock::acquire(directory.path())
+        .expect_err("in use")
+        .to_string();
+    assert!(error.contains(&std::process::id().to_string()), "{error}");
+    std::fs::remove_file(directory.path().join("lock")).expect("remove");
+    assert!(!lock.holds());
+}
+
+#[test]
+fn a_full_queue_waits_and_all_modes_keep_what_a_kill_leaves() {
+    for durability in [
+        Durability::Batch,
+        Durability::Interval(Duration::from_millis(5)),
+        Durability::None,
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = Options {
+            durability,
+            queue_bytes: 5000,
+            group_bytes: 2000,
+            file_bytes: 50_000,
+            ..Options::default()
+        };
+        let (log, ..) = open(directory.path(), 0, options).expect("open");
+        let tickets: Vec<_> = (1..=300)
+            .map(|n| log.append(n, record(n)).expect("append"))
+            .collect();
+        tickets.iter().for_each(|t| t.wait().expect("wait"));
+        assert_eq!(log.status().acknowledged, 300);
+        log.sync().expect("sync");
+        assert_eq!(log.status().durable, 300);
+        // As after a kill: nothing is closed.
+        let copy = tempfile::tempdir().expect("a directory");
+        for name in std::fs::read_dir(directory.path()).expect("list") {
+            let name = name.expect("entry").path();
+            std::fs::copy(&name, copy.path().join(name.file_name().expect("name"))).expect("copy");
+        }
+        let (_, found, records) = open(copy.path(), 0, options).expect("open");
+        assert_eq!(found.last, 300);
+        assert!((1..).zip(&records).all(|(n, r)| r == &record(n)));
+    }
+}
+
+#[test]
+fn an_interval_is_kept_under_load_and_without() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        durability: Durability::Interval(Duration::from_millis(20)),
+        ..Options::default()
+    };
+    let (log, ..) = open(directory.path(), 0, options).expect("open");
+    // The first record begins a file, which is synced anyway.
+    log.append(1, vec![1])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    let begun = Instant::now();
+    let mut synced = 0;
+    let mut last = log.status().durable;
+    for n in 2..u32::MAX {
+        log.append(n, vec![1; 100])
+            .expect("append")
+            .wait()
+            .expect("wait");
+        let durable = log.status().durable;
+        synced += u32::from(durable != last);
+        last = durable;
+        if begun.elapsed() > Duration::from_millis(500) {
+            break;
+        }
+    }
+    assert!(synced >= 2, "synced {synced} times in half a second");
+    let begun = Instant::now();
+    while log.status().durable < log.status().acknowledged {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            log.status()
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn numbers_must_follow_each_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, ..) = open(directory.path(), 41, Options::default()).expect("open");
+    assert!(matches!(log.append(1, vec![]), Err(Error::Internal(_))));
+    log.append(42, vec![])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    assert!(matches!(log.reset(42), Err(Error::Internal(_))));
+    log.reset(43).expect("nothing waits");
+    assert!(matches!(log.append(42, vec![]), Err(Error::Internal(_))));
+    drop(log);
+    // A base that is newer than the log.
+    let (log, found, records) = open(directory.path(), 50, Options::default()).expect("open");
+    assert_eq!((found.skipped, found.last, records.len()), (1, 50, 0));
+    log.append(51, vec![5])
+        .expect("append")
+        .wait()
+        .expect("wait");
+    drop(log);
+    let (_, found, records) = open(directory.path(), 50, Options::default()).expect("open");
+    assert_eq!((found.last, records), (51, vec![vec![5]]));
+    let error =
+        open(directory.path(), 45, Options::default()).expect_err("46 to 50 were never here");
+    assert!(error.to_string().contains("from 46 on"), "{error}");
+}

@@ -1,0 +1,153 @@
+//! Filters that equate two variables: what nothing else connects, they do.
+//!
+//! `sameTerm(?a, ?b)`, and `?a = ?b` where one is an IRI or a blank node, make one slot of two ([`unified`]), so that the search
+//! explores through it. Any other `?a = ?b` between groups of patterns that share no slot ([`components`]) is a join on values.
+
+use crate::Slot;
+use crate::expression::Expr;
+use crate::logical::{Bgp, End, Pattern, Place};
+use crate::set::SlotSet;
+use spargebra::algebra::Expression;
+use spargebra::term::Variable;
+
+/// The two slots of which `=` (or `sameTerm`: then the third says true) must hold. They differ.
+pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
+    let (a, b, same) = match &f.expression {
+        Expression::Equal(a, b) => (a, b, false),
+        Expression::SameTerm(a, b) => (a, b, true),
+        _ => return None,
+    };
+    let (Expression::Variable(a), Expression::Variable(b)) = (&**a, &**b) else {
+        return None;
+    };
+    let (a, b) = (f.slot(a)?, f.slot(b)?);
+    (a != b && !f.per_row).then_some((a, b, same))
+}
+
+/// A filter that connects the rows on one side with those on the other: its slot of the left and of the right.
+pub(crate) fn between(f: &Expr, left: &SlotSet, right: &SlotSet) -> Option<(Slot, Slot)> {
+    let (a, b, _) = pair(f)?;
+    if left.has(a) && right.has(b) {
+        Some((a, b))
+    } else if left.has(b) && right.has(a) {
+        Some((b, a))
+    } else {
+        None
+    }
+}
+
+/// The group with one slot in place of two wherever a filter lets only one and the same term through, and what each
+/// slot that is gone is a copy of; `None` if there is no such filter.
+pub(crate) fn unified(group: &Bgp) -> Option<(Bgp, Vec<(Slot, Expr)>)> {
+    let mut out: Option<(Bgp, Vec<(Slot, Expr)>)> = None;
+    loop {
+        let at = out.as_ref().map_or(group, |o| &o.0);
+        let resources = resources(&at.patterns);
+        let bound: SlotSet = at.patterns.iter().flat_map(Pattern::slots).collect();
+        // Predicates and graphs keep their slots: patterns treat those in their own way.
+        let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
+        let next = at.filters.iter().enumerate().find_map(|(i, f)| {
+            let (a, b, same) = pair(f)?;
+            let one_term = same || resources.has(a) || resources.has(b);
+            if !one_term || !bound.has(a) || !bound.has(b) {
+                return None;
+            }
+            let (keep, gone) = if fixed.has(b) { (b, a) } else { (a, b) };
+            (!fixed.has(gone)).then_some((i, keep, gone))
+        });
+        let Some((filter, keep, gone)) = next else {
+            return out;
+        };
+        let (group, copies) = out.get_or_insert_with(|| (group.clone(), vec![]));
+        group.filters.remove(filter);
+        for p in &mut group.patterns {
+            for end in [&mut p.subject, &mut p.object] {
+                if *end == End::Slot(gone) {
+                    *end = End::Slot(keep);
+                }
+            }
+        }
+        for i in (1..group.patterns.len()).rev() {
+            if group.patterns[..i].contains(&group.patterns[i]) {
+                group.patterns.remove(i);
+            }
+        }
+        for f in group
+            .filters
+            .iter_mut()
+            .chain(copies.iter_mut().map(|c| &mut c.1))
+        {
+            for (_, s) in &mut f.variables {
+                if *s == gone {
+                    *s = keep;
+                }
+            }
+        }
+        copies.push((gone, copy(keep)));
+    }
+}
+
+/// The term of another slot.
+pub(crate) fn copy(of: Slot) -> Expr {
+    let v = Variable::new_unchecked("same");
+    Expr {
+        expression: Expression::Variable(v.clone()),
+        variables: vec![(v, of)],
+        per_row: false,
+        base_iri: None,
+    }
+}
+
+fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
+    let predicate = match p.predicate {
+        End::Slot(s) => Some(s),
+        End::Term(_) => None,
+    };
+    let graph = match p.place {
+        Place::Slot(g) => Some(g),
+        _ => None,
+    };
+    predicate.into_iter().chain(graph)
+}
+
+/// Slots that are an IRI or a blank node wherever the patterns match.
+fn resources(patterns: &[Pattern]) -> SlotSet {
+    let subject = |p: &Pattern| match p.subject {
+        End::Slot(s) => Some(s),
+        End::Term(_) => None,
+    };
+    patterns
+        .iter()
+        .flat_map(|p| subject(p).into_iter().chain(fixed(p)))
+        .collect()
+}
+
+/// The parts of a group that share no slot, each with the filters that it can decide, and the filters over several.
+pub(crate) fn components(group: &Bgp) -> (Vec<Bgp>, Vec<Expr>) {
+    let mut parts: Vec<(Bgp, SlotSet)> = vec![];
+    for p in &group.patterns {
+        let mut slots: SlotSet = p.slots().collect();
+        let mut one = Bgp {
+            patterns: vec![p.clone()],
+            filters: vec![],
+        };
+        for i in (0..parts.len()).rev() {
+            if parts[i].1.meets(&slots) {
+                let (mut old, had) = parts.remove(i);
+                old.patterns.append(&mut one.patterns);
+                one = old;
+                slots.add(&had);
+            }
+        }
+        parts.push((one, slots));
+    }
+    let mut over = vec![];
+    for f in &group.filters {
+        let slots = f.slots();
+        match parts.iter_mut().find(|p| slots.is_within(&p.1)) {
+            Some(p) => p.0.filters.push(f.clone()),
+            None => over.push(f.clone()),
+        }
+    }
+    (parts.into_iter().map(|p| p.0).collect(), over)
+}

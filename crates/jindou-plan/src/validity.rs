@@ -1,0 +1,85 @@
+//! How long a plan may be used: what it took from the data, and what has changed since.
+
+use jindou_store::Snapshot;
+use std::cell::Cell;
+use std::ops::Deref;
+
+/// The snapshots that a plan is good for. Ids stay the same in an epoch, so a plan outlives transactions until they
+/// change the graph's *shape* ([`Snapshot::shape`]); one that took a term for absent or rows from the data is good for
+/// one version of it only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Validity {
+    /// Id epoch of the base.
+    pub epoch: u64,
+    /// The snapshots' shape.
+    pub shape: u64,
+    /// The only version, if data was looked at.
+    pub version: Option<u64>,
+}
+
+impl Validity {
+    /// For this very version.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            epoch: snapshot.base().epoch(),
+            shape: snapshot.shape(),
+            version: Some(snapshot.version()),
+        }
+    }
+
+    /// True if the plan may run on the snapshot.
+    #[must_use]
+    pub fn holds(&self, snapshot: &Snapshot) -> bool {
+        self.epoch == snapshot.base().epoch()
+            && match self.version {
+                Some(version) => version == snapshot.version(),
+                None => self.shape == snapshot.shape(),
+            }
+    }
+}
+
+/// A snapshot that is planned for, and whether the plan depends on what it holds now.
+pub(crate) struct Watched<'a> {
+    snapshot: &'a Snapshot,
+    bound: Cell<bool>,
+}
+
+impl<'a> Watched<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            bound: Cell::new(false),
+        }
+    }
+
+    /// The plan depends on data that any transaction may change.
+    pub fn bind(&self) {
+        self.bound.set(true);
+    }
+
+    /// As [`Snapshot::lookup`]; an absent term may come with any transaction.
+    pub fn lookup(&self, canonical: &[u8]) -> Option<jindou_model::VertexId> {
+        let found = self.snapshot.lookup(canonical);
+        if found.is_none() {
+            self.bind();
+        }
+        found
+    }
+
+    pub fn validity(&self) -> Validity {
+        let all = Validity::of(self.snapshot);
+        Validity {
+            version: all.version.filter(|_| self.bound.get()),
+            ..all
+        }
+    }
+}
+
+impl Deref for Watched<'_> {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        self.snapshot
+    }
+}

@@ -1,0 +1,226 @@
+//! `/store`: the writing half of the SPARQL 1.1 Graph Store HTTP Protocol (sections 5.3 to 5.7). Each request is one
+//! transaction.
+
+use super::input::{Parameters, media_type, utf8};
+use super::multipart;
+use super::update::reported;
+use crate::problem::Problem;
+use crate::run::Connection;
+use crate::shared::Shared;
+use crate::write::Update;
+use axum::body::Body;
+use axum::extract::Request;
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, Method, Response, StatusCode};
+use jindou::parse::{Format, Sources};
+use jindou::{Database, GraphName, Progress, UpdateReport};
+use std::sync::Arc;
+
+/// Documents of a body.
+type Documents = Vec<(Vec<u8>, Format)>;
+
+/// Changes a graph; without one (POST to the store itself) the body's statements make a new one, or, in a format of
+/// datasets, go where they say. `base` is the address of the request, under which relative IRIs stand.
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    parameters: &Parameters,
+    graph: Option<GraphName>,
+    base: String,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, content) = request.into_parts();
+    let shown = format!("{} {}", parts.method, parts.uri);
+    let admit = || Update::admit(shared, connection, &shown, parameters.timeout()?);
+    if parts.method == Method::DELETE {
+        let graph = graph.ok_or_else(nameless)?;
+        let update = admit()?;
+        let is_default = graph == GraphName::Default;
+        let name = graph.clone();
+        let report = update
+            .run(move |db, options| db.clear_graph(&graph, &options))
+            .await?;
+        if report.graph_was_there == Some(false) && !is_default {
+            return Err(missing(&name));
+        }
+        return Ok(done(StatusCode::OK, &report));
+    }
+    let media = media_type(&parts.headers)?;
+    if parts.method == Method::PATCH {
+        let graph = graph.ok_or_else(nameless)?;
+        if media.as_deref() != Some("application/sparql-update") {
+            return Err(Problem::media_type(
+                "a graph is patched by application/sparql-update",
+            ));
+        }
+        let update = admit()?;
+        let request = utf8(update.body(content).await?)?;
+        update.show(&request);
+        let report = update
+            .run(move |db, mut options| {
+                (options.only, options.base) = (Some(graph), Some(base));
+                db.update(&request, &options)
+            })
+            .await?;
+        return Ok(done(StatusCode::OK, &report));
+    }
+    let read = Reading::of(media.as_deref(), &parts.headers)?;
+    if parts.method == Method::PUT {
+        let graph = graph.ok_or_else(nameless)?;
+        let update = admit()?;
+        let documents = read.documents(update.body(content).await?)?;
+        let report = update
+            .run(move |db, options| {
+                let source = sources(documents, &graph, &base)?;
+                db.replace_graph(&graph, &source, &options, &Progress::default())
+            })
+            .await?;
+        return Ok(made(&report, None));
+    }
+    let update = admit()?;
+    let documents = read.documents(update.body(content).await?)?;
+    let dataset = |f: &Format| matches!(f, Format::NQuads | Format::TriG);
+    if graph.is_none() && documents.iter().all(|(_, f)| dataset(f)) {
+        let report = update
+            .run(move |db, options| {
+                let source = sources(documents, &GraphName::Default, &base)?;
+                db.insert(&source, &options, &Progress::default())
+            })
+            .await?;
+        return Ok(done(StatusCode::OK, &report));
+    }
+    let fresh = graph.is_none();
+    let graph = graph.unwrap_or_else(|| {
+        let number = Database::document_number();
+        GraphName::Named(format!("{}/{number:016x}", base.trim_end_matches('/')))
+    });
+    let location = match &graph {
+        GraphName::Named(iri) if fresh => Some(iri.clone()),
+        _ => None,
+    };
+    let report = update
+        .run(move |db, mut options| {
+            let source = sources(documents, &graph, &base)?;
+            options.only = Some(graph);
+            db.insert(&source, &options, &Progress::default())
+        })
+        .await?;
+    Ok(made(&report, location))
+}
+
+fn nameless() -> Problem {
+    Problem::bad_request(
+        "say which graph: 'default', 'graph=IRI', or its own address below /store/",
+    )
+}
+
+fn missing(graph: &GraphName) -> Problem {
+    let name = match graph {
+        GraphName::Named(iri) => format!("<{iri}>"),
+        GraphName::Default => "by default".into(),
+    };
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "no-graph",
+        format!("there is no graph {name}"),
+    )
+}
+
+fn done(status: StatusCode, report: &UpdateReport) -> Response<Body> {
+    let mut response = reported(report);
+    *response.status_mut() = status;
+    response
+}
+
+/// 201 if the graph was not there before.
+fn made(report: &UpdateReport, location: Option<String>) -> Response<Body> {
+    let new = report.graph_was_there == Some(false) || location.is_some();
+    let mut response = done(
+        if new {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        },
+        report,
+    );
+    if let Some(at) = location.and_then(|l| HeaderValue::try_from(l).ok()) {
+        response.headers_mut().insert(LOCATION, at);
+    }
+    response
+}
+
+/// How a body is read.
+enum Reading {
+    One(Format),
+    Multipart(String),
+}
+
+impl Reading {
+    fn of(media: Option<&str>, headers: &http::HeaderMap) -> Result<Self, Problem> {
+        let Some(media) = media else {
+            return Err(Problem::media_type(
+                "say in Content-Type which RDF this is, such as text/turtle",
+            ));
+        };
+        if media == "multipart/form-data" {
+            let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+            return value
+                .and_then(multipart::boundary)
+                .map(Self::Multipart)
+                .ok_or_else(|| Problem::bad_request("multipart/form-data without a boundary"));
+        }
+        format(media).map(Self::One)
+    }
+
+    fn documents(&self, body: Vec<u8>) -> Result<Documents, Problem> {
+        match self {
+            Self::One(format) => Ok(vec![(body, *format)]),
+            Self::Multipart(boundary) => multipart::parts(&body, boundary)?
+                .into_iter()
+                .map(|part| {
+                    let by_name = part
+                        .file_name
+                        .as_deref()
+                        .and_then(|n| Format::from_extension(n.rsplit_once('.')?.1));
+                    let named = match part.media_type.as_deref() {
+                        Some(media)
+                            if Format::from_media_type(media).is_some() || by_name.is_none() =>
+                        {
+                            format(media)?
+                        }
+                        _ => by_name.ok_or_else(|| {
+                            Problem::media_type(
+                                "a part says no Content-Type and has no file name that does",
+                            )
+                        })?,
+                    };
+                    Ok((part.content.to_vec(), named))
+                })
+                .collect(),
+        }
+    }
+}
+
+fn format(media: &str) -> Result<Format, Problem> {
+    Format::from_media_type(media).ok_or_else(|| {
+        Problem::media_type(format!(
+            "{media} is no RDF that is read here; there are text/turtle, application/n-triples, application/rdf+xml, application/ld+json, application/n-quads and application/trig"
+        ))
+    })
+}
+
+/// A body's documents as one source. Blank nodes are new ones, each document's its own.
+fn sources(documents: Documents, graph: &GraphName, base: &str) -> jindou::Result<Sources> {
+    let into = match graph {
+        GraphName::Named(iri) => Some(iri.clone()),
+        GraphName::Default => None,
+    };
+    let mut builder = Sources::builder()
+        .base_iri(Some(base.to_owned()))
+        .graph(into)
+        .documents_from(Database::document_number());
+    for (text, format) in documents {
+        builder = builder.text("<body>", text, format);
+    }
+    builder.build()
+}

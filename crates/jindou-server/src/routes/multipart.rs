@@ -1,0 +1,111 @@
+//! `multipart/form-data` (RFC 7578) of a body that is there as a whole.
+
+use crate::problem::Problem;
+
+/// One part.
+pub(super) struct Part<'b> {
+    pub(super) file_name: Option<String>,
+    /// Lower case, without parameters.
+    pub(super) media_type: Option<String>,
+    pub(super) content: &'b [u8],
+}
+
+/// The boundary that a Content-Type names.
+pub(super) fn boundary(content_type: &str) -> Option<String> {
+    parameter(content_type, "boundary").filter(|b| !b.is_empty() && b.len() <= 70)
+}
+
+/// The value of a header's parameter.
+fn parameter(value: &str, name: &str) -> Option<String> {
+    let parts = value.split(';').skip(1);
+    parts
+        .filter_map(|p| p.split_once('='))
+        .find(|(k, _)| k.trim().eq_ignore_ascii_case(name))
+        .map(|(_, v)| v.trim().trim_matches('"').to_owned())
+}
+
+/// The parts of a body, in order.
+///
+/// # Errors
+/// 400 when it is not what the boundary promises.
+pub(super) fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>, Problem> {
+    let bad = |what: &str| Problem::bad_request(format!("the body's parts cannot be read: {what}"));
+    let delimiter = format!("--{boundary}").into_bytes();
+    let mut out = Vec::new();
+    let mut rest = match find(body, &delimiter) {
+        Some(at) if at == 0 || body[..at].ends_with(b"\n") => &body[at + delimiter.len()..],
+        _ => return Err(bad("the boundary is not there")),
+    };
+    let inner = [b"\n".as_slice(), &delimiter].concat();
+    while !rest.starts_with(b"--") {
+        let line = find(rest, b"\n").ok_or_else(|| bad("a boundary's line does not end"))?;
+        rest = &rest[line + 1..];
+        let mut part = Part {
+            file_name: None,
+            media_type: None,
+            content: &[],
+        };
+        loop {
+            let end = find(rest, b"\n").ok_or_else(|| bad("a part's head does not end"))?;
+            let line = String::from_utf8_lossy(&rest[..end]);
+            rest = &rest[end + 1..];
+            let line = line.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line
+                .split_once(':')
+                .ok_or_else(|| bad("a header without a colon"))?;
+            if name.eq_ignore_ascii_case("content-type") {
+                let media = value.split(';').next().unwrap_or_default();
+                part.media_type = Some(media.trim().to_ascii_lowercase());
+            } else if name.eq_ignore_ascii_case("content-disposition") {
+                part.file_name = parameter(value, "filename");
+            }
+        }
+        // The line break before the boundary belongs to it. An empty part has none of its own.
+        let (content, after) = if rest.starts_with(&delimiter) {
+            (0, delimiter.len())
+        } else {
+            let at = find(rest, &inner).ok_or_else(|| bad("a part does not end"))?;
+            (at, at + inner.len())
+        };
+        let text = &rest[..content];
+        part.content = text.strip_suffix(b"\r").unwrap_or(text);
+        rest = &rest[after..];
+        out.push(part);
+    }
+    Ok(out)
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|w| w == what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found() {
+        let b = boundary("multipart/form-data; charset=utf-8; Boundary=\"x y\"").unwrap();
+        assert_eq!(b, "x y");
+        let body = b"--x y\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a.ttl\"\r\nContent-Type: text/turtle; charset=utf-8\r\n\r\n<a> <b> 1 .\r\n\r\n--x y\r\n\r\n--x y--\r\n";
+        let all = parts(body, &b).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].content, b"<a> <b> 1 .\r\n");
+        assert_eq!(all[0].media_type.as_deref(), Some("text/turtle"));
+        assert_eq!(all[0].file_name.as_deref(), Some("a.ttl"));
+        assert!(all[1].content.is_empty());
+    }
+
+    #[test]
+    fn what_breaks_off_is_refused() {
+        let whole = b"--b\r\nA: b\r\n\r\ntext\r\n--b--";
+        assert!(parts(whole, "b").is_ok());
+        for n in 0..whole.len() - 1 {
+            assert!(parts(&whole[..n], "b").is_err(), "{n}");
+        }
+        assert!(parts(b"no boundary", "b").is_err());
+    }
+}

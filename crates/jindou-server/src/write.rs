@@ -1,0 +1,242 @@
+//! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log; queries
+//! go on meanwhile.
+
+use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State};
+use crate::problem::Problem;
+use crate::run::Connection;
+use crate::shared::Shared;
+use axum::body::Body;
+use bytes::Bytes;
+use http::StatusCode;
+use http_body_util::BodyExt;
+use jindou::{Database, Error, Result, UpdateOptions, UpdateReport};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest wait for the next piece of a body.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An update that exists: it is listed, has its limits, and is cancelled if its client goes away before it is done.
+pub(crate) struct Update {
+    shared: Arc<Shared>,
+    admitted: Admitted,
+    begun: Instant,
+}
+
+/// Cancels an update whose request was dropped.
+struct Watch(Option<Arc<LiveQuery>>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(query) = &self.0 {
+            query.cancel(Cause::ClientGone);
+        }
+    }
+}
+
+/// Why nothing may be written here, if so.
+pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
+    let read_only = |why: String| Some(Problem::new(StatusCode::FORBIDDEN, "read-only", why));
+    if shared.tokens.is_none() && !shared.options.writable {
+        return read_only(
+            "this server is read-only: it was started without --token-file (and without --writable)".into(),
+        );
+    }
+    match shared.db.is_writable() {
+        Ok(()) => None,
+        Err(why) => read_only(format!("this server is read-only: {why}")),
+    }
+}
+
+impl Update {
+    /// Admits an update; `shown` is what lists and logs show of it.
+    pub(crate) fn admit(
+        shared: &Arc<Shared>,
+        connection: &Connection,
+        shown: &str,
+        timeout: Option<Duration>,
+    ) -> Result<Self, Problem> {
+        if let Some(problem) = refusal(shared) {
+            return Err(problem);
+        }
+        let options = &shared.options;
+        let newcomer = Newcomer {
+            text: shown.to_owned(),
+            client: connection.peer.clone(),
+            limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
+            memory: shared.memory.part(options.query_memory),
+        };
+        let Some(admitted) = shared.live.admit(newcomer) else {
+            shared.metrics.refused.inc();
+            return Err(Problem::busy(format!(
+                "{} queries and updates exist already, the most this server allows; try again",
+                options.max_queries
+            )));
+        };
+        Ok(Self {
+            shared: Arc::clone(shared),
+            admitted,
+            begun: Instant::now(),
+        })
+    }
+
+    /// What lists and logs show from here on.
+    pub(crate) fn show(&self, text: &str) {
+        self.admitted.query.show(text);
+    }
+
+    /// The whole body, charged to the update's memory.
+    pub(crate) async fn body(&self, mut body: Body) -> Result<Vec<u8>, Problem> {
+        let most = self.shared.options.max_update_bytes;
+        let query = &self.admitted.query;
+        let mut kept: Vec<u8> = Vec::new();
+        let mut seen = 0usize;
+        loop {
+            let frame = match tokio::time::timeout(PATIENCE.min(query.left()), body.frame()).await {
+                Ok(None) => break,
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(e))) => {
+                    return Err(Problem::bad_request(format!(
+                        "the request's body broke off: {e}"
+                    )));
+                }
+                Err(_) => {
+                    return Err(Problem::new(
+                        StatusCode::REQUEST_TIMEOUT,
+                        "slow-request",
+                        "the request's body did not come in time",
+                    ));
+                }
+            };
+            query.check().map_err(|e| Problem::of(&e, false))?;
+            let data: Bytes = frame.into_data().unwrap_or_default();
+            seen = seen.saturating_add(data.len());
+            // Some more is read and thrown away: clients send all before they look at the answer.
+            if seen > most.saturating_mul(4) {
+                break;
+            }
+            if seen <= most {
+                // Vectors double, and the text is copied once.
+                query
+                    .memory
+                    .charge(data.len() as u64 * 3)
+                    .map_err(|e| Problem::of(&e, false))?;
+                kept.extend_from_slice(&data);
+            }
+        }
+        if seen > most {
+            return Err(Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "request-size",
+                format!("the request's body is longer than the server's limit of {most} bytes"),
+            ));
+        }
+        Ok(kept)
+    }
+
+    /// Runs it.
+    pub(crate) async fn run(
+        self,
+        job: impl FnOnce(&Database, UpdateOptions) -> Result<UpdateReport> + Send + 'static,
+    ) -> Result<UpdateReport, Problem> {
+        let query = Arc::clone(&self.admitted.query);
+        let mut watch = Watch(Some(Arc::clone(&query)));
+        let done = tokio::task::spawn_blocking(move || {
+            let Self {
+                shared,
+                admitted,
+                begun,
+            } = self;
+            let query = &admitted.query;
+            query.set_state(State::Running);
+            let options = UpdateOptions {
+                threads: shared.options.threads,
+                timeout: Some(query.left()),
+                memory: query.memory.clone(),
+                cancel: query.token(),
+                union_default: shared.options.union_default,
+                service: shared.options.service.clone(),
+                documents: shared.options.documents.clone(),
+                ..UpdateOptions::default()
+            };
+            let done = query.check().and_then(|()| job(&shared.db, options));
+            let done = done.map_err(|e| match e {
+                Error::Timeout(_) => Error::Timeout(query.limit),
+                e => e,
+            });
+            record(&shared, query, &done, begun.elapsed());
+            done
+        })
+        .await;
+        watch.0 = None;
+        match done {
+            Ok(Ok(report)) => Ok(report),
+            Ok(Err(e)) => {
+                let mut problem = Problem::of(&e, false);
+                match (&e, query.cause()) {
+                    (Error::Cancelled, Some(Cause::Admin)) => {
+                        problem.detail = "somebody cancelled the update at /admin/queries".into();
+                    }
+                    (Error::Cancelled, Some(Cause::Shutdown)) => {
+                        problem.detail = "the server is shutting down".into();
+                    }
+                    _ => {}
+                }
+                Err(problem)
+            }
+            // Its message is on standard error.
+            Err(_) => Err(Problem::of(
+                &Error::Internal("the update ended without an answer".into()),
+                false,
+            )),
+        }
+    }
+}
+
+fn record(shared: &Shared, query: &LiveQuery, done: &Result<UpdateReport>, took: Duration) {
+    let m = &shared.metrics;
+    let outcome = match done {
+        Ok(report) => {
+            for (change, quads) in [("added", report.added), ("removed", report.removed)] {
+                m.update_quads.with_label_values(&[change]).inc_by(quads);
+            }
+            for (phase, time) in [
+                ("parse", report.parse_time),
+                ("wait", report.wait_time),
+                ("run", report.run_time),
+                ("commit", report.commit_time),
+            ] {
+                m.update_phases
+                    .with_label_values(&[phase])
+                    .observe(time.as_secs_f64());
+            }
+            "ok"
+        }
+        Err(e) => match e {
+            Error::Query(_) | Error::Syntax { .. } => "syntax",
+            Error::Timeout(_) => "timeout",
+            Error::Cancelled => match query.cause() {
+                Some(Cause::Admin) => "cancelled",
+                Some(Cause::Shutdown) => "shutdown",
+                _ => "client-gone",
+            },
+            Error::Limit(_) => "limit",
+            Error::Conflict(_) => "conflict",
+            Error::Unsupported(_) => "unsupported",
+            Error::Document { .. } | Error::Service { .. } => "document",
+            _ => "error",
+        },
+    };
+    m.updates.with_label_values(&[outcome]).inc();
+    m.update_seconds.observe(took.as_secs_f64());
+    let (id, ms, client) = (query.id, took.as_secs_f64() * 1e3, &query.client);
+    match done {
+        Err(e) if outcome == "error" => {
+            tracing::warn!(id, outcome, ms, reason = %e, %client, "update failed");
+        }
+        _ => tracing::debug!(id, outcome, ms, %client, "update"),
+    }
+    if shared.options.slow_query.is_some_and(|slow| took >= slow) {
+        tracing::warn!(id, outcome, ms, %client, text = %query.text(), "slow update");
+    }
+}

@@ -1,0 +1,76 @@
+//! The next snapshot, from changes or from a record of the log.
+
+use super::{Changes, Net, record};
+use crate::snapshot::Snapshot;
+use jindou_model::{Error, Result};
+
+/// What [`Snapshot::apply`] made.
+pub struct Applied {
+    /// The next snapshot; nobody sees it until it is published.
+    pub snapshot: Snapshot,
+    /// For the log: [`Snapshot::replay`] makes the same snapshot from it.
+    pub record: Vec<u8>,
+    /// Quads that were not there before.
+    pub added: u64,
+    /// Quads that were there before.
+    pub removed: u64,
+}
+
+impl Snapshot {
+    /// The next snapshot: its number is one more. What is asked for and already so changes nothing, but the number
+    /// goes on. O(changes log) whatever was changed before; shares all that is not touched.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when ids or snapshot numbers run out; [`Error::Internal`] when a change names an id that this
+    /// snapshot does not have. Errors change nothing.
+    pub fn apply(&self, changes: &Changes, threads: usize) -> Result<Applied> {
+        self.apply_as(changes, threads, self.next_number()?)
+    }
+
+    /// As [`Self::apply`], for a further operation of the transaction that made this unpublished snapshot: the
+    /// number stays. The records of a transaction, one behind the other, are its record.
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    pub fn apply_within(&self, changes: &Changes, threads: usize) -> Result<Applied> {
+        self.apply_as(changes, threads, self.number())
+    }
+
+    fn apply_as(&self, changes: &Changes, threads: usize, number: u32) -> Result<Applied> {
+        let net = Net::of(self, changes, threads)?;
+        Ok(Applied {
+            record: record::encode(&net, number),
+            added: net.added.len() as u64,
+            removed: net.removed.len() as u64,
+            snapshot: self.with_net(&net, number, threads),
+        })
+    }
+
+    /// The next snapshot, from the record that [`Self::apply`] on this very snapshot gave (or that and those of
+    /// [`Self::apply_within`], one behind the other).
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a record that is damaged or another snapshot's.
+    pub fn replay(&self, record: &[u8]) -> Result<Self> {
+        let number = self.next_number()?;
+        let mut rest = record;
+        let mut next = self.clone();
+        while !rest.is_empty() || rest.len() == record.len() {
+            let (of, net) = record::decode(&mut rest)?;
+            if of != number {
+                return Err(Error::Store(format!(
+                    "a record of the log is of snapshot {of} where {number} should follow"
+                )));
+            }
+            net.check(&next)?;
+            next = next.with_net(&net, number, 2);
+        }
+        Ok(next)
+    }
+
+    fn next_number(&self) -> Result<u32> {
+        self.number()
+            .checked_add(1)
+            .ok_or_else(|| Error::Limit("snapshot numbers are used up; recluster the store".into()))
+    }
+}

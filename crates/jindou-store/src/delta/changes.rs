@@ -1,0 +1,186 @@
+//! What one transaction asks for, in order, before any of it is looked up.
+
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A term of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeTerm<'a> {
+    /// Known by its id in the snapshot that the changes are applied to: of the base or of the tail.
+    Id(u32),
+    /// Known by its canonical bytes (`jindou_model::term`).
+    Bytes(&'a [u8]),
+}
+
+/// One change. Its terms are ids or, where `kind` says so, numbers of [`Changes::term`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    /// Subject, predicate, object, graph; 0 for the default graph.
+    pub terms: [u32; 4],
+    kind: u8,
+}
+
+impl Change {
+    pub(super) fn is_insert(self) -> bool {
+        self.kind & 1 == 1
+    }
+
+    /// True if the term at a place is a number of [`Changes::term`].
+    #[inline]
+    pub(super) fn is_local(self, place: usize) -> bool {
+        self.kind >> (place + 1) & 1 == 1
+    }
+}
+
+/// The changes of one transaction in order; of two changes of one quad the later counts. Each different term
+/// given by bytes is kept once.
+///
+/// Well-formedness (no literal as subject, an IRI as predicate) is the caller's to see to.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    list: Vec<Change>,
+    bytes: Vec<u8>,
+    /// End of each term in `bytes`.
+    ends: Vec<u64>,
+    /// Number of a term by its hash; another term's hash that is taken goes to the next free one.
+    numbers: FxHashMap<u64, u32>,
+}
+
+impl Changes {
+    /// No changes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for a quad to be there; graph `None` is the default graph. Inserting what is there changes nothing.
+    pub fn insert(
+        &mut self,
+        s: ChangeTerm<'_>,
+        p: ChangeTerm<'_>,
+        o: ChangeTerm<'_>,
+        g: Option<ChangeTerm<'_>>,
+    ) {
+        self.push(s, p, o, g, 1);
+    }
+
+    /// Asks for a quad not to be there. Removing what is not there changes nothing.
+    pub fn remove(
+        &mut self,
+        s: ChangeTerm<'_>,
+        p: ChangeTerm<'_>,
+        o: ChangeTerm<'_>,
+        g: Option<ChangeTerm<'_>>,
+    ) {
+        self.push(s, p, o, g, 0);
+    }
+
+    fn push(
+        &mut self,
+        s: ChangeTerm<'_>,
+        p: ChangeTerm<'_>,
+        o: ChangeTerm<'_>,
+        g: Option<ChangeTerm<'_>>,
+        mut kind: u8,
+    ) {
+        let mut terms = [0; 4];
+        for (place, term) in [Some(s), Some(p), Some(o), g].into_iter().enumerate() {
+            terms[place] = match term {
+                None => jindou_model::DEFAULT_GRAPH,
+                Some(ChangeTerm::Id(id)) => id,
+                Some(ChangeTerm::Bytes(b)) => {
+                    kind |= 2 << place;
+                    self.number(b)
+                }
+            };
+        }
+        self.list.push(Change { terms, kind });
+    }
+
+    fn number(&mut self, bytes: &[u8]) -> u32 {
+        // Neighbouring changes mostly share a subject.
+        for back in self.list.last().into_iter().flat_map(|c| {
+            let c = *c;
+            (0..4).filter_map(move |i| c.is_local(i).then_some(c.terms[i]))
+        }) {
+            if self.term(back) == bytes {
+                return back;
+            }
+        }
+        let mut hash = xxh3_64(bytes);
+        loop {
+            match self.numbers.get(&hash) {
+                Some(&n) if self.term(n) == bytes => return n,
+                Some(_) => hash = hash.wrapping_add(0x9E37_79B9_7F4A_7C15),
+                None => break,
+            }
+        }
+        let n = self.ends.len() as u32;
+        self.numbers.insert(hash, n);
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len() as u64);
+        n
+    }
+
+    /// Number of changes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// True without a change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Bytes on the heap, for budgets.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.list.capacity() * size_of::<Change>()
+            + self.bytes.capacity()
+            + self.ends.capacity() * 8
+            + self.numbers.capacity() * 18
+    }
+
+    pub(super) fn list(&self) -> &[Change] {
+        &self.list
+    }
+
+    /// Different terms given by bytes.
+    pub(super) fn term_count(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// The bytes of a term by its number; empty for an unknown one.
+    pub(super) fn term(&self, n: u32) -> &[u8] {
+        let n = n as usize;
+        let start = match n.checked_sub(1) {
+            None => 0,
+            Some(before) => self.ends.get(before).copied().unwrap_or(u64::MAX),
+        };
+        let end = self.ends.get(n).copied().unwrap_or(0);
+        self.bytes.get(start as usize..end as usize).unwrap_or(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_kept_once() {
+        let mut c = Changes::new();
+        let t = ChangeTerm::Bytes;
+        for i in 0..3 {
+            c.insert(t(b"<a"), t(b"<p"), t(b"<a"), None);
+            c.remove(t(b"<a"), ChangeTerm::Id(i), t(b"\"x"), Some(t(b"<p")));
+        }
+        assert_eq!((c.len(), c.term_count()), (6, 3));
+        let last = c.list()[5];
+        assert!(!last.is_insert() && !last.is_local(1) && last.is_local(3));
+        assert_eq!(c.term(last.terms[3]), b"<p");
+        assert_eq!(c.term(last.terms[2]), b"\"x");
+        assert!(c.bytes() > 6 * 16);
+    }
+}

@@ -1,0 +1,177 @@
+//! Lays the net effect of a transaction over a snapshot: the next one, sharing all that is not touched.
+
+use super::net::Net;
+use super::touched::MoreChange;
+use crate::segment::PatchChange;
+use crate::snapshot::Snapshot;
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Fewer quads than this are not worth a second thread.
+const ALONE: usize = 2048;
+/// At most so many edges of a subject are looked through to see whether it left a graph.
+const LOOK: usize = 64;
+
+/// What one direction's patches become.
+struct Laid {
+    patches: Vec<(u32, Arc<crate::segment::Patch>)>,
+    more: MoreChange,
+    /// `[subject, graph, predicate]` of edges that updates had brought and now took (`Out` only).
+    dropped: Vec<[u32; 3]>,
+    /// Plans made before must look again.
+    moved: bool,
+}
+
+fn changes_of(net: &Net, direction: Direction) -> BTreeMap<u32, PatchChange> {
+    let mut out: BTreeMap<u32, PatchChange> = BTreeMap::new();
+    for (quads, added) in [(&net.removed, false), (&net.added, true)] {
+        for group in quads.chunk_by(|a, b| a[..2] == b[..2]) {
+            let [graph, predicate, ..] = group[0];
+            let into = out.entry(predicate).or_default();
+            let ends = group.iter().map(|q| match direction {
+                Direction::Out => [q[2], q[3]],
+                Direction::In => [q[3], q[2]],
+            });
+            if graph == DEFAULT_GRAPH {
+                let to = if added {
+                    &mut into.added
+                } else {
+                    &mut into.removed
+                };
+                to.extend(ends.map(|[k, n]| u64::from(k) << 32 | u64::from(n)));
+            } else {
+                let to = if added {
+                    &mut into.named_added
+                } else {
+                    &mut into.named_removed
+                };
+                to.extend(ends.map(|[k, n]| [k, n, graph]));
+            }
+        }
+    }
+    out.values_mut().for_each(PatchChange::sort);
+    out
+}
+
+impl Snapshot {
+    fn lay_direction(&self, net: &Net, direction: Direction) -> Laid {
+        let base = self.sets_of_base();
+        let mut laid = Laid {
+            patches: vec![],
+            more: MoreChange::default(),
+            dropped: vec![],
+            moved: false,
+        };
+        for (p, change) in changes_of(net, direction) {
+            let old = self.patch(p, direction);
+            let mut patch = old.map_or_else(Default::default, |p| (**p).clone());
+            let seen = (patch.has_default(), patch.has_named());
+            let (lost, dropped) = patch.apply(&change);
+            let keys = change.keys_added();
+            let before = (laid.more.inserts.len(), laid.more.removals.len());
+            laid.more
+                .inserts
+                .extend(self.touched().fresh_keys(base, &keys, p, direction));
+            laid.more.removals.extend(
+                lost.iter()
+                    .filter(|&&v| self.touched().has_more(v, p, direction) && !patch.adds_to(v))
+                    .map(|&v| u64::from(v) << 32 | u64::from(p)),
+            );
+            patch.count_keys(
+                laid.more.inserts.len() - before.0,
+                laid.more.removals.len() - before.1,
+            );
+            if direction == Direction::Out {
+                laid.dropped.extend(dropped.iter().map(|e| [e[0], e[2], p]));
+            }
+            let view = self.edges(PredicateId(p), direction);
+            let base_edges = view.default.edge_count() + view.named.edge_count();
+            let (plus, minus) = patch.default_counts();
+            let (named_plus, named_minus) = patch.named_counts();
+            let edges = (base_edges + plus + named_plus).saturating_sub(minus + named_minus);
+            if old.is_none() || seen != (patch.has_default(), patch.has_named()) {
+                patch.note(edges);
+                laid.moved = true;
+            } else {
+                laid.moved |= patch.note_drift(edges);
+            }
+            laid.patches.push((p, Arc::new(patch)));
+        }
+        laid.more.inserts.sort_unstable();
+        laid.more.removals.sort_unstable();
+        laid
+    }
+
+    /// This snapshot with the net effect of a transaction laid over it.
+    pub(crate) fn with_net(&self, net: &Net, number: u32, threads: usize) -> Self {
+        let mut next = self.successor(number);
+        let mut moved = !net.predicates.is_empty();
+        next.tail_mut().extend(&net.terms);
+        for &v in &net.predicates {
+            next.add_predicate(v);
+        }
+        let [out, into] = if threads > 1 && net.added.len() + net.removed.len() >= ALONE {
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| self.lay_direction(net, Direction::In));
+                let out = self.lay_direction(net, Direction::Out);
+                match other.join() {
+                    Ok(into) => [out, into],
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            })
+        } else {
+            [Direction::Out, Direction::In].map(|d| self.lay_direction(net, d))
+        };
+        moved |= out.moved | into.moved;
+        let mut dropped = out.dropped;
+        let mut more = [MoreChange::default(), MoreChange::default()];
+        for (d, patches, change) in [(0, out.patches, out.more), (1, into.patches, into.more)] {
+            for (p, patch) in patches {
+                next.set_patch(d, p, patch);
+            }
+            more[d] = change;
+        }
+        let base = self.sets_of_base();
+        moved |= next.touched_mut().change(base, more);
+
+        let named = |q: &&[u32; 4]| q[0] != DEFAULT_GRAPH;
+        let mut inserts: Vec<[u32; 3]> = net
+            .added
+            .iter()
+            .filter(named)
+            .map(|q| [q[0], q[1], q[2]])
+            .collect();
+        inserts.dedup();
+        let mut shrunk: Vec<u32> = net.removed.iter().filter(named).map(|q| q[0]).collect();
+        shrunk.dedup();
+        let mut graphs: Vec<u32> = inserts.iter().map(|e| e[0]).collect();
+        graphs.dedup();
+        moved |= graphs
+            .iter()
+            .any(|&g| !self.touched().has_graph(g) && !self.is_base_graph(g));
+        dropped.sort_unstable();
+        dropped.dedup();
+        let mut removals: Vec<[u32; 3]> = dropped
+            .into_iter()
+            .filter(|&[s, g, p]| {
+                let Some(patch) = next.patch(p, Direction::Out) else {
+                    return true;
+                };
+                let (there, _) = patch.named_edits_of(s);
+                let mut looked = 0;
+                let stays = there.flatten().any(|e| {
+                    looked += 1;
+                    e[2] == g || looked > LOOK
+                });
+                !stays
+            })
+            .map(|[s, g, p]| [g, p, s])
+            .collect();
+        removals.sort_unstable();
+        next.touched_mut()
+            .change_graphs(&inserts, &removals, &shrunk);
+        next.finish(net.added.len() as u64, net.removed.len() as u64, moved);
+        next
+    }
+}

@@ -1,0 +1,282 @@
+//! What changes really change: terms become ids, of several changes of one quad the last counts, and what is so
+//! already is left out.
+
+use super::changes::{Change, Changes};
+use crate::segment::Scope;
+use crate::snapshot::Snapshot;
+use jindou_model::{
+    DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId, Result,
+    VertexId,
+};
+use rustc_hash::FxHashMap;
+
+/// The net effect of a transaction on one snapshot. Quads are `[graph, dense predicate, subject, object]`,
+/// ascending, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Net {
+    /// Tail terms before; `terms` get the ids from here on.
+    pub tail_before: u32,
+    pub terms: Vec<Vec<u8>>,
+    /// Predicates before; `predicates` (their vertices) get the dense ids from here on.
+    pub predicates_before: u32,
+    pub predicates: Vec<u32>,
+    /// All there before.
+    pub removed: Vec<[u32; 4]>,
+    /// None there before.
+    pub added: Vec<[u32; 4]>,
+}
+
+/// Fewer changes than this are not worth a second thread.
+const ALONE: usize = 4096;
+
+/// Calls `f` for consecutive parts of `0 .. len`, on so many threads; results in order.
+fn in_parts<T: Send>(
+    len: usize,
+    threads: usize,
+    f: impl Fn(std::ops::Range<usize>) -> T + Sync,
+) -> Vec<T> {
+    let threads = if len < ALONE { 1 } else { threads.clamp(1, 64) };
+    let part = len.div_ceil(threads).max(1);
+    let bounds = |i: usize| (i * part).min(len)..((i + 1) * part).min(len);
+    if threads == 1 {
+        return vec![f(bounds(0))];
+    }
+    std::thread::scope(|scope| {
+        let f = &f;
+        let others: Vec<_> = (1..threads)
+            .map(|i| scope.spawn(move || f(bounds(i))))
+            .collect();
+        let mut out = vec![f(bounds(0))];
+        for t in others {
+            match t.join() {
+                Ok(x) => out.push(x),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        out
+    })
+}
+
+/// The quad's scope as a reader names it.
+fn scope_of(graph: u32) -> Scope<'static> {
+    if graph == DEFAULT_GRAPH {
+        Scope::Default
+    } else {
+        Scope::Named(graph)
+    }
+}
+
+impl Net {
+    /// O(changes log changes), and a lookup for each different term and quad.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have.
+    pub(super) fn of(snapshot: &Snapshot, changes: &Changes, threads: usize) -> Result<Self> {
+        let mut ids = Vec::with_capacity(changes.term_count() as usize);
+        for part in in_parts(changes.term_count() as usize, threads, |range| {
+            lookup(snapshot, changes, range)
+        }) {
+            ids.extend(part);
+        }
+        if ids.len() >= (u32::MAX - FIRST_QUERY_ID) as usize {
+            return Err(Error::Limit(
+                "one transaction names too many different terms; split it".into(),
+            ));
+        }
+        let quads = sorted(snapshot, changes.list(), &ids)?;
+        let present: Vec<bool> = in_parts(quads.len(), threads, |range| {
+            present(snapshot, quads.get(range).unwrap_or(&[]))
+        })
+        .concat();
+
+        // New terms get ids in the order in which the changes name them, so the order of quads stays.
+        let mut used = vec![false; ids.len()];
+        let mut effective: Vec<(u128, bool)> = Vec::with_capacity(quads.len());
+        for (&(quad, insert), present) in quads.iter().zip(present) {
+            if insert == present {
+                continue;
+            }
+            effective.push((quad, insert));
+            for id in parts(quad) {
+                if let Some(n) = id.checked_sub(FIRST_QUERY_ID)
+                    && let Some(u) = used.get_mut(n as usize)
+                {
+                    *u = true;
+                }
+            }
+        }
+        let mut net = Self {
+            tail_before: snapshot.tail().len(),
+            predicates_before: snapshot.predicate_count(),
+            ..Self::default()
+        };
+        let room = (FIRST_QUERY_ID - FIRST_TAIL_ID - net.tail_before) as usize;
+        let mut place = vec![0u32; ids.len()];
+        for (n, _) in used.iter().enumerate().filter(|u| *u.1) {
+            if net.terms.len() >= room {
+                return Err(Error::Limit(
+                    "updates have used up the ids of new terms; recluster the store".into(),
+                ));
+            }
+            place[n] = FIRST_TAIL_ID + net.tail_before + net.terms.len() as u32;
+            net.terms.push(changes.term(n as u32).to_vec());
+        }
+        let final_id = |id: u32| match id.checked_sub(FIRST_QUERY_ID) {
+            Some(n) => place.get(n as usize).copied().unwrap_or(NO_VERTEX),
+            None => id,
+        };
+        let mut fresh: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut last = (NO_VERTEX, 0);
+        for (quad, insert) in effective {
+            let [g, p, s, o] = parts(quad).map(final_id);
+            if last.0 != p {
+                let known = snapshot.predicate_of(VertexId(p)).map(|p| p.0);
+                let dense = known.unwrap_or_else(|| {
+                    *fresh.entry(p).or_insert_with(|| {
+                        net.predicates.push(p);
+                        net.predicates_before + net.predicates.len() as u32 - 1
+                    })
+                });
+                last = (p, dense);
+            }
+            let to = if insert {
+                &mut net.added
+            } else {
+                &mut net.removed
+            };
+            to.push([g, last.1, s, o]);
+        }
+        net.added.sort_unstable();
+        net.removed.sort_unstable();
+        Ok(net)
+    }
+
+    /// That this is the net effect of something on the snapshot: ids are known, quads there or not there.
+    ///
+    /// # Errors
+    /// [`Error::Store`]: the record it came from is damaged or another snapshot's.
+    pub(super) fn check(&self, snapshot: &Snapshot) -> Result<()> {
+        let wrong = |what: &str| {
+            Err(Error::Store(format!(
+                "a record of the log does not fit the store: {what}; restore the store from a backup"
+            )))
+        };
+        if self.tail_before != snapshot.tail().len()
+            || self.predicates_before != snapshot.predicate_count()
+        {
+            return wrong("it belongs to another snapshot");
+        }
+        let tail = u64::from(self.tail_before) + self.terms.len() as u64;
+        if tail > u64::from(FIRST_QUERY_ID - FIRST_TAIL_ID) {
+            return wrong("it brings too many terms");
+        }
+        let known = |v: u32| {
+            v != NO_VERTEX
+                && match v.checked_sub(FIRST_TAIL_ID) {
+                    Some(n) => u64::from(n) < tail,
+                    None => v <= snapshot.base().vertices(),
+                }
+        };
+        for (i, t) in self.terms.iter().enumerate() {
+            if snapshot.lookup(t).is_some() || (t.is_empty() && i > 0) {
+                return wrong("it brings a term that is there");
+            }
+        }
+        for &v in &self.predicates {
+            if !known(v) || snapshot.predicate_of(VertexId(v)).is_some() {
+                return wrong("it brings a predicate that is there");
+            }
+        }
+        let predicates = u64::from(self.predicates_before) + self.predicates.len() as u64;
+        for (quads, there) in [(&self.removed, true), (&self.added, false)] {
+            for &[g, p, s, o] in quads {
+                let sound = u64::from(p) < predicates
+                    && known(s)
+                    && known(o)
+                    && (g == DEFAULT_GRAPH || known(g));
+                if !sound {
+                    return wrong("it names an unknown id");
+                }
+                let view = snapshot.edges(PredicateId(p), Direction::Out);
+                if view.contains(s, o, scope_of(g)) != there {
+                    return wrong("it adds what is there or removes what is not");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ids of the changes' terms; those that are new get numbers from [`FIRST_QUERY_ID`] on for now.
+fn lookup(snapshot: &Snapshot, changes: &Changes, range: std::ops::Range<usize>) -> Vec<u32> {
+    let terms: Vec<&[u8]> = range.clone().map(|n| changes.term(n as u32)).collect();
+    let mut ids = Vec::with_capacity(terms.len());
+    snapshot.base().dictionary().lookup_many(&terms, &mut ids);
+    for ((id, term), n) in ids.iter_mut().zip(terms).zip(range) {
+        if *id == NO_VERTEX {
+            *id = match snapshot.tail().lookup(term) {
+                Some(v) => v.0,
+                None => FIRST_QUERY_ID + n as u32,
+            };
+        }
+    }
+    ids
+}
+
+fn parts(quad: u128) -> [u32; 4] {
+    [96, 64, 32, 0].map(|shift| (quad >> shift) as u32)
+}
+
+/// The quads (graph, predicate's vertex, subject, object) ascending, each once, and whether it was inserted last.
+fn sorted(snapshot: &Snapshot, changes: &[Change], ids: &[u32]) -> Result<Vec<(u128, bool)>> {
+    let tail_end = FIRST_TAIL_ID + snapshot.tail().len();
+    let vertices = snapshot.base().vertices();
+    let known =
+        |v: u32| (v <= vertices && v != NO_VERTEX) || (FIRST_TAIL_ID..tail_end).contains(&v);
+    let mut quads: Vec<(u128, u32)> = Vec::with_capacity(changes.len());
+    for (at, c) in changes.iter().enumerate() {
+        let mut terms = c.terms;
+        for (place, t) in terms.iter_mut().enumerate() {
+            if c.is_local(place) {
+                *t = ids.get(*t as usize).copied().unwrap_or(NO_VERTEX);
+            } else if !known(*t) && (place != 3 || *t != DEFAULT_GRAPH) {
+                return Err(Error::Internal(format!(
+                    "a change names the id {t}, which its snapshot does not have"
+                )));
+            }
+        }
+        let [s, p, o, g] = terms.map(u128::from);
+        let insert = u32::from(c.is_insert());
+        quads.push((g << 96 | p << 64 | s << 32 | o, (at as u32) << 1 | insert));
+    }
+    quads.sort_unstable();
+    let mut out: Vec<(u128, bool)> = Vec::with_capacity(quads.len());
+    for (quad, at) in quads {
+        let insert = at & 1 == 1;
+        match out.last_mut() {
+            Some(last) if last.0 == quad => last.1 = insert,
+            _ => out.push((quad, insert)),
+        }
+    }
+    Ok(out)
+}
+
+/// Whether each quad is there.
+fn present(snapshot: &Snapshot, quads: &[(u128, bool)]) -> Vec<bool> {
+    let mut out = Vec::with_capacity(quads.len());
+    for group in quads.chunk_by(|a, b| a.0 >> 64 == b.0 >> 64) {
+        let [g, p, ..] = parts(group[0].0);
+        let Some(p) = snapshot.predicate_of(VertexId(p)) else {
+            out.resize(out.len() + group.len(), false);
+            continue;
+        };
+        let view = snapshot.edges(p, Direction::Out);
+        let scope = scope_of(g);
+        out.extend(group.iter().map(|&(quad, _)| {
+            let [_, _, s, o] = parts(quad);
+            // What is new has no edge.
+            s < FIRST_QUERY_ID && o < FIRST_QUERY_ID && view.contains(s, o, scope)
+        }));
+    }
+    out
+}

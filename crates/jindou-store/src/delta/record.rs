@@ -1,0 +1,232 @@
+//! A transaction as bytes for the log.
+//!
+//! A record is one part or several, one behind the other: the operations of one transaction each give one.
+//!
+//! ```text
+//! part    version u8 = 1, length of the rest
+//!         snapshot number
+//!         tail terms before, new terms: count, each its length and bytes
+//!         predicates before, new predicates: count, each its vertex
+//!         removed quads, added quads: groups
+//! groups  count, each: graph, dense predicate, edges; edges ascending:
+//!         subject less the one before; object, less the one before where the subject is the same
+//! ```
+//!
+//! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
+
+use super::Net;
+use jindou_model::{Error, Result};
+
+const VERSION: u8 = 1;
+
+fn damaged(what: &str) -> Error {
+    Error::Store(format!(
+        "a record of the log is damaged: {what}; restore the store from a backup or run check on it"
+    ))
+}
+
+fn put(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn take(from: &mut &[u8]) -> Result<u64> {
+    let mut n = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&b, rest) = from
+            .split_first()
+            .ok_or_else(|| damaged("it ends too early"))?;
+        *from = rest;
+        if shift == 63 && b > 1 {
+            break;
+        }
+        n |= u64::from(b & 0x7F) << shift;
+        if b < 0x80 {
+            return Ok(n);
+        }
+    }
+    Err(damaged("a number is too large"))
+}
+
+fn take_u32(from: &mut &[u8]) -> Result<u32> {
+    u32::try_from(take(from)?).map_err(|_| damaged("a number is too large"))
+}
+
+/// A count of things that take at least `least` bytes each.
+fn take_count(from: &mut &[u8], least: usize) -> Result<usize> {
+    let n = take(from)?;
+    match usize::try_from(n) {
+        Ok(n) if n <= from.len() / least => Ok(n),
+        _ => Err(damaged("a count is larger than the record")),
+    }
+}
+
+fn take_bytes<'a>(from: &mut &'a [u8], n: usize) -> Result<&'a [u8]> {
+    let (head, rest) = from
+        .split_at_checked(n)
+        .ok_or_else(|| damaged("it ends too early"))?;
+    *from = rest;
+    Ok(head)
+}
+
+/// One part.
+pub(super) fn encode(net: &Net, number: u32) -> Vec<u8> {
+    let mut body = Vec::with_capacity(32 + 6 * (net.added.len() + net.removed.len()));
+    put(&mut body, u64::from(number));
+    put(&mut body, u64::from(net.tail_before));
+    put(&mut body, net.terms.len() as u64);
+    for t in &net.terms {
+        put(&mut body, t.len() as u64);
+        body.extend_from_slice(t);
+    }
+    put(&mut body, u64::from(net.predicates_before));
+    put(&mut body, net.predicates.len() as u64);
+    for &v in &net.predicates {
+        put(&mut body, u64::from(v));
+    }
+    for quads in [&net.removed, &net.added] {
+        let same = |a: &[u32; 4], b: &[u32; 4]| a[0] == b[0] && a[1] == b[1];
+        put(&mut body, quads.chunk_by(same).count() as u64);
+        for group in quads.chunk_by(same) {
+            put(&mut body, u64::from(group[0][0]));
+            put(&mut body, u64::from(group[0][1]));
+            put(&mut body, group.len() as u64);
+            let (mut s, mut o) = (0, 0);
+            for q in group {
+                put(&mut body, u64::from(q[2] - s));
+                put(
+                    &mut body,
+                    u64::from(if q[2] == s { q[3] - o } else { q[3] }),
+                );
+                (s, o) = (q[2], q[3]);
+            }
+        }
+    }
+    let mut out = Vec::with_capacity(body.len() + 8);
+    out.push(VERSION);
+    put(&mut out, body.len() as u64);
+    out.extend_from_slice(&body);
+    out
+}
+
+/// Takes the first part off a record: its snapshot number and what it changes. Quads come ascending, each once;
+/// whether ids are known and edges there is the caller's to check.
+pub(super) fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
+    let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
+    if version != VERSION {
+        return Err(Error::Store(format!(
+            "a record of the log has version {version}, this program reads {VERSION}: use a newer one"
+        )));
+    }
+    *record = rest;
+    let length = take_count(record, 1)?;
+    let mut body = take_bytes(record, length)?;
+    let b = &mut body;
+    let number = take_u32(b)?;
+    let mut net = Net {
+        tail_before: take_u32(b)?,
+        ..Net::default()
+    };
+    for _ in 0..take_count(b, 1)? {
+        let n = take_count(b, 1)?;
+        net.terms.push(take_bytes(b, n)?.to_vec());
+    }
+    net.predicates_before = take_u32(b)?;
+    for _ in 0..take_count(b, 1)? {
+        net.predicates.push(take_u32(b)?);
+    }
+    for quads in [&mut net.removed, &mut net.added] {
+        let mut above = None;
+        for _ in 0..take_count(b, 3)? {
+            let group = (take_u32(b)?, take_u32(b)?);
+            if above.is_some_and(|a| a >= group) {
+                return Err(damaged("its groups are out of order"));
+            }
+            above = Some(group);
+            let edges = take_count(b, 2)?;
+            quads.reserve(edges);
+            let (mut s, mut o) = (0u32, 0u32);
+            for i in 0..edges {
+                let step = take_u32(b)?;
+                let next = take_u32(b)?;
+                let overflow = || damaged("an id is too large");
+                s = s.checked_add(step).ok_or_else(overflow)?;
+                if step > 0 || i == 0 {
+                    o = next;
+                } else {
+                    if next == 0 {
+                        return Err(damaged("an edge comes twice"));
+                    }
+                    o = o.checked_add(next).ok_or_else(overflow)?;
+                }
+                quads.push([group.0, group.1, s, o]);
+            }
+        }
+    }
+    if !body.is_empty() {
+        return Err(damaged("it is longer than what it holds"));
+    }
+    Ok((number, net))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn quads() -> impl Strategy<Value = Vec<[u32; 4]>> {
+        prop::collection::btree_set(
+            (
+                0u32..3,
+                0u32..4,
+                1u32..6,
+                prop_oneof![1u32..9, any::<u32>()],
+            ),
+            0..40,
+        )
+        .prop_map(|s| {
+            s.into_iter()
+                .map(|(g, p, s, o)| [g, p, s, o.max(1)])
+                .collect()
+        })
+        .prop_map(|mut v: Vec<[u32; 4]>| {
+            v.sort_unstable();
+            v.dedup();
+            v
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_reads_as_it_was_written(
+            added in quads(),
+            removed in quads(),
+            terms in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..5),
+            number: u32,
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut: prop::sample::Index,
+        ) {
+            let net = Net { tail_before: 7, terms, predicates_before: 3, predicates: vec![5, 900], removed, added };
+            let bytes = encode(&net, number);
+            let mut twice = bytes.clone();
+            twice.extend_from_slice(&bytes);
+            let mut from = &twice[..];
+            for _ in 0..2 {
+                prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
+            }
+            prop_assert!(from.is_empty());
+            // Damage gives an error or other numbers, never a panic.
+            let mut bad = bytes.clone();
+            for (at, b) in damage {
+                let at = at.index(bad.len());
+                bad[at] = b;
+            }
+            let _ = decode(&mut &bad[..]);
+            let cut = cut.index(bytes.len());
+            prop_assert!(decode(&mut &bytes[..cut]).is_err());
+        }
+    }
+}

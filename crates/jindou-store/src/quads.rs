@@ -1,0 +1,211 @@
+//! All quads that a snapshot sees, as a source that can be loaded again: the way to renumber a store.
+
+use crate::Snapshot;
+use crate::segment::{EdgeView, Scope};
+use jindou_model::{
+    DEFAULT_GRAPH, Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource,
+    Result, Span, VertexId,
+};
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// The quads of one snapshot, base and patches as one, each exactly once, terms by their canonical bytes (blank
+/// nodes keep their labels). Workers take turns in parts of a predicate's subjects; [`Progress::done`] counts quads.
+///
+/// Memory: the subjects of one predicate (4 bytes each), and a batch a worker.
+pub struct SnapshotQuads {
+    snapshot: Snapshot,
+    size: u64,
+    cursor: Mutex<Cursor>,
+}
+
+/// Where the workers are.
+#[derive(Default)]
+struct Cursor {
+    /// The next predicate.
+    next: u32,
+    /// The one that is being read.
+    predicate: u32,
+    /// Its subjects.
+    subjects: Vec<u32>,
+    taken: usize,
+}
+
+/// Subjects that a worker takes at a time.
+const PART: usize = 2048;
+/// A batch is handed on when it has so many bytes or quads.
+const BATCH_BYTES: usize = 1 << 20;
+const BATCH_QUADS: usize = 1 << 15;
+/// A vertex with more edges than this in one predicate is handed on in several batches; its edges are in memory once.
+const SPAN_LIMIT: usize = 1 << 30;
+
+impl SnapshotQuads {
+    /// The quads of a snapshot.
+    #[must_use]
+    pub fn new(snapshot: Snapshot) -> Self {
+        let edges = |p| snapshot.edges(PredicateId(p), Direction::Out);
+        let size = (0..snapshot.predicate_count())
+            .map(|p| edges(p).edge_estimate(Scope::Union))
+            .sum();
+        Self {
+            snapshot,
+            size,
+            cursor: Mutex::default(),
+        }
+    }
+
+    /// Copies the next part into `subjects` and says whose; `None` when all is taken.
+    fn take(&self, subjects: &mut Vec<u32>) -> Option<PredicateId> {
+        let mut c = self
+            .cursor
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        while c.taken == c.subjects.len() {
+            if c.next == self.snapshot.predicate_count() {
+                return None;
+            }
+            c.predicate = c.next;
+            c.next += 1;
+            c.taken = 0;
+            let c = &mut *c;
+            c.subjects.clear();
+            self.snapshot
+                .edges(PredicateId(c.predicate), Direction::Out)
+                .candidate_keys(Scope::Union, &mut c.subjects);
+        }
+        let end = (c.taken + PART).min(c.subjects.len());
+        subjects.clear();
+        subjects.extend_from_slice(&c.subjects[c.taken..end]);
+        c.taken = end;
+        Some(PredicateId(c.predicate))
+    }
+}
+
+impl QuadSource for SnapshotQuads {
+    fn run(
+        &self,
+        _worker: usize,
+        _workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()> {
+        let mut out = Out {
+            snapshot: &self.snapshot,
+            batch: QuadBatch::default(),
+            graph: None,
+            sink,
+            progress,
+        };
+        let mut subjects = Vec::new();
+        let (mut objects, mut graphs) = (Vec::new(), Vec::new());
+        while let Some(p) = self.take(&mut subjects) {
+            let view = self.snapshot.edges(p, Direction::Out);
+            let mut predicate = out.term(self.snapshot.vertex_of(p).0)?;
+            for &s in &subjects {
+                read(&view, s, &mut objects, &mut graphs);
+                let mut rest = 0..objects.len();
+                while !rest.is_empty() {
+                    let subject = out.term(s)?;
+                    out.edges([subject, predicate], &objects, &graphs, &mut rest)?;
+                    if out.is_full() {
+                        out.hand_on()?;
+                        predicate = out.term(self.snapshot.vertex_of(p).0)?;
+                    }
+                }
+            }
+            out.hand_on()?;
+        }
+        Ok(())
+    }
+
+    fn size_hint(&self) -> Option<u64> {
+        Some(self.size)
+    }
+}
+
+fn read(view: &EdgeView<'_>, s: u32, objects: &mut Vec<u32>, graphs: &mut Vec<u32>) {
+    objects.clear();
+    graphs.clear();
+    view.read_with_graphs(s, Scope::Union, objects, graphs);
+}
+
+/// One worker's batch on its way.
+struct Out<'a> {
+    snapshot: &'a Snapshot,
+    batch: QuadBatch,
+    /// The last named graph of this batch.
+    graph: Option<(u32, Span)>,
+    sink: &'a mut dyn QuadSink,
+    progress: &'a Progress,
+}
+
+impl Out<'_> {
+    fn is_full(&self) -> bool {
+        self.batch.bytes.len() >= BATCH_BYTES || self.batch.quads.len() >= BATCH_QUADS
+    }
+
+    /// Appends a term's bytes to the batch.
+    fn term(&mut self, v: u32) -> Result<Span> {
+        let start = self.batch.bytes.len();
+        if !self.snapshot.term(VertexId(v), &mut self.batch.bytes) {
+            return Err(Error::Store(format!(
+                "the store has edges of the term {v} but no such term; run `jindou check` on it"
+            )));
+        }
+        let len = self.batch.bytes.len() - start;
+        if len > SPAN_LIMIT {
+            return Err(Error::Limit(format!(
+                "a term of {len} bytes cannot be read again"
+            )));
+        }
+        Ok(Span {
+            start: start as u32,
+            len: len as u32,
+        })
+    }
+
+    /// Appends edges of one subject, one at least, until the batch is full; `rest` are those that are left.
+    fn edges(
+        &mut self,
+        [subject, predicate]: [Span; 2],
+        objects: &[u32],
+        graphs: &[u32],
+        rest: &mut Range<usize>,
+    ) -> Result<()> {
+        let mut last: Option<(u32, Span)> = None;
+        while let Some(at) = rest.next() {
+            let (o, g) = (objects[at], graphs[at]);
+            // The same object in several graphs comes in a row.
+            let object = match last {
+                Some((v, span)) if v == o => span,
+                _ => self.term(o)?,
+            };
+            last = Some((o, object));
+            let graph = match self.graph {
+                _ if g == DEFAULT_GRAPH => Span::default(),
+                Some((v, span)) if v == g => span,
+                _ => {
+                    let span = self.term(g)?;
+                    self.graph = Some((g, span));
+                    span
+                }
+            };
+            self.batch.quads.push([subject, predicate, object, graph]);
+            if self.is_full() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_on(&mut self) -> Result<()> {
+        if !self.batch.quads.is_empty() {
+            self.sink.batch(&self.batch)?;
+            let n = self.batch.quads.len() as u64;
+            self.progress.add(n, n);
+        }
+        self.batch.clear();
+        self.graph = None;
+        Ok(())
+    }
+}

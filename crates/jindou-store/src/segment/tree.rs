@@ -1,0 +1,501 @@
+//! A sorted set that a transaction changes by copying what it touches: the one structure under patches, tail
+//! terms and all else that snapshots share.
+//!
+//! A B+tree of reference-counted nodes. Leaves are sorted arrays that are written anew when they change; inner nodes
+//! are changed in place while nobody else holds them, else copied. Old trees keep what they had.
+
+use std::sync::Arc;
+
+/// Most values of a leaf: one rewritten for a single change costs a kilobyte or so.
+const LEAF: usize = 128;
+/// Most children of an inner node.
+const FAN: usize = 32;
+
+/// See the module. Cloning is O(1).
+#[derive(Clone, Debug)]
+pub struct CowTree<T> {
+    root: Option<Node<T>>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Node<T> {
+    Leaf(Arc<[T]>),
+    Inner(Arc<Inner<T>>),
+}
+
+/// Children with their smallest values and sizes. All leaves are equally deep.
+#[derive(Clone, Debug)]
+struct Inner<T> {
+    firsts: Vec<T>,
+    lens: Vec<usize>,
+    children: Vec<Node<T>>,
+}
+
+impl<T> Clone for Node<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Leaf(l) => Self::Leaf(Arc::clone(l)),
+            Self::Inner(i) => Self::Inner(Arc::clone(i)),
+        }
+    }
+}
+
+impl<T> Default for CowTree<T> {
+    fn default() -> Self {
+        Self { root: None, len: 0 }
+    }
+}
+
+impl<T: Copy + Ord> Inner<T> {
+    fn with_room() -> Self {
+        Self {
+            firsts: Vec::with_capacity(FAN),
+            lens: Vec::with_capacity(FAN),
+            children: Vec::with_capacity(FAN),
+        }
+    }
+
+    /// Appends a child; a small one is joined with the one before if both fit in one.
+    fn push(&mut self, child: Node<T>, is_new: bool) {
+        let Some(first) = child.first() else { return };
+        if is_new
+            && let Some(before) = self.children.last()
+            && let Some(joined) = before.joined(&child)
+        {
+            if let (Some(slot), Some(len)) = (self.children.last_mut(), self.lens.last_mut()) {
+                *len = joined.len();
+                *slot = joined;
+            }
+            return;
+        }
+        self.firsts.push(first);
+        self.lens.push(child.len());
+        self.children.push(child);
+    }
+
+    /// Nodes of at most [`FAN`] children each.
+    fn split(self, out: &mut Vec<Node<T>>) {
+        if self.children.len() <= FAN {
+            if !self.children.is_empty() {
+                out.push(Node::Inner(Arc::new(self)));
+            }
+            return;
+        }
+        let parts = self.children.len().div_ceil(FAN);
+        let each = self.children.len().div_ceil(parts);
+        let mut part = Self::with_room();
+        for ((first, len), child) in self.firsts.into_iter().zip(self.lens).zip(self.children) {
+            part.firsts.push(first);
+            part.lens.push(len);
+            part.children.push(child);
+            if part.children.len() == each {
+                let full = std::mem::replace(&mut part, Self::with_room());
+                out.push(Node::Inner(Arc::new(full)));
+            }
+        }
+        if !part.children.is_empty() {
+            out.push(Node::Inner(Arc::new(part)));
+        }
+    }
+}
+
+impl<T: Copy + Ord> Node<T> {
+    fn first(&self) -> Option<T> {
+        match self {
+            Self::Leaf(l) => l.first().copied(),
+            Self::Inner(i) => i.firsts.first().copied(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Leaf(l) => l.len(),
+            Self::Inner(i) => i.lens.iter().sum(),
+        }
+    }
+
+    /// Both as one node, if one of them is small and they fit.
+    fn joined(&self, right: &Self) -> Option<Self> {
+        match (self, right) {
+            (Self::Leaf(a), Self::Leaf(b)) => {
+                let small = a.len().min(b.len()) < LEAF / 4 && a.len() + b.len() <= LEAF;
+                small.then(|| Self::Leaf(a.iter().chain(b.iter()).copied().collect()))
+            }
+            (Self::Inner(a), Self::Inner(b)) => {
+                let (x, y) = (a.children.len(), b.children.len());
+                (x.min(y) < FAN / 4 && x + y <= FAN).then(|| {
+                    let mut both = Inner::with_room();
+                    for i in [a, b] {
+                        both.firsts.extend_from_slice(&i.firsts);
+                        both.lens.extend_from_slice(&i.lens);
+                        both.children.extend(i.children.iter().cloned());
+                    }
+                    Self::Inner(Arc::new(both))
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// What takes this node's place: nodes of the same height, none without values.
+    fn edited(self, inserts: &[T], removals: &[T], out: &mut Vec<Self>) {
+        match self {
+            Self::Leaf(l) => leaves(&merged(&l, inserts, removals), out),
+            Self::Inner(i) => {
+                let Inner {
+                    firsts,
+                    lens,
+                    children,
+                } = Arc::try_unwrap(i).unwrap_or_else(|shared| (*shared).clone());
+                let (mut inserts, mut removals) = (inserts, removals);
+                let mut next = Inner::with_room();
+                let mut made = Vec::new();
+                for (at, child) in children.into_iter().enumerate() {
+                    let split = |list: &[T]| match firsts.get(at + 1) {
+                        Some(end) => list.partition_point(|x| x < end),
+                        None => list.len(),
+                    };
+                    let (ins, more) = inserts.split_at(split(inserts));
+                    let (rem, rest) = removals.split_at(split(removals));
+                    (inserts, removals) = (more, rest);
+                    if ins.is_empty() && rem.is_empty() {
+                        next.firsts.push(firsts[at]);
+                        next.lens.push(lens[at]);
+                        next.children.push(child);
+                        continue;
+                    }
+                    child.edited(ins, rem, &mut made);
+                    for node in made.drain(..) {
+                        next.push(node, true);
+                    }
+                }
+                next.split(out);
+            }
+        }
+    }
+}
+
+/// A leaf's values with changes. A value that is both removed and inserted is there.
+fn merged<T: Copy + Ord>(old: &[T], inserts: &[T], removals: &[T]) -> Vec<T> {
+    let mut out = Vec::with_capacity(old.len() + inserts.len());
+    let (mut old, mut inserts, mut removals) = (old, inserts, removals);
+    while let Some(&next) = [inserts.first(), removals.first()]
+        .into_iter()
+        .flatten()
+        .min()
+    {
+        let (before, rest) = old.split_at(old.partition_point(|x| *x < next));
+        out.extend_from_slice(before);
+        old = rest;
+        if old.first() == Some(&next) {
+            old = &old[1..];
+            if removals.first() != Some(&next) {
+                out.push(next);
+            }
+        }
+        if removals.first() == Some(&next) {
+            removals = &removals[1..];
+        }
+        if inserts.first() == Some(&next) {
+            inserts = &inserts[1..];
+            if out.last() != Some(&next) {
+                out.push(next);
+            }
+        }
+    }
+    out.extend_from_slice(old);
+    out
+}
+
+fn leaves<T: Copy + Ord>(values: &[T], out: &mut Vec<Node<T>>) {
+    let parts = values.len().div_ceil(LEAF).max(1);
+    let each = values.len().div_ceil(parts).max(1);
+    out.extend(values.chunks(each).map(|c| Node::Leaf(c.into())));
+}
+
+impl<T: Copy + Ord> CowTree<T> {
+    /// Number of values.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True without a value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Inserts and removes values; both lists ascending, each value once. What is inserted may be there, what is
+    /// removed may be absent, and of a value in both lists the insertion counts. Rewrites each touched leaf once:
+    /// O(changes log size).
+    pub fn apply(&mut self, inserts: &[T], removals: &[T]) {
+        debug_assert!(inserts.is_sorted() && removals.is_sorted());
+        if inserts.is_empty() && (removals.is_empty() || self.root.is_none()) {
+            return;
+        }
+        let mut level = Vec::new();
+        match self.root.take() {
+            Some(root) => root.edited(inserts, removals, &mut level),
+            None => leaves(inserts, &mut level),
+        }
+        while level.len() > 1 {
+            let mut above = Inner::with_room();
+            for node in level.drain(..) {
+                above.push(node, true);
+            }
+            above.split(&mut level);
+        }
+        let mut root = level.pop().filter(|n| n.first().is_some());
+        // A root of one child says nothing.
+        while let Some(Node::Inner(i)) = &root
+            && let [only] = i.children.as_slice()
+        {
+            root = Some(only.clone());
+        }
+        self.len = root.as_ref().map_or(0, Node::len);
+        self.root = root;
+    }
+
+    /// The values from the first one on for which `before` is false, as far as they are in one leaf; `before` must be
+    /// true for a prefix of all values. Empty at the end.
+    fn seek(&self, before: impl Fn(&T) -> bool) -> &[T] {
+        let Some(mut at) = self.root.as_ref() else {
+            return &[];
+        };
+        let mut right: Option<&Node<T>> = None;
+        loop {
+            match at {
+                Node::Inner(i) => {
+                    let child = i.firsts.partition_point(&before).saturating_sub(1);
+                    right = i.children.get(child + 1).or(right);
+                    let Some(next) = i.children.get(child) else {
+                        return &[];
+                    };
+                    at = next;
+                }
+                Node::Leaf(l) => {
+                    let from = l.partition_point(&before);
+                    if from < l.len() {
+                        return &l[from..];
+                    }
+                    // Everything to the right is not before.
+                    let Some(mut next) = right else { return &[] };
+                    loop {
+                        match next {
+                            Node::Leaf(l) => return l,
+                            Node::Inner(i) => match i.children.first() {
+                                Some(child) => next = child,
+                                None => return &[],
+                            },
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if the value is there. O(log size).
+    #[must_use]
+    pub fn contains(&self, value: &T) -> bool {
+        self.seek(|x| x < value).first() == Some(value)
+    }
+
+    /// The smallest value that is not below `from`.
+    #[must_use]
+    pub fn first_from(&self, from: &T) -> Option<T> {
+        self.seek(|x| x < from).first().copied()
+    }
+
+    /// The values `from ..= to`, ascending, leaf by leaf: never an empty slice.
+    #[must_use]
+    pub fn range(&self, from: T, to: T) -> Slices<'_, T> {
+        Slices {
+            tree: self,
+            next: self.seek(|x| *x < from),
+            to,
+        }
+    }
+
+    /// All values, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        let mut slice = self.seek(|_| false);
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if at == slice.len() {
+                let last = *slice.last()?;
+                slice = self.seek(|x| *x <= last);
+                at = 0;
+            }
+            at += 1;
+            slice.get(at - 1).copied()
+        })
+    }
+
+    /// Number of values `from ..= to`. O(log size).
+    #[must_use]
+    pub fn count(&self, from: T, to: T) -> usize {
+        if self.len == 0 {
+            return 0;
+        }
+        self.rank(|x| *x <= to)
+            .saturating_sub(self.rank(|x| *x < from))
+    }
+
+    /// Number of values for which `before` is true, a prefix of all.
+    fn rank(&self, before: impl Fn(&T) -> bool) -> usize {
+        let mut rank = 0;
+        let mut at = self.root.as_ref();
+        loop {
+            match at {
+                None => return rank,
+                Some(Node::Leaf(l)) => return rank + l.partition_point(&before),
+                Some(Node::Inner(i)) => {
+                    let child = i.firsts.partition_point(&before).saturating_sub(1);
+                    rank += i.lens.iter().take(child).sum::<usize>();
+                    at = i.children.get(child);
+                }
+            }
+        }
+    }
+
+    /// Bytes on the heap, what is shared with other trees included. O(nodes).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        fn of<T>(node: &Node<T>) -> usize {
+            match node {
+                Node::Leaf(l) => 16 + size_of_val(&**l),
+                Node::Inner(i) => {
+                    let each = size_of::<T>() + size_of::<usize>() + size_of::<Node<T>>();
+                    let own = 16 + size_of::<Inner<T>>() + i.children.capacity() * each;
+                    own + i.children.iter().map(of).sum::<usize>()
+                }
+            }
+        }
+        self.root.as_ref().map_or(0, of)
+    }
+}
+
+/// See [`CowTree::range`].
+#[derive(Clone, Debug)]
+pub struct Slices<'a, T> {
+    tree: &'a CowTree<T>,
+    next: &'a [T],
+    to: T,
+}
+
+impl<T: Copy + Ord> Slices<'_, T> {
+    /// True if nothing is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.next.first().is_none_or(|first| *first > self.to)
+    }
+}
+
+impl<'a, T: Copy + Ord> Iterator for Slices<'a, T> {
+    type Item = &'a [T];
+
+    fn next(&mut self) -> Option<&'a [T]> {
+        let slice = self.next;
+        let last = *slice.last()?;
+        if last < self.to {
+            self.next = self.tree.seek(|x| *x <= last);
+            return Some(slice);
+        }
+        self.next = &[];
+        let slice = &slice[..slice.partition_point(|x| *x <= self.to)];
+        (!slice.is_empty()).then_some(slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn depth(tree: &CowTree<u32>) -> usize {
+        let (mut at, mut depth) = (tree.root.as_ref(), 0);
+        while let Some(Node::Inner(i)) = at {
+            assert!(i.children.len() <= FAN && i.firsts.is_sorted());
+            let lens: Vec<usize> = i.children.iter().map(Node::len).collect();
+            assert_eq!(lens, i.lens);
+            depth += 1;
+            at = i.children.first();
+        }
+        depth
+    }
+
+    fn agree(tree: &CowTree<u32>, truth: &BTreeSet<u32>, probes: &[u32]) {
+        assert_eq!(tree.len(), truth.len());
+        assert!(tree.iter().eq(truth.iter().copied()));
+        for pair in probes.windows(2) {
+            let (a, b) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
+            let slices: Vec<&[u32]> = tree.range(a, b).collect();
+            assert!(slices.iter().all(|s| !s.is_empty()));
+            assert!(slices.concat().iter().eq(truth.range(a..=b)));
+            assert_eq!(tree.count(a, b), truth.range(a..=b).count());
+            assert_eq!(tree.contains(&a), truth.contains(&a));
+            assert_eq!(tree.first_from(&a), truth.range(a..).next().copied());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn trees_agree_with_sets_and_old_ones_stay(
+            rounds in prop::collection::vec(
+                (0u32..40_000, 0usize..3_000, 0usize..3_000, 1u32..50), 1..14),
+            probes in prop::collection::vec(0u32..60_000, 20),
+        ) {
+            let mut tree = CowTree::default();
+            let mut truth = BTreeSet::new();
+            let mut past = vec![];
+            for (i, (start, ins, rem, step)) in rounds.into_iter().enumerate() {
+                let run = |n: usize, step: u32| -> Vec<u32> {
+                    let mut v: Vec<u32> = (0..n as u32).map(|k| (start + k * step) % 50_000).collect();
+                    v.sort_unstable();
+                    v.dedup();
+                    v
+                };
+                let (inserts, removals) = (run(ins, step), run(rem, 7));
+                tree.apply(&inserts, &removals);
+                for x in &removals { truth.remove(x); }
+                truth.extend(inserts);
+                agree(&tree, &truth, &probes);
+                depth(&tree);
+                if i % 3 == 0 { past.push((tree.clone(), truth.clone())); }
+            }
+            for (tree, truth) in &past {
+                agree(tree, truth, &probes);
+            }
+            let all: Vec<u32> = truth.into_iter().collect();
+            tree.apply(&[], &all);
+            prop_assert!(tree.is_empty() && tree.iter().next().is_none());
+        }
+    }
+
+    #[test]
+    fn single_changes_keep_it_flat_and_small() {
+        let mut tree = CowTree::default();
+        let mut kept = tree.clone();
+        let mut x = 1u32;
+        for i in 0..60_000 {
+            x = x.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+            tree.apply(&[x], &[]);
+            if i % 2 == 0 {
+                kept = tree.clone();
+            }
+        }
+        assert!(tree.len() > 59_000 && kept.len() > 59_000);
+        assert!(depth(&tree) <= 3);
+        assert!(tree.bytes() < tree.len() * 10);
+        let all: Vec<u32> = tree.iter().collect();
+        for v in &all[10..] {
+            tree.apply(&[], &[*v]);
+        }
+        assert_eq!((depth(&tree), tree.len()), (0, 10));
+        assert!(kept.len() > 59_000);
+    }
+}

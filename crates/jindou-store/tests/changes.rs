@@ -1,0 +1,223 @@
+//! Transactions against a set of quads: snapshots, records, terms and predicates that updates bring.
+
+use jindou_model::{Direction, PredicateId, VertexId};
+use jindou_store::segment::Scope;
+use jindou_store::testing::{TermQuad, store_of_terms};
+use jindou_store::{Base, ChangeTerm, Changes, Snapshot};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A quad in numbers: subject, predicate, object, graph. Small numbers are in the base.
+type Q = [u8; 4];
+type Op = (Q, bool, bool);
+
+fn iri(kind: &str, n: u8) -> Vec<u8> {
+    format!("<http://e/{kind}{n}").into_bytes()
+}
+
+/// One term serves as vertex, predicate and graph.
+fn bytes(q: Q) -> TermQuad {
+    let graph = if q[3] == 0 { vec![] } else { iri("v", q[3]) };
+    [iri("v", q[0]), iri("v", q[1] % 5), iri("v", q[2]), graph]
+}
+
+fn change(c: &mut Changes, at: &Snapshot, (q, insert, by_id): Op) {
+    let b = bytes(q);
+    let known = b.each_ref().map(|t| at.lookup(t).filter(|_| by_id));
+    let term = |i: usize| match known[i] {
+        Some(v) => ChangeTerm::Id(v.0),
+        None => ChangeTerm::Bytes(&b[i]),
+    };
+    let graph = (!b[3].is_empty()).then(|| term(3));
+    if insert {
+        c.insert(term(0), term(1), term(2), graph);
+    } else {
+        c.remove(term(0), term(1), term(2), graph);
+    }
+}
+
+/// All that a snapshot has, read in every way.
+fn quads_of(s: &Snapshot) -> BTreeSet<TermQuad> {
+    let name = |v: u32| {
+        let mut out = vec![];
+        if v != 0 {
+            assert!(s.term(VertexId(v), &mut out));
+            assert_eq!(s.lookup(&out), Some(VertexId(v)));
+        }
+        out
+    };
+    let mut all = [BTreeSet::new(), BTreeSet::new()];
+    for p in (0..s.predicate_count()).map(PredicateId) {
+        let vertex = s.vertex_of(p);
+        assert_eq!(s.predicate_of(vertex), Some(p));
+        for d in [Direction::Out, Direction::In] {
+            let view = s.edges(p, d);
+            let mut keys = vec![];
+            view.candidate_keys(Scope::Union, &mut keys);
+            assert!(keys.is_sorted());
+            for key in keys {
+                let (mut ns, mut gs) = (vec![], vec![]);
+                view.read_with_graphs(key, Scope::Union, &mut ns, &mut gs);
+                if !ns.is_empty() {
+                    assert!(s.predicates_of(key, d).contains(&p.0));
+                }
+                for (n, g) in ns.into_iter().zip(gs) {
+                    let (from, to) = if d == Direction::Out {
+                        (key, n)
+                    } else {
+                        (n, key)
+                    };
+                    assert!(all[d as usize].insert([
+                        name(from),
+                        name(vertex.0),
+                        name(to),
+                        name(g)
+                    ]));
+                    if g != 0 && d == Direction::Out {
+                        assert!(s.named_graphs().contains(&g));
+                        assert!(s.graph_predicates(g).contains(&p.0));
+                        let mut subjects = vec![];
+                        s.graph_subjects(g, p, &mut subjects);
+                        assert!(subjects.contains(&key));
+                    }
+                }
+            }
+        }
+    }
+    let [out, into] = all;
+    assert_eq!(out, into);
+    out
+}
+
+fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>]) {
+    let mut now = Snapshot::of_base(Arc::clone(base));
+    let mut truth = start.clone();
+    let mut past = vec![(now.clone(), truth.clone())];
+    let mut records: Vec<Vec<u8>> = vec![];
+    for ops in transactions {
+        let mut changes = Changes::new();
+        let mut next = truth.clone();
+        for &op in ops {
+            change(&mut changes, &now, op);
+            if op.1 {
+                next.insert(bytes(op.0));
+            } else {
+                next.remove(&bytes(op.0));
+            }
+        }
+        let applied = now.apply(&changes, 2).unwrap();
+        assert_eq!(applied.added, next.difference(&truth).count() as u64);
+        assert_eq!(applied.removed, truth.difference(&next).count() as u64);
+        assert_eq!(applied.snapshot.number(), now.number() + 1);
+        assert_eq!(quads_of(&applied.snapshot), next);
+        records.push(applied.record);
+        now = applied.snapshot;
+        truth = next;
+        past.push((now.clone(), truth.clone()));
+    }
+    let mut again = Snapshot::of_base(Arc::clone(base));
+    for (i, record) in records.iter().enumerate() {
+        let (snapshot, truth) = &past[i];
+        assert_eq!(&quads_of(snapshot), truth, "an old snapshot changed");
+        if i > 0 {
+            assert!(again.replay(&records[i - 1]).is_err());
+        }
+        again = again.replay(record).unwrap();
+        assert_eq!(quads_of(&again), past[i + 1].1);
+        assert_eq!(again.predicate_count(), past[i + 1].0.predicate_count());
+    }
+    // All as one transaction.
+    let mut whole = vec![];
+    let mut one = Snapshot::of_base(Arc::clone(base));
+    for (i, ops) in transactions.iter().enumerate() {
+        let mut changes = Changes::new();
+        for &op in ops {
+            change(&mut changes, &one, op);
+        }
+        let applied = match i {
+            0 => one.apply(&changes, 1),
+            _ => one.apply_within(&changes, 1),
+        }
+        .unwrap();
+        whole.extend(applied.record);
+        one = applied.snapshot;
+    }
+    if !transactions.is_empty() {
+        assert_eq!((quads_of(&one), one.number()), (truth.clone(), 1));
+        let replayed = Snapshot::of_base(Arc::clone(base)).replay(&whole).unwrap();
+        assert_eq!((quads_of(&replayed), replayed.number()), (truth, 1));
+    }
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let quad = (0u8..12, 0u8..7, 0u8..12, prop_oneof![Just(0u8), 0u8..9])
+        .prop_map(|(s, p, o, g)| [s, p, o, g]);
+    (quad, prop::bool::weighted(0.6), any::<bool>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn transactions_do_what_they_say(
+        base in prop::collection::vec((0u8..8, 0u8..3, 0u8..8, prop_oneof![Just(0u8), 0u8..4]), 1..40),
+        transactions in prop::collection::vec(prop::collection::vec(op(), 0..12), 0..8),
+    ) {
+        let quads: Vec<TermQuad> = base.iter().map(|&(s, p, o, g)| bytes([s, p, o, g])).collect();
+        let (_folder, base) = store_of_terms(&quads);
+        check(&base, &quads.into_iter().collect(), &transactions);
+    }
+}
+
+#[test]
+fn large_transactions_use_several_threads() {
+    let quad = |i: u32, p: u32| -> TermQuad {
+        [
+            format!("<http://e/s{}", i % 9_000).into_bytes(),
+            format!("<http://e/p{p}").into_bytes(),
+            format!("\"{}", i / 3).into_bytes(),
+            vec![],
+        ]
+    };
+    let start: Vec<TermQuad> = (0..3_000).map(|i| quad(i, i % 3)).collect();
+    let (_folder, base) = store_of_terms(&start);
+    let snapshot = Snapshot::of_base(base);
+    let mut changes = Changes::new();
+    let mut truth: BTreeSet<TermQuad> = start.into_iter().collect();
+    for i in 0..20_000 {
+        let q = quad(i, i % 4);
+        let [s, p, o, _] = q.each_ref().map(|t| ChangeTerm::Bytes(t));
+        if i % 5 == 0 {
+            changes.remove(s, p, o, None);
+            truth.remove(&q);
+        } else {
+            changes.insert(s, p, o, None);
+            truth.insert(q);
+        }
+    }
+    let one = snapshot.apply(&changes, 1).unwrap();
+    let many = snapshot.apply(&changes, 3).unwrap();
+    assert_eq!(one.record, many.record);
+    assert_eq!(quads_of(&many.snapshot), truth);
+    assert_eq!(quads_of(&snapshot.replay(&one.record).unwrap()), truth);
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let (_folder, base) = store_of_terms(&[bytes([0, 1, 2, 0])]);
+    let plain = Snapshot::of_base(base);
+    let mut changes = Changes::new();
+    change(&mut changes, &plain, ([0, 1, 2, 0], false, false));
+    let removed = plain.apply(&changes, 1).unwrap();
+    // The same removal again has nothing to remove.
+    let mut bad = removed.record.clone();
+    bad[2] = 2;
+    assert!(removed.snapshot.replay(&bad).is_err());
+    for cut in 0..removed.record.len() {
+        assert!(plain.replay(&removed.record[..cut]).is_err());
+    }
+    let unknown = ChangeTerm::Id(1 << 20);
+    let mut changes = Changes::new();
+    changes.insert(unknown, unknown, unknown, None);
+    assert!(plain.apply(&changes, 1).is_err());
+}

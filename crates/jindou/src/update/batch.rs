@@ -1,0 +1,102 @@
+//! Changes from a program, as terms.
+
+use jindou_model::{QuadBatch, term};
+use jindou_store::{ChangeTerm, Changes};
+use oxrdf::{GraphNameRef, QuadRef, Term};
+
+/// Insertions and removals of quads, in order: of two of one quad the later counts. [`Database::apply`] makes them one
+/// transaction.
+///
+/// Labels of blank nodes name the store's own: the same label is the same node in every batch.
+///
+/// ```no_run
+/// use jindou::{Batch, Database, UpdateOptions};
+/// use oxrdf::{GraphName, NamedNode, Quad};
+///
+/// let db = Database::open("my.store")?;
+/// let iri = |s: &str| NamedNode::new_unchecked(s);
+/// let mut batch = Batch::new();
+/// batch.insert(Quad::new(iri("http://e/a"), iri("http://e/p"), iri("http://e/b"), GraphName::DefaultGraph).as_ref());
+/// db.apply(&batch, &UpdateOptions::default())?;
+/// # Ok::<(), jindou::Error>(())
+/// ```
+///
+/// [`Database::apply`]: crate::Database::apply
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub(super) changes: Changes,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// Without changes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for a quad to be there.
+    pub fn insert(&mut self, quad: QuadRef<'_>) {
+        self.push(quad, true);
+    }
+
+    /// Asks for a quad not to be there.
+    pub fn remove(&mut self, quad: QuadRef<'_>) {
+        self.push(quad, false);
+    }
+
+    fn push(&mut self, quad: QuadRef<'_>, insert: bool) {
+        self.bytes.clear();
+        let graph = match quad.graph_name {
+            GraphNameRef::DefaultGraph => None,
+            GraphNameRef::NamedNode(n) => Some(Term::from(n.into_owned())),
+            GraphNameRef::BlankNode(b) => Some(b.into_owned().into()),
+        };
+        let terms = [
+            Some(quad.subject.into_owned().into()),
+            Some(quad.predicate.into_owned().into()),
+            Some(quad.object.into_owned()),
+            graph,
+        ];
+        let mut ends = [0; 4];
+        for (end, t) in ends.iter_mut().zip(&terms) {
+            if let Some(t) = t {
+                term::push_term(t, &mut self.bytes);
+            }
+            *end = self.bytes.len();
+        }
+        let part = |i: usize| {
+            let from = if i == 0 { 0 } else { ends[i - 1] };
+            ChangeTerm::Bytes(&self.bytes[from..ends[i]])
+        };
+        let graph = terms[3].is_some().then(|| part(3));
+        if insert {
+            self.changes.insert(part(0), part(1), part(2), graph);
+        } else {
+            self.changes.remove(part(0), part(1), part(2), graph);
+        }
+    }
+
+    /// Asks for all quads of a parsed batch to be there.
+    pub fn insert_all(&mut self, quads: &QuadBatch) {
+        super::documents::push_all(&mut self.changes, quads);
+    }
+
+    /// Number of changes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// True without a change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.changes.bytes() + self.bytes.capacity()
+    }
+}

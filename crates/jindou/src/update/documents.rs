@@ -1,0 +1,217 @@
+//! LOAD, and quads from any source.
+
+use super::target::GraphName;
+use super::transaction::Transaction;
+use jindou_model::{
+    CancelToken, Error, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result, term,
+};
+use jindou_parse::{Document, DocumentSource, Input, Sources};
+use jindou_store::{ChangeTerm, Changes};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files below some folders, and for other IRIs somebody else (a web client).
+#[derive(Clone, Debug, Default)]
+pub struct Documents {
+    folders: Vec<PathBuf>,
+    others: Option<Arc<dyn DocumentSource>>,
+}
+
+impl Documents {
+    /// Without any folder: `file:` IRIs are refused.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets files below a folder be read, links followed: what they lead to must be below a folder as well.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for what is no folder.
+    pub fn folder(mut self, folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let whole = folder.canonicalize().map_err(|e| Error::io(folder, e))?;
+        if !whole.is_dir() {
+            let no = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+            return Err(Error::io(folder, no));
+        }
+        self.folders.push(whole);
+        Ok(self)
+    }
+
+    /// Asks this source for IRIs that are no files.
+    #[must_use]
+    pub fn others(mut self, source: Arc<dyn DocumentSource>) -> Self {
+        self.others = Some(source);
+        self
+    }
+
+    fn file(&self, iri: &str, path: &str) -> Result<Document> {
+        let refused = || Error::Document {
+            iri: iri.to_owned(),
+            message: "it is not below a folder of --load-from".into(),
+        };
+        if self.folders.is_empty() {
+            return Err(refused());
+        }
+        let path = path_of(path).ok_or_else(refused)?;
+        // Whether a file exists elsewhere is nobody's business, so both answers are one.
+        let path = path.canonicalize().map_err(|_| refused())?;
+        if !self.folders.iter().any(|f| path.starts_with(f)) {
+            return Err(refused());
+        }
+        if !path.is_file() {
+            return Err(Error::Document {
+                iri: iri.to_owned(),
+                message: "it is no file".into(),
+            });
+        }
+        Ok(Document::File(path))
+    }
+}
+
+/// The path of a `file:` IRI behind its scheme: `///path`, `//localhost/path` or `/path`, percent-encoded.
+fn path_of(rest: &str) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let path = match rest.strip_prefix("//") {
+        Some(after) => {
+            let at = after.find('/')?;
+            let host = &after[..at];
+            (host.is_empty() || host.eq_ignore_ascii_case("localhost")).then_some(&after[at..])?
+        }
+        None => rest,
+    };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut at = path.bytes();
+    while let Some(b) = at.next() {
+        match b {
+            b'%' => {
+                let digits = [at.next()?, at.next()?];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            }
+            b'?' | b'#' => break,
+            b => bytes.push(b),
+        }
+    }
+    let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
+    path.is_absolute().then_some(path)
+}
+
+impl DocumentSource for Documents {
+    fn fetch(&self, iri: &str, cancel: &CancelToken, memory: &MemoryBudget) -> Result<Document> {
+        match (iri.strip_prefix("file:"), &self.others) {
+            (Some(path), _) => self.file(iri, path),
+            (None, Some(others)) => others.fetch(iri, cancel, memory),
+            (None, None) => Err(Error::Document {
+                iri: iri.to_owned(),
+                message: "only files below folders of --load-from are loaded here".into(),
+            }),
+        }
+    }
+}
+
+/// LOAD.
+pub(super) fn load(
+    iri: &str,
+    into: Option<&str>,
+    documents: Option<&dyn DocumentSource>,
+    memory: &MemoryBudget,
+    tx: &mut Transaction,
+) -> Result<()> {
+    let Some(documents) = documents else {
+        return Err(Error::Document {
+            iri: iri.to_owned(),
+            message: "LOAD is not allowed here: name folders with --load-from, or hosts with --load-allow".into(),
+        });
+    };
+    let document = documents.fetch(iri, &tx.cancel, memory)?;
+    let graph = into.map(str::to_owned);
+    let builder = Sources::builder()
+        .base_iri(Some(iri.to_owned()))
+        .documents_from(tx.labels.document());
+    let builder = match document {
+        Document::File(path) => builder.input(Input {
+            path,
+            format: None,
+            graph,
+        }),
+        Document::Text(text, format) => builder.graph(graph).text(iri, text, format),
+    };
+    insert(&builder.build()?, None, tx, &Progress::default())
+}
+
+/// Asks for all quads of a source to be there; with `only`, it is an error if one is of another graph.
+pub(super) fn insert(
+    source: &dyn QuadSource,
+    only: Option<&GraphName>,
+    tx: &mut Transaction,
+    progress: &Progress,
+) -> Result<()> {
+    let only = match only {
+        Some(GraphName::Named(iri)) => {
+            Some(term::encode(&oxrdf::NamedNode::new_unchecked(iri).into()))
+        }
+        Some(GraphName::Default) => Some(Vec::new()),
+        None => None,
+    };
+    let workers = tx.threads;
+    let shared = Mutex::new(tx);
+    let work = |worker: usize| {
+        let mut sink = IntoChanges {
+            tx: &shared,
+            only: only.as_deref(),
+        };
+        source.run(worker, workers, &mut sink, progress)
+    };
+    if workers == 1 {
+        return work(0);
+    }
+    std::thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = (1..workers).map(|w| scope.spawn(move || work(w))).collect();
+        let mut outcome = work(0);
+        for other in others {
+            let other = other
+                .join()
+                .unwrap_or_else(|_| Err(Error::Internal("a source panicked".into())));
+            outcome = outcome.and(other);
+        }
+        outcome
+    })
+}
+
+struct IntoChanges<'a, 't> {
+    tx: &'a Mutex<&'t mut Transaction>,
+    only: Option<&'a [u8]>,
+}
+
+impl QuadSink for IntoChanges<'_, '_> {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        if let Some(only) = self.only
+            && let Some(other) = batch.quads.iter().find(|q| batch.term(q[3]) != only)
+        {
+            let graph = term::decode(batch.term(other[3]));
+            return Err(Error::Conflict(format!(
+                "the document has statements of the graph {}; one graph was named to put them into",
+                graph.map_or_else(|| "?".into(), |g| g.to_string())
+            )));
+        }
+        let mut tx = self.tx.lock().unwrap_or_else(PoisonError::into_inner);
+        push_all(&mut tx.changes, batch);
+        tx.check()
+    }
+}
+
+/// Asks for all quads of a batch to be there.
+pub(super) fn push_all(changes: &mut Changes, batch: &QuadBatch) {
+    for quad in &batch.quads {
+        let [s, p, o, g] = quad.map(|span| batch.term(span));
+        changes.insert(
+            ChangeTerm::Bytes(s),
+            ChangeTerm::Bytes(p),
+            ChangeTerm::Bytes(o),
+            (!g.is_empty()).then_some(ChangeTerm::Bytes(g)),
+        );
+    }
+}

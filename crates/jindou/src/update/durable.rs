@@ -1,0 +1,118 @@
+//! A store directory's log as the journal of its database.
+
+use super::journal::{Journal, Ticket};
+use super::writer::Writer;
+use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
+use jindou_model::{Error, Result};
+use jindou_store::Snapshot;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The folder of the log in a store directory.
+const FOLDER: &str = "log";
+
+/// Whether a database that is opened will be changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// It can be changed if no other process changes it and its files can be written; else it can be read, as it is when it is
+    /// opened.
+    #[default]
+    Any,
+    /// It must be possible to change it.
+    Write,
+    /// It is only read, as it is when it is opened; nothing in its directory is touched.
+    Read,
+}
+
+/// How to open a database.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// Whether it will be changed.
+    pub access: Access,
+    /// When an update counts as done.
+    pub durability: Durability,
+}
+
+struct LogJournal {
+    log: Log,
+    lock: StoreLock,
+}
+
+impl Journal for LogJournal {
+    fn append(&self, number: u32, record: Vec<u8>) -> Result<Box<dyn Ticket>> {
+        if !self.lock.holds() {
+            return Err(Error::Store(
+                "somebody removed the lock of the store directory, and another process may write to it now; nothing was changed: stop both, then start one".into(),
+            ));
+        }
+        Ok(Box::new(self.log.append(number, record)?))
+    }
+
+    fn reset(&self, number: u32) -> Result<()> {
+        match number.checked_add(1) {
+            Some(next) => self.log.reset(next),
+            None => Err(Error::Limit("snapshot numbers are used up".into())),
+        }
+    }
+
+    fn status(&self) -> Option<jindou_log::Status> {
+        Some(self.log.status())
+    }
+}
+
+impl Ticket for jindou_log::Ticket {
+    fn wait(self: Box<Self>) -> Result<()> {
+        jindou_log::Ticket::wait(&self)
+    }
+}
+
+/// The writer of a store directory over its base, with all that its log holds replayed; and what was found there.
+///
+/// # Errors
+/// [`Error::Store`] when the log is damaged, and for [`Access::Write`] when another process has the store; [`Error::Io`].
+pub(crate) fn open(
+    dir: &Path,
+    base: Snapshot,
+    options: &OpenOptions,
+) -> Result<(Writer, Option<Recovery>)> {
+    let lock = match options.access {
+        Access::Read => Err("the database was opened for reading only".to_owned()),
+        Access::Any => StoreLock::acquire(dir).map_err(|e| e.to_string()),
+        Access::Write => Ok(StoreLock::acquire(dir)?),
+    };
+    let folder = dir.join(FOLDER);
+    let (epoch, after) = (base.base().epoch(), base.number());
+    let mut head = base;
+    let mut replay = |_: u32, record: &[u8]| -> Result<()> {
+        head = head.replay(record)?;
+        Ok(())
+    };
+    let lock = match lock {
+        Ok(lock) => lock,
+        Err(why) => {
+            let recovery = match Directory::open(&folder) {
+                Ok(files) => Some(jindou_log::replay(&files, epoch, after, &mut replay)?),
+                // No log yet.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+                Err(e) => return Err(Error::io(&folder, e)),
+            };
+            return Ok((Writer::new(head, Err(why)), recovery));
+        }
+    };
+    let files: Arc<dyn Files> = match Directory::create(&folder) {
+        Ok(files) => Arc::new(files),
+        // A full disk, say: there is no log to read, and none can be begun.
+        Err(e) if options.access == Access::Any && !folder.exists() => {
+            let why = format!("{}: {e}", folder.display());
+            return Ok((Writer::new(head, Err(why)), None));
+        }
+        Err(e) => return Err(Error::io(&folder, e)),
+    };
+    let log_options = Options {
+        durability: options.durability,
+        ..Options::default()
+    };
+    let (log, recovery) = Log::open(files, epoch, after, log_options, &mut replay)?;
+    let journal = LogJournal { log, lock };
+    Ok((Writer::new(head, Ok(Box::new(journal))), Some(recovery)))
+}

@@ -1,0 +1,126 @@
+//! The quads of whole graphs: CLEAR, DROP, and whether a graph is there. A graph is read through its index vertex, so that no
+//! other graph is touched.
+
+use super::transaction::Transaction;
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result, term};
+use jindou_store::segment::{EdgeView, Scope};
+use jindou_store::{ChangeTerm, Snapshot};
+use oxrdf::NamedNode;
+use spargebra::algebra::GraphTarget;
+
+/// Changes between looks at the clock and the budget.
+const LOOK: usize = 1 << 12;
+
+/// Which graphs.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    Default,
+    /// Canonical bytes of its name.
+    Named(Vec<u8>),
+    AllNamed,
+    All,
+}
+
+impl Target {
+    pub(super) fn named(name: &NamedNode) -> Self {
+        Self::Named(term::encode(&name.clone().into()))
+    }
+}
+
+impl From<&GraphTarget> for Target {
+    fn from(target: &GraphTarget) -> Self {
+        match target {
+            GraphTarget::NamedNode(n) => Self::named(n),
+            GraphTarget::DefaultGraph => Self::Default,
+            GraphTarget::NamedGraphs => Self::AllNamed,
+            GraphTarget::AllGraphs => Self::All,
+        }
+    }
+}
+
+/// Removes all quads of the graphs. O(quads in them), and for all graphs or the default graph O(keys of all predicates).
+pub(super) fn clear(tx: &mut Transaction, target: &Target) -> Result<()> {
+    let snapshot = tx.current()?;
+    let mut keys = Vec::new();
+    let scope = match target {
+        Target::Default => Scope::Default,
+        Target::AllNamed => Scope::AnyNamed,
+        Target::All => Scope::Union,
+        Target::Named(name) => {
+            let Some(graph) = snapshot.lookup(name) else {
+                return Ok(());
+            };
+            for p in snapshot.graph_predicates(graph.0) {
+                snapshot.graph_subjects(graph.0, PredicateId(p), &mut keys);
+                remove(tx, &snapshot, PredicateId(p), &keys, Scope::Named(graph.0))?;
+            }
+            return Ok(());
+        }
+    };
+    for p in (0..snapshot.predicate_count()).map(PredicateId) {
+        keys.clear();
+        snapshot
+            .edges(p, Direction::Out)
+            .candidate_keys(scope, &mut keys);
+        remove(tx, &snapshot, p, &keys, scope)?;
+    }
+    Ok(())
+}
+
+fn remove(
+    tx: &mut Transaction,
+    snapshot: &Snapshot,
+    predicate: PredicateId,
+    subjects: &[u32],
+    scope: Scope<'_>,
+) -> Result<()> {
+    let edges = snapshot.edges(predicate, Direction::Out);
+    let p = ChangeTerm::Id(snapshot.vertex_of(predicate).0);
+    let mut next = tx.changes.len() + LOOK;
+    for &s in subjects {
+        edges.for_each(s, scope, |o, graph| {
+            let graph = (graph != DEFAULT_GRAPH).then_some(ChangeTerm::Id(graph));
+            tx.changes
+                .remove(ChangeTerm::Id(s), p, ChangeTerm::Id(o), graph);
+        });
+        if tx.changes.len() >= next {
+            tx.check()?;
+            next = tx.changes.len() + LOOK;
+        }
+    }
+    Ok(())
+}
+
+/// True if a graph has a quad; all graphs together are always there. O(its subjects) at worst.
+pub(super) fn is_there(snapshot: &Snapshot, target: &Target) -> bool {
+    let graph = match target {
+        Target::Default => {
+            let mut keys = Vec::new();
+            return (0..snapshot.predicate_count()).map(PredicateId).any(|p| {
+                keys.clear();
+                let edges = snapshot.edges(p, Direction::Out);
+                edges.candidate_keys(Scope::Default, &mut keys);
+                keys.iter().any(|&s| has_edge(&edges, s, Scope::Default))
+            });
+        }
+        Target::Named(name) => match snapshot.lookup(name) {
+            Some(graph) => graph.0,
+            None => return false,
+        },
+        Target::AllNamed | Target::All => return true,
+    };
+    let mut subjects = Vec::new();
+    snapshot.graph_predicates(graph).into_iter().any(|p| {
+        let p = PredicateId(p);
+        snapshot.graph_subjects(graph, p, &mut subjects);
+        let edges = snapshot.edges(p, Direction::Out);
+        let scope = Scope::Named(graph);
+        subjects.iter().any(|&s| has_edge(&edges, s, scope))
+    })
+}
+
+fn has_edge(edges: &EdgeView<'_>, key: u32, scope: Scope<'_>) -> bool {
+    let mut any = false;
+    edges.for_each(key, scope, |_, _| any = true);
+    any
+}

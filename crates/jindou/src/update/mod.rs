@@ -1,0 +1,295 @@
+//! SPARQL 1.1 Update, and the other ways to change a database: each call is one transaction.
+//!
+//! ```text
+//! request ─► operations, in order: each reads the snapshot that the one before made
+//!         ─► one record for the journal ─► durable ─► published: queries that begin now see it
+//! ```
+//!
+//! | module | job |
+//! |---|---|
+//! | `writer` | one writer at a time; snapshots wait for the journal and are published in order |
+//! | `journal`, `durable` | what makes a transaction last: the seam, and a store directory's log behind it |
+//! | `transaction` | changes on their way to the next snapshot, within a memory budget |
+//! | `operations` | the operations of a request |
+//! | `template` | rows of a pattern → quads to remove and to insert |
+//! | `graphs` | the quads of whole graphs |
+//! | `documents` | LOAD, and quads from any source |
+//! | `target` | a request that may change one graph only |
+
+mod batch;
+mod documents;
+mod durable;
+mod graphs;
+mod journal;
+mod operations;
+mod target;
+mod template;
+mod transaction;
+mod writer;
+
+pub use batch::Batch;
+pub use documents::Documents;
+pub(crate) use durable::open;
+pub use durable::{Access, OpenOptions};
+pub use journal::{Journal, Nothing, Ticket};
+pub use target::GraphName;
+pub(crate) use writer::Writer;
+
+use crate::database::{Database, DatasetChoice, guarded};
+use jindou_engine::ServiceCaller;
+use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
+use jindou_parse::DocumentSource;
+use jindou_plan::parse_update;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use transaction::Transaction;
+
+/// How to run an update.
+#[derive(Clone, Debug)]
+pub struct UpdateOptions {
+    /// Threads for patterns, for parsing documents, and for applying changes.
+    pub threads: usize,
+    /// Time from the call on, waiting for other updates included. It ends when the changes are handed to the journal: what is
+    /// there cannot be taken back.
+    pub timeout: Option<Duration>,
+    /// Memory for patterns and changes together. An update that does not fit is refused and changes nothing.
+    pub memory: MemoryBudget,
+    /// Cancels the update from elsewhere, until its changes are handed to the journal.
+    pub cancel: CancelToken,
+    /// Whether patterns see the union of all graphs as their default graph; `None`: as the store was loaded.
+    pub union_default: Option<bool>,
+    /// The graphs that patterns read in place of the store's default graph and named graphs (SPARQL 1.1 Protocol §2.2.3). A
+    /// request with a USING or WITH of its own is refused then.
+    pub using: Option<DatasetChoice>,
+    /// What relative IRIs stand under where the request has no BASE.
+    pub base: Option<String>,
+    /// The one graph that the request may change, and that it means where it names none (Graph Store Protocol, PATCH).
+    pub only: Option<GraphName>,
+    /// Who asks other endpoints, for `SERVICE`. Without one such patterns are refused.
+    pub service: Option<Arc<dyn ServiceCaller>>,
+    /// Where `LOAD` finds documents. Without one LOAD is refused.
+    pub documents: Option<Arc<dyn DocumentSource>>,
+}
+
+impl Default for UpdateOptions {
+    /// All cores, half of this machine's memory, no deadline, no LOAD, no SERVICE.
+    fn default() -> Self {
+        let query = crate::QueryOptions::default();
+        Self {
+            threads: query.threads,
+            timeout: None,
+            memory: query.memory,
+            cancel: query.cancel,
+            union_default: None,
+            using: None,
+            base: None,
+            only: None,
+            service: None,
+            documents: None,
+        }
+    }
+}
+
+impl UpdateOptions {
+    fn token(&self) -> CancelToken {
+        match self.timeout {
+            Some(limit) => self.cancel.limited(limit),
+            None => self.cancel.clone(),
+        }
+    }
+}
+
+/// What an update did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpdateReport {
+    /// The snapshot that shows it. An update that changed nothing makes none.
+    pub snapshot: u32,
+    /// Operations.
+    pub operations: usize,
+    /// Quads that came, each operation counted by itself.
+    pub added: u64,
+    /// Quads that went.
+    pub removed: u64,
+    /// Whether the graph had a quad before; for what changes one graph by name.
+    pub graph_was_there: Option<bool>,
+    /// Parsing of the request.
+    pub parse_time: Duration,
+    /// Waiting for other updates' turns.
+    pub wait_time: Duration,
+    /// Evaluating and applying.
+    pub run_time: Duration,
+    /// From the journal's taking the changes to its saying that they last.
+    pub commit_time: Duration,
+}
+
+impl Database {
+    /// Runs an update request: all of its operations in order, each seeing what those before did, or none.
+    ///
+    /// ```no_run
+    /// use jindou::{Database, UpdateOptions};
+    ///
+    /// let db = Database::open("my.store")?;
+    /// let text = "INSERT DATA { <http://e/mars> a <http://example.org/Planet> }";
+    /// let report = db.update(text, &UpdateOptions::default())?;
+    /// assert_eq!(report.added, 1);
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Query`] for bad SPARQL with its position, [`Error::Conflict`] for what does not go with the data (CREATE of a
+    /// graph that is there), [`Error::Store`] where the database cannot be written, [`Error::Timeout`], [`Error::Cancelled`],
+    /// [`Error::Limit`] for memory, [`Error::Io`] when the journal cannot be written. Nothing is changed then.
+    ///
+    /// [`Error::Query`]: crate::Error::Query
+    /// [`Error::Conflict`]: crate::Error::Conflict
+    /// [`Error::Store`]: crate::Error::Store
+    /// [`Error::Timeout`]: crate::Error::Timeout
+    /// [`Error::Cancelled`]: crate::Error::Cancelled
+    /// [`Error::Limit`]: crate::Error::Limit
+    /// [`Error::Io`]: crate::Error::Io
+    pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
+        self.inner.writer.is_writable()?;
+        let started = Instant::now();
+        let mut request = guarded(|| parse_update(text, options.base.as_deref()))?;
+        if let Some(only) = &options.only {
+            target::restrict(&mut request, only)?;
+        }
+        let parse_time = started.elapsed();
+        let (operations, cancel) = (request.operations.len(), options.token());
+        let mut report = self.transact(options, &cancel, |tx| {
+            operations::run(&request, options, tx)
+        })?;
+        (report.parse_time, report.operations) = (parse_time, operations);
+        Ok(report)
+    }
+
+    /// Adds all quads of a source in one transaction; with [`UpdateOptions::only`] all must be of that graph. Labels of blank
+    /// nodes are taken as the source gives them: [`Self::document_number`] helps to have new ones.
+    ///
+    /// # Errors
+    /// As [`Self::update`], and the source's own.
+    pub fn insert(
+        &self,
+        source: &dyn QuadSource,
+        options: &UpdateOptions,
+        progress: &Progress,
+    ) -> Result<UpdateReport> {
+        let mut there = None;
+        let mut report = self.one(options, |tx| {
+            if let Some(only) = &options.only {
+                there = Some(graphs::is_there(tx.unsettled(), &only.target()?));
+            }
+            documents::insert(source, options.only.as_ref(), tx, progress)
+        })?;
+        report.graph_was_there = there;
+        Ok(report)
+    }
+
+    /// Puts the quads of a source in place of those of a graph, in one transaction.
+    ///
+    /// # Errors
+    /// As [`Self::insert`]; [`Error::Conflict`](crate::Error::Conflict) for a quad of another graph.
+    pub fn replace_graph(
+        &self,
+        graph: &GraphName,
+        source: &dyn QuadSource,
+        options: &UpdateOptions,
+        progress: &Progress,
+    ) -> Result<UpdateReport> {
+        let mut there = false;
+        let mut report = self.one(options, |tx| {
+            let target = graph.target()?;
+            there = graphs::is_there(tx.unsettled(), &target);
+            graphs::clear(tx, &target)?;
+            documents::insert(source, Some(graph), tx, progress)
+        })?;
+        report.graph_was_there = Some(there);
+        Ok(report)
+    }
+
+    /// Removes all quads of a graph.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
+        let mut there = false;
+        let mut report = self.one(options, |tx| {
+            let target = graph.target()?;
+            there = graphs::is_there(tx.unsettled(), &target);
+            graphs::clear(tx, &target)
+        })?;
+        report.graph_was_there = Some(there);
+        Ok(report)
+    }
+
+    /// Applies a batch of insertions and removals in one transaction.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn apply(&self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
+        self.one(options, |tx| tx.apply(&batch.changes))
+    }
+
+    /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes the blank nodes of documents new ones: random, so
+    /// that no label with it is in any store.
+    #[must_use]
+    pub fn document_number() -> u64 {
+        transaction::Labels::new().document()
+    }
+
+    /// Ok if the database can be changed.
+    ///
+    /// # Errors
+    /// [`Error::Store`](crate::Error::Store) with the reason why it cannot.
+    pub fn is_writable(&self) -> Result<()> {
+        self.inner.writer.is_writable()
+    }
+
+    /// What the log does at present; `None` for a database without one.
+    #[must_use]
+    pub fn log_status(&self) -> Option<jindou_log::Status> {
+        self.inner.writer.log_status()
+    }
+
+    /// A transaction of one operation.
+    fn one(
+        &self,
+        options: &UpdateOptions,
+        change: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<UpdateReport> {
+        self.inner.writer.is_writable()?;
+        let mut report = self.transact(options, &options.token(), change)?;
+        report.operations = 1;
+        Ok(report)
+    }
+
+    fn transact(
+        &self,
+        options: &UpdateOptions,
+        cancel: &CancelToken,
+        change: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<UpdateReport> {
+        let asked = Instant::now();
+        let turn = self.inner.writer.turn(cancel)?;
+        let begun = Instant::now();
+        let mut tx = Transaction::new(turn.head(), options, cancel);
+        let (head, outcome) = guarded(|| {
+            change(&mut tx)?;
+            tx.finish()
+        })?;
+        let ran = Instant::now();
+        let snapshot = match head {
+            Some((snapshot, record)) => turn.commit(snapshot, record)?,
+            None => turn.nothing()?,
+        };
+        Ok(UpdateReport {
+            snapshot,
+            added: outcome.added,
+            removed: outcome.removed,
+            wait_time: begun - asked,
+            run_time: ran - begun,
+            commit_time: ran.elapsed(),
+            ..UpdateReport::default()
+        })
+    }
+}

@@ -1,0 +1,273 @@
+//! The operations of a request.
+
+use super::graphs::{self, Target};
+use super::template::{self, Quads};
+use super::transaction::Transaction;
+use super::{UpdateOptions, documents};
+use crate::blank_nodes;
+use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
+use jindou_model::{Error, Result, term};
+use jindou_plan::{Operation, PlanOptions, Request};
+use jindou_store::ChangeTerm;
+use oxrdf::{NamedNode, NamedOrBlankNode, Term, Variable};
+use rustc_hash::FxHashMap;
+use spargebra::algebra::{GraphPattern, QueryDataset};
+use spargebra::term::{GraphName, GroundQuad, GroundQuadPattern, Quad, QuadPattern};
+use spargebra::{GraphUpdateOperation as Op, Query};
+
+/// Quads between looks at the clock and the budget.
+const LOOK: usize = 1 << 12;
+
+/// Runs a request's operations in order, each over what those before made.
+///
+/// # Errors
+/// The first operation's that fails, with its place in the request.
+pub(super) fn run(request: &Request, options: &UpdateOptions, tx: &mut Transaction) -> Result<()> {
+    let using = match &options.using {
+        Some(choice) => Some(choice.dataset()?),
+        None => None,
+    };
+    if using.is_some()
+        && let Some(o) = request
+            .operations
+            .iter()
+            .find(|o| matches!(&o.operation, Op::DeleteInsert { using, .. } if using.is_some()))
+    {
+        let (line, column) = o.at;
+        return Err(Error::Query(format!(
+            "error at {line}:{column}: the operation has a USING or WITH of its own, and the request chooses a dataset beside it; one is allowed"
+        )));
+    }
+    let several = request.operations.len() > 1;
+    for operation in &request.operations {
+        let one = Evaluation {
+            operation,
+            request,
+            options,
+            using: using.as_ref(),
+        };
+        one.run(tx)
+            .map_err(|e| if several { placed(e, operation.at) } else { e })?;
+    }
+    Ok(())
+}
+
+/// The error with the place of its operation.
+fn placed(e: Error, (line, column): (usize, usize)) -> Error {
+    let at = |m: String| format!("operation at line {line}, column {column}: {m}");
+    match e {
+        Error::Query(m) => Error::Query(at(m)),
+        Error::Unsupported(m) => Error::Unsupported(at(m)),
+        Error::Limit(m) => Error::Limit(at(m)),
+        Error::Conflict(m) => Error::Conflict(at(m)),
+        other => other,
+    }
+}
+
+struct Evaluation<'a> {
+    operation: &'a Operation,
+    request: &'a Request,
+    options: &'a UpdateOptions,
+    using: Option<&'a QueryDataset>,
+}
+
+impl Evaluation<'_> {
+    fn run(&self, tx: &mut Transaction) -> Result<()> {
+        tx.cancel.check()?;
+        match &self.operation.operation {
+            Op::InsertData { data } => insert_data(data, tx),
+            Op::DeleteData { data } => delete_data(data, tx),
+            Op::DeleteInsert {
+                delete,
+                insert,
+                using,
+                pattern,
+            } => self.delete_insert(delete, insert, using.as_ref(), pattern, tx),
+            Op::Load {
+                silent,
+                source,
+                destination,
+            } => self.load(*silent, source, destination, tx),
+            // The store keeps no empty graphs: one without quads is not there, and clearing it is no error (§3.1.3).
+            Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
+            Op::Create { silent, graph } => {
+                if !silent && graphs::is_there(&tx.current()?, &Target::named(graph)) {
+                    return Err(Error::Conflict(format!(
+                        "the graph {graph} is there already; CREATE SILENT minds not"
+                    )));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn load(
+        &self,
+        silent: bool,
+        source: &NamedNode,
+        destination: &GraphName,
+        tx: &mut Transaction,
+    ) -> Result<()> {
+        let into = match destination {
+            GraphName::NamedNode(n) => Some(n.as_str()),
+            GraphName::DefaultGraph => None,
+        };
+        if silent {
+            // What a document that breaks off brought must go again, and only that.
+            tx.current()?;
+        }
+        let from = self.options.documents.as_deref();
+        match documents::load(source.as_str(), into, from, &self.options.memory, tx) {
+            Err(
+                Error::Document { .. }
+                | Error::Syntax { .. }
+                | Error::Io { .. }
+                | Error::Unsupported(_)
+                | Error::Conflict(_),
+            ) if silent => {
+                tx.forget();
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn delete_insert(
+        &self,
+        delete: &[GroundQuadPattern],
+        insert: &[QuadPattern],
+        using: Option<&QueryDataset>,
+        pattern: &GraphPattern,
+        tx: &mut Transaction,
+    ) -> Result<()> {
+        let snapshot = tx.current()?;
+        let options = self.options;
+        let mut variables: Vec<Variable> = Vec::new();
+        let delete = Quads::to_delete(delete, &snapshot, &mut variables);
+        let insert = Quads::to_insert(insert, &snapshot, &mut variables);
+        let whole = self.operation.whole_graph;
+        let mut query = Query::Select {
+            dataset: using.or(self.using.filter(|_| !whole)).cloned(),
+            pattern: GraphPattern::Project {
+                inner: Box::new(pattern.clone()),
+                variables: variables.clone(),
+            },
+            base_iri: self.request.base.clone(),
+        };
+        // A text without BNODE is left alone by this.
+        blank_nodes::of_each_solution(&mut query);
+        let union_default = options
+            .union_default
+            .unwrap_or(snapshot.base().union_default());
+        let plan_options = PlanOptions {
+            union_default: union_default && !whole,
+        };
+        let plan = jindou_plan::plan(&query, &snapshot, &plan_options)?;
+        let exec = ExecOptions {
+            threads: options.threads,
+            cancel: tx.cancel.clone(),
+            memory: options.memory.clone(),
+            service: options.service.clone(),
+            ..ExecOptions::default()
+        };
+        let terms = QueryTerms::new();
+        let templates = template::Templates {
+            delete: &delete,
+            insert: &insert,
+            variables: &variables,
+        };
+        let mut rows = template::Rows::new(
+            &templates,
+            &plan.columns,
+            &snapshot,
+            &terms,
+            &options.memory,
+            tx,
+        );
+        execute_streaming(&plan, &snapshot, &exec, &terms, &mut rows)?;
+        rows.finish()
+    }
+}
+
+fn graph_name(name: &GraphName, to: &mut Vec<u8>) {
+    if let GraphName::NamedNode(n) = name {
+        term::push_iri(n.as_str(), to);
+    }
+}
+
+/// Canonical bytes of a quad's four terms, one behind the other; none for the default graph.
+#[derive(Default)]
+struct Encoded {
+    bytes: Vec<u8>,
+    ends: [usize; 4],
+}
+
+impl Encoded {
+    fn terms(&self) -> ([ChangeTerm<'_>; 3], Option<ChangeTerm<'_>>) {
+        let part = |i: usize| {
+            let from = if i == 0 { 0 } else { self.ends[i - 1] };
+            &self.bytes[from..self.ends[i]]
+        };
+        let graph = part(3);
+        (
+            [0, 1, 2].map(|i| ChangeTerm::Bytes(part(i))),
+            (!graph.is_empty()).then_some(ChangeTerm::Bytes(graph)),
+        )
+    }
+}
+
+fn delete_data(data: &[GroundQuad], tx: &mut Transaction) -> Result<()> {
+    let mut quad = Encoded::default();
+    for (i, q) in data.iter().enumerate() {
+        quad.bytes.clear();
+        term::push_iri(q.subject.as_str(), &mut quad.bytes);
+        quad.ends[0] = quad.bytes.len();
+        term::push_iri(q.predicate.as_str(), &mut quad.bytes);
+        quad.ends[1] = quad.bytes.len();
+        term::push_term(&q.object.clone().into(), &mut quad.bytes);
+        quad.ends[2] = quad.bytes.len();
+        graph_name(&q.graph_name, &mut quad.bytes);
+        quad.ends[3] = quad.bytes.len();
+        let ([s, p, o], g) = quad.terms();
+        tx.changes.remove(s, p, o, g);
+        if i % LOOK == LOOK - 1 {
+            tx.check()?;
+        }
+    }
+    Ok(())
+}
+
+fn insert_data(data: &[Quad], tx: &mut Transaction) -> Result<()> {
+    let mut quad = Encoded::default();
+    let mut blanks = FxHashMap::default();
+    let snapshot = tx.unsettled().clone();
+    for (i, q) in data.iter().enumerate() {
+        quad.bytes.clear();
+        let subject: Term = match &q.subject {
+            NamedOrBlankNode::NamedNode(n) => n.clone().into(),
+            NamedOrBlankNode::BlankNode(b) => b.clone().into(),
+        };
+        let mut fresh = |label: &oxrdf::BlankNode, out: &mut Vec<u8>| {
+            let bytes = blanks.entry(label.clone()).or_insert_with(|| {
+                let mut bytes = Vec::new();
+                tx.labels.push(&snapshot, &mut bytes);
+                bytes
+            });
+            out.extend_from_slice(bytes);
+        };
+        template::push_renamed(&subject, &mut fresh, &mut quad.bytes);
+        quad.ends[0] = quad.bytes.len();
+        term::push_iri(q.predicate.as_str(), &mut quad.bytes);
+        quad.ends[1] = quad.bytes.len();
+        template::push_renamed(&q.object, &mut fresh, &mut quad.bytes);
+        quad.ends[2] = quad.bytes.len();
+        graph_name(&q.graph_name, &mut quad.bytes);
+        quad.ends[3] = quad.bytes.len();
+        let ([s, p, o], g) = quad.terms();
+        tx.changes.insert(s, p, o, g);
+        if i % LOOK == LOOK - 1 {
+            tx.check()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! A request that may change one graph only (SPARQL 1.1 Graph Store HTTP Protocol, PATCH).
+
+use super::graphs::Target;
+use jindou_model::{Error, Result};
+use jindou_plan::Request;
+use oxrdf::NamedNode;
+use spargebra::GraphUpdateOperation as Op;
+use spargebra::algebra::{GraphTarget, QueryDataset};
+use spargebra::term::{GraphName as Name, GraphNamePattern};
+
+/// One graph of the database.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GraphName {
+    /// The default graph.
+    Default,
+    /// The graph of this IRI.
+    Named(String),
+}
+
+impl GraphName {
+    /// # Errors
+    /// [`Error::Query`] when the name is no IRI.
+    pub(super) fn target(&self) -> Result<Target> {
+        Ok(match self {
+            Self::Default => Target::Default,
+            Self::Named(_) => Target::named(&self.node()?.unwrap_or(NamedNode::new_unchecked(""))),
+        })
+    }
+
+    fn node(&self) -> Result<Option<NamedNode>> {
+        match self {
+            Self::Default => Ok(None),
+            Self::Named(iri) => NamedNode::new(iri)
+                .map(Some)
+                .map_err(|e| Error::Query(format!("the graph <{iri}> is not an IRI: {e}"))),
+        }
+    }
+}
+
+/// Makes what the request says of the default graph mean `only`.
+///
+/// # Errors
+/// [`Error::Conflict`] with its place for an operation that could change another graph.
+pub(super) fn restrict(request: &mut Request, only: &GraphName) -> Result<()> {
+    let node = only.node()?;
+    for operation in &mut request.operations {
+        let (line, column) = operation.at;
+        let refused = || {
+            Error::Conflict(format!(
+                "line {line}, column {column}: the operation could change another graph than the one that the request was sent to"
+            ))
+        };
+        if operation.whole_graph {
+            return Err(refused());
+        }
+        let is_own = |g: &NamedNode| Some(g) == node.as_ref();
+        let name = |g: &mut Name| match g {
+            Name::DefaultGraph => {
+                if let Some(n) = &node {
+                    *g = n.clone().into();
+                }
+                true
+            }
+            Name::NamedNode(n) => is_own(n),
+        };
+        let pattern = |g: &mut GraphNamePattern| match g {
+            GraphNamePattern::DefaultGraph => {
+                if let Some(n) = &node {
+                    *g = n.clone().into();
+                }
+                true
+            }
+            GraphNamePattern::NamedNode(n) => is_own(n),
+            GraphNamePattern::Variable(_) => false,
+        };
+        let target = |g: &mut GraphTarget| match g {
+            GraphTarget::DefaultGraph => {
+                if let Some(n) = &node {
+                    *g = n.clone().into();
+                }
+                true
+            }
+            GraphTarget::NamedNode(n) => is_own(n),
+            GraphTarget::NamedGraphs | GraphTarget::AllGraphs => false,
+        };
+        let stays = match &mut operation.operation {
+            Op::InsertData { data } => data.iter_mut().all(|q| name(&mut q.graph_name)),
+            Op::DeleteData { data } => data.iter_mut().all(|q| name(&mut q.graph_name)),
+            Op::DeleteInsert {
+                delete,
+                insert,
+                using,
+                ..
+            } => {
+                if using.is_none()
+                    && let Some(n) = &node
+                {
+                    *using = Some(QueryDataset {
+                        default: vec![n.clone()],
+                        named: None,
+                    });
+                }
+                delete.iter_mut().all(|q| pattern(&mut q.graph_name))
+                    && insert.iter_mut().all(|q| pattern(&mut q.graph_name))
+            }
+            Op::Load { destination, .. } => name(destination),
+            Op::Clear { graph, .. } | Op::Drop { graph, .. } => target(graph),
+            Op::Create { graph, .. } => is_own(graph),
+        };
+        if !stays {
+            return Err(refused());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,479 @@
+//! Rows of a pattern → quads to remove and to insert (SPARQL 1.1 Update §3.1.3), on ids: a term is decoded only where an
+//! expression made it, or where a subject could be a literal.
+
+use super::transaction::Transaction;
+use jindou_engine::{QueryTerms, Sink, TermDecoder};
+use jindou_model::{
+    Direction, Error, FIRST_QUERY_ID, MemoryBudget, NO_VERTEX, Result, VertexId, term,
+};
+use jindou_store::{ChangeTerm, Snapshot};
+use oxrdf::{BlankNode, NamedOrBlankNode, Term, Variable};
+use spargebra::term::{
+    GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern, QuadPattern,
+    TermPattern, TriplePattern,
+};
+use std::mem::swap;
+
+/// A template's term.
+enum Part {
+    /// The store has it.
+    Id(u32),
+    /// The store does not have it: canonical bytes.
+    New(Vec<u8>),
+    /// Number of a variable.
+    Variable(usize),
+    /// Number of a blank node: another one in every row.
+    Blank(usize),
+    /// A triple term with variables or blank nodes in it.
+    Triple(Box<[Part; 3]>),
+}
+
+/// The quads of a template: subject, predicate, object, graph.
+pub(super) struct Quads {
+    quads: Vec<([Part; 3], Option<Part>)>,
+    blanks: usize,
+}
+
+struct Compiler<'a> {
+    snapshot: &'a Snapshot,
+    variables: &'a mut Vec<Variable>,
+    blanks: Vec<BlankNode>,
+}
+
+impl Compiler<'_> {
+    fn known(&self, t: &Term) -> Part {
+        let bytes = term::encode(t);
+        match self.snapshot.lookup(&bytes) {
+            Some(id) => Part::Id(id.0),
+            None => Part::New(bytes),
+        }
+    }
+
+    fn variable(&mut self, v: &Variable) -> Part {
+        let found = self.variables.iter().position(|x| x == v);
+        Part::Variable(found.unwrap_or_else(|| {
+            self.variables.push(v.clone());
+            self.variables.len() - 1
+        }))
+    }
+
+    fn predicate(&mut self, p: &NamedNodePattern) -> Part {
+        match p {
+            NamedNodePattern::NamedNode(n) => self.known(&n.clone().into()),
+            NamedNodePattern::Variable(v) => self.variable(v),
+        }
+    }
+
+    fn graph(&mut self, g: &GraphNamePattern) -> Option<Part> {
+        match g {
+            GraphNamePattern::DefaultGraph => None,
+            GraphNamePattern::NamedNode(n) => Some(self.known(&n.clone().into())),
+            GraphNamePattern::Variable(v) => Some(self.variable(v)),
+        }
+    }
+
+    fn term(&mut self, t: &TermPattern) -> Part {
+        match t {
+            TermPattern::NamedNode(n) => self.known(&n.clone().into()),
+            TermPattern::Literal(l) => self.known(&l.clone().into()),
+            TermPattern::Variable(v) => self.variable(v),
+            TermPattern::BlankNode(b) => {
+                let found = self.blanks.iter().position(|x| x == b);
+                Part::Blank(found.unwrap_or_else(|| {
+                    self.blanks.push(b.clone());
+                    self.blanks.len() - 1
+                }))
+            }
+            TermPattern::Triple(t) => {
+                let TriplePattern {
+                    subject,
+                    predicate,
+                    object,
+                } = &**t;
+                Part::Triple(Box::new([
+                    self.term(subject),
+                    self.predicate(predicate),
+                    self.term(object),
+                ]))
+            }
+        }
+    }
+
+    fn ground(&mut self, t: &GroundTermPattern) -> Part {
+        match t {
+            GroundTermPattern::NamedNode(n) => self.known(&n.clone().into()),
+            GroundTermPattern::Literal(l) => self.known(&l.clone().into()),
+            GroundTermPattern::Variable(v) => self.variable(v),
+            GroundTermPattern::Triple(t) => Part::Triple(Box::new([
+                self.ground(&t.subject),
+                self.predicate(&t.predicate),
+                self.ground(&t.object),
+            ])),
+        }
+    }
+}
+
+impl Quads {
+    /// Compiles a DELETE template; its variables are added to the list.
+    pub(super) fn to_delete(
+        quads: &[GroundQuadPattern],
+        snapshot: &Snapshot,
+        variables: &mut Vec<Variable>,
+    ) -> Self {
+        let mut c = Compiler {
+            snapshot,
+            variables,
+            blanks: vec![],
+        };
+        let quads = quads
+            .iter()
+            .map(|q| {
+                let parts = [
+                    c.ground(&q.subject),
+                    c.predicate(&q.predicate),
+                    c.ground(&q.object),
+                ];
+                (parts, c.graph(&q.graph_name))
+            })
+            .collect();
+        Self { quads, blanks: 0 }
+    }
+
+    /// Compiles an INSERT template; its variables are added to the list.
+    pub(super) fn to_insert(
+        quads: &[QuadPattern],
+        snapshot: &Snapshot,
+        variables: &mut Vec<Variable>,
+    ) -> Self {
+        let mut c = Compiler {
+            snapshot,
+            variables,
+            blanks: vec![],
+        };
+        let quads = quads
+            .iter()
+            .map(|q| {
+                let parts = [
+                    c.term(&q.subject),
+                    c.predicate(&q.predicate),
+                    c.term(&q.object),
+                ];
+                (parts, c.graph(&q.graph_name))
+            })
+            .collect();
+        let blanks = c.blanks.len();
+        Self { quads, blanks }
+    }
+}
+
+/// Both templates of an operation, and the variables that they name by numbers.
+pub(super) struct Templates<'a> {
+    pub(super) delete: &'a Quads,
+    pub(super) insert: &'a Quads,
+    pub(super) variables: &'a [Variable],
+}
+
+/// Takes the rows of the pattern. All removals are asked for before the first insertion: of one quad's both, the
+/// insertion counts.
+pub(super) struct Rows<'a> {
+    delete: &'a Quads,
+    insert: &'a Quads,
+    /// Of each variable of the templates, its column.
+    columns: Vec<Option<usize>>,
+    /// Rows that wait for the insertions, where there are both.
+    kept: Kept,
+    maker: Maker<'a>,
+    tx: &'a mut Transaction,
+}
+
+/// Rows of ids, charged to the query's memory.
+struct Kept {
+    ids: Vec<u32>,
+    rows: usize,
+    budget: MemoryBudget,
+    charged: u64,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.budget.release(self.charged);
+    }
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(
+        templates: &Templates<'a>,
+        columns: &[String],
+        snapshot: &'a Snapshot,
+        terms: &'a QueryTerms,
+        budget: &MemoryBudget,
+        tx: &'a mut Transaction,
+    ) -> Self {
+        let columns = templates
+            .variables
+            .iter()
+            .map(|v| columns.iter().position(|c| c == v.as_str()))
+            .collect();
+        Self {
+            delete: templates.delete,
+            insert: templates.insert,
+            columns,
+            kept: Kept {
+                ids: vec![],
+                rows: 0,
+                budget: budget.clone(),
+                charged: 0,
+            },
+            maker: Maker {
+                snapshot,
+                decoder: TermDecoder::new(snapshot, terms),
+                row: vec![],
+                blanks: vec![],
+                made: Default::default(),
+            },
+            tx,
+        }
+    }
+
+    /// Asks for the insertions of the rows that were kept.
+    pub(super) fn finish(mut self) -> Result<()> {
+        let width = self.columns.len();
+        let ids = std::mem::take(&mut self.kept.ids);
+        for r in 0..self.kept.rows {
+            self.maker.row.clear();
+            self.maker
+                .row
+                .extend_from_slice(&ids[r * width..(r + 1) * width]);
+            self.maker.insert(self.insert, self.tx)?;
+            if r % 1024 == 1023 {
+                self.tx.check()?;
+            }
+        }
+        self.tx.check()
+    }
+}
+
+impl Sink for Rows<'_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        let both = !self.delete.quads.is_empty() && !self.insert.quads.is_empty();
+        for r in 0..rows {
+            self.maker.row.clear();
+            self.maker.row.extend(self.columns.iter().map(|c| {
+                c.and_then(|c| columns.get(c)?.get(r))
+                    .copied()
+                    .unwrap_or(NO_VERTEX)
+            }));
+            self.maker.delete(self.delete, self.tx)?;
+            if both {
+                self.kept.ids.extend_from_slice(&self.maker.row);
+            } else {
+                self.maker.insert(self.insert, self.tx)?;
+            }
+        }
+        if both {
+            self.kept.rows += rows;
+            let held = self.kept.ids.capacity() as u64 * 4;
+            if held > self.kept.charged {
+                self.kept.budget.charge(held - self.kept.charged)?;
+                self.kept.charged = held;
+            }
+        }
+        self.tx.check()
+    }
+}
+
+/// Makes quads of one row after the other.
+struct Maker<'a> {
+    snapshot: &'a Snapshot,
+    decoder: TermDecoder<'a>,
+    /// The templates' variables.
+    row: Vec<u32>,
+    /// The row's blank nodes, canonical bytes; empty: not made yet.
+    blanks: Vec<Vec<u8>>,
+    /// Bytes of the quad's terms that have no id.
+    made: [Vec<u8>; 4],
+}
+
+/// A term of a quad that is being made.
+#[derive(Clone, Copy)]
+enum Made {
+    Id(u32),
+    /// Its bytes are in `Maker::made` at its place.
+    Bytes,
+}
+
+impl Maker<'_> {
+    fn delete(&mut self, quads: &Quads, tx: &mut Transaction) -> Result<()> {
+        for (parts, graph) in &quads.quads {
+            if let Some(made) = self.quad(parts, graph.as_ref(), false, tx)? {
+                let ([s, p, o], g) = self.terms(&made);
+                tx.changes.remove(s, p, o, g);
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, quads: &Quads, tx: &mut Transaction) -> Result<()> {
+        self.blanks.iter_mut().for_each(Vec::clear);
+        self.blanks.resize_with(quads.blanks, Vec::new);
+        for (parts, graph) in &quads.quads {
+            if let Some(made) = self.quad(parts, graph.as_ref(), true, tx)? {
+                let ([s, p, o], g) = self.terms(&made);
+                tx.changes.insert(s, p, o, g);
+            }
+        }
+        Ok(())
+    }
+
+    fn terms(&self, made: &[Option<Made>; 4]) -> ([ChangeTerm<'_>; 3], Option<ChangeTerm<'_>>) {
+        let term = |i: usize| match made[i] {
+            Some(Made::Id(id)) => ChangeTerm::Id(id),
+            _ => ChangeTerm::Bytes(&self.made[i]),
+        };
+        ([0, 1, 2].map(term), made[3].map(|_| term(3)))
+    }
+
+    /// `None` where the row does not make a quad: a variable without a value, or a term at a place where RDF has none of
+    /// its kind. What is to be removed need not be checked, as no such quad is there.
+    fn quad(
+        &mut self,
+        parts: &[Part; 3],
+        graph: Option<&Part>,
+        check: bool,
+        tx: &mut Transaction,
+    ) -> Result<Option<[Option<Made>; 4]>> {
+        let mut out = [None; 4];
+        for (place, part) in parts.iter().chain(graph).enumerate() {
+            let Some(made) = self.part(part, place, tx)? else {
+                return Ok(None);
+            };
+            if check && place != 2 && !self.fits(made, place)? {
+                return Ok(None);
+            }
+            out[place] = Some(made);
+        }
+        Ok(Some(out))
+    }
+
+    /// Whether a term may be a subject (0), a predicate (1) or a graph's name (3).
+    fn fits(&mut self, made: Made, place: usize) -> Result<bool> {
+        let tag = match made {
+            Made::Bytes => self.made[place].first().copied(),
+            Made::Id(id) => {
+                // What is one already needs no look at its text.
+                let v = VertexId(id);
+                if self.snapshot.predicate_of(v).is_some()
+                    || (place == 0 && !self.snapshot.predicates_of(id, Direction::Out).is_empty())
+                {
+                    return Ok(true);
+                }
+                self.decoder.canonical(id)?.and_then(|t| t.first().copied())
+            }
+        };
+        Ok(match tag {
+            Some(term::IRI) => true,
+            Some(term::BLANK) => place != 1,
+            _ => false,
+        })
+    }
+
+    fn part(&mut self, part: &Part, place: usize, tx: &mut Transaction) -> Result<Option<Made>> {
+        match part {
+            Part::Id(id) => return Ok(Some(Made::Id(*id))),
+            Part::Variable(n) => match self.row.get(*n).copied().unwrap_or(NO_VERTEX) {
+                NO_VERTEX => return Ok(None),
+                id if id < FIRST_QUERY_ID => return Ok(Some(Made::Id(id))),
+                _ => {}
+            },
+            _ => {}
+        }
+        let mut bytes = std::mem::take(&mut self.made[place]);
+        bytes.clear();
+        let pushed = self.push(part, &mut bytes, tx);
+        swap(&mut self.made[place], &mut bytes);
+        Ok(pushed?.then_some(Made::Bytes))
+    }
+
+    /// Appends a term's canonical bytes; false if the row has none.
+    fn push(&mut self, part: &Part, out: &mut Vec<u8>, tx: &mut Transaction) -> Result<bool> {
+        match part {
+            Part::Id(id) => self.push_id(*id, out),
+            Part::New(bytes) => {
+                out.extend_from_slice(bytes);
+                Ok(true)
+            }
+            Part::Variable(n) => {
+                let id = self.row.get(*n).copied().unwrap_or(NO_VERTEX);
+                self.push_id(id, out)
+            }
+            Part::Blank(n) => {
+                let Some(blank) = self.blanks.get_mut(*n) else {
+                    return Err(Error::Internal(
+                        "a template's blank node is not counted".into(),
+                    ));
+                };
+                if blank.is_empty() {
+                    tx.labels.push(self.snapshot, blank);
+                }
+                out.extend_from_slice(blank);
+                Ok(true)
+            }
+            Part::Triple(parts) => {
+                out.push(term::TRIPLE);
+                for (place, part) in parts.iter().enumerate() {
+                    let at = out.len();
+                    out.extend_from_slice(&[0; 4]);
+                    if !self.push(part, out, tx)? {
+                        return Ok(false);
+                    }
+                    let tag = out.get(at + 4).copied();
+                    let fits = match place {
+                        0 => matches!(tag, Some(term::IRI | term::BLANK)),
+                        1 => tag == Some(term::IRI),
+                        _ => true,
+                    };
+                    if !fits {
+                        return Ok(false);
+                    }
+                    let len = (out.len() - at - 4) as u32;
+                    out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn push_id(&mut self, id: u32, out: &mut Vec<u8>) -> Result<bool> {
+        match self.decoder.canonical(id)? {
+            Some(bytes) => out.extend_from_slice(bytes),
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Appends a term's canonical bytes with other blank nodes in place of its own.
+pub(super) fn push_renamed(
+    t: &Term,
+    blank: &mut impl FnMut(&BlankNode, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    match t {
+        Term::BlankNode(b) => blank(b, out),
+        Term::Triple(t) => {
+            out.push(term::TRIPLE);
+            let subject: Term = match &t.subject {
+                NamedOrBlankNode::NamedNode(n) => n.clone().into(),
+                NamedOrBlankNode::BlankNode(b) => b.clone().into(),
+            };
+            for part in [&subject, &t.predicate.clone().into(), &t.object] {
+                let at = out.len();
+                out.extend_from_slice(&[0; 4]);
+                push_renamed(part, blank, out);
+                let len = (out.len() - at - 4) as u32;
+                out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+            }
+        }
+        t => term::push_term(t, out),
+    }
+}

@@ -1,0 +1,265 @@
+//! One writer at a time; snapshots wait for the journal and are published in order.
+//!
+//! `head` is the last snapshot that was prepared. It may be ahead of the published one: while a record is on its way to the disk
+//! the next transaction is evaluated over it already, so many share one write. If a record fails, every snapshot behind it
+//! falls with it, and head goes back to the last that lasts.
+
+use super::journal::{Journal, Ticket};
+use jindou_model::{CancelToken, Error, Result};
+use jindou_store::Snapshot;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+/// How often a transaction that waits for its turn looks at its own deadline.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// See the module.
+pub(crate) struct Writer {
+    published: RwLock<Snapshot>,
+    state: Mutex<State>,
+    /// Told when a turn ends.
+    free: Condvar,
+    /// `None`: the database is read-only, for this reason.
+    journal: Result<Box<dyn Journal>, String>,
+}
+
+struct State {
+    busy: bool,
+    head: Snapshot,
+    /// Prepared and not known to last, ascending.
+    waiting: VecDeque<Arc<Prepared>>,
+    /// Counts how often head went back.
+    falls: u64,
+}
+
+/// A snapshot that waits for the journal.
+struct Prepared {
+    snapshot: Snapshot,
+    ticket: Mutex<Option<Box<dyn Ticket>>>,
+    outcome: OnceLock<Result<(), Arc<Error>>>,
+}
+
+impl Prepared {
+    /// Blocks until the journal has decided. Any number of threads may wait.
+    fn wait(&self) -> Result<(), Arc<Error>> {
+        let mut ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ticket) = ticket.take() {
+            let _ = self.outcome.set(ticket.wait().map_err(Arc::new));
+        }
+        drop(ticket);
+        self.outcome.get().cloned().unwrap_or_else(|| {
+            let lost = "a transaction's outcome was lost".to_owned();
+            Err(Arc::new(Error::Internal(lost)))
+        })
+    }
+}
+
+impl Writer {
+    /// Over a snapshot that lasts already.
+    pub(crate) fn new(snapshot: Snapshot, journal: Result<Box<dyn Journal>, String>) -> Self {
+        Self {
+            published: RwLock::new(snapshot.clone()),
+            state: Mutex::new(State {
+                busy: false,
+                head: snapshot,
+                waiting: VecDeque::new(),
+                falls: 0,
+            }),
+            free: Condvar::new(),
+            journal,
+        }
+    }
+
+    /// The snapshot that queries read.
+    pub(crate) fn published(&self) -> Snapshot {
+        self.published
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// # Errors
+    /// [`Error::Store`] with the reason.
+    pub(crate) fn is_writable(&self) -> Result<()> {
+        match &self.journal {
+            Ok(_) => Ok(()),
+            Err(why) => Err(Error::Store(why.clone())),
+        }
+    }
+
+    pub(crate) fn log_status(&self) -> Option<jindou_log::Status> {
+        self.journal.as_ref().ok()?.status()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for this transaction's turn; until the turn ends there is no other.
+    pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<Turn<'_>> {
+        self.is_writable()?;
+        let mut state = self.lock();
+        while state.busy {
+            cancel.check()?;
+            state = self
+                .free
+                .wait_timeout(state, LOOK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        cancel.check()?;
+        state.busy = true;
+        Ok(Turn {
+            writer: self,
+            head: state.head.clone(),
+            falls: state.falls,
+            over: false,
+        })
+    }
+
+    /// Blocks until a prepared snapshot lasts, and publishes it.
+    fn settle(&self, prepared: &Arc<Prepared>) -> Result<u32> {
+        let outcome = prepared.wait();
+        let number = prepared.snapshot.number();
+        match outcome {
+            Ok(()) => {
+                self.publish(&prepared.snapshot);
+                let mut state = self.lock();
+                // Those before it last as well.
+                while state
+                    .waiting
+                    .front()
+                    .is_some_and(|w| w.snapshot.number() <= number)
+                {
+                    state.waiting.pop_front();
+                }
+                Ok(number)
+            }
+            Err(e) => {
+                self.fall_back(prepared);
+                Err(again(&e))
+            }
+        }
+    }
+
+    fn publish(&self, snapshot: &Snapshot) {
+        let mut published = self
+            .published
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Records last in order, so a later snapshot may have been published already, with this one in it.
+        if published.number() < snapshot.number() {
+            *published = snapshot.clone();
+        }
+    }
+
+    /// Head goes back to the last snapshot that lasts. Once for all that failed together.
+    fn fall_back(&self, failed: &Arc<Prepared>) {
+        let mut state = self.lock();
+        if !state.waiting.iter().any(|w| Arc::ptr_eq(w, failed)) {
+            return;
+        }
+        // All of them are decided, or will be at once: one of them failed.
+        while let Some(next) = state.waiting.front() {
+            if next.wait().is_err() {
+                break;
+            }
+            self.publish(&next.snapshot);
+            state.waiting.pop_front();
+        }
+        state.waiting.clear();
+        state.head = self.published();
+        state.falls += 1;
+        if let Ok(journal) = &self.journal {
+            // A journal that cannot go on yet refuses what is appended, and says why.
+            let _ = journal.reset(state.head.number());
+        }
+    }
+}
+
+/// The same error for another of those that it meets.
+fn again(e: &Error) -> Error {
+    match e {
+        Error::Io { path, source } => {
+            Error::io(path, std::io::Error::new(source.kind(), source.to_string()))
+        }
+        Error::Limit(m) => Error::Limit(m.clone()),
+        Error::Internal(m) => Error::Internal(m.clone()),
+        other => Error::Store(other.to_string()),
+    }
+}
+
+/// The only transaction that is evaluated now. Dropped, it changes nothing.
+pub(crate) struct Turn<'w> {
+    writer: &'w Writer,
+    head: Snapshot,
+    falls: u64,
+    over: bool,
+}
+
+impl Turn<'_> {
+    /// What the transaction begins with.
+    pub(crate) fn head(&self) -> &Snapshot {
+        &self.head
+    }
+
+    /// Hands the next snapshot over, ends the turn, and blocks until the snapshot lasts and is published. Gives its number.
+    ///
+    /// # Errors
+    /// The journal's: nothing was changed.
+    pub(crate) fn commit(mut self, snapshot: Snapshot, record: Vec<u8>) -> Result<u32> {
+        let journal = match &self.writer.journal {
+            Ok(journal) => journal,
+            Err(why) => return Err(Error::Store(why.clone())),
+        };
+        let mut state = self.writer.lock();
+        if state.falls != self.falls {
+            return Err(Error::Store(
+                "a transaction that this one built on could not be written; nothing was changed: try again".into(),
+            ));
+        }
+        let ticket = match journal.append(snapshot.number(), record) {
+            Ok(ticket) => ticket,
+            Err(e) => {
+                if state.waiting.is_empty() {
+                    let _ = journal.reset(state.head.number());
+                }
+                return Err(e);
+            }
+        };
+        let prepared = Arc::new(Prepared {
+            snapshot: snapshot.clone(),
+            ticket: Mutex::new(Some(ticket)),
+            outcome: OnceLock::new(),
+        });
+        state.head = snapshot;
+        state.waiting.push_back(Arc::clone(&prepared));
+        drop(state);
+        self.end();
+        self.writer.settle(&prepared)
+    }
+
+    /// Ends the turn of a transaction that changes nothing, once what it saw lasts.
+    pub(crate) fn nothing(mut self) -> Result<u32> {
+        let last = self.writer.lock().waiting.back().cloned();
+        self.end();
+        match last {
+            Some(last) => self.writer.settle(&last),
+            None => Ok(self.head.number()),
+        }
+    }
+
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.over, true) {
+            self.writer.lock().busy = false;
+            self.writer.free.notify_one();
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,84 @@
+//! A database's quads, and databases of them.
+
+use jindou::parse::{Format, Sources};
+use jindou::{Database, LoadOptions, Progress, QuadSink, QuadSource};
+use oxrdf::dataset::CanonicalizationAlgorithm;
+use oxrdf::{Dataset, GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
+use std::path::Path;
+
+/// A source of no quads.
+pub struct Nothing;
+
+impl QuadSource for Nothing {
+    fn run(&self, _: usize, _: usize, _: &mut dyn QuadSink, _: &Progress) -> jindou::Result<()> {
+        Ok(())
+    }
+}
+
+/// A store of N-Quads text.
+pub fn load(dir: &Path, nquads: &str) -> jindou::Result<()> {
+    let options = LoadOptions {
+        threads: 1,
+        memory: 1 << 28,
+        ..LoadOptions::default()
+    };
+    let progress = Progress::default();
+    if nquads.is_empty() {
+        Database::load(dir, &Nothing, &options, &progress)?;
+    } else {
+        let sources = Sources::builder()
+            .text("test.nq", nquads.as_bytes().to_vec(), Format::NQuads)
+            .build()?;
+        Database::load(dir, &sources, &options, &progress)?;
+    }
+    Ok(())
+}
+
+/// All quads, by queries.
+pub fn of(db: &Database) -> Dataset {
+    let mut out = Dataset::new();
+    let options = jindou::QueryOptions {
+        union_default: Some(false),
+        threads: 1,
+        ..jindou::QueryOptions::default()
+    };
+    for text in [
+        "SELECT ?s ?p ?o { ?s ?p ?o }",
+        "SELECT ?s ?p ?o ?g { GRAPH ?g { ?s ?p ?o } }",
+    ] {
+        let answer = db.query_with(text, &options).expect("all quads");
+        for row in answer.solutions() {
+            let subject: NamedOrBlankNode = match row[0].clone().expect("a subject") {
+                Term::NamedNode(n) => n.into(),
+                Term::BlankNode(b) => b.into(),
+                other => panic!("{other} is a subject"),
+            };
+            let predicate: NamedNode = match row[1].clone().expect("a predicate") {
+                Term::NamedNode(n) => n,
+                other => panic!("{other} is a predicate"),
+            };
+            let graph: GraphName = match row.get(3).cloned().flatten() {
+                None => GraphName::DefaultGraph,
+                Some(Term::NamedNode(n)) => n.into(),
+                Some(Term::BlankNode(b)) => b.into(),
+                Some(other) => panic!("{other} names a graph"),
+            };
+            let object = row[2].clone().expect("an object");
+            assert!(
+                out.insert(&Quad::new(subject, predicate, object, graph)),
+                "a quad is given twice"
+            );
+        }
+    }
+    out
+}
+
+/// True if both are the same up to the labels of blank nodes.
+pub fn same(a: &Dataset, b: &Dataset) -> bool {
+    let canonical = |d: &Dataset| {
+        let mut d = d.clone();
+        d.canonicalize(CanonicalizationAlgorithm::Unstable);
+        d
+    };
+    a.len() == b.len() && canonical(a) == canonical(b)
+}

@@ -1,0 +1,663 @@
+//! Random update requests against a set of quads: after every step the database must hold what the set holds, in snapshots that
+//! were taken before, and after reopening.
+
+#[path = "common/quads.rs"]
+mod quads;
+
+use jindou::{
+    Access, Database, Durability, Error, Journal, OpenOptions, QueryOptions, Ticket, UpdateOptions,
+};
+use jindou_testing::Rng;
+use oxrdf::{BlankNode, Dataset, GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Variable};
+use spareval::{QueryEvaluator, QueryResults};
+use spargebra::term::{
+    GraphNamePattern, GroundTermPattern, NamedNodePattern, QuadPattern, TermPattern,
+};
+use spargebra::{GraphUpdateOperation as Op, Query, SparqlParser};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+const GRAPHS: usize = 3;
+
+fn iri(n: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{n}"))
+}
+
+/// Writes random requests.
+struct Writer<'a> {
+    rng: &'a mut Rng,
+    text: String,
+}
+
+impl Writer<'_> {
+    fn vertex(&mut self) -> String {
+        match self.rng.below(12) {
+            0 => format!("<http://e/p{}>", self.rng.below(3)),
+            1 => format!("<http://e/g{}>", self.rng.below(GRAPHS)),
+            2 => format!("<http://e/new{}>", self.rng.below(40)),
+            _ => format!("<http://e/v{}>", self.rng.below(6)),
+        }
+    }
+
+    fn predicate(&mut self) -> String {
+        match self.rng.below(16) {
+            0 => "a".into(),
+            1 => format!("<http://e/q{}>", self.rng.below(12)),
+            _ => format!("<http://e/p{}>", self.rng.below(3)),
+        }
+    }
+
+    fn object(&mut self) -> String {
+        match self.rng.below(8) {
+            0 => self.rng.below(5).to_string(),
+            1 => format!("\"s{}\"", self.rng.below(4)),
+            2 => format!("\"s{}\"@en", self.rng.below(3)),
+            _ => self.vertex(),
+        }
+    }
+
+    fn graph(&mut self) -> String {
+        format!("<http://e/g{}>", self.rng.below(GRAPHS))
+    }
+
+    /// One in so many terms is a variable.
+    fn or_variable(&mut self, percent: usize, other: impl FnOnce(&mut Self) -> String) -> String {
+        if self.rng.chance(percent) {
+            format!("?x{}", self.rng.below(4))
+        } else {
+            other(self)
+        }
+    }
+
+    fn data(&mut self, blanks: bool) -> String {
+        let mut out = String::new();
+        for _ in 0..1 + self.rng.below(4) {
+            let blank = |w: &mut Self| blanks && w.rng.chance(4);
+            let s = if blank(self) {
+                "_:a".into()
+            } else {
+                self.vertex()
+            };
+            let (p, o) = (self.predicate(), self.object());
+            let o = if blank(self) { "_:b".into() } else { o };
+            let _ = match self.rng.chance(50) {
+                true => write!(out, "GRAPH {} {{ {s} {p} {o} }} ", self.graph()),
+                false => write!(out, "{s} {p} {o} . "),
+            };
+        }
+        out
+    }
+
+    /// A template, or with `match_` a pattern.
+    fn quads(&mut self, blanks: bool, match_: bool) -> String {
+        let mut out = String::new();
+        for _ in 0..1 + self.rng.below(2) {
+            let share = if match_ { 65 } else { 60 };
+            let s = self.or_variable(share, Self::vertex);
+            let s = if blanks && self.rng.chance(6) {
+                "_:t".into()
+            } else {
+                s
+            };
+            let p = self.or_variable(if match_ { 40 } else { 20 }, Self::predicate);
+            let o = self.or_variable(share, Self::object);
+            let _ = match self.rng.below(3) {
+                0 => {
+                    let g = self.or_variable(50, Self::graph);
+                    write!(out, "GRAPH {g} {{ {s} {p} {o} }} ")
+                }
+                _ => write!(out, "{s} {p} {o} . "),
+            };
+        }
+        out
+    }
+
+    fn pattern(&mut self) -> String {
+        let mut out = self.quads(false, true);
+        match self.rng.below(8) {
+            0 => {
+                let more = self.quads(false, true);
+                let _ = write!(out, "OPTIONAL {{ {more} }} ");
+            }
+            1 => {
+                let other = self.quads(false, true);
+                out = format!("{{ {out} }} UNION {{ {other} }} ");
+            }
+            2 => {
+                let v = self.rng.below(4);
+                let _ = write!(out, "FILTER(isIRI(?x{v})) ");
+            }
+            3 => {
+                // A term that no store has, and one that it may have.
+                let n = self.rng.below(50);
+                let _ = write!(
+                    out,
+                    "BIND(IRI(\"http://e/made{n}\") AS ?x9) BIND(1 + {} AS ?x8) ",
+                    n % 4
+                );
+                out = out.replacen("?x0", "?x9", 0);
+            }
+            4 => {
+                let not = self.quads(false, true);
+                let _ = write!(out, "MINUS {{ {not} }} ");
+            }
+            _ => {}
+        }
+        out
+    }
+
+    fn operation(&mut self) {
+        let text = match self.rng.below(24) {
+            0..=7 => format!("INSERT DATA {{ {}}}", self.data(true)),
+            8 | 9 => format!("DELETE DATA {{ {}}}", self.data(false)),
+            10 | 11 => {
+                let pattern = self.quads(false, true);
+                format!("DELETE WHERE {{ {pattern}}}")
+            }
+            12..=18 => {
+                let mut out = String::new();
+                if self.rng.chance(20) {
+                    let _ = write!(out, "WITH {} ", self.graph());
+                }
+                let both = self.rng.below(4);
+                if both < 3 {
+                    let _ = write!(out, "DELETE {{ {}}} ", self.quads(false, false));
+                }
+                if both > 0 {
+                    let mut template = self.quads(true, false);
+                    if self.rng.chance(15) {
+                        template += "?x9 <http://e/p1> ?x8 . ";
+                    }
+                    let _ = write!(out, "INSERT {{ {template}}} ");
+                }
+                if self.rng.chance(20) {
+                    let (a, b) = (self.graph(), self.graph());
+                    let _ = write!(out, "USING {a} USING NAMED {b} ");
+                }
+                let _ = write!(out, "WHERE {{ {}}}", self.pattern());
+                out
+            }
+            19 => format!("CLEAR GRAPH {}", self.graph()),
+            20 => ["CLEAR DEFAULT", "DROP NAMED", "DROP ALL", "DROP DEFAULT"][self.rng.below(4)]
+                .into(),
+            n => {
+                let verb = ["ADD", "COPY", "MOVE"][n - 21];
+                let mut end = || match self.rng.below(4) {
+                    0 => "DEFAULT".to_owned(),
+                    _ => self.graph(),
+                };
+                format!("{verb} SILENT {} TO {}", end(), end())
+            }
+        };
+        if !self.text.is_empty() {
+            self.text += " ;\n";
+        }
+        self.text += &text;
+    }
+}
+
+/// The set of quads, and the meaning of operations on it (SPARQL 1.1 Update §3), patterns by `spareval`.
+#[derive(Clone, Default)]
+struct Model(Dataset);
+
+impl Model {
+    fn run(&mut self, text: &str) {
+        // ADD, COPY and MOVE come from the parser as what they are defined to mean.
+        let update = SparqlParser::new().parse_update(text).expect("an update");
+        for op in &update.operations {
+            self.one(op);
+        }
+    }
+
+    fn one(&mut self, op: &Op) {
+        match op {
+            Op::InsertData { data } => {
+                let mut fresh = HashMap::new();
+                let mut node = |b: &BlankNode| -> BlankNode {
+                    fresh
+                        .entry(b.clone())
+                        .or_insert_with(BlankNode::default)
+                        .clone()
+                };
+                for q in data {
+                    let subject: NamedOrBlankNode = match &q.subject {
+                        NamedOrBlankNode::BlankNode(b) => node(b).into(),
+                        n => n.clone(),
+                    };
+                    let object: Term = match &q.object {
+                        Term::BlankNode(b) => node(b).into(),
+                        t => t.clone(),
+                    };
+                    let graph = graph_name(&q.graph_name);
+                    self.0
+                        .insert(&Quad::new(subject, q.predicate.clone(), object, graph));
+                }
+            }
+            Op::DeleteData { data } => {
+                for q in data {
+                    let object = Term::from(q.object.clone());
+                    self.0.remove(&Quad::new(
+                        q.subject.clone(),
+                        q.predicate.clone(),
+                        object,
+                        graph_name(&q.graph_name),
+                    ));
+                }
+            }
+            Op::DeleteInsert {
+                delete,
+                insert,
+                using,
+                pattern,
+            } => {
+                let data = match using {
+                    Some(u) => self.dataset(u),
+                    None => self.0.clone(),
+                };
+                let query = Query::Select {
+                    dataset: None,
+                    pattern: (**pattern).clone(),
+                    base_iri: None,
+                };
+                let QueryResults::Solutions(rows) = QueryEvaluator::new()
+                    .prepare(&query)
+                    .execute(&data)
+                    .expect("an answer")
+                else {
+                    panic!("no rows")
+                };
+                let (mut out, mut into) = (vec![], vec![]);
+                for row in rows {
+                    let row = row.expect("a row");
+                    let mut row = Row {
+                        get: &|v: &Variable| row.get(v).cloned(),
+                        blanks: HashMap::new(),
+                    };
+                    for q in delete {
+                        let pattern = QuadPattern {
+                            subject: unground(&q.subject),
+                            predicate: q.predicate.clone(),
+                            object: unground(&q.object),
+                            graph_name: q.graph_name.clone(),
+                        };
+                        out.extend(row.quad(&pattern));
+                    }
+                    for q in insert {
+                        into.extend(row.quad(q));
+                    }
+                }
+                for q in &out {
+                    self.0.remove(q);
+                }
+                for q in &into {
+                    self.0.insert(q);
+                }
+            }
+            Op::Clear { graph, .. } | Op::Drop { graph, .. } => {
+                use spargebra::algebra::GraphTarget as T;
+                let goes = |g: &GraphName| match graph {
+                    T::AllGraphs => true,
+                    T::DefaultGraph => *g == GraphName::DefaultGraph,
+                    T::NamedGraphs => *g != GraphName::DefaultGraph,
+                    T::NamedNode(n) => *g == GraphName::NamedNode(n.clone()),
+                };
+                let stays = self.0.iter().map(|q| q.into_owned());
+                self.0 = stays.filter(|q| !goes(&q.graph_name)).collect();
+            }
+            other => panic!("no {other}"),
+        }
+    }
+
+    /// What a pattern sees under USING, USING NAMED or WITH.
+    fn dataset(&self, using: &spargebra::algebra::QueryDataset) -> Dataset {
+        let mut out = Dataset::new();
+        for q in &self.0 {
+            let q = q.into_owned();
+            let GraphName::NamedNode(g) = q.graph_name.clone() else {
+                continue;
+            };
+            if using.named.as_ref().is_none_or(|n| n.contains(&g)) {
+                out.insert(&q);
+            }
+            if using.default.contains(&g) {
+                out.insert(&Quad {
+                    graph_name: GraphName::DefaultGraph,
+                    ..q
+                });
+            }
+        }
+        out
+    }
+}
+
+fn graph_name(g: &spargebra::term::GraphName) -> GraphName {
+    match g {
+        spargebra::term::GraphName::NamedNode(n) => n.clone().into(),
+        spargebra::term::GraphName::DefaultGraph => GraphName::DefaultGraph,
+    }
+}
+
+fn unground(t: &GroundTermPattern) -> TermPattern {
+    match t {
+        GroundTermPattern::NamedNode(n) => n.clone().into(),
+        GroundTermPattern::Literal(l) => l.clone().into(),
+        GroundTermPattern::Variable(v) => v.clone().into(),
+        GroundTermPattern::Triple(_) => panic!("no triple terms here"),
+    }
+}
+
+struct Row<'a> {
+    get: &'a dyn Fn(&Variable) -> Option<Term>,
+    blanks: HashMap<BlankNode, BlankNode>,
+}
+
+impl Row<'_> {
+    fn term(&mut self, t: &TermPattern) -> Option<Term> {
+        match t {
+            TermPattern::NamedNode(n) => Some(n.clone().into()),
+            TermPattern::Literal(l) => Some(l.clone().into()),
+            TermPattern::Variable(v) => (self.get)(v),
+            TermPattern::BlankNode(b) => {
+                let fresh = self
+                    .blanks
+                    .entry(b.clone())
+                    .or_insert_with(BlankNode::default);
+                Some(fresh.clone().into())
+            }
+            TermPattern::Triple(_) => panic!("no triple terms here"),
+        }
+    }
+
+    fn quad(&mut self, q: &QuadPattern) -> Option<Quad> {
+        let resource = |t: Option<Term>| -> Option<NamedOrBlankNode> {
+            match t? {
+                Term::NamedNode(n) => Some(n.into()),
+                Term::BlankNode(b) => Some(b.into()),
+                _ => None,
+            }
+        };
+        let subject = resource(self.term(&q.subject));
+        let predicate = match &q.predicate {
+            NamedNodePattern::NamedNode(n) => n.clone(),
+            NamedNodePattern::Variable(v) => match (self.get)(v)? {
+                Term::NamedNode(n) => n,
+                _ => return None,
+            },
+        };
+        let object = self.term(&q.object);
+        let graph: GraphName = match &q.graph_name {
+            GraphNamePattern::NamedNode(n) => n.clone().into(),
+            GraphNamePattern::DefaultGraph => GraphName::DefaultGraph,
+            GraphNamePattern::Variable(v) => resource((self.get)(v))?.into(),
+        };
+        Some(Quad::new(subject?, predicate, object?, graph))
+    }
+}
+
+fn show(d: &Dataset) -> String {
+    let mut all: Vec<String> = d.iter().map(|q| q.to_string()).collect();
+    all.sort();
+    all.join("\n")
+}
+
+fn opened(dir: &Path) -> Database {
+    let options = OpenOptions {
+        access: Access::Write,
+        durability: Durability::None,
+    };
+    Database::open_with(dir, &options).expect("the store")
+}
+
+fn random_steps(seed: u64, steps: usize) {
+    let mut rng = Rng::new(seed);
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut model = Model::default();
+    let mut lines = String::new();
+    if seed % 4 != 0 {
+        for q in jindou_testing::quads(&mut rng) {
+            let _ = writeln!(lines, "{q} .");
+            model.0.insert(&q);
+        }
+    }
+    quads::load(&store, &lines).unwrap();
+    let mut db = opened(&store);
+    let mut old = (db.snapshot(), model.clone());
+    let options = UpdateOptions {
+        threads: 1,
+        ..UpdateOptions::default()
+    };
+    for step in 0..steps {
+        let mut w = Writer {
+            rng: &mut rng,
+            text: String::new(),
+        };
+        for _ in 0..[1, 1, 1, 2, 4][w.rng.below(5)] {
+            w.operation();
+        }
+        let text = w.text;
+        let before = model.clone();
+        model.run(&text);
+        // Larger ones only make everything slow.
+        let text = if model.0.len() > 300 {
+            model = Model::default();
+            "DROP ALL".to_owned()
+        } else {
+            text
+        };
+        let fail = |what: &str, db: &Database| -> ! {
+            panic!(
+                "seed {seed}, step {step}: {what}\n{text}\n--- before:\n{}\n--- want:\n{}\n--- got:\n{}",
+                show(&before.0),
+                show(&model.0),
+                show(&quads::of(db))
+            )
+        };
+        let report = match db.update(&text, &options) {
+            Ok(report) => report,
+            Err(e) => fail(&e.to_string(), &db),
+        };
+        let got = quads::of(&db);
+        if got.len() != model.0.len() || (step % 4 == 0 && !quads::same(&got, &model.0)) {
+            fail("another set of quads", &db);
+        }
+        if report.snapshot != db.snapshot().number() {
+            fail("another snapshot was reported", &db);
+        }
+        match rng.below(20) {
+            0 => {
+                db = {
+                    drop(db);
+                    opened(&store)
+                };
+                if !quads::same(&quads::of(&db), &model.0) {
+                    fail("another set after reopening", &db);
+                }
+            }
+            1 => {
+                let now = Database::of_snapshot(old.0.clone());
+                if !quads::same(&quads::of(&now), &old.1.0) {
+                    fail("an old snapshot changed", &now);
+                }
+                old = (db.snapshot(), model.clone());
+            }
+            2..=5 => {
+                let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
+                let query = jindou_testing::query(&mut rng, &all);
+                if let Ok(want) = jindou_testing::answer(&all, &query.oracle) {
+                    let q = QueryOptions {
+                        threads: 1,
+                        ..QueryOptions::default()
+                    };
+                    let got = match db.query_with(&query.text, &q) {
+                        Ok(a) => match a {
+                            jindou::Answer::Boolean(b) => vec![b.to_string()],
+                            a => a.solutions().iter().map(|_| String::new()).collect(),
+                        },
+                        Err(e) => fail(&format!("{}: {e}", query.text), &db),
+                    };
+                    if got.len() != want.bag().len() {
+                        fail(&format!("{} has {} rows", query.text, got.len()), &db);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn random_updates_agree_with_a_set_of_quads() {
+    for seed in 0..16 {
+        random_steps(seed, 60);
+    }
+}
+
+/// 100,000 steps; `JINDOU_SEED` says where to begin.
+#[test]
+#[ignore = "long: some 20 minutes"]
+fn a_hundred_thousand_random_steps() {
+    let seed = std::env::var("JINDOU_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    let first: u64 = seed.unwrap_or(1000);
+    let next = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= 250 {
+                        return;
+                    }
+                    random_steps(first + u64::from(n), 400);
+                }
+            });
+        }
+    });
+}
+
+fn empty() -> (tempfile::TempDir, std::path::PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    quads::load(&store, "").unwrap();
+    (dir, store)
+}
+
+#[test]
+fn one_process_writes_and_others_read() {
+    let (_dir, store) = empty();
+    let db = opened(&store);
+    let insert = |db: &Database, n: u32| {
+        let text = format!("INSERT DATA {{ <http://e/s{n}> <http://e/p> {n} }}");
+        db.update(&text, &UpdateOptions::default())
+    };
+    insert(&db, 1).unwrap();
+    // The second one may read, as the store is now, and says why it may not write.
+    let second = Database::open(&store).unwrap();
+    assert_eq!(quads::of(&second).len(), 1);
+    assert!(matches!(insert(&second, 2), Err(Error::Store(_))));
+    let write = OpenOptions {
+        access: Access::Write,
+        ..OpenOptions::default()
+    };
+    assert!(matches!(
+        Database::open_with(&store, &write),
+        Err(Error::Store(_))
+    ));
+    insert(&db, 3).unwrap();
+    assert_eq!(quads::of(&second).len(), 1);
+    drop((db, second));
+    let db = Database::open(&store).unwrap();
+    assert_eq!(db.recovery().map(|r| r.records), Some(2));
+    assert_eq!(insert(&db, 2).unwrap().snapshot, 3);
+    assert_eq!(quads::of(&db).len(), 3);
+}
+
+/// Fails while it is told to.
+struct Failing {
+    bad: Arc<AtomicBool>,
+    last: AtomicU32,
+}
+
+struct Late(Arc<AtomicBool>);
+
+impl Journal for Failing {
+    fn append(&self, number: u32, _: Vec<u8>) -> jindou::Result<Box<dyn Ticket>> {
+        assert_eq!(number, self.last.fetch_add(1, Ordering::SeqCst) + 1);
+        Ok(Box::new(Late(Arc::clone(&self.bad))))
+    }
+
+    fn reset(&self, number: u32) -> jindou::Result<()> {
+        self.last.store(number, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+impl Ticket for Late {
+    fn wait(self: Box<Self>) -> jindou::Result<()> {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        if self.0.load(Ordering::SeqCst) {
+            return Err(Error::io("log", std::io::ErrorKind::StorageFull.into()));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_the_journal_refuses_never_was() {
+    let (_dir, store) = empty();
+    let bad = Arc::new(AtomicBool::new(false));
+    let journal = Failing {
+        bad: Arc::clone(&bad),
+        last: AtomicU32::new(0),
+    };
+    let snapshot = Database::open(&store).unwrap().snapshot();
+    let db = Database::with_journal(snapshot, Box::new(journal));
+    let done: Vec<(u32, bool)> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|client| {
+                let db = &db;
+                scope.spawn(move || {
+                    let options = UpdateOptions {
+                        threads: 1,
+                        ..UpdateOptions::default()
+                    };
+                    (0..100)
+                        .map(|i| {
+                            let n = client * 1000 + i;
+                            let text =
+                                format!("INSERT DATA {{ <http://e/s{n}> <http://e/p> {n} }}");
+                            (n, db.update(&text, &options).is_ok())
+                        })
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        for i in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            bad.store(i % 2 == 0, Ordering::SeqCst);
+        }
+        bad.store(false, Ordering::SeqCst);
+        clients
+            .into_iter()
+            .flat_map(|c| c.join().unwrap())
+            .collect()
+    });
+    let there: Dataset = quads::of(&db);
+    let mut refused = 0;
+    for (n, ok) in &done {
+        let name = iri(&format!("s{n}"));
+        let found = there
+            .quads_for_subject(oxrdf::NamedOrBlankNodeRef::from(name.as_ref()))
+            .count();
+        assert_eq!(found, usize::from(*ok), "{n}");
+        refused += usize::from(!ok);
+    }
+    assert!(refused > 0 && refused < done.len(), "{refused}");
+    assert_eq!(there.len(), done.len() - refused);
+    assert_eq!(db.snapshot().number() as usize, done.len() - refused);
+}
