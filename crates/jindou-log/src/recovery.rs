@@ -227,7 +227,7 @@ pub fn replay(
         let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
         found.files += 1;
         found.bytes += bytes.len() as u64;
-        let walked = walk(link, &bytes, &mut |group, records, _| {
+        let walked = walk(link, &bytes, &mut |group, records| {
             for (number, bytes) in (group.first..).zip(records) {
                 if number <= after {
                     found.skipped += 1;
