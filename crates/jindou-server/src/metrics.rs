@@ -189,7 +189,10 @@ impl Metrics {
         self.queued.set(states[1]);
         self.sending.set(states[2]);
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        self.snapshot.set(i64::from(shared.db.snapshot().number()));
+        let snapshot = shared.db.snapshot();
+        self.snapshot.set(i64::from(snapshot.number()));
+        self.delta_edits.set(signed(snapshot.edit_count()));
+        self.delta_bytes.set(signed(snapshot.delta_bytes() as u64));
         if let Some(log) = shared.db.log_status() {
             let g = &self.log;
             g.acknowledged.set(i64::from(log.acknowledged));

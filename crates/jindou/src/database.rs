@@ -262,14 +262,17 @@ impl Database {
         Self::over(Writer::new(snapshot, Ok(Box::new(Nothing))), None)
     }
 
-    /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it.
+    /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it. A store that
+    /// another process may be changing is not replaced.
     pub fn load(
         dir: impl AsRef<Path>,
         source: &dyn QuadSource,
         options: &LoadOptions,
         progress: &Progress,
     ) -> Result<LoadReport> {
-        jindou_store::load(dir.as_ref(), source, options, progress)
+        let dir = dir.as_ref();
+        let _alone = update::alone(dir)?;
+        jindou_store::load(dir, source, options, progress)
     }
 
     /// Verifies every byte of a store directory.

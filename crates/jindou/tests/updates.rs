@@ -14,11 +14,11 @@ use spargebra::term::{
     GraphNamePattern, GroundTermPattern, NamedNodePattern, QuadPattern, TermPattern,
 };
 use spargebra::{GraphUpdateOperation as Op, Query, SparqlParser};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const GRAPHS: usize = 3;
 
@@ -30,6 +30,8 @@ fn iri(n: &str) -> NamedNode {
 struct Writer<'a> {
     rng: &'a mut Rng,
     text: String,
+    /// Operations of INSERT DATA do not share labels.
+    labels: usize,
 }
 
 impl Writer<'_> {
@@ -74,15 +76,17 @@ impl Writer<'_> {
 
     fn data(&mut self, blanks: bool) -> String {
         let mut out = String::new();
+        self.labels += 1;
+        let n = self.labels;
         for _ in 0..1 + self.rng.below(4) {
             let blank = |w: &mut Self| blanks && w.rng.chance(4);
             let s = if blank(self) {
-                "_:a".into()
+                format!("_:a{n}")
             } else {
                 self.vertex()
             };
             let (p, o) = (self.predicate(), self.object());
-            let o = if blank(self) { "_:b".into() } else { o };
+            let o = if blank(self) { format!("_:b{n}") } else { o };
             let _ = match self.rng.chance(50) {
                 true => write!(out, "GRAPH {} {{ {s} {p} {o} }} ", self.graph()),
                 false => write!(out, "{s} {p} {o} . "),
@@ -138,7 +142,6 @@ impl Writer<'_> {
                     "BIND(IRI(\"http://e/made{n}\") AS ?x9) BIND(1 + {} AS ?x8) ",
                     n % 4
                 );
-                out = out.replacen("?x0", "?x9", 0);
             }
             4 => {
                 let not = self.quads(false, true);
@@ -434,6 +437,7 @@ fn random_steps(seed: u64, steps: usize) {
         let mut w = Writer {
             rng: &mut rng,
             text: String::new(),
+            labels: 0,
         };
         for _ in 0..[1, 1, 1, 2, 4][w.rng.below(5)] {
             w.operation();
@@ -577,22 +581,49 @@ fn one_process_writes_and_others_read() {
     assert_eq!(quads::of(&db).len(), 3);
 }
 
-/// Fails while it is told to.
+/// Fails while it is told to: a record, and all after it until it is reset.
+#[derive(Default)]
 struct Failing {
-    bad: Arc<AtomicBool>,
-    last: AtomicU32,
+    bad: AtomicBool,
+    state: Mutex<Records>,
 }
 
-struct Late(Arc<AtomicBool>);
+#[derive(Default)]
+struct Records {
+    last: u32,
+    failed: bool,
+    undecided: VecDeque<Arc<OnceLock<bool>>>,
+}
 
-impl Journal for Failing {
+struct Late {
+    journal: Arc<Failing>,
+    outcome: Arc<OnceLock<bool>>,
+}
+
+fn full() -> Error {
+    Error::io("log", std::io::ErrorKind::StorageFull.into())
+}
+
+struct Handle(Arc<Failing>);
+
+impl Journal for Handle {
     fn append(&self, number: u32, _: Vec<u8>) -> jindou::Result<Box<dyn Ticket>> {
-        assert_eq!(number, self.last.fetch_add(1, Ordering::SeqCst) + 1);
-        Ok(Box::new(Late(Arc::clone(&self.bad))))
+        let mut state = self.0.state.lock().unwrap();
+        if state.failed {
+            return Err(full());
+        }
+        assert_eq!(number, state.last + 1);
+        state.last = number;
+        let outcome = Arc::new(OnceLock::new());
+        state.undecided.push_back(Arc::clone(&outcome));
+        let journal = Arc::clone(&self.0);
+        Ok(Box::new(Late { journal, outcome }))
     }
 
     fn reset(&self, number: u32) -> jindou::Result<()> {
-        self.last.store(number, Ordering::SeqCst);
+        let mut state = self.0.state.lock().unwrap();
+        assert!(state.undecided.is_empty());
+        (state.last, state.failed) = (number, false);
         Ok(())
     }
 }
@@ -600,23 +631,33 @@ impl Journal for Failing {
 impl Ticket for Late {
     fn wait(self: Box<Self>) -> jindou::Result<()> {
         std::thread::sleep(std::time::Duration::from_millis(1));
-        if self.0.load(Ordering::SeqCst) {
-            return Err(Error::io("log", std::io::ErrorKind::StorageFull.into()));
+        let mut state = self.journal.state.lock().unwrap();
+        // In order, as far as this one.
+        while self.outcome.get().is_none() {
+            let next = state.undecided.pop_front().expect("this one");
+            state.failed |= self.journal.bad.load(Ordering::SeqCst);
+            next.set(!state.failed).unwrap();
         }
-        Ok(())
+        if state.failed {
+            for next in std::mem::take(&mut state.undecided) {
+                next.set(false).unwrap();
+            }
+        }
+        if *self.outcome.get().unwrap() {
+            Ok(())
+        } else {
+            Err(full())
+        }
     }
 }
 
 #[test]
 fn what_the_journal_refuses_never_was() {
     let (_dir, store) = empty();
-    let bad = Arc::new(AtomicBool::new(false));
-    let journal = Failing {
-        bad: Arc::clone(&bad),
-        last: AtomicU32::new(0),
-    };
+    let journal = Arc::new(Failing::default());
+    let bad = &journal.bad;
     let snapshot = Database::open(&store).unwrap().snapshot();
-    let db = Database::with_journal(snapshot, Box::new(journal));
+    let db = Database::with_journal(snapshot, Box::new(Handle(Arc::clone(&journal))));
     let done: Vec<(u32, bool)> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..4)
             .map(|client| {

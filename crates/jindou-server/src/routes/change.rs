@@ -7,7 +7,7 @@ use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::Shared;
-use crate::write::Update;
+use crate::write::{Update, refusal};
 use axum::body::Body;
 use axum::extract::Request;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -29,6 +29,9 @@ pub(super) async fn answer(
     base: String,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
+    if let Some(problem) = refusal(shared) {
+        return Err(problem);
+    }
     let (parts, content) = request.into_parts();
     let shown = format!("{} {}", parts.method, parts.uri);
     let admit = || Update::admit(shared, connection, &shown, parameters.timeout()?);

@@ -66,6 +66,18 @@ impl Ticket for jindou_log::Ticket {
     }
 }
 
+/// Keeps others from changing a store directory that has a log, if it is one.
+///
+/// # Errors
+/// [`Error::Store`] when another process may be changing it.
+pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
+    if dir.join(FOLDER).is_dir() {
+        StoreLock::acquire(dir).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
 /// The writer of a store directory over its base, with all that its log holds replayed; and what was found there.
 ///
 /// # Errors

@@ -29,8 +29,8 @@ mod writer;
 
 pub use batch::Batch;
 pub use documents::Documents;
-pub(crate) use durable::open;
 pub use durable::{Access, OpenOptions};
+pub(crate) use durable::{alone, open};
 pub use journal::{Journal, Nothing, Ticket};
 pub use target::GraphName;
 pub(crate) use writer::Writer;
