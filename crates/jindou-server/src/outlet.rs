@@ -24,7 +24,8 @@ const CHUNK: usize = 1 << 16;
 const WAITING: usize = 2;
 /// Answers shorter than this are not compressed.
 const WORTH_CODING: usize = 1 << 10;
-/// A chunk leaves at the latest with the first write after this.
+/// A chunk leaves at the latest with the first write so long after its first byte. A table's head alone therefore waits for the
+/// first row: with it the response would have its status, and an error of a query that sorts for seconds could only break it off.
 const LATEST: Duration = Duration::from_millis(100);
 
 /// A whole answer, compressed if that is worth it.
@@ -135,7 +136,8 @@ pub(crate) struct Outlet {
     content_type: &'static str,
     wanted: Coding,
     coder: Coder,
-    sent_at: Instant,
+    /// When the first byte came that has not left yet.
+    waits_since: Option<Instant>,
     most_bytes: u64,
     /// Set once: nothing goes out after it.
     failure: Option<Error>,
@@ -164,7 +166,7 @@ pub(crate) fn pair(
         content_type: "application/octet-stream",
         wanted,
         coder: Coder::Undecided(Vec::new()),
-        sent_at: Instant::now(),
+        waits_since: None,
         most_bytes: most_bytes.unwrap_or(u64::MAX),
         failure: None,
     };
@@ -208,7 +210,7 @@ impl Outlet {
     }
 
     fn send(&mut self, item: Item) -> Result<()> {
-        self.sent_at = Instant::now();
+        self.waits_since = None;
         let item = match self.items.try_send(item) {
             Ok(()) => return Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(Error::SinkClosed),
@@ -242,7 +244,7 @@ impl Outlet {
             self.coder.write_all(&held).map_err(write)?;
         }
         self.coder.write_all(text).map_err(write)?;
-        let late = self.sent_at.elapsed() >= LATEST;
+        let late = self.waits_since.get_or_insert_with(Instant::now).elapsed() >= LATEST;
         if late {
             self.coder.flush().map_err(write)?;
         }

@@ -152,7 +152,12 @@ fn a_shutdown_lets_answers_end_and_cancels_after_its_grace() {
 #[test]
 #[ignore = "2,000 connections; see docs/testing.md"]
 fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
-    let server = serve(thousand(), options());
+    let limited = ServerOptions {
+        query_memory: 16 << 20,
+        max_result_rows: Some(500_000),
+        ..options()
+    };
+    let server = serve(thousand(), limited);
     let to = server.address();
     let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     let mut slow: Vec<TcpStream> = Vec::new();
@@ -183,6 +188,34 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
     }
     println!("3,000 light queries among 800 slow readers: the longest took {longest:?}");
     assert!(longest < Duration::from_secs(10));
+    // Queries beyond a limit of each kind, all at once, and each ends with its own error.
+    let silent = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h FILTER(?b < ?d && ?d < ?f && ?f < ?h) }";
+    let sorted = format!("{MILLION} ORDER BY ?b ?d");
+    let deep = format!("ASK {}", "{".repeat(1000));
+    let kinds = [
+        ("timeout=300ms&", silent, 503, "timeout", "300ms"),
+        ("", &*sorted, 507, "limit", "memory"),
+        // A profile throws the rows away, so the limit is met before the answer begins.
+        ("profile=true&", MILLION, 507, "limit", "500000"),
+        ("", &*deep, 400, "query-limit", "nested"),
+    ];
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            for (parameters, query, status, kind, word) in kinds {
+                scope.spawn(move || {
+                    let target = format!("/query?{parameters}query={}", escape(query));
+                    let answer = request(to, "GET", &target, &[], b"");
+                    assert_eq!(
+                        (answer.status, &*answer.problem()),
+                        (status, kind),
+                        "{query}: {}",
+                        &answer.text()[..answer.text().len().min(300)]
+                    );
+                    assert!(answer.text().contains(word), "{}", answer.text());
+                });
+            }
+        }
+    });
     until("those that left are gone", || server.live_queries() == 800);
     drop(slow);
     drop(quick);
