@@ -215,7 +215,7 @@ impl<'a> ScanAll<'a> {
             view.read_with_graphs(key, scope, &mut list, &mut self.graphs);
             self.list = Cow::Owned(list);
         } else {
-            self.list = constant_list(view, key, scope);
+            self.list = constant_list(view, key, scope).into_cow();
         }
     }
 
