@@ -152,7 +152,7 @@ impl<'a> ExpandAny<'a> {
         self.place = 0;
         self.graphs.clear();
         match (&self.far, self.bind_graph) {
-            (Far::Bind(_), false) => self.list = constant_list(view, v, scope),
+            (Far::Bind(_), false) => self.list = constant_list(view, v, scope).into_cow(),
             (Far::Bind(_), true) => {
                 let mut list = std::mem::take(&mut self.list).into_owned();
                 list.clear();

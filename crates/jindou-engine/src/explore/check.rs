@@ -32,16 +32,27 @@ pub(crate) struct Check<'a> {
 
 impl<'a> Check<'a> {
     pub fn new(list: &'a EdgeList, other: Operand, plumb: &Plumb<'a>) -> Result<Self> {
-        let (mut lists, mut far) = (Lists::new(list, plumb)?, other);
+        let mut far = other;
         let (bind, graph) = match &list.graph {
             GraphRef::Bind(slot, _) => (true, plumb.output(*slot)),
             _ => (false, None),
         };
-        if lists.constant().is_some_and(|l| l.len() > LONG) && matches!(other, Operand::Slot(_)) {
+        let long = match (list.anchor, list.graph.scope()) {
+            (Operand::Const(v), Some(scope)) if !bind => {
+                let view = plumb.snapshot.edges(list.predicate, list.direction);
+                let default = scope.sees(jindou_model::DEFAULT_GRAPH);
+                let edges = if default { view.default_degree(v) } else { 0 };
+                edges + view.named_degree(v) > LONG as u64
+            }
+            _ => false,
+        };
+        let lists = if long && matches!(other, Operand::Slot(_)) {
             let reverse = list.direction.reverse();
-            lists = Lists::of(other, list.predicate, reverse, &list.graph, plumb)?;
             far = list.anchor;
-        }
+            Lists::of(other, list.predicate, reverse, &list.graph, plumb)?
+        } else {
+            Lists::new(list, plumb)?
+        };
         Ok(Self {
             lists,
             other: plumb.anchor(far)?,

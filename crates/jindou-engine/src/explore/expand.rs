@@ -1,6 +1,6 @@
 //! Expand: binds one variable to the neighbours of a known vertex, or to what several lists share.
 
-use super::lists::Lists;
+use super::lists::{Bounds, Lists};
 use super::{Emit, Plumb, Run};
 use crate::batch::{View, is_run};
 #[cfg(target_arch = "x86_64")]
@@ -26,10 +26,8 @@ const PAIRS: usize = 256;
 
 /// Two lists a row: bounds and what they are bounds in.
 struct Pairs<'p> {
-    a: &'p [[u32; 2]],
-    in_a: &'p [u32],
-    b: &'p [[u32; 2]],
-    in_b: &'p [u32],
+    a: Bounds<'p>,
+    b: Bounds<'p>,
     start: u32,
     width: u32,
 }
@@ -75,16 +73,20 @@ impl Pairs<'_> {
         mut w: usize,
         fast: impl Fn(Placed<'_>, Placed<'_>, &mut [u32]) -> Option<usize>,
     ) -> (usize, usize) {
-        let bounds = self.a.get(rows.clone()).unwrap_or(&[]).iter();
-        let bounds = bounds.zip(self.b.get(rows.clone()).unwrap_or(&[]));
+        let bounds = self.a.ranges.get(rows.clone()).unwrap_or(&[]).iter();
+        let bounds = bounds.zip(self.b.ranges.get(rows.clone()).unwrap_or(&[]));
         for (row, (&ra, &rb)) in rows.clone().zip(bounds) {
-            if let (Some(&ahead_a), Some(&ahead_b)) =
-                (self.a.get(row + AHEAD), self.b.get(row + AHEAD))
-            {
-                prefetch_list(self.in_a, ahead_a);
-                prefetch_list(self.in_b, ahead_b);
+            if let (Some(&ahead_a), Some(&ahead_b)) = (
+                self.a.ranges.get(row + AHEAD),
+                self.b.ranges.get(row + AHEAD),
+            ) {
+                let (in_a, ahead_a) = self.a.place(ahead_a);
+                let (in_b, ahead_b) = self.b.place(ahead_b);
+                prefetch_list(in_a, ahead_a);
+                prefetch_list(in_b, ahead_b);
             }
-            let (x, y) = (Placed::new(self.in_a, ra), Placed::new(self.in_b, rb));
+            let ((in_a, ra), (in_b, rb)) = (self.a.place(ra), self.b.place(rb));
+            let (x, y) = (Placed::new(in_a, ra), Placed::new(in_b, rb));
             let most = x.len.min(y.len);
             let Some(target) = to.get_mut(w..w + most) else {
                 return (row, w);
@@ -176,7 +178,11 @@ impl<'a> Expand<'a> {
     pub fn begin(&mut self, input: View<'_>) {
         (self.row, self.place, self.made) = (0, 0, false);
         for l in &mut self.lists {
-            l.prepare(input);
+            if self.bind {
+                l.prepare(input);
+            } else {
+                l.prepare_whole(input);
+            }
         }
     }
 
@@ -190,19 +196,18 @@ impl<'a> Expand<'a> {
         if let Some(l) = list.constant() {
             return Some(self.within.clip(l).len() * input.rows);
         }
-        let (ranges, neighbours) = list.bounds()?;
+        let bounds = list.bounds()?;
         let mut n = 0;
         if self.within.is_all() {
-            for r in ranges {
+            for r in bounds.ranges {
                 n += (r[1] - r[0]) as usize;
             }
         } else {
-            for r in ranges {
-                let l = neighbours.get(r[0] as usize..r[1] as usize).unwrap_or(&[]);
-                n += self.within.clip(l).len();
+            for r in bounds.ranges {
+                n += self.within.clip(bounds.list(*r)).len();
             }
         }
-        self.touched += ranges.len() as u64 * 8;
+        self.touched += bounds.ranges.len() as u64 * 8;
         Some(n)
     }
 
@@ -451,7 +456,7 @@ impl<'a> Expand<'a> {
         let [first, second] = &self.lists[..] else {
             return Ok(false);
         };
-        let (Some((a, in_a)), Some((b, in_b))) = (first.bounds(), second.bounds()) else {
+        let (Some(a), Some(b)) = (first.bounds(), second.bounds()) else {
             return Ok(false);
         };
         let (start, width) = match self.within {
@@ -460,15 +465,8 @@ impl<'a> Expand<'a> {
             Within::Many(_) => return Ok(false),
         };
         let (to, index, rows) = out.columns(self.to);
-        let end = a.len().min(b.len());
-        let pairs = Pairs {
-            a,
-            in_a,
-            b,
-            in_b,
-            start,
-            width,
-        };
+        let end = a.ranges.len().min(b.ranges.len());
+        let pairs = Pairs { a, b, start, width };
         let (mut w, mut row) = (*rows, self.row);
         while row < end {
             let from = row;

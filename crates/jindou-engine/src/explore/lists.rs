@@ -4,8 +4,12 @@ use super::{Anchor, Plumb};
 use crate::batch::View;
 use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{EdgeList, GraphRef, Operand};
-use jindou_store::segment::{EdgeView, KeyFinder, NO_KEY, Patch, Scope, Segment, prefetch};
+use jindou_store::segment::{
+    EdgeView, KeyFinder, NO_KEY, Patch, PatchFinger, Scope, Segment, prefetch,
+};
 use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// The graphs that a pattern reads: fixed, or a column of the row.
 #[derive(Clone, Copy)]
@@ -31,9 +35,70 @@ impl<'a> RowGraph<'a> {
     }
 }
 
+/// A list for all rows.
+pub(crate) enum ConstantList<'a> {
+    /// The segment's.
+    Borrowed(&'a [u32]),
+    /// Merged and kept by a patch.
+    Shared(Arc<[u32]>),
+    /// Merged.
+    Owned(Vec<u32>),
+}
+
+impl Deref for ConstantList<'_> {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        match self {
+            Self::Borrowed(l) => l,
+            Self::Shared(l) => l,
+            Self::Owned(l) => l,
+        }
+    }
+}
+
+impl<'a> ConstantList<'a> {
+    pub fn into_cow(self) -> Cow<'a, [u32]> {
+        match self {
+            Self::Borrowed(l) => Cow::Borrowed(l),
+            Self::Shared(l) => Cow::Owned(l.to_vec()),
+            Self::Owned(l) => Cow::Owned(l),
+        }
+    }
+}
+
+/// Where the rows' lists are.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds<'p> {
+    /// A list a row: in `array`, or behind its end in `more`.
+    pub ranges: &'p [[u32; 2]],
+    pub array: &'p [u32],
+    /// Lists that a patch changed, of this batch.
+    pub more: &'p [u32],
+}
+
+impl<'p> Bounds<'p> {
+    /// The array that a range lies in, and where.
+    #[inline(always)]
+    pub fn place(&self, [a, b]: [u32; 2]) -> (&'p [u32], [u32; 2]) {
+        let end = self.array.len();
+        if (a as usize) < end {
+            (self.array, [a, b])
+        } else {
+            (self.more, [a - end as u32, b - end as u32])
+        }
+    }
+
+    #[inline(always)]
+    pub fn list(&self, range: [u32; 2]) -> &'p [u32] {
+        let (array, [a, b]) = self.place(range);
+        array.get(a as usize..b as usize).unwrap_or(&[])
+    }
+}
+
 enum Form<'a> {
     /// The same list for all rows.
-    Constant(Cow<'a, [u32]>),
+    Constant(ConstantList<'a>),
     /// One segment answers.
     Plain(Segment<'a>),
     /// One segment answers, but for keys that the patch marks.
@@ -56,7 +121,15 @@ pub(crate) struct Lists<'a> {
     form: Form<'a>,
     keys: Vec<u32>,
     ranges: Vec<[u32; 2]>,
+    /// Merged lists of a batch, for rows that the patch marks.
+    more: Vec<u32>,
+    /// Every row of the batch has a range.
+    whole: bool,
+    finger: PatchFinger<'a>,
 }
+
+/// Ids of merged lists that a batch makes beforehand; further ones are made when their row comes.
+const MOST_MERGED: usize = 1 << 20;
 
 impl<'a> Lists<'a> {
     pub fn new(list: &'a EdgeList, plumb: &Plumb<'a>) -> Result<Self> {
@@ -87,6 +160,9 @@ impl<'a> Lists<'a> {
             form: Form::Merged,
             keys: vec![],
             ranges: vec![],
+            more: vec![],
+            whole: false,
+            finger: PatchFinger::default(),
         };
         if let (RowGraph::Fixed(scope), false) = (graph, bind) {
             it.form = match anchor {
@@ -145,10 +221,64 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// After [`Self::prepare`]: bounds into the segment's neighbours, when every row has one list there.
-    pub fn bounds(&self) -> Option<(&[[u32; 2]], &'a [u32])> {
+    /// [`Self::prepare`], and the lists of rows that the patch marks made as well, for loops that read whole lists.
+    pub fn prepare_whole(&mut self, input: View<'_>) {
+        self.prepare(input);
+        self.more.clear();
+        self.whole = false;
+        let (Form::Dirty(s, _), RowGraph::Fixed(scope), Anchor::Column(c)) =
+            (&self.form, self.graph, self.anchor)
+        else {
+            return;
+        };
+        let end = s.neighbours.len();
+        if end + 2 * MOST_MERGED > u32::MAX as usize {
+            return;
+        }
+        let mut last = None;
+        for (range, &v) in self.ranges.iter_mut().zip(input.column(c)) {
+            if *range != MERGED {
+                continue;
+            }
+            // Rows with one anchor mostly come together.
+            if let Some((of, known)) = last
+                && of == v
+            {
+                *range = known;
+                continue;
+            }
+            let from = self.more.len();
+            if self
+                .view
+                .append_touched(v, scope, &mut self.finger, &mut self.more)
+            {
+                if self.more.len() > MOST_MERGED {
+                    self.more.truncate(from);
+                    return;
+                }
+                *range = [(end + from) as u32, (end + self.more.len()) as u32];
+            } else {
+                let (a, b) = s.range(s.finder.find(v));
+                *range = [a as u32, b as u32];
+            }
+            last = Some((v, *range));
+        }
+        self.whole = true;
+    }
+
+    /// After [`Self::prepare_whole`]: the lists' bounds, when every row has one list.
+    pub fn bounds(&self) -> Option<Bounds<'_>> {
         match self.form {
-            Form::Plain(s) if s.offsets.is_some() => Some((&self.ranges, s.neighbours)),
+            Form::Plain(s) if s.offsets.is_some() => Some(Bounds {
+                ranges: &self.ranges,
+                array: s.neighbours,
+                more: &[],
+            }),
+            Form::Dirty(s, _) if self.whole => Some(Bounds {
+                ranges: &self.ranges,
+                array: s.neighbours,
+                more: &self.more,
+            }),
             _ => None,
         }
     }
@@ -175,7 +305,12 @@ impl<'a> Lists<'a> {
                 if a > b {
                     return None;
                 }
-                Some(s.neighbours.get(a as usize..b as usize).unwrap_or(&[]))
+                let bounds = Bounds {
+                    ranges: &[],
+                    array: s.neighbours,
+                    more: &self.more,
+                };
+                Some(bounds.list([a, b]))
             }
             Form::Merged => None,
         }
@@ -216,7 +351,7 @@ impl<'a> Lists<'a> {
 
     /// Bytes of scratch that this holds.
     pub fn bytes(&self) -> usize {
-        self.keys.capacity() * 4 + self.ranges.capacity() * 8
+        (self.keys.capacity() + self.more.capacity()) * 4 + self.ranges.capacity() * 8
     }
 }
 
@@ -263,15 +398,18 @@ fn find_ranges(s: Segment<'_>, keys: &[u32], ranges: &mut Vec<[u32; 2]>) {
 }
 
 /// The neighbours of a constant: borrowed where nothing has to be merged.
-pub(crate) fn constant_list<'a>(view: EdgeView<'a>, v: u32, scope: Scope<'_>) -> Cow<'a, [u32]> {
+pub(crate) fn constant_list<'a>(view: EdgeView<'a>, v: u32, scope: Scope<'_>) -> ConstantList<'a> {
     if let Some(s) = view.plain(scope) {
-        return Cow::Borrowed(s.neighbours_of(v));
+        return ConstantList::Borrowed(s.neighbours_of(v));
     }
     if let Some((s, p)) = view.plain_but_dirty(scope)
         && !p.is_dirty(v)
     {
-        return Cow::Borrowed(s.neighbours_of(v));
+        return ConstantList::Borrowed(s.neighbours_of(v));
+    }
+    if let Some(kept) = view.shared_list(v, scope) {
+        return ConstantList::Shared(kept);
     }
     let mut scratch = Vec::new();
-    Cow::Owned(view.read(v, scope, &mut scratch).to_vec())
+    ConstantList::Owned(view.read(v, scope, &mut scratch).to_vec())
 }

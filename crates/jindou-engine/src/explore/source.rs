@@ -2,13 +2,12 @@
 //! A source has a length and gives any part of itself, so that workers take morsels of it.
 
 use super::Plumb;
-use super::lists::{RowGraph, constant_list};
+use super::lists::{ConstantList, RowGraph, constant_list};
 use crate::within::{Within, intersect_runs};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
 use jindou_store::Snapshot;
 use jindou_store::segment::{KeyFinder, Scope, Segment};
-use std::borrow::Cow;
 
 enum Form<'a> {
     /// One row without columns.
@@ -16,7 +15,7 @@ enum Form<'a> {
     /// Intervals of ids.
     Runs(Vec<[u32; 2]>),
     /// Index ranges of a list.
-    Slices(Cow<'a, [u32]>, Vec<[u32; 2]>),
+    Slices(ConstantList<'a>, Vec<[u32; 2]>),
     /// Keys by number, tested against the intervals.
     Keys(Segment<'a>, Within),
 }
@@ -71,7 +70,7 @@ impl<'a> Source<'a> {
                 if let Some(only) = only {
                     graphs.retain(|g| only.binary_search(g).is_ok());
                 }
-                slices(Cow::Owned(graphs), &within)
+                slices(ConstantList::Owned(graphs), &within)
             }
         };
         let mut len = 0;
@@ -162,7 +161,7 @@ impl<'a> Source<'a> {
     /// Bytes on the heap.
     pub fn bytes(&self) -> usize {
         let list = match &self.form {
-            Form::Slices(Cow::Owned(l), _) => l.capacity() * 4,
+            Form::Slices(ConstantList::Owned(l), _) => l.capacity() * 4,
             _ => 0,
         };
         list + self.before.capacity() * 16
@@ -170,7 +169,7 @@ impl<'a> Source<'a> {
 }
 
 /// A sorted list's parts inside the intervals.
-fn slices<'a>(list: Cow<'a, [u32]>, within: &Within) -> Form<'a> {
+fn slices<'a>(list: ConstantList<'a>, within: &Within) -> Form<'a> {
     let all = list.len() as u32;
     let runs = match within {
         Within::All => vec![[0, all]],
@@ -196,7 +195,7 @@ fn slices<'a>(list: Cow<'a, [u32]>, within: &Within) -> Form<'a> {
                 .filter(|&v| within.contains(v))
                 .collect();
             let all = kept.len() as u32;
-            return Form::Slices(Cow::Owned(kept), vec![[0, all]]);
+            return Form::Slices(ConstantList::Owned(kept), vec![[0, all]]);
         }
     };
     Form::Slices(list, runs)
@@ -224,10 +223,13 @@ fn keys<'a>(
                     None => runs,
                 })
             }
-            KeyFinder::Directory { keys, .. } => slices(Cow::Borrowed(keys), &within),
+            KeyFinder::Directory { keys, .. } => slices(ConstantList::Borrowed(keys), &within),
             KeyFinder::Bitmap { .. } => Form::Keys(s, within),
         },
         None => {
+            if let Some(kept) = view.shared_keys(scope) {
+                return slices(ConstantList::Shared(kept), &within);
+            }
             let mut keys = Vec::new();
             graph_keys(snapshot, predicate, direction, scope, &mut keys);
             let mut scratch = Vec::new();
@@ -239,7 +241,7 @@ fn keys<'a>(
                         || !view.read(v, scope, &mut scratch).is_empty())
             });
             let all = keys.len() as u32;
-            Form::Slices(Cow::Owned(keys), vec![[0, all]])
+            Form::Slices(ConstantList::Owned(keys), vec![[0, all]])
         }
     }
 }

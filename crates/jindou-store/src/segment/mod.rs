@@ -13,6 +13,7 @@
 //! graph), and are packed to bits ([`NamedSegment`]); those of the default graph pay nothing for them.
 
 mod build;
+mod derived;
 mod finder;
 mod packed;
 mod patch;
@@ -22,8 +23,8 @@ mod view;
 pub use build::{SegmentArrays, SegmentBuilder};
 pub use finder::{Interval, KeyFinder, NO_KEY, RankBlock};
 pub use packed::{NamedList, NamedSegment, Packing};
-pub use patch::{Patch, PatchBuilder};
-pub use tree::{CowTree, Slices};
+pub use patch::{Patch, PatchBuilder, PatchFinger};
+pub use tree::{CowTree, Finger, Slices};
 pub use view::{EdgeView, Scope};
 
 pub(crate) use packed::{PackedEdges, SLACK};

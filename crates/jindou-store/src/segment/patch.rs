@@ -4,7 +4,8 @@
 //! net effect of all edits sorted beside: edges that the base lacks, and edges of the base that are gone. Loops over
 //! untouched keys therefore cost one bit test. Patches are values: the next snapshot's shares what did not change.
 
-use super::tree::{CowTree, Slices};
+use super::derived::Derived;
+use super::tree::{CowTree, Finger, Slices};
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -78,6 +79,14 @@ pub struct Patch {
     more_keys: u32,
     /// Edges when plans were last told that counts changed much.
     noted: u64,
+    derived: Derived,
+}
+
+/// Where a reader of a patch was last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PatchFinger<'a> {
+    added: Finger<'a, u64>,
+    removed: Finger<'a, u64>,
 }
 
 /// An edge of the default graph as patches sort it.
@@ -150,6 +159,19 @@ impl Patch {
     pub fn edits_of(&self, key: u32) -> (Slices<'_, u64>, Slices<'_, u64>) {
         let (from, to) = (edge(key, 0), edge(key, u32::MAX));
         (self.added.range(from, to), self.removed.range(from, to))
+    }
+
+    /// As [`Self::edits_of`], for a finger that is used with this patch only; fast for ascending keys.
+    pub(super) fn edits_at<'a>(
+        &'a self,
+        key: u32,
+        at: &mut PatchFinger<'a>,
+    ) -> (Slices<'a, u64>, Slices<'a, u64>) {
+        let (from, to) = (edge(key, 0), edge(key, u32::MAX));
+        (
+            at.added.range(&self.added, from, to),
+            at.removed.range(&self.removed, from, to),
+        )
     }
 
     /// The same of named graphs: `[key, neighbour, graph]`.
@@ -308,10 +330,15 @@ impl Patch {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.dirty.words.len() * 8
+            + self.derived.bytes()
             + self.added.bytes()
             + self.removed.bytes()
             + self.named_added.bytes()
             + self.named_removed.bytes()
+    }
+
+    pub(super) fn derived(&self) -> &Derived {
+        &self.derived
     }
 
     /// Lays a change over this. Gives the keys that lost edges which the base lacks, ascending, and the named ones

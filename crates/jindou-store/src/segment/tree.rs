@@ -377,6 +377,40 @@ impl<T: Copy + Ord> CowTree<T> {
     }
 }
 
+/// Where the last search of a tree ended, so that the next one, a little further on, need not begin at the root.
+#[derive(Clone, Copy, Debug)]
+pub struct Finger<'a, T> {
+    /// What was looked for, and what lies from there on in its leaf.
+    last: Option<(T, &'a [T])>,
+}
+
+impl<T> Default for Finger<'_, T> {
+    fn default() -> Self {
+        Self { last: None }
+    }
+}
+
+impl<'a, T: Copy + Ord> Finger<'a, T> {
+    /// As [`CowTree::range`] of the tree that this finger was always used with. O(log distance) inside a leaf.
+    pub fn range(&mut self, tree: &'a CowTree<T>, from: T, to: T) -> Slices<'a, T> {
+        let next = match self.last {
+            Some((before, slice))
+                if before <= from && slice.last().is_some_and(|last| *last >= from) =>
+            {
+                let mut end = 1;
+                while end < slice.len() && slice[end - 1] < from {
+                    end *= 2;
+                }
+                let end = end.min(slice.len());
+                &slice[slice[..end].partition_point(|x| *x < from)..]
+            }
+            _ => tree.seek(|x| *x < from),
+        };
+        self.last = Some((from, next));
+        Slices { tree, next, to }
+    }
+}
+
 /// See [`CowTree::range`].
 #[derive(Clone, Debug)]
 pub struct Slices<'a, T> {
@@ -430,11 +464,20 @@ mod tests {
     fn agree(tree: &CowTree<u32>, truth: &BTreeSet<u32>, probes: &[u32]) {
         assert_eq!(tree.len(), truth.len());
         assert!(tree.iter().eq(truth.iter().copied()));
+        let mut finger = Finger::default();
         for pair in probes.windows(2) {
             let (a, b) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
             let slices: Vec<&[u32]> = tree.range(a, b).collect();
             assert!(slices.iter().all(|s| !s.is_empty()));
             assert!(slices.concat().iter().eq(truth.range(a..=b)));
+            for from in [a, a + 3, a + 700, a] {
+                let found: Vec<u32> = finger
+                    .range(tree, from, from + 90)
+                    .flatten()
+                    .copied()
+                    .collect();
+                assert!(found.iter().eq(truth.range(from..=from + 90)));
+            }
             assert_eq!(tree.count(a, b), truth.range(a..=b).count());
             assert_eq!(tree.contains(&a), truth.contains(&a));
             assert_eq!(tree.first_from(&a), truth.range(a..).next().copied());

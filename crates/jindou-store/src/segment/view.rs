@@ -1,9 +1,10 @@
 //! The edges of one predicate in one direction as a query sees them: the default graph's segment, the
 //! named graphs' segment and the patch as one, for one choice of graphs.
 
-use super::{NamedSegment, Patch, Segment, Slices};
+use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
 use jindou_model::DEFAULT_GRAPH;
 use std::iter::Peekable;
+use std::sync::Arc;
 
 /// Which graphs a triple pattern looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +142,72 @@ impl<'a> EdgeView<'a> {
             merge_distinct(d, seen.map(|e| e.0), scratch);
         }
         scratch
+    }
+
+    /// Appends the neighbours of a key that edits touch to `out`, as [`Self::read`] gives them; false, and nothing
+    /// appended, where no edit of the key is seen. `at` is used with this view only; ascending keys are found fast.
+    pub fn append_touched(
+        &self,
+        key: u32,
+        scope: Scope<'_>,
+        at: &mut PatchFinger<'a>,
+        out: &mut Vec<u32>,
+    ) -> bool {
+        let Some(patch) = self.touched(key) else {
+            return false;
+        };
+        if scope.sees_named() && self.has_named() {
+            let start = out.len();
+            self.for_each(key, scope, |n, _| {
+                if out.len() == start || out.last() != Some(&n) {
+                    out.push(n);
+                }
+            });
+            return true;
+        }
+        if !scope.sees(DEFAULT_GRAPH) {
+            return true;
+        }
+        let (added, removed) = patch.edits_at(key, at);
+        if added.is_empty() && removed.is_empty() {
+            return false;
+        }
+        merge_runs(self.default.neighbours_of(key), added, removed, out);
+        true
+    }
+
+    /// The patch, if only the default graph's edges are seen.
+    fn default_alone(&self, scope: Scope<'_>) -> Option<&'a Patch> {
+        let alone = scope.sees(DEFAULT_GRAPH) && !(scope.sees_named() && self.has_named());
+        self.patch.filter(|_| alone)
+    }
+
+    /// The neighbours of a touched key with a long list, kept for the next reader of the same patch.
+    #[must_use]
+    pub fn shared_list(&self, key: u32, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+        /// Shorter lists are made as fast as they are found.
+        const LONG: u64 = 256;
+        let patch = self.default_alone(scope)?;
+        if !patch.is_dirty(key) || self.default_degree(key) < LONG {
+            return None;
+        }
+        Some(patch.derived().list(key, || {
+            let mut list = Vec::new();
+            self.read(key, Scope::Default, &mut list).to_vec()
+        }))
+    }
+
+    /// The keys that have an edge, where only the default graph's are seen and a patch changes them: kept for the next
+    /// reader of the same patch. O(keys) the first time.
+    #[must_use]
+    pub fn shared_keys(&self, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+        let patch = self.default_alone(scope)?;
+        Some(patch.derived().keys(|| {
+            let mut keys = Vec::new();
+            self.candidate_keys(Scope::Default, &mut keys);
+            keys.retain(|&k| !patch.is_dirty(k) || self.default_degree(k) > 0);
+            keys
+        }))
     }
 
     /// The neighbours of `key` with their graphs, sorted by (neighbour, graph), appended to two columns.
