@@ -8,12 +8,14 @@
 //! Start reading at `log.rs`; then `format.rs` (the bytes), `writer.rs` (failing disks), `scan.rs` and
 //! `recovery.rs` (what is believed on reading).
 
+mod clock;
 mod faulty;
 mod files;
 mod format;
 mod lock;
 mod log;
 mod objects;
+mod options;
 mod recovery;
 mod scan;
 mod writer;
@@ -21,7 +23,9 @@ mod writer;
 pub use faulty::{Crash, Faults, Faulty};
 pub use files::{Directory, File, Files};
 pub use lock::StoreLock;
-pub use log::{Durability, Log, Options, Status, Ticket};
+pub use log::{Log, Ticket};
 pub use objects::Objects;
+pub use options::{Durability, Options, Status};
 pub use recovery::{Recovery, replay};
 pub use scan::{Cut, Damage, Report, check};
+pub use writer::remove_epoch;

@@ -1,90 +1,16 @@
 //! The log: a queue, and one thread that writes what waits in it, group by group.
 
+use crate::clock::Clock;
 use crate::files::Files;
+use crate::options::{Durability, Options, Status};
 use crate::recovery::{Recovery, numbers_used_up, recover};
-use crate::writer::{Failure, Record, Writer};
+use crate::writer::{Failure, Record, Writer, remove_before};
 use jindou_model::{Error, Result};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// When a record counts as written, and its ticket is good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Once it is synced: nothing acknowledged is ever lost. Records that wait together are synced together.
-    #[default]
-    Batch,
-    /// Once the operating system has it; synced after this time at the latest. The loss of power loses what was
-    /// acknowledged meanwhile, the death of the process nothing.
-    Interval(Duration),
-    /// Once the operating system has it; synced when it likes (after [`Options::unsynced_bytes`] at the latest). The loss
-    /// of power loses what it had not got to, the death of the process nothing.
-    None,
-}
-
-/// How a log works.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// When a ticket is good.
-    pub durability: Durability,
-    /// A file that is that long is continued by a new one.
-    pub file_bytes: u64,
-    /// With [`Durability::Batch`] a file grows by so many bytes at a time, zeros at first: a sync that finds length and
-    /// blocks as they were has no metadata to write. 0: by what is written.
-    pub lengthen_bytes: u64,
-    /// Records of so many bytes may wait; [`Log::append`] blocks beyond, unless nothing waits.
-    pub queue_bytes: usize,
-    /// No group gets larger by a second record.
-    pub group_bytes: usize,
-    /// After that many bytes that are not synced the log syncs whatever the durability; it keeps them in memory until
-    /// then, to write them again if the sync fails.
-    pub unsynced_bytes: usize,
-    /// With nothing to do for that long, the log writes down that its last group was durable, so that damage to it will
-    /// not pass for a torn tail.
-    pub idle: Duration,
-    /// At most that long, and never more than half of what a sync takes, a group waits for the clients that were
-    /// acknowledged just before: otherwise two halves of them take turns, and each waits for the other's sync. Where
-    /// they do not come back in that time, it soon waits no more.
-    pub gather: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            durability: Durability::Batch,
-            file_bytes: 64 << 20,
-            lengthen_bytes: 256 << 10,
-            queue_bytes: 256 << 20,
-            group_bytes: 16 << 20,
-            unsynced_bytes: 16 << 20,
-            idle: Duration::from_secs(1),
-            gather: Duration::from_millis(2),
-        }
-    }
-}
-
-/// What a log does at present.
-#[derive(Clone, Debug, Default)]
-pub struct Status {
-    /// Number of the last acknowledged record.
-    pub acknowledged: u32,
-    /// Number of the last record that the loss of power leaves.
-    pub durable: u32,
-    /// Files.
-    pub files: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Records that wait, and their bytes.
-    pub queued: (u64, u64),
-    /// Groups written since the log was opened.
-    pub groups: u64,
-    /// Records in them.
-    pub records: u64,
-    /// Why the last group could not be written, or synced in time, until it can.
-    pub failure: Option<String>,
-}
+use std::time::Instant;
 
 /// An ordered log of opaque records, numbered consecutively, of one id epoch.
 ///
@@ -92,6 +18,8 @@ pub struct Status {
 /// group and syncs once (group commit). Dropping the log writes what waits and syncs.
 pub struct Log {
     shared: Arc<Shared>,
+    files: Arc<dyn Files>,
+    epoch: u64,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -242,7 +170,7 @@ impl Log {
         record: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
     ) -> Result<(Self, Recovery)> {
         let begun = Instant::now();
-        let (mut writer, mut found) = recover(files, epoch, after, session(), record)?;
+        let (mut writer, mut found) = recover(Arc::clone(&files), epoch, after, session(), record)?;
         writer.file_bytes = options.file_bytes;
         if options.durability == Durability::Batch {
             writer.lengthen = options.lengthen_bytes;
@@ -276,6 +204,8 @@ impl Log {
         found.time = begun.elapsed();
         let log = Self {
             shared,
+            files,
+            epoch,
             thread: Some(thread),
         };
         Ok((log, found))
@@ -342,7 +272,10 @@ impl Log {
     /// # Errors
     /// [`Error::Io`] if files cannot be removed; nothing is lost then, and the next call tries again.
     pub fn truncate(&self, upto: u32) -> Result<()> {
-        self.with_writer(|w| w.truncate(upto))
+        let oldest = self.with_writer(|w| w.truncate(upto))?;
+        // Without the writer: removing many objects takes a while.
+        remove_before(&*self.files, self.epoch, oldest)?;
+        Ok(())
     }
 
     /// Makes durable whatever was acknowledged without being so ([`Durability::Interval`], [`Durability::None`]).
@@ -353,7 +286,7 @@ impl Log {
         self.with_writer(Writer::sync)
     }
 
-    fn with_writer(&self, act: impl FnOnce(&mut Writer) -> Result<(), Failure>) -> Result<()> {
+    fn with_writer<T>(&self, act: impl FnOnce(&mut Writer) -> Result<T, Failure>) -> Result<T> {
         let mut writer = lock(&self.shared.writer);
         let result = act(&mut writer);
         self.shared.publish(&writer);
@@ -584,69 +517,5 @@ impl Shared {
         for w in group.into_iter().chain(queue) {
             w.slot.set(Err(failure.clone()));
         }
-    }
-}
-
-/// The thread's times.
-struct Clock {
-    /// When what was acknowledged must be synced.
-    sync_at: Option<Instant>,
-    idle_since: Instant,
-    /// The last group is proven durable.
-    marked: bool,
-    /// How many records make a group worth beginning before `gather` is over.
-    wanted: usize,
-    /// The longest that may last.
-    longest: Duration,
-    /// How often in a row it was in vain; each time halves it.
-    in_vain: u32,
-}
-
-/// So often in vain, waiting is given up, and after as many groups tried again.
-const GIVEN_UP: u32 = 4;
-const TRIED_AGAIN: u32 = 64;
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self {
-            sync_at: None,
-            idle_since: Instant::now(),
-            marked: true,
-            wanted: 0,
-            longest: Duration::ZERO,
-            in_vain: 0,
-        }
-    }
-}
-
-impl Clock {
-    fn sync_after(&mut self, durability: Durability) {
-        if let Durability::Interval(time) = durability {
-            self.sync_at = Some(Instant::now() + time);
-        }
-    }
-
-    fn gather(&self) -> Duration {
-        match self.in_vain {
-            n @ 0..GIVEN_UP => self.longest / (1 << n),
-            _ => Duration::ZERO,
-        }
-    }
-
-    fn gathered(&mut self, all: bool) {
-        self.in_vain = match self.in_vain + 1 {
-            _ if all => 0,
-            TRIED_AGAIN => 0,
-            n => n,
-        };
-    }
-
-    fn wrote(&mut self, time: Duration, options: &Options) {
-        self.idle_since = Instant::now();
-        self.marked = false;
-        self.longest = match options.durability {
-            Durability::Batch => options.gather.min(time / 2),
-            _ => Duration::ZERO,
-        };
     }
 }

@@ -464,8 +464,9 @@ impl Writer {
         result
     }
 
-    /// Removes files that have no record after `upto`. The newest stays, so that numbers of files go on from it.
-    pub fn truncate(&mut self, upto: u32) -> Result<(), Failure> {
+    /// Forgets files that have no record after `upto`: those before the sequence number that is returned. The newest
+    /// stays, so that numbers of files go on from it.
+    pub fn truncate(&mut self, upto: u32) -> Result<u64, Failure> {
         if self.next <= upto.saturating_add(1)
             && self
                 .broken
@@ -489,26 +490,34 @@ impl Writer {
             .take_while(|k| k.next <= upto.saturating_add(1))
             .count();
         self.kept.drain(..gone);
-        let Some(oldest) = self.kept.first().map(|k| k.sequence) else {
-            return Ok(());
-        };
-        let mut names = self
-            .files
-            .list()
-            .map_err(|e| self.failure("", &e))?
-            .into_iter()
-            .filter(|n| parse_name(n).is_some_and(|(e, s)| e == self.epoch && s < oldest))
-            .collect::<Vec<_>>();
-        // Oldest first: whatever is left by a crash is a log without a gap.
-        names.sort_unstable();
-        for name in names {
-            match self.files.remove(&name) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(self.failure(&name, &e));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        Ok(self.kept.first().map_or(0, |k| k.sequence))
     }
+}
+
+/// Removes an epoch's files before a sequence number; returns how many.
+pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Result<u64, Error> {
+    let wrong = |name: &str, e| Error::io(files.path(name), e);
+    let mut names = files.list().map_err(|e| wrong("", e))?;
+    names.retain(|n| parse_name(n).is_some_and(|(e, s)| e == epoch && s < sequence));
+    // Oldest first: whatever is left by a crash is a log without a gap.
+    names.sort_unstable();
+    for name in &names {
+        match files.remove(name) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(wrong(name, e)),
+            _ => {}
+        }
+    }
+    Ok(names.len() as u64)
+}
+
+/// Removes the log of an epoch that no store needs any more, durably; returns how many files it had.
+///
+/// # Errors
+/// [`Error::Io`] if a file cannot be removed; those before it are.
+pub fn remove_epoch(files: &dyn Files, epoch: u64) -> Result<u64, Error> {
+    let removed = remove_before(files, epoch, u64::MAX)?;
+    files
+        .sync_directory()
+        .map_err(|e| Error::io(files.path(""), e))?;
+    Ok(removed)
 }

@@ -1,6 +1,6 @@
 //! Real files: processes that are killed, files that are removed, a second process on one store.
 
-use jindou_log::{Directory, Durability, Files, Log, Options, StoreLock, check};
+use jindou_log::{Directory, Durability, Files, Log, Options, StoreLock, check, remove_epoch};
 use jindou_model::{Error, Result};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -384,6 +384,36 @@ fn an_interval_is_kept_under_load_and_without() {
         );
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+#[test]
+fn epochs_share_a_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let files = Arc::new(Directory::open(directory.path()).expect("a directory"));
+    let mut logs = Vec::new();
+    for epoch in [1u64, 2] {
+        let (log, found) = Log::open(files.clone(), epoch, 0, Options::default(), &mut |_, _| {
+            Ok(())
+        })
+        .expect("open");
+        assert_eq!(found.other_epochs, (1..epoch).collect::<Vec<_>>());
+        log.append(1, vec![epoch as u8])
+            .expect("append")
+            .wait()
+            .expect("wait");
+        logs.push(log);
+    }
+    drop(logs);
+    let report = check(&*files).expect("check");
+    assert_eq!(report.epochs, [(1, Some(1..=1)), (2, Some(1..=1))]);
+    assert_eq!(remove_epoch(&*files, 1).expect("remove"), 1);
+    let mut read = Vec::new();
+    Log::open(files.clone(), 2, 0, Options::default(), &mut |_, r| {
+        read.extend_from_slice(r);
+        Ok(())
+    })
+    .expect("open");
+    assert_eq!((read, check(&*files).expect("check").records), (vec![2], 1));
 }
 
 #[test]

@@ -1,0 +1,68 @@
+//! When the log's thread does what.
+
+use crate::options::{Durability, Options};
+use std::time::{Duration, Instant};
+
+/// The thread's times.
+pub(crate) struct Clock {
+    /// When what was acknowledged must be synced.
+    pub sync_at: Option<Instant>,
+    pub idle_since: Instant,
+    /// The last group is proven durable.
+    pub marked: bool,
+    /// How many records make a group worth beginning before `gather` is over.
+    pub wanted: usize,
+    /// The longest that may last.
+    longest: Duration,
+    /// How often in a row it was in vain; each time halves it.
+    in_vain: u32,
+}
+
+/// So often in vain, waiting is given up, and after as many groups tried again.
+const GIVEN_UP: u32 = 4;
+const TRIED_AGAIN: u32 = 64;
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            sync_at: None,
+            idle_since: Instant::now(),
+            marked: true,
+            wanted: 0,
+            longest: Duration::ZERO,
+            in_vain: 0,
+        }
+    }
+}
+
+impl Clock {
+    pub fn sync_after(&mut self, durability: Durability) {
+        if let Durability::Interval(time) = durability {
+            self.sync_at = Some(Instant::now() + time);
+        }
+    }
+
+    pub fn gather(&self) -> Duration {
+        match self.in_vain {
+            n @ 0..GIVEN_UP => self.longest / (1 << n),
+            _ => Duration::ZERO,
+        }
+    }
+
+    pub fn gathered(&mut self, all: bool) {
+        self.in_vain = match self.in_vain + 1 {
+            _ if all => 0,
+            TRIED_AGAIN => 0,
+            n => n,
+        };
+    }
+
+    pub fn wrote(&mut self, time: Duration, options: &Options) {
+        self.idle_since = Instant::now();
+        self.marked = false;
+        self.longest = match options.durability {
+            Durability::Batch => options.gather.min(time / 2),
+            _ => Duration::ZERO,
+        };
+    }
+}
