@@ -480,9 +480,7 @@ pub(crate) fn stars(
             required.push(p.0);
             // A class says more than "has a type".
             members.push(match e.object {
-                Node::Const(class) if rdf_type == Some(p.0) && !types_patched => {
-                    Member::Class(class)
-                }
+                Node::Const(class) if rdf_type == Some(p.0) => Member::Class(class),
                 _ => Member::Predicate(p.0),
             });
             if r.absorbed_keys >> i & 1 == 1 {
@@ -503,12 +501,22 @@ pub(crate) fn stars(
             out.push(None);
             continue;
         }
-        let star = Star::new(statistics, members);
+        let mut star = Star::new(statistics, members.clone());
         if !star.possible(star.all()) {
-            let widened = snapshot
+            let mut there = snapshot
                 .widened_sets()
                 .any(|(list, _)| required.iter().all(|p| list.binary_search(p).is_ok()));
-            if !widened {
+            // An edit may have given a class to a vertex whose set lacks it: then only predicates say what is empty.
+            if let (Some(p), true) = (rdf_type, types_patched) {
+                for m in &mut members {
+                    if let Member::Class(_) = m {
+                        *m = Member::Predicate(p);
+                    }
+                }
+                star = Star::new(statistics, members);
+                there |= star.possible(star.all());
+            }
+            if !there {
                 return Err(format!(
                     "no characteristic set has all that ?{name} must have"
                 ));

@@ -385,7 +385,11 @@ impl Snapshot {
             out.extend(self.laid.touched.graphs());
             out.sort();
             out.dedup();
-            out.retain(|&g| !self.laid.touched.may_be_empty(g) || self.has_graph(g));
+            let shrunk = self.laid.touched.shrunk();
+            let empty: Vec<u32> = shrunk.filter(|&g| !self.has_graph(g)).collect();
+            if !empty.is_empty() {
+                out.retain(|g| empty.binary_search(g).is_err());
+            }
         }
         out
     }

@@ -8,7 +8,7 @@ use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId, Result,
     VertexId,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The net effect of a transaction on one snapshot. Quads are `[graph, dense predicate, subject, object]`,
 /// ascending, each once.
@@ -177,13 +177,15 @@ impl Net {
                     None => v <= snapshot.base().vertices(),
                 }
         };
-        for (i, t) in self.terms.iter().enumerate() {
-            if snapshot.lookup(t).is_some() || (t.is_empty() && i > 0) {
+        let mut terms: FxHashSet<&[u8]> = FxHashSet::default();
+        for t in &self.terms {
+            if t.is_empty() || !terms.insert(t) || snapshot.lookup(t).is_some() {
                 return wrong("it brings a term that is there");
             }
         }
+        let mut fresh: FxHashSet<u32> = FxHashSet::default();
         for &v in &self.predicates {
-            if !known(v) || snapshot.predicate_of(VertexId(v)).is_some() {
+            if !known(v) || !fresh.insert(v) || snapshot.predicate_of(VertexId(v)).is_some() {
                 return wrong("it brings a predicate that is there");
             }
         }

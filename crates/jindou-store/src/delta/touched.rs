@@ -170,6 +170,11 @@ impl Touched {
         self.shrunk.contains(&graph)
     }
 
+    /// Graphs that may have lost their last edge, ascending.
+    pub fn shrunk(&self) -> impl Iterator<Item = u32> + '_ {
+        self.shrunk.iter()
+    }
+
     /// Graphs that edits brought edges to, ascending. O(log edits) each.
     pub fn graphs(&self) -> impl Iterator<Item = u32> + '_ {
         let mut at = Some([0; 3]);
