@@ -218,7 +218,7 @@ impl Model {
     fn one(&mut self, op: &Op) {
         match op {
             Op::InsertData { data } => {
-                let mut fresh = HashMap::new();
+                let mut fresh: HashMap<BlankNode, BlankNode> = HashMap::new();
                 let mut node =
                     |b: &BlankNode| -> BlankNode { fresh.entry(b.clone()).or_default().clone() };
                 for q in data {
