@@ -218,13 +218,9 @@ impl Model {
     fn one(&mut self, op: &Op) {
         match op {
             Op::InsertData { data } => {
-                let mut fresh = HashMap::new();
-                let mut node = |b: &BlankNode| -> BlankNode {
-                    fresh
-                        .entry(b.clone())
-                        .or_insert_with(BlankNode::default)
-                        .clone()
-                };
+                let mut fresh: HashMap<BlankNode, BlankNode> = HashMap::new();
+                let mut node =
+                    |b: &BlankNode| -> BlankNode { fresh.entry(b.clone()).or_default().clone() };
                 for q in data {
                     let subject: NamedOrBlankNode = match &q.subject {
                         NamedOrBlankNode::BlankNode(b) => node(b).into(),
@@ -364,10 +360,7 @@ impl Row<'_> {
             TermPattern::Literal(l) => Some(l.clone().into()),
             TermPattern::Variable(v) => (self.get)(v),
             TermPattern::BlankNode(b) => {
-                let fresh = self
-                    .blanks
-                    .entry(b.clone())
-                    .or_insert_with(BlankNode::default);
+                let fresh = self.blanks.entry(b.clone()).or_default();
                 Some(fresh.clone().into())
             }
             TermPattern::Triple(_) => panic!("no triple terms here"),
@@ -420,7 +413,7 @@ fn random_steps(seed: u64, steps: usize) {
     let store = dir.path().join("store");
     let mut model = Model::default();
     let mut lines = String::new();
-    if seed % 4 != 0 {
+    if !seed.is_multiple_of(4) {
         for q in jindou_testing::quads(&mut rng) {
             let _ = writeln!(lines, "{q} .");
             model.0.insert(&q);

@@ -90,6 +90,9 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
+/// What updates keep beside a store's files: who writes, and the log. They go with the store that is replaced.
+const CHANGES: [&str; 2] = ["lock", "log"];
+
 /// Says whether a store may be written at `dir`: an error if something is there that must stay.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let d = dir.display();
@@ -115,6 +118,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
             FILES.contains(&n)
                 || n == MANIFEST
                 || n == CHECKSUMS
+                || (manifest.is_some() && CHANGES.contains(&n))
                 || manifest.is_some_and(|m| m.names().contains(n))
         });
         if !known {

@@ -25,6 +25,9 @@ pub(crate) struct Transaction {
     charge: Charge,
 }
 
+/// A snapshot that is ready, and its record.
+type Made = (Snapshot, Vec<u8>);
+
 /// What a transaction did.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
@@ -111,7 +114,7 @@ impl Transaction {
     }
 
     /// The snapshot to publish and its record; `None` when nothing changed.
-    pub(super) fn finish(&mut self) -> Result<(Option<(Snapshot, Vec<u8>)>, Outcome)> {
+    pub(super) fn finish(&mut self) -> Result<(Option<Made>, Outcome)> {
         self.settle()?;
         self.cancel.check()?;
         let record = std::mem::take(&mut self.record);
