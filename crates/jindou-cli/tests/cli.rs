@@ -252,6 +252,53 @@ fn check_names_the_damaged_file() {
     assert!(out(&o).contains("segments-in.jd"), "{}", out(&o));
 }
 
+#[test]
+fn check_reads_the_log_of_updates() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let check = || {
+        let o = jindou().args(["check", "--store"]).arg(&store).output();
+        let o = o.unwrap();
+        (o.status.code(), out(&o))
+    };
+    let before = check();
+    assert_eq!(before.0, Some(0), "{}", before.1);
+    let insert = "INSERT DATA { <http://e/a> <http://e/late> \"a long enough text to hit\" }";
+    let o = jindou()
+        .args(["update", "--store"])
+        .arg(&store)
+        .arg(insert)
+        .output()
+        .unwrap();
+    assert_eq!(o.status.code(), Some(0));
+    let sound = check();
+    assert!(sound.0 == Some(0) && sound.1 != before.1, "{}", sound.1);
+    let mut logs: Vec<_> = fs::read_dir(store.join("log"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    logs.sort();
+    let text = b"long enough";
+    let (path, mut bytes, at) = logs
+        .iter()
+        .find_map(|p| {
+            let bytes = fs::read(p).unwrap();
+            let at = bytes.windows(text.len()).position(|w| w == text)?;
+            Some((p, bytes, at))
+        })
+        .unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, &bytes).unwrap();
+    let damaged = check();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    assert_eq!(damaged.0, Some(2), "{}", damaged.1);
+    assert!(damaged.1.contains(name), "{}", damaged.1);
+    // It is refused, not served without what it has lost.
+    let o = ask(&store, "ASK {}", &[]);
+    assert_eq!(o.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&o.stderr).contains(name));
+}
+
 const CROSS: &str =
     "PREFIX : <http://e/> SELECT * { ?a :n ?b . ?c :n ?d . ?e :n ?f . ?g :n ?h . ?i :n ?j }";
 

@@ -173,7 +173,7 @@ impl Out<'_> {
         rest: &mut Range<usize>,
     ) -> Result<()> {
         let mut last: Option<(u32, Span)> = None;
-        while let Some(at) = rest.next() {
+        for at in rest.by_ref() {
             let (o, g) = (objects[at], graphs[at]);
             // The same object in several graphs comes in a row.
             let object = match last {

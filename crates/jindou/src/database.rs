@@ -275,9 +275,15 @@ impl Database {
         jindou_store::load(dir, source, options, progress)
     }
 
-    /// Verifies every byte of a store directory.
+    /// Verifies every byte of a store directory, and every record of its log. The log's newest records, if a process is
+    /// writing them, and a tail that a crash tore, are no damage.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if there is no store, [`Error::Io`] if its files cannot be read; damage is in the report.
     pub fn check(dir: impl AsRef<Path>) -> Result<CheckReport> {
-        jindou_store::check(dir.as_ref())
+        let mut report = jindou_store::check(dir.as_ref())?;
+        crate::update::check_log(dir.as_ref(), &mut report)?;
+        Ok(report)
     }
 
     /// Counts and sizes of a store directory.

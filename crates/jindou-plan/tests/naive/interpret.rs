@@ -3,8 +3,8 @@
 use super::query::{Case, MAX_ROWS, Term};
 use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
 use jindou_plan::{
-    Cell, Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, Operator, Plan, PredicateRef,
-    Relation, Slot, StartSource, Step, StepKind, TermTest,
+    Cell, Condition, EdgeList, FarEnd, GraphRef, Intervals, JoinKind, Operand, Operator, Plan,
+    PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest,
 };
 use spargebra::algebra::Expression;
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,6 +160,50 @@ impl Data<'_> {
                 let rows = self.operator(input)?;
                 let take = limit.map_or(usize::MAX, |l| l as usize);
                 rows.into_iter().skip(*offset as usize).take(take).collect()
+            }
+            // Groups of patterns that a filter equates: in this data equal values are the same term.
+            Operator::Join {
+                kind: JoinKind::Inner,
+                left,
+                right,
+                on,
+                condition: None,
+                equal,
+            } if on.iter().all(|k| k.left_bound && k.right_bound) => {
+                let (left, right) = (self.operator(left)?, self.operator(right)?);
+                if left.len() * right.len() > MAX_ROWS {
+                    return None;
+                }
+                let mut rows = vec![];
+                for l in &left {
+                    let meets = |r: &&Row| {
+                        on.iter().all(|k| l[&k.slot] == r[&k.slot])
+                            && equal
+                                .is_none_or(|(a, b)| l.contains_key(&a) && l.get(&a) == r.get(&b))
+                    };
+                    for r in right.iter().filter(meets) {
+                        let both = l.iter().chain(r.iter());
+                        rows.push(both.map(|(s, v)| (*s, v.clone())).collect());
+                    }
+                }
+                rows
+            }
+            // A variable that a filter made the same as another.
+            Operator::Extend { input, to, value } => {
+                let [(_, from)] = value.variables.as_slice() else {
+                    panic!("not interpreted: {value:?}");
+                };
+                assert!(
+                    matches!(value.expression, Expression::Variable(_)),
+                    "not interpreted: {value:?}"
+                );
+                let mut rows = self.operator(input)?;
+                for r in &mut rows {
+                    if let Some(v) = r.get(from).cloned() {
+                        r.insert(*to, v);
+                    }
+                }
+                rows
             }
             Operator::Values { slots, rows } => rows
                 .iter()

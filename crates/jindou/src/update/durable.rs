@@ -4,7 +4,7 @@ use super::journal::{Journal, Ticket};
 use super::writer::Writer;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Result};
-use jindou_store::Snapshot;
+use jindou_store::{CheckReport, Damage, Snapshot};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,6 +64,29 @@ impl Ticket for jindou_log::Ticket {
     fn wait(self: Box<Self>) -> Result<()> {
         jindou_log::Ticket::wait(&self)
     }
+}
+
+/// Adds what is wrong with the log of a store directory, if it has one, to what is known of its other files.
+///
+/// # Errors
+/// [`Error::Io`] if a file cannot be read.
+pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
+    let folder = dir.join(FOLDER);
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
+    let found = jindou_log::check(&files)?;
+    report.files += found.files;
+    report.bytes += found.bytes;
+    report
+        .damages
+        .extend(found.damages.into_iter().map(|d| Damage {
+            file: format!("{FOLDER}/{}", d.file),
+            bytes: None,
+            what: format!("from byte {} on: {}", d.offset, d.what),
+        }));
+    Ok(())
 }
 
 /// Keeps others from changing a store directory that has a log, if it is one.

@@ -30,7 +30,7 @@ mod writer;
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{alone, open};
+pub(crate) use durable::{alone, check_log, open};
 pub use journal::{Journal, Nothing, Ticket};
 pub use target::GraphName;
 pub(crate) use writer::Writer;

@@ -26,6 +26,7 @@ pub struct Test {
     /// The expected answer.
     pub result: Option<PathBuf>,
     /// What an update is expected to leave: files of the default graph, and of named graphs.
+    #[allow(dead_code, reason = "the suites of queries do not read it")]
     pub after: (Vec<PathBuf>, Vec<(String, PathBuf)>),
     /// The order of rows counts.
     pub entailment: bool,
