@@ -10,9 +10,8 @@ use crate::commands::threads_or_all;
 use jindou::{
     Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result,
 };
-use jindou_model::{Direction, PredicateId, VertexId};
-use jindou_store::segment::Scope;
-use jindou_store::{ChangeTerm, Changes, Snapshot};
+use jindou_model::{Direction, PredicateId};
+use jindou_store::{ChangeTerm, Changes, Snapshot, SnapshotQuads};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
 use serde_json::json;
@@ -269,53 +268,6 @@ fn edit(
     Ok(now)
 }
 
-/// The quads of the default graph as a source: what a merged store is loaded from.
-struct Quads<'a>(&'a Snapshot);
-
-impl QuadSource for Quads<'_> {
-    fn run(
-        &self,
-        worker: usize,
-        workers: usize,
-        sink: &mut dyn QuadSink,
-        progress: &Progress,
-    ) -> Result<()> {
-        const PART: usize = 4096;
-        let s = self.0;
-        let mut batch = QuadBatch::default();
-        let (mut term, mut scratch) = (vec![], vec![]);
-        for p in (0..s.predicate_count()).map(PredicateId) {
-            let view = s.edges(p, Direction::Out);
-            let mut keys = vec![];
-            view.candidate_keys(Scope::Default, &mut keys);
-            for part in keys.chunks(PART).skip(worker).step_by(workers) {
-                batch.clear();
-                let mut push = |batch: &mut QuadBatch, v: u32| {
-                    term.clear();
-                    s.term(VertexId(v), &mut term);
-                    batch.push_term(&term)
-                };
-                let predicate = push(&mut batch, s.vertex_of(p).0);
-                for &key in part {
-                    let list = view.read(key, Scope::Default, &mut scratch);
-                    if list.is_empty() {
-                        continue;
-                    }
-                    let subject = push(&mut batch, key);
-                    for &o in list {
-                        let object = push(&mut batch, o);
-                        let none = jindou_model::Span::default();
-                        batch.quads.push([subject, predicate, object, none]);
-                    }
-                }
-                sink.batch(&batch)?;
-                progress.add(0, batch.quads.len() as u64);
-            }
-        }
-        Ok(())
-    }
-}
-
 fn compare(
     a: &BenchUpdates,
     edited: &Snapshot,
@@ -328,7 +280,8 @@ fn compare(
         threads,
         ..LoadOptions::default()
     };
-    Database::load(&dir, &Quads(edited), &options, &Progress::default())?;
+    let quads = SnapshotQuads::new(edited.clone());
+    Database::load(&dir, &quads, &options, &Progress::default())?;
     let merged = Database::open(&dir)?;
     let loaded = merged.snapshot().statistics().quads;
     if loaded != edited.quads() {

@@ -44,7 +44,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
             To::Into(db, update)
         }
         (None, Some(dir)) => To::New(dir, &options),
-        (None, None) => return Err(Error::Unsupported("a load to nowhere".into())),
+        (None, None) => return Err(Error::Limit("there is no place to load to: name a new store with --store DIR, or one that is there with --into DIR".into())),
     };
     let report = if let Some(spec) = &a.source {
         let source = Cancellable {
