@@ -1,21 +1,102 @@
 //! "Is this id in these intervals": the exact test for classes and key sets.
 
-/// Ascending, disjoint, non-empty intervals of ids, in the form that tests fastest.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Within {
+use jindou_plan::TouchedBy;
+use jindou_store::Snapshot;
+use jindou_store::segment::{Dirty, EdgeView, Scope};
+use std::sync::Arc;
+
+/// So many vertices that are not as the intervals say are worked into them at once: then loops go on as if no update
+/// had touched anything.
+const FEW: u64 = 64;
+
+/// What a vertex must be, in the form that tests fastest: ascending, disjoint, non-empty intervals of ids.
+#[derive(Clone, Debug)]
+pub(crate) enum Within<'a> {
     /// No condition.
     All,
     /// One interval: `start`, `width`.
     One(u32, u32),
     /// `[start, end)`.
     Many(Vec<[u32; 2]>),
+    /// Intervals, but for vertices that updates touched.
+    Except(Arc<Except<'a>>),
 }
 
-impl Within {
-    pub fn new(intervals: Option<&[[u32; 2]]>) -> Self {
-        let Some(intervals) = intervals else {
+/// See [`Within::Except`].
+#[derive(Debug)]
+pub(crate) struct Except<'a> {
+    /// For vertices that no patch marks.
+    clean: Within<'a>,
+    dirty: Vec<Dirty<'a>>,
+    members: Vec<Member<'a>>,
+}
+
+#[derive(Debug)]
+struct Member<'a> {
+    intervals: Within<'a>,
+    touched: Option<(&'a TouchedBy, EdgeView<'a>, Scope<'a>)>,
+}
+
+impl Except<'_> {
+    #[inline]
+    fn contains(&self, v: u32) -> bool {
+        if self.dirty.iter().any(|d| d.has(v)) {
+            return self.look_up(v);
+        }
+        self.clean.contains(v)
+    }
+
+    #[cold]
+    fn look_up(&self, v: u32) -> bool {
+        self.members.iter().all(|m| match &m.touched {
+            Some((by, view, scope)) if view.patch.is_some_and(|p| p.is_dirty(v)) => {
+                by.may_hold(view, *scope, v)
+            }
+            _ => m.intervals.contains(v),
+        })
+    }
+}
+
+impl<'a> Within<'a> {
+    pub fn new(within: Option<&'a jindou_plan::Within>, snapshot: &'a Snapshot) -> Self {
+        let Some(within) = within else {
             return Self::All;
         };
+        if within.is_exact() {
+            return Self::of(&within.intervals);
+        }
+        if within.most_exceptions(snapshot) <= FEW {
+            return Self::exact(within, snapshot);
+        }
+        let members: Vec<Member<'a>> = within
+            .members
+            .iter()
+            .map(|m| Member {
+                intervals: Self::of(&m.intervals),
+                touched: m.touched.as_ref().map(|by| {
+                    let (view, scope) = by.view(snapshot);
+                    (by, view, scope)
+                }),
+            })
+            .collect();
+        let views = members.iter().filter_map(|m| m.touched.as_ref());
+        Self::Except(Arc::new(Except {
+            clean: Self::of(&within.intervals),
+            dirty: views.filter_map(|t| Some(t.1.patch?.dirty())).collect(),
+            members,
+        }))
+    }
+
+    /// As [`Self::new`], as intervals only: O(exceptions), for those who list the ids.
+    pub fn exact(within: &jindou_plan::Within, snapshot: &Snapshot) -> Self {
+        if within.is_exact() {
+            return Self::of(&within.intervals);
+        }
+        Self::of(&within.exact(snapshot))
+    }
+
+    /// Exactly these ids.
+    pub fn of(intervals: &[[u32; 2]]) -> Self {
         let some: Vec<[u32; 2]> = intervals.iter().copied().filter(|r| r[0] < r[1]).collect();
         match some[..] {
             [[a, b]] => Self::One(a, b - a),
@@ -34,13 +115,14 @@ impl Within {
             Self::All => true,
             Self::One(start, width) => v.wrapping_sub(*start) < *width,
             Self::Many(runs) => in_runs(runs, v),
+            Self::Except(e) => e.contains(v),
         }
     }
 
-    /// The first and one past the last id; `0 .. u32::MAX` without a condition.
+    /// The first and one past the last id; `0 .. u32::MAX` where any may be inside.
     pub fn hull(&self) -> (u32, u32) {
         match self {
-            Self::All => (0, u32::MAX),
+            Self::All | Self::Except(_) => (0, u32::MAX),
             Self::One(start, width) => (*start, start + width),
             Self::Many(runs) => (
                 runs.first().map_or(0, |r| r[0]),
@@ -49,21 +131,21 @@ impl Within {
         }
     }
 
-    /// The part of a sorted list inside the hull: all of the answer but for `Many`. O(log list), or one
-    /// pass over a short list.
+    /// The part of a sorted list inside the hull: all of the answer but for `Many` and `Except`. O(log list), or
+    /// one pass over a short list.
     #[inline]
     pub fn clip<'l>(&self, list: &'l [u32]) -> &'l [u32] {
-        if self.is_all() {
+        if matches!(self, Self::All | Self::Except(_)) {
             return list;
         }
         let (a, b) = self.hull();
         clip(list, a, b)
     }
 
-    /// The intervals; `None` without a condition.
+    /// The intervals; `None` without a condition, and where they are not all.
     pub fn runs(&self) -> Option<Vec<[u32; 2]>> {
         match self {
-            Self::All => None,
+            Self::All | Self::Except(_) => None,
             Self::One(_, 0) => Some(Vec::new()),
             Self::One(start, width) => Some(vec![[*start, start + width]]),
             Self::Many(runs) => Some(runs.clone()),
@@ -87,6 +169,18 @@ impl Within {
                     w += usize::from(self.contains(v));
                 }
             }
+        }
+        w
+    }
+
+    /// Keeps the ids inside with their rows, in place; returns how many.
+    pub fn retain_rows(&self, ids: &mut [u32], rows: &mut [u32]) -> usize {
+        let mut w = 0;
+        for i in 0..ids.len().min(rows.len()) {
+            let (v, row) = (ids[i], rows[i]);
+            ids[w] = v;
+            rows[w] = row;
+            w += usize::from(self.contains(v));
         }
         w
     }
@@ -193,7 +287,7 @@ mod tests {
         ) {
             let (a, b) = (runs(&a), runs(&b));
             let inside = |r: &[[u32; 2]], v: u32| r.iter().any(|r| r[0] <= v && v < r[1]);
-            let w = Within::new(Some(&a));
+            let w = Within::of(&a);
             let list: Vec<u32> = list.into_iter().collect();
             let both = intersect_runs(&a, &b);
             for v in 0..400 {

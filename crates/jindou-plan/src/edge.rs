@@ -41,7 +41,8 @@ impl EdgeInfo {
         scope: Scope<'_>,
         longest: [u32; 2],
         graphs: f64,
-        within: &[Option<crate::Intervals>],
+        within: &[Option<crate::Within>],
+        ids: &[f64],
     ) -> Self {
         // Part of the named edges that the scope sees, all graphs taken as equally large.
         let part = match scope {
@@ -77,8 +78,14 @@ impl EdgeInfo {
                 Node::Slot(s) => {
                     match (segment, within.get(usize::from(s)).and_then(Option::as_ref)) {
                         (Some(segment), Some(w)) => {
-                            let (n, exact) = intervals::overlap(&segment, w);
+                            let (n, exact) = intervals::overlap(&segment, &w.intervals);
+                            let exact = exact && w.is_exact();
                             let share = n / f64::from(segment.key_count.max(1));
+                            // Vertices that updates brought may all be keys.
+                            let beyond = (ids.get(usize::from(s)).copied().unwrap_or(0.0)
+                                - intervals::count(&w.intervals))
+                            .max(0.0);
+                            let n = n + beyond.min(f64::from(segment.key_count));
                             Some((n + more_keys * share, exact && v.plain(scope).is_some()))
                         }
                         _ => None,
@@ -87,7 +94,10 @@ impl EdgeInfo {
                 Node::Const(_) => None,
             };
             let of = |n: Node| match n {
-                Node::Slot(s) => within.get(usize::from(s)).and_then(Option::as_deref),
+                Node::Slot(s) => within
+                    .get(usize::from(s))
+                    .and_then(Option::as_ref)
+                    .map(|w| &w.intervals[..]),
                 Node::Const(_) => None,
             };
             let far = of(if d == 0 { edge.object } else { edge.subject });

@@ -5,8 +5,8 @@ use crate::model::{Model, Move, Source, State, Sub, What, edges_of};
 use crate::resolve::{Edge, Graph, Node, Predicate};
 use crate::slots::binds;
 use crate::{
-    Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, PredicateRef, Slot, StartSource,
-    Step, StepKind, show,
+    Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
+    StepKind, Within, show,
 };
 use jindou_model::Direction;
 use jindou_store::Snapshot;
@@ -132,9 +132,7 @@ impl<'a> Emitter<'a> {
             }
             Source::Keys(e, direction) => {
                 let edge = &self.model.edges[e];
-                if self.is_redundant(e, slot) {
-                    within = None;
-                }
+                within = self.beyond(within, e, slot);
                 let Predicate::Known(predicate) = edge.predicate else {
                     return;
                 };
@@ -180,9 +178,7 @@ impl<'a> Emitter<'a> {
             let Predicate::Known(predicate) = edge.predicate else {
                 continue;
             };
-            if self.is_redundant(e, slot) {
-                within = None;
-            }
+            within = self.beyond(within, e, slot);
             let graph = self.graph(edge, self.state.bound);
             out.push(EdgeList {
                 anchor: operand(anchor),
@@ -229,6 +225,20 @@ impl<'a> Emitter<'a> {
             sub,
             why,
         );
+    }
+
+    /// What must still be tested of a slot that is bound along an edge.
+    fn beyond(&self, within: Option<Within>, e: usize, slot: Slot) -> Option<Within> {
+        if self.is_redundant(e, slot) {
+            return None;
+        }
+        let edge = &self.model.edges[e];
+        let is_object = edge.object == Node::Slot(slot);
+        within?.forget(|t| {
+            Predicate::Known(t.predicate) == edge.predicate
+                && (t.direction == Direction::In) == is_object
+                && Graph::Fixed(t.graph.clone()) == edge.graph
+        })
     }
 
     /// True if all that the edge reaches at the slot's end is in the slot's intervals.
@@ -415,7 +425,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// True if the step before bound the slot as a graph of `FROM NAMED`, and that is all that is asked.
-    fn is_graph_list(&self, slot: Slot, within: &Intervals) -> bool {
+    fn is_graph_list(&self, slot: Slot, within: &Within) -> bool {
         let Some(named) = &self.model.resolved.named else {
             return false;
         };
@@ -428,7 +438,8 @@ impl<'a> Emitter<'a> {
             _ => None,
         };
         matches!(graph, Some(GraphRef::Bind(g, Some(_))) if *g == slot)
-            && *within == crate::intervals::of_ids(named.clone())
+            && within.is_exact()
+            && within.intervals == crate::intervals::of_ids(named.clone())
     }
 
     fn check(&mut self, e: usize, direction: Direction, sub: &Sub) {

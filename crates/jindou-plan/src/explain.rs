@@ -209,12 +209,17 @@ impl Explainer<'_> {
     }
 
     fn step(&self, step: &Step) -> String {
-        let inside = |w: &Option<crate::Intervals>| {
+        let inside = |w: &Option<crate::Within>| {
             w.as_ref().map_or(String::new(), |w| {
                 format!(
-                    ", within {} ids in {} intervals",
-                    count(intervals::count(w)),
-                    w.len()
+                    ", within {} ids in {} intervals{}",
+                    count(intervals::count(&w.intervals)),
+                    w.intervals.len(),
+                    if w.is_exact() {
+                        ""
+                    } else {
+                        ", touched vertices looked up"
+                    }
                 )
             })
         };

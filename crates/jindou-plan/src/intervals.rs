@@ -26,7 +26,8 @@ pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
 
 /// Ids in all intervals together.
 pub(crate) fn count(a: &[[u32; 2]]) -> f64 {
-    a.iter().map(|r| f64::from(r[1].saturating_sub(r[0]))).sum()
+    let n: u64 = a.iter().map(|r| u64::from(r[1].saturating_sub(r[0]))).sum();
+    n as f64
 }
 
 /// The intervals of some ids, which are sorted here.

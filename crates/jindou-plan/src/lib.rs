@@ -40,6 +40,7 @@ mod translate;
 mod update;
 mod validity;
 mod watch;
+mod within;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
@@ -56,3 +57,4 @@ pub use plan::{
 pub use planner::{PlanOptions, plan, plan_within};
 pub use update::{MAX_OPERATIONS, MAX_UPDATE_BYTES, Operation, Request, parse_update};
 pub use validity::Validity;
+pub use within::{Member, TouchedBy, Within};

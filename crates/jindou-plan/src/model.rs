@@ -5,7 +5,7 @@
 
 use crate::edge::{EdgeInfo, any_list};
 use crate::resolve::{Edge, Graph, Node, Predicate, Resolved, SlotStar};
-use crate::{Condition, Slot, condition, intervals};
+use crate::{Condition, Slot, condition};
 use jindou_model::Direction;
 use jindou_store::Snapshot;
 
@@ -142,6 +142,11 @@ impl<'a> Model<'a> {
         } else {
             1.0
         };
+        let within: Vec<f64> = resolved
+            .within
+            .iter()
+            .map(|w| w.as_ref().map_or(f64::INFINITY, |w| w.count(snapshot)))
+            .collect();
         let info = edges
             .iter()
             .map(|e| match e.predicate {
@@ -161,6 +166,7 @@ impl<'a> Model<'a> {
                         longest,
                         graphs,
                         &resolved.within,
+                        &within,
                     ))
                 }
                 Predicate::Slot(_) => None,
@@ -197,11 +203,7 @@ impl<'a> Model<'a> {
             info,
             stars,
             resolved,
-            within: resolved
-                .within
-                .iter()
-                .map(|w| w.as_ref().map_or(f64::INFINITY, |w| intervals::count(w)))
-                .collect(),
+            within,
             masks: edges.iter().map(Edge::slots).collect(),
             conditions,
             graphs,

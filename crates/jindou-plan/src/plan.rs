@@ -13,7 +13,7 @@
 //!   Step::ScanAll          nothing known
 //! ```
 
-use crate::{Operator, Validity};
+use crate::{Operator, Validity, Within};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
 
@@ -86,7 +86,7 @@ pub type Intervals = Vec<[u32; 2]>;
 pub enum StartSource {
     /// One row without columns: everything the next steps need is a constant.
     Unit,
-    /// Exactly the ids of `Step::Start::within` (which is then `Some`).
+    /// Exactly the vertices of `Step::Start::within` (which is then `Some`).
     Within,
     /// The neighbour list of a constant (instances of a class, …).
     List(EdgeList),
@@ -131,8 +131,8 @@ pub enum StepKind {
         to: Option<Slot>,
         /// The values.
         source: StartSource,
-        /// Exact extra condition: only ids in these intervals (classes, predicates' keys).
-        within: Option<Intervals>,
+        /// Exact extra condition: only these vertices (classes, predicates' keys).
+        within: Option<Within>,
     },
     /// Binds `to` to every vertex that is in **all** lists (the shortest drives; sorted lists intersect) and
     /// in `within`. A list whose graph is `Bind` must be the only one; its rows are (neighbour, graph).
@@ -142,7 +142,7 @@ pub enum StepKind {
         /// At least one.
         lists: Vec<EdgeList>,
         /// Exact extra condition.
-        within: Option<Intervals>,
+        within: Option<Within>,
     },
     /// Keeps rows whose edge `list.anchor` – `other` exists. With `GraphRef::Bind` one row a graph that has it.
     Check {
@@ -151,12 +151,12 @@ pub enum StepKind {
         /// The far end.
         other: Operand,
     },
-    /// Keeps rows whose slot is in the intervals: an exact class or key-set test.
+    /// Keeps rows whose slot is inside: an exact class or key-set test.
     Restrict {
         /// The bound slot.
         slot: Slot,
-        /// The ids.
-        within: Intervals,
+        /// The vertices.
+        within: Within,
     },
     /// The predicate is a variable and one end is known. The same edge in two graphs of a merged scope is one row.
     ExpandAny {
@@ -190,7 +190,7 @@ pub enum StepKind {
         /// As in `Start`; never `Unit`.
         source: StartSource,
         /// As in `Start`.
-        within: Option<Intervals>,
+        within: Option<Within>,
     },
 }
 

@@ -6,7 +6,10 @@ use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
 use crate::validity::Watched;
-use crate::{Condition, GraphRef, Intervals, PlanOptions, Slot, intervals, show};
+use crate::within;
+use crate::{
+    Condition, GraphRef, Intervals, PlanOptions, Slot, TouchedBy, Within, intervals, show,
+};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
 use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
@@ -73,7 +76,7 @@ impl Edge {
 pub(crate) struct Resolved {
     pub edges: Vec<Edge>,
     /// Exact conditions on slots: all that the vertex must be in.
-    pub within: Vec<Option<Intervals>>,
+    pub within: Vec<Option<Within>>,
     /// For EXPLAIN: where `within` comes from.
     pub within_why: Vec<Vec<String>>,
     /// Classes that `within` stands for.
@@ -196,8 +199,11 @@ impl Resolver<'_> {
         self.filters(&group.filters)?;
         self.classes();
         self.keys();
+        for within in &mut self.out.within {
+            *within = within.take().map(Within::pruned);
+        }
         for (slot, within) in self.out.within.iter().enumerate() {
-            if within.as_ref().is_some_and(Vec::is_empty) {
+            if within.as_ref().is_some_and(Within::is_never) {
                 let name = names.get(slot).map_or("", String::as_str);
                 let why = self
                     .out
@@ -313,19 +319,30 @@ impl Resolver<'_> {
             .collect();
         for g in graphs {
             if self.out.within[g as usize].is_none() {
-                self.narrow(g, &intervals::of_ids(named.clone()), || "FROM NAMED".into());
+                let ids = intervals::of_ids(named.clone());
+                self.narrow(g, ids, None, || "FROM NAMED".into());
             }
         }
     }
 
-    fn narrow(&mut self, slot: Slot, to: &[[u32; 2]], why: impl FnOnce() -> String) {
+    fn narrow(
+        &mut self,
+        slot: Slot,
+        to: Intervals,
+        touched: Option<TouchedBy>,
+        why: impl FnOnce() -> String,
+    ) {
         let Some(within) = self.out.within.get_mut(slot as usize) else {
             return;
         };
-        *within = Some(match within.as_ref() {
-            Some(w) => intervals::intersect(w, to),
-            None => to.to_vec(),
-        });
+        let member = within::Member {
+            intervals: to,
+            touched,
+        };
+        match within {
+            Some(w) => w.and(member),
+            None => *within = Some(Within::of(member)),
+        }
         self.out.within_why[slot as usize].push(why());
     }
 
@@ -361,7 +378,7 @@ impl Resolver<'_> {
                 Compiled::True => {}
                 Compiled::False(why) => return Err(why),
                 Compiled::OneOf(slot, ids) => {
-                    self.narrow(slot, &intervals::of_ids(ids), || "FILTER".into());
+                    self.narrow(slot, intervals::of_ids(ids), None, || "FILTER".into());
                 }
                 Compiled::Test(c) => self.out.conditions.push(c),
             }
@@ -375,9 +392,7 @@ impl Resolver<'_> {
             return;
         };
         let view = self.snapshot.edges(rdf_type, Direction::In);
-        if self.snapshot.is_predicate_patched(rdf_type) {
-            return;
-        }
+        let is_touched = self.snapshot.is_predicate_patched(rdf_type);
         let mut edges = std::mem::take(&mut self.out.edges);
         edges.retain(|e| {
             let (Node::Slot(slot), Node::Const(class), Graph::Fixed(graph)) =
@@ -396,8 +411,13 @@ impl Resolver<'_> {
             }
             match self.snapshot.class_intervals(VertexId(class)) {
                 Some(i) if i.len() <= MAX_TEST_INTERVALS => {
-                    let i = i.to_vec();
-                    self.narrow(slot, &i, || {
+                    let touched = is_touched.then(|| TouchedBy {
+                        predicate: rdf_type,
+                        direction: Direction::Out,
+                        graph: graph.clone(),
+                        neighbour: Some(class),
+                    });
+                    self.narrow(slot, i.to_vec(), touched, || {
                         format!("is a {}", show::vertex(self.snapshot, class))
                     });
                     self.out.classes.push((slot, class));
@@ -424,13 +444,24 @@ impl Resolver<'_> {
                 let (Node::Slot(slot), Node::Slot(_)) = (end, other) else {
                     continue;
                 };
-                let Some(segment) = self.snapshot.edges(p, direction).plain(scope) else {
-                    continue;
+                let view = self.snapshot.edges(p, direction);
+                let (segment, touched) = match (view.plain(scope), view.plain_but_dirty(scope)) {
+                    (Some(segment), _) => (segment, None),
+                    (None, Some((segment, _))) => {
+                        let touched = TouchedBy {
+                            predicate: p,
+                            direction,
+                            graph: graph.clone(),
+                            neighbour: None,
+                        };
+                        (segment, Some(touched))
+                    }
+                    (None, None) => continue,
                 };
                 let Some(keys) = intervals::of_keys(&segment) else {
                     continue;
                 };
-                self.narrow(slot, &keys, || {
+                self.narrow(slot, keys, touched, || {
                     let what = if direction == Direction::Out {
                         "has"
                     } else {

@@ -138,18 +138,18 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Keeps rows whose column is in the intervals.
-pub(crate) struct Restrict {
+/// Keeps rows whose column is inside.
+pub(crate) struct Restrict<'a> {
     column: usize,
-    within: Within,
+    within: Within<'a>,
     row: usize,
 }
 
-impl Restrict {
-    pub fn new(column: usize, within: &[[u32; 2]]) -> Self {
+impl<'a> Restrict<'a> {
+    pub fn new(column: usize, within: &'a jindou_plan::Within, plumb: &Plumb<'a>) -> Self {
         Self {
             column,
-            within: Within::new(Some(within)),
+            within: Within::new(Some(within), plumb.snapshot),
             row: 0,
         }
     }

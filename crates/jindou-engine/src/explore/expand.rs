@@ -127,7 +127,7 @@ fn prefetch_list(array: &[u32], bounds: [u32; 2]) {
 
 pub(crate) struct Expand<'a> {
     lists: Vec<Lists<'a>>,
-    within: Within,
+    within: Within<'a>,
     /// Output columns.
     to: Option<usize>,
     graph: Option<usize>,
@@ -148,7 +148,7 @@ impl<'a> Expand<'a> {
     pub fn new(
         to: Option<usize>,
         lists: &'a [EdgeList],
-        within: Option<&[[u32; 2]]>,
+        within: Option<&'a jindou_plan::Within>,
         plumb: &Plumb<'a>,
     ) -> Result<Self> {
         let bind = lists.iter().find_map(|l| match &l.graph {
@@ -160,7 +160,7 @@ impl<'a> Expand<'a> {
                 .iter()
                 .map(|l| Lists::new(l, plumb))
                 .collect::<Result<_>>()?,
-            within: Within::new(within),
+            within: Within::new(within, plumb.snapshot),
             to,
             graph: bind.flatten(),
             bind: bind.is_some(),
@@ -190,7 +190,7 @@ impl<'a> Expand<'a> {
     /// says it.
     pub fn count(&mut self, input: View<'_>) -> Option<usize> {
         let [list] = &self.lists[..] else { return None };
-        if self.bind || matches!(self.within, Within::Many(_)) {
+        if self.bind || self.is_loose() {
             return None;
         }
         if let Some(l) = list.constant() {
@@ -211,6 +211,11 @@ impl<'a> Expand<'a> {
         Some(n)
     }
 
+    /// True if a clipped list must still be tested id by id.
+    fn is_loose(&self) -> bool {
+        matches!(self.within, Within::Many(_) | Within::Except(_))
+    }
+
     /// Appends rows until the input is done (false) or the output is full (true).
     pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
         if self.bind {
@@ -224,7 +229,7 @@ impl<'a> Expand<'a> {
             &Within::One(start, width) => {
                 self.fill_one(run, input, out, move |v| v.wrapping_sub(start) < width)
             }
-            Within::Many(_) => {
+            Within::Many(_) | Within::Except(_) => {
                 let within = self.within.clone();
                 self.fill_one(run, input, out, |v| within.contains(v))
             }
@@ -350,7 +355,7 @@ impl<'a> Expand<'a> {
         }
         let (to, index, rows) = out.columns(self.to);
         let mut w = *rows;
-        let many = matches!(self.within, Within::Many(_));
+        let many = self.is_loose();
         while self.row < input.rows {
             if self.made {
                 let rest = self.list.get(self.place..).unwrap_or(&[]);
@@ -450,8 +455,7 @@ impl<'a> Expand<'a> {
         Ok(false)
     }
 
-    /// Two lists a row, both in plain segments, and at most one interval: the shape of most triangles, without
-    /// the general loop's choices. Goes as far as the output surely has room; false if nothing was done.
+    /// Two lists a row, both in one segment each: the shape of most triangles, without the general loop's choices. Goes as far as the output surely has room; false if nothing was done.
     fn fill_pair(&mut self, run: &Run<'_>, out: &mut Emit<'_>) -> Result<bool> {
         let [first, second] = &self.lists[..] else {
             return Ok(false);
@@ -459,18 +463,22 @@ impl<'a> Expand<'a> {
         let (Some(a), Some(b)) = (first.bounds(), second.bounds()) else {
             return Ok(false);
         };
-        let (start, width) = match self.within {
-            Within::All => (0, u32::MAX),
-            Within::One(start, width) => (start, width),
-            Within::Many(_) => return Ok(false),
-        };
+        let (first, last) = self.within.hull();
+        let (start, width) = (first, last - first);
+        let loose = self.is_loose();
         let (to, index, rows) = out.columns(self.to);
         let end = a.ranges.len().min(b.ranges.len());
         let pairs = Pairs { a, b, start, width };
         let (mut w, mut row) = (*rows, self.row);
         while row < end {
-            let from = row;
+            let (from, before) = (row, w);
             (row, w) = pairs.run(row..end.min(row + PAIRS), to, index, w);
+            if loose {
+                let n = self
+                    .within
+                    .retain_rows(&mut to[before..w], &mut index[before..w]);
+                w = before + n;
+            }
             self.work += 32 * (row - from);
             if self.work >= WORK_PER_CHECK {
                 self.touched += 4 * self.work as u64;

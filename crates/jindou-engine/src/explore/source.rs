@@ -17,7 +17,7 @@ enum Form<'a> {
     /// Index ranges of a list.
     Slices(ConstantList<'a>, Vec<[u32; 2]>),
     /// Keys by number, tested against the intervals.
-    Keys(Segment<'a>, Within),
+    Keys(Segment<'a>, Within<'a>),
 }
 
 pub(crate) struct Source<'a> {
@@ -30,15 +30,18 @@ pub(crate) struct Source<'a> {
 impl<'a> Source<'a> {
     pub fn new(
         source: &'a StartSource,
-        within: Option<&[[u32; 2]]>,
+        within: Option<&'a jindou_plan::Within>,
         plumb: &Plumb<'a>,
     ) -> Result<Self> {
-        let within = Within::new(within);
+        let tested = || Within::new(within, plumb.snapshot);
         let form = match source {
             StartSource::Unit => Form::Unit,
-            StartSource::Within => Form::Runs(within.runs().ok_or_else(|| {
-                Error::Internal("the plan starts at intervals but gives none".into())
-            })?),
+            StartSource::Within => {
+                let within = within.map(|w| Within::exact(w, plumb.snapshot));
+                Form::Runs(within.and_then(|w| w.runs()).ok_or_else(|| {
+                    Error::Internal("the plan starts at intervals but gives none".into())
+                })?)
+            }
             StartSource::List(list) => {
                 let (Operand::Const(v), RowGraph::Fixed(scope)) =
                     (list.anchor, RowGraph::new(&list.graph, plumb)?)
@@ -53,7 +56,7 @@ impl<'a> Source<'a> {
                     ));
                 }
                 let view = plumb.snapshot.edges(list.predicate, list.direction);
-                slices(constant_list(view, v, scope), &within)
+                slices(constant_list(view, v, scope), &tested())
             }
             StartSource::Keys {
                 predicate,
@@ -63,14 +66,14 @@ impl<'a> Source<'a> {
                 let scope = graph.scope().ok_or_else(|| {
                     Error::Internal("the plan starts at keys in a variable's graph".into())
                 })?;
-                keys(plumb.snapshot, *predicate, *direction, scope, within)
+                keys(plumb.snapshot, *predicate, *direction, scope, tested())
             }
             StartSource::Graphs(only) => {
                 let mut graphs = plumb.snapshot.named_graphs();
                 if let Some(only) = only {
                     graphs.retain(|g| only.binary_search(g).is_ok());
                 }
-                slices(ConstantList::Owned(graphs), &within)
+                slices(ConstantList::Owned(graphs), &tested())
             }
         };
         let mut len = 0;
@@ -169,7 +172,7 @@ impl<'a> Source<'a> {
 }
 
 /// A sorted list's parts inside the intervals.
-fn slices<'a>(list: ConstantList<'a>, within: &Within) -> Form<'a> {
+fn slices<'a>(list: ConstantList<'a>, within: &Within<'_>) -> Form<'a> {
     let all = list.len() as u32;
     let runs = match within {
         Within::All => vec![[0, all]],
@@ -188,7 +191,7 @@ fn slices<'a>(list: ConstantList<'a>, within: &Within) -> Form<'a> {
             })
             .filter(|r| r[0] < r[1])
             .collect(),
-        Within::Many(_) => {
+        Within::Many(_) | Within::Except(_) => {
             let kept: Vec<u32> = list
                 .iter()
                 .copied()
@@ -206,13 +209,13 @@ fn keys<'a>(
     predicate: PredicateId,
     direction: Direction,
     scope: Scope<'_>,
-    within: Within,
+    within: Within<'a>,
 ) -> Form<'a> {
     let view = snapshot.edges(predicate, direction);
     match view.plain(scope) {
         Some(s) => match s.finder {
             KeyFinder::Empty => Form::Runs(vec![]),
-            KeyFinder::Intervals(runs) => {
+            KeyFinder::Intervals(runs) if !matches!(within, Within::Except(_)) => {
                 let runs: Vec<[u32; 2]> = runs
                     .iter()
                     .map(|r| [r.start, r.end])
@@ -224,7 +227,7 @@ fn keys<'a>(
                 })
             }
             KeyFinder::Directory { keys, .. } => slices(ConstantList::Borrowed(keys), &within),
-            KeyFinder::Bitmap { .. } => Form::Keys(s, within),
+            KeyFinder::Bitmap { .. } | KeyFinder::Intervals(_) => Form::Keys(s, within),
         },
         None => {
             if let Some(kept) = view.shared_keys(scope) {

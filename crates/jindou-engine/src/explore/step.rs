@@ -29,7 +29,7 @@ pub(crate) struct StepStats {
 enum Op<'a> {
     Expand(Box<Expand<'a>>),
     Check(Box<Check<'a>>),
-    Restrict(Restrict),
+    Restrict(Restrict<'a>),
     Any(Box<ExpandAny<'a>>),
     Scan(Box<ScanAll<'a>>),
     Cross(Box<Cross<'a>>),
@@ -92,13 +92,13 @@ impl<'a> StepState<'a> {
             }
             StepKind::Expand { to, lists, within } => {
                 let to = plumb.output(*to);
-                Op::Expand(Box::new(Expand::new(to, lists, within.as_deref(), plumb)?))
+                Op::Expand(Box::new(Expand::new(to, lists, within.as_ref(), plumb)?))
             }
             StepKind::Check { list, other } => {
                 Op::Check(Box::new(Check::new(list, *other, plumb)?))
             }
             StepKind::Restrict { slot, within } => {
-                Op::Restrict(Restrict::new(plumb.column(*slot)?, within))
+                Op::Restrict(Restrict::new(plumb.column(*slot)?, within, plumb))
             }
             StepKind::ExpandAny {
                 anchor,
@@ -118,7 +118,7 @@ impl<'a> StepState<'a> {
                 *subject, *predicate, *object, graph, plumb,
             )?)),
             StepKind::Cross { to, source, within } => Op::Cross(Box::new(Cross {
-                source: Source::new(source, within.as_deref(), plumb)?,
+                source: Source::new(source, within.as_ref(), plumb)?,
                 to: plumb.output(*to),
                 row: 0,
                 place: 0,
@@ -348,7 +348,7 @@ impl<'a> Pipeline<'a> {
         };
         match exploration.steps.first().map(|s| &s.kind) {
             Some(StepKind::Start { source, within, .. }) => {
-                Source::new(source, within.as_deref(), &plumb)
+                Source::new(source, within.as_ref(), &plumb)
             }
             _ => Err(Error::Internal(
                 "the plan does not begin with a start".into(),

@@ -8,7 +8,9 @@ use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, SegmentCache, alone};
 use crate::{Backend, DeviceBuffer};
 use jindou_model::{Error, Result};
-use jindou_plan::{EdgeList, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind};
+use jindou_plan::{
+    EdgeList, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind, Within,
+};
 use jindou_store::Snapshot;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
 use std::sync::Arc;
@@ -269,15 +271,25 @@ impl<'a> Compiler<'a> {
         })
     }
 
+    /// The condition in device memory: exact intervals, whatever updates touched.
+    fn within(&self, within: Option<&Within>, start: bool) -> Result<DeviceWithin> {
+        match within {
+            Some(w) if !w.is_exact() => {
+                let exact = w.exact(self.snapshot);
+                DeviceWithin::new(self.backend, Some(&exact), start)
+            }
+            w => DeviceWithin::new(self.backend, w.map(|w| &w.intervals), start),
+        }
+    }
+
     fn source(
         &mut self,
         source: &StartSource,
-        within: Option<&Intervals>,
+        within: Option<&Within>,
     ) -> Result<DeviceSource<'a>> {
         Ok(match source {
             StartSource::Unit => DeviceSource::Unit,
-            StartSource::Within => DeviceSource::Intervals(DeviceWithin::new(
-                self.backend,
+            StartSource::Within => DeviceSource::Intervals(self.within(
                 Some(within.ok_or_else(|| Error::Internal("a start without intervals".into()))?),
                 true,
             )?),
@@ -388,7 +400,7 @@ impl<'a> Compiler<'a> {
                     Work::Expand {
                         to: *to,
                         lists,
-                        within: DeviceWithin::new(self.backend, within.as_ref(), false)?,
+                        within: self.within(within.as_ref(), false)?,
                     },
                     name,
                 )
@@ -403,7 +415,7 @@ impl<'a> Compiler<'a> {
             StepKind::Restrict { slot, within } => (
                 Work::Restrict {
                     slot: *slot,
-                    within: DeviceWithin::new(self.backend, Some(within), false)?,
+                    within: self.within(Some(within), false)?,
                 },
                 format!("restrict ?{slot}"),
             ),
@@ -411,7 +423,7 @@ impl<'a> Compiler<'a> {
         };
         works.push((work, name));
         if let Some((slot, within)) = extra {
-            let within = DeviceWithin::new(self.backend, Some(within), false)?;
+            let within = self.within(Some(within), false)?;
             works.push((Work::Restrict { slot, within }, format!("restrict ?{slot}")));
         }
         self.bound.extend(works.iter().filter_map(|w| w.0.binds()));

@@ -4,8 +4,8 @@
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, VertexId, term};
 use jindou_plan::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, EdgeList, FarEnd, GeneralExpression,
-    GraphRef, Intervals, JoinKind, Operand, Operator, Path, Plan, PredicateRef, Relation, Slot,
-    StartSource, Step, StepKind, TermTest,
+    GraphRef, JoinKind, Operand, Operator, Path, Plan, PredicateRef, Relation, Slot, StartSource,
+    Step, StepKind, TermTest, Within,
 };
 use jindou_store::Snapshot;
 use oxrdf::{Literal, Quad, Term};
@@ -568,12 +568,13 @@ impl<'a> Data<'a> {
             .collect()
     }
 
-    fn source(&self, source: &StartSource, within: Option<&Intervals>) -> BTreeSet<u32> {
+    fn source(&self, source: &StartSource, within: Option<&Within>) -> BTreeSet<u32> {
         let row = Row::new();
         let mut out: BTreeSet<u32> = match source {
             StartSource::Unit => panic!("unit has no values"),
             StartSource::Within => within
                 .expect("within")
+                .exact(self.snapshot)
                 .iter()
                 .flat_map(|r| r[0]..r[1])
                 .collect(),
@@ -601,7 +602,7 @@ impl<'a> Data<'a> {
                     .collect()
             }
         };
-        out.retain(|v| inside(within, *v));
+        out.retain(|v| inside(self.snapshot, within, *v));
         out
     }
 
@@ -643,7 +644,7 @@ impl<'a> Data<'a> {
                     if let GraphRef::Bind(g, _) = lists[0].graph {
                         assert_eq!(lists.len(), 1);
                         for (v, graph) in self.list(&row, &lists[0]) {
-                            if inside(within.as_ref(), v) {
+                            if inside(self.snapshot, within.as_ref(), v) {
                                 emit(&[(*to, v), (g, graph)]);
                             }
                         }
@@ -655,7 +656,7 @@ impl<'a> Data<'a> {
                         all.retain(|x| more.contains(x));
                     }
                     for (v, _) in all {
-                        if inside(within.as_ref(), v) {
+                        if inside(self.snapshot, within.as_ref(), v) {
                             emit(&[(*to, v)]);
                         }
                     }
@@ -672,7 +673,11 @@ impl<'a> Data<'a> {
                     }
                 }
                 StepKind::Restrict { slot, within } => {
-                    if inside(Some(within), self.operand(&row, Operand::Slot(*slot))) {
+                    if inside(
+                        self.snapshot,
+                        Some(within),
+                        self.operand(&row, Operand::Slot(*slot)),
+                    ) {
                         emit(&[]);
                     }
                 }
@@ -878,6 +883,6 @@ fn is_row_wise(op: &Operator) -> bool {
     }
 }
 
-fn inside(within: Option<&Intervals>, v: u32) -> bool {
-    within.is_none_or(|w| w.iter().any(|r| r[0] <= v && v < r[1]))
+fn inside(snapshot: &Snapshot, within: Option<&Within>, v: u32) -> bool {
+    within.is_none_or(|w| w.holds(snapshot, v))
 }

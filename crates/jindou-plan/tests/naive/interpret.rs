@@ -3,9 +3,10 @@
 use super::query::{Case, MAX_ROWS, Term};
 use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
 use jindou_plan::{
-    Cell, Condition, EdgeList, FarEnd, GraphRef, Intervals, JoinKind, Operand, Operator, Plan,
-    PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest,
+    Cell, Condition, EdgeList, FarEnd, GraphRef, JoinKind, Operand, Operator, Plan, PredicateRef,
+    Relation, Slot, StartSource, Step, StepKind, TermTest, Within,
 };
+use jindou_store::Snapshot;
 use spargebra::algebra::Expression;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -271,12 +272,13 @@ impl Data<'_> {
             .collect()
     }
 
-    fn source(&self, source: &StartSource, within: Option<&Intervals>) -> BTreeSet<u32> {
+    fn source(&self, source: &StartSource, within: Option<&Within>) -> BTreeSet<u32> {
         let row = Row::new();
         let mut out: BTreeSet<u32> = match source {
             StartSource::Unit => panic!("unit has no values"),
             StartSource::Within => within
                 .expect("within")
+                .exact(&self.case.snapshot)
                 .iter()
                 .flat_map(|r| r[0]..r[1])
                 .collect(),
@@ -313,7 +315,7 @@ impl Data<'_> {
                 gs
             }
         };
-        out.retain(|v| inside(within, *v));
+        out.retain(|v| inside(&self.case.snapshot, within, *v));
         out
     }
 
@@ -350,7 +352,7 @@ impl Data<'_> {
                     if let GraphRef::Bind(g, _) = lists[0].graph {
                         assert_eq!(lists.len(), 1);
                         for (v, graph) in self.list(&row, &lists[0]) {
-                            if inside(within.as_ref(), v) {
+                            if inside(&self.case.snapshot, within.as_ref(), v) {
                                 emit(&[(*to, v), (g, graph)]);
                             }
                         }
@@ -363,7 +365,7 @@ impl Data<'_> {
                         all.retain(|x| more.contains(x));
                     }
                     for (v, _) in all {
-                        if inside(within.as_ref(), v) {
+                        if inside(&self.case.snapshot, within.as_ref(), v) {
                             emit(&[(*to, v)]);
                         }
                     }
@@ -380,7 +382,11 @@ impl Data<'_> {
                     }
                 }
                 StepKind::Restrict { slot, within } => {
-                    if inside(Some(within), self.operand(&row, Operand::Slot(*slot))) {
+                    if inside(
+                        &self.case.snapshot,
+                        Some(within),
+                        self.operand(&row, Operand::Slot(*slot)),
+                    ) {
                         emit(&[]);
                     }
                 }
@@ -540,6 +546,6 @@ impl Data<'_> {
     }
 }
 
-fn inside(within: Option<&Intervals>, v: u32) -> bool {
-    within.is_none_or(|w| w.iter().any(|r| r[0] <= v && v < r[1]))
+fn inside(snapshot: &Snapshot, within: Option<&Within>, v: u32) -> bool {
+    within.is_none_or(|w| w.holds(snapshot, v))
 }

@@ -23,7 +23,7 @@ mod view;
 pub use build::{SegmentArrays, SegmentBuilder};
 pub use finder::{Interval, KeyFinder, NO_KEY, RankBlock};
 pub use packed::{NamedList, NamedSegment, Packing};
-pub use patch::{Patch, PatchBuilder, PatchFinger};
+pub use patch::{Dirty, Patch, PatchBuilder, PatchFinger};
 pub use tree::{CowTree, Finger, Slices};
 pub use view::{EdgeView, Scope};
 

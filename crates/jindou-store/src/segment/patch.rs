@@ -42,10 +42,8 @@ impl DirtyBits {
 
     #[inline]
     fn has(&self, v: u32) -> bool {
-        let bit = v & self.mask;
-        self.words
-            .get((bit / 64) as usize)
-            .is_some_and(|w| w.load(Relaxed) >> (bit % 64) & 1 == 1)
+        let (words, mask) = (&*self.words, self.mask);
+        Dirty { words, mask }.has(v)
     }
 
     fn add(&self, v: u32) {
@@ -61,6 +59,25 @@ impl DirtyBits {
     fn is_full(&self) -> bool {
         let bits = u64::from(self.mask) + 1;
         u64::from(self.set.load(Relaxed)) * BITS_A_KEY > bits && bits < MAX_BITS
+    }
+}
+
+/// The dirty bits of a [`Patch`]. One bit is read a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Dirty<'a> {
+    words: &'a [AtomicU64],
+    mask: u32,
+}
+
+impl Dirty<'_> {
+    /// As [`Patch::is_dirty`].
+    #[inline]
+    #[must_use]
+    pub fn has(self, v: u32) -> bool {
+        let bit = v & self.mask;
+        self.words
+            .get((bit / 64) as usize)
+            .is_some_and(|w| w.load(Relaxed) >> (bit % 64) & 1 == 1)
     }
 }
 
@@ -145,6 +162,16 @@ impl Patch {
     #[must_use]
     pub fn is_dirty(&self, v: u32) -> bool {
         self.dirty.has(v)
+    }
+
+    /// The bits behind [`Self::is_dirty`], for loops that ask often.
+    #[inline]
+    #[must_use]
+    pub fn dirty(&self) -> Dirty<'_> {
+        Dirty {
+            words: &self.dirty.words,
+            mask: self.dirty.mask,
+        }
     }
 
     /// The folded dirty bits as they are now, and the mask to fold an id with (for devices and remote readers).
@@ -264,6 +291,20 @@ impl Patch {
     pub fn next_added_key(&self, from: u32) -> Option<u32> {
         let first = self.added.first_from(&edge(from, 0))?;
         Some((first >> 32) as u32)
+    }
+
+    /// Calls `f` with every key that has an edge which the base lacks: those of the default graph, then those of named
+    /// graphs, each ascending. O(edits).
+    pub fn for_each_added_key(&self, mut f: impl FnMut(u32)) {
+        let mut last = None;
+        let mut each = |key: u32| {
+            if last != Some(key) {
+                last = Some(key);
+                f(key);
+            }
+        };
+        self.added.iter().for_each(|e| each((e >> 32) as u32));
+        self.named_added.iter().for_each(|e| each(e[0]));
     }
 
     /// Keys that have edges here but none in the base, about.

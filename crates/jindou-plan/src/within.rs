@@ -1,0 +1,351 @@
+//! Which vertices a variable can be: intervals of ids, and how to tell for those that updates touched.
+//!
+//! Ids are clustered, so the instances of a class and the keys of a predicate are a few intervals of the base. An
+//! update leaves the intervals as they are: they are a hint with exceptions (DESIGN: ids). A vertex that no patch of
+//! the conditions marks dirty is inside exactly if the intervals have it; for the others the class is looked up.
+
+use crate::{GraphRef, Intervals, intervals};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use jindou_store::Snapshot;
+use jindou_store::segment::{EdgeView, Patch, Scope};
+
+/// See the module. The conditions hold for any snapshot of one base that has patches where they say so.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Within {
+    /// Ids that all members have in the base.
+    pub intervals: Intervals,
+    /// What the intervals are the intersection of, if updates touched any of it; else empty, and they are exact.
+    pub members: Vec<Member>,
+}
+
+/// One condition on a vertex.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// The ids that fulfil it in the base.
+    pub intervals: Intervals,
+    /// The edges that decide for touched vertices; `None`: the intervals are exact.
+    pub touched: Option<TouchedBy>,
+}
+
+/// "The vertex has an edge": the condition behind a [`Member`] whose predicate updates touched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TouchedBy {
+    /// The predicate.
+    pub predicate: PredicateId,
+    /// `Out`: the vertex is the subject.
+    pub direction: Direction,
+    /// The graphs that are looked at; never `Bind` or `Slot`.
+    pub graph: GraphRef,
+    /// The far end, if it must be this one: a class.
+    pub neighbour: Option<u32>,
+}
+
+impl TouchedBy {
+    /// The edges of the vertices, and the graphs of them that count.
+    #[must_use]
+    pub fn view<'s>(&'s self, snapshot: &'s Snapshot) -> (EdgeView<'s>, Scope<'s>) {
+        let scope = self.graph.scope().unwrap_or(Scope::Default);
+        (snapshot.edges(self.predicate, self.direction), scope)
+    }
+
+    /// False if a vertex that the patch marks cannot fulfil it. A class' edge is looked up, since nothing else does;
+    /// whether a key has an edge is left to the step that reads it. O(log edits + log degree).
+    #[inline]
+    #[must_use]
+    pub fn may_hold(&self, view: &EdgeView<'_>, scope: Scope<'_>, v: u32) -> bool {
+        self.neighbour.is_none_or(|n| view.contains(v, n, scope))
+    }
+
+    /// Edits to look at to find the vertices that edits brought or took. O(log edits).
+    fn edits(&self, snapshot: &Snapshot) -> u64 {
+        let Some(p) = self.deciding(snapshot).patch else {
+            return 0;
+        };
+        match self.neighbour {
+            Some(n) if !p.is_dirty(n) => 0,
+            Some(n) => {
+                let ((a, b), (c, d)) = (p.degree_change(n), p.named_degree_change(n));
+                a + b + c + d
+            }
+            None => p.default_counts().0 + p.named_counts().0,
+        }
+    }
+
+    /// The segments whose edits tell which vertices changed: of a class the instances, else the keys.
+    fn deciding<'s>(&self, snapshot: &'s Snapshot) -> EdgeView<'s> {
+        match self.neighbour {
+            Some(_) => snapshot.edges(self.predicate, self.direction.reverse()),
+            None => snapshot.edges(self.predicate, self.direction),
+        }
+    }
+
+    /// Calls `brought` with vertices that edits may have brought and `took` with those that they may have taken: each
+    /// in a few ascending runs. O(edits).
+    fn changed(
+        &self,
+        snapshot: &Snapshot,
+        mut brought: impl FnMut(u32),
+        mut took: impl FnMut(u32),
+    ) {
+        let Some(p) = self.deciding(snapshot).patch else {
+            return;
+        };
+        match self.neighbour {
+            Some(n) => {
+                let (added, removed) = p.edits_of(n);
+                let (named_added, named_removed) = p.named_edits_of(n);
+                added.flatten().for_each(|&e| brought(e as u32));
+                named_added.flatten().for_each(|e| brought(e[1]));
+                removed.flatten().for_each(|&e| took(e as u32));
+                named_removed.flatten().for_each(|e| took(e[1]));
+            }
+            // Keys that are gone may stay: their edges are looked for anyway.
+            None => p.for_each_added_key(brought),
+        }
+    }
+
+    /// Vertices that edits may have brought, about: for the planner. O(log edits).
+    fn brought(&self, snapshot: &Snapshot) -> f64 {
+        let patch = self.deciding(snapshot).patch;
+        patch.map_or(0.0, |p| match self.neighbour {
+            Some(n) => (p.degree_change(n).0 + p.named_degree_change(n).0) as f64,
+            None => f64::from(p.more_keys()),
+        })
+    }
+}
+
+impl Within {
+    /// Exactly these ids.
+    #[must_use]
+    pub fn exactly(intervals: Intervals) -> Self {
+        Self {
+            intervals,
+            members: vec![],
+        }
+    }
+
+    pub(crate) fn of(member: Member) -> Self {
+        Self {
+            intervals: member.intervals.clone(),
+            members: if member.touched.is_some() {
+                vec![member]
+            } else {
+                vec![]
+            },
+        }
+    }
+
+    /// True if no vertex is inside in any snapshot.
+    pub(crate) fn is_never(&self) -> bool {
+        self.is_exact() && self.intervals.is_empty()
+    }
+
+    /// True if no update touched what the intervals come from.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Narrows it.
+    pub(crate) fn and(&mut self, member: Member) {
+        if self.is_exact() && member.touched.is_some() {
+            self.members.push(Member {
+                intervals: self.intervals.clone(),
+                touched: None,
+            });
+        }
+        self.intervals = intervals::intersect(&self.intervals, &member.intervals);
+        if !self.is_exact() || member.touched.is_some() {
+            self.members.push(member);
+        }
+    }
+
+    /// Without the conditions that a vertex has the edges which `is_known` names, since it is reached along them; `None`
+    /// if nothing is left. Exact ones stay as they are: they are cheap.
+    pub(crate) fn forget(self, is_known: impl Fn(&TouchedBy) -> bool) -> Option<Self> {
+        if self.is_exact() {
+            return Some(self);
+        }
+        let is_kept = |m: &Member| {
+            let t = m.touched.as_ref();
+            t.is_none_or(|t| t.neighbour.is_some() || !is_known(t))
+        };
+        Self::all(self.members.into_iter().filter(is_kept))
+    }
+
+    /// Without touched keys that narrow little: looking at what updates marked costs more than they save.
+    pub(crate) fn pruned(self) -> Self {
+        /// Ids that the other conditions leave, for one that all leave.
+        const LITTLE: f64 = 1.25;
+        let mut it = self;
+        let mut at = 0;
+        while let Some(m) = it.members.get(at) {
+            let is_key = m.touched.as_ref().is_some_and(|t| t.neighbour.is_none());
+            let others = it.members.iter().enumerate().filter(|(i, _)| *i != at);
+            let without = is_key.then(|| Self::all(others.map(|(_, m)| m.clone())));
+            match without.flatten() {
+                Some(w)
+                    if intervals::count(&w.intervals)
+                        <= LITTLE * intervals::count(&it.intervals) =>
+                {
+                    it = w;
+                    at = 0;
+                }
+                _ => at += 1,
+            }
+        }
+        it
+    }
+
+    /// What fulfils all of them; `None` for no condition.
+    fn all(mut members: impl Iterator<Item = Member>) -> Option<Self> {
+        let mut all = Self::of(members.next()?);
+        members.for_each(|m| all.and(m));
+        Some(all)
+    }
+
+    /// Ids inside, about. O(intervals + members log edits).
+    pub(crate) fn count(&self, snapshot: &Snapshot) -> f64 {
+        let touched = self.members.iter().filter_map(|m| m.touched.as_ref());
+        // Whatever edits brought must fulfil the other conditions as well.
+        let brought = touched
+            .map(|t| t.brought(snapshot))
+            .fold(0.0, f64::max)
+            .min(f64::from(snapshot.vertices()));
+        intervals::count(&self.intervals) + brought
+    }
+
+    /// At most so many vertices are not as the intervals say. O(members log edits).
+    #[must_use]
+    pub fn most_exceptions(&self, snapshot: &Snapshot) -> u64 {
+        let touched = self.members.iter().filter_map(|m| m.touched.as_ref());
+        touched.map(|t| t.edits(snapshot)).sum()
+    }
+
+    /// True if the vertex is inside.
+    #[must_use]
+    pub fn holds(&self, snapshot: &Snapshot, v: u32) -> bool {
+        if self.is_exact() {
+            return inside(&self.intervals, v);
+        }
+        self.tests(snapshot).iter().all(|t| t.holds(v))
+    }
+
+    fn tests<'s>(&'s self, snapshot: &'s Snapshot) -> Vec<Test<'s>> {
+        let test = |m: &'s Member| Test {
+            intervals: &m.intervals,
+            touched: m.touched.as_ref().and_then(|by| {
+                let (view, scope) = by.view(snapshot);
+                Some((by, view, view.patch?, scope))
+            }),
+        };
+        self.members.iter().map(test).collect()
+    }
+
+    /// The ids inside in this snapshot. O(intervals + exceptions × (log edits + log intervals)).
+    #[must_use]
+    pub fn exact(&self, snapshot: &Snapshot) -> Intervals {
+        let tests = self.tests(snapshot);
+        let mut flips = vec![];
+        let mut gone = vec![];
+        for (i, m) in self.members.iter().enumerate() {
+            let Some(by) = &m.touched else { continue };
+            // Where only the default graph counts, an edit says what is there now; else another graph may have the edge.
+            let is_sure = tests[i].reads_default_alone();
+            by.changed(
+                snapshot,
+                |v| {
+                    let others = || tests.iter().enumerate().all(|(j, t)| j == i || t.holds(v));
+                    if !inside(&m.intervals, v) && others() && (is_sure || tests[i].holds(v)) {
+                        flips.push(v);
+                    }
+                },
+                |v| {
+                    if inside(&self.intervals, v) && (is_sure || !tests[i].holds(v)) {
+                        gone.push(v);
+                    }
+                },
+            );
+        }
+        flips.append(&mut gone);
+        flips.sort();
+        flips.dedup();
+        flipped(&self.intervals, &flips)
+    }
+}
+
+/// A member with what its snapshot has of it.
+struct Test<'s> {
+    intervals: &'s [[u32; 2]],
+    touched: Option<(&'s TouchedBy, EdgeView<'s>, &'s Patch, Scope<'s>)>,
+}
+
+impl Test<'_> {
+    fn reads_default_alone(&self) -> bool {
+        self.touched
+            .as_ref()
+            .is_some_and(|(_, view, patch, scope)| {
+                scope.sees(DEFAULT_GRAPH) && view.named.is_empty() && !patch.has_named()
+            })
+    }
+
+    fn holds(&self, v: u32) -> bool {
+        match &self.touched {
+            Some((by, view, patch, scope)) if patch.is_dirty(v) => by.may_hold(view, *scope, v),
+            _ => inside(self.intervals, v),
+        }
+    }
+}
+
+fn inside(list: &[[u32; 2]], v: u32) -> bool {
+    let at = list.partition_point(|r| r[1] <= v);
+    list.get(at).is_some_and(|r| r[0] <= v)
+}
+
+/// The intervals without those of the ids that they have, and with the others. Both ascending. O(both).
+fn flipped(runs: &[[u32; 2]], ids: &[u32]) -> Intervals {
+    let mut out = Intervals::with_capacity(runs.len() + ids.len());
+    let mut push = |a: u32, b: u32| match out.last_mut() {
+        _ if a >= b => {}
+        Some(last) if last[1] == a => last[1] = b,
+        _ => out.push([a, b]),
+    };
+    let mut ids = ids.iter().copied().peekable();
+    for &[start, end] in runs {
+        while let Some(v) = ids.next_if(|&v| v < start) {
+            push(v, v.saturating_add(1));
+        }
+        let mut at = start;
+        while let Some(v) = ids.next_if(|&v| v < end) {
+            push(at, v);
+            at = v.saturating_add(1);
+        }
+        push(at, end);
+    }
+    for v in ids {
+        push(v, v.saturating_add(1));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn flipping_is_a_symmetric_difference(
+            a in prop::collection::btree_set(1u32..200, 0..80),
+            b in prop::collection::btree_set(1u32..200, 0..80),
+        ) {
+            let runs = intervals::of_ids(a.iter().copied().collect());
+            let ids: Vec<u32> = b.iter().copied().collect();
+            let got = flipped(&runs, &ids);
+            let set: BTreeSet<u32> = got.iter().flat_map(|r| r[0]..r[1]).collect();
+            prop_assert_eq!(set, a.symmetric_difference(&b).copied().collect());
+            prop_assert!(got.windows(2).all(|w| w[0][1] < w[1][0]));
+        }
+    }
+}
