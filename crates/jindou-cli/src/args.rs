@@ -435,6 +435,8 @@ pub enum Bench {
     Stream(BenchStream),
     /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
     Updates(BenchUpdates),
+    /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
+    Commits(BenchCommits),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -459,6 +461,34 @@ pub struct BenchStream {
     pub threads: Option<usize>,
     /// As JSON, to a file or (without one) to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchCommits {
+    /// Universities of the store that is made and changed.
+    #[arg(long, short = 'n', default_value_t = 1)]
+    pub universities: u32,
+    /// Clients that send small transactions, each one at a time.
+    #[arg(long, default_value_t = 16)]
+    pub clients: usize,
+    /// How long they do.
+    #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
+    pub time: Duration,
+    /// What a sync of the disk takes at least.
+    #[arg(long, value_parser = parse_duration, default_value = "4ms", value_name = "TIME")]
+    pub sync: Duration,
+    /// Universities that are then added as N-Triples; 0: none.
+    #[arg(long, default_value_t = 20)]
+    pub more: u32,
+    /// Megabytes of text a request.
+    #[arg(long, default_value_t = 16)]
+    pub body: usize,
+    /// Where the store and its log are made (default: the system's temporary folder).
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// As JSON as well, to a file.
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 

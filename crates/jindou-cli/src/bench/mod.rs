@@ -1,5 +1,6 @@
 //! `jindou bench`: measurements that check their answers.
 
+pub mod commits;
 pub mod files;
 mod light;
 mod lookup;
