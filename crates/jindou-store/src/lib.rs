@@ -13,6 +13,6 @@ pub mod testing;
 
 pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
-pub use load::{LoadOptions, LoadReport, PHASES, load};
+pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
 pub use quads::SnapshotQuads;
 pub use snapshot::{Base, GraphPart, QuadEdit, Snapshot};

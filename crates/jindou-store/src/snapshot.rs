@@ -23,6 +23,7 @@ pub struct GraphPart<'a> {
 /// The immutable part of a store: what a bulk load made. Shared by all snapshots of one id epoch.
 pub struct Base {
     pub(crate) epoch: u64,
+    pub(crate) merged: u32,
     pub(crate) union_default: bool,
     pub(crate) dictionary: Arc<Dictionary>,
     /// `[named][direction]`
@@ -40,6 +41,12 @@ impl Base {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Number of the last snapshot that the base holds; 0 for what a load made.
+    #[must_use]
+    pub fn merged(&self) -> u32 {
+        self.merged
     }
 
     /// Vertices of the base.
@@ -110,12 +117,12 @@ pub struct QuadEdit {
 }
 
 impl Snapshot {
-    /// The base alone: snapshot 0.
+    /// The base alone: the snapshot that it was made of.
     #[must_use]
     pub fn of_base(base: Arc<Base>) -> Self {
         Self {
+            number: base.merged,
             base,
-            number: 0,
             version: 0,
             shape: 0,
             laid: Arc::default(),
@@ -165,7 +172,7 @@ impl Snapshot {
         &self.base
     }
 
-    /// The snapshot number; 0 is the base alone.
+    /// The snapshot number; that of the base alone is [`Base::merged`].
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number

@@ -33,6 +33,6 @@ pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Access, Batch, Documents, GraphName, Journal, Nothing as NoJournal, OpenOptions, Ticket,
-    UpdateOptions, UpdateReport,
+    Access, Batch, Documents, GraphName, Journal, Nothing as NoJournal, OpenOptions,
+    RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Ticket, UpdateOptions, UpdateReport,
 };

@@ -19,6 +19,7 @@ mod touched;
 
 pub use apply::Applied;
 pub use changes::{ChangeTerm, Changes};
+pub use record::{committed_at, stamp};
 
 pub use tail::TailTerms;
 

@@ -1,7 +1,10 @@
 //! Verifying a whole store: every block's hash, then that the parts fit each other.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
-use super::{INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentRecord};
+use super::{
+    CURRENT, INDEX, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+    SegmentRecord,
+};
 use crate::Base;
 use crate::segment::Rows;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
@@ -82,6 +85,19 @@ impl CheckReport {
 /// read. Damage is no error but in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
     let mut report = CheckReport::default();
+    let folder = match Place::of(dir) {
+        Ok(place) => place.folder(),
+        Err(Error::Store(_)) => {
+            report.add(
+                CURRENT,
+                None,
+                "is not as it was written; restore the store from a backup",
+            );
+            return Ok(report);
+        }
+        Err(e) => return Err(e),
+    };
+    let dir = folder.as_path();
     let manifest = match Manifest::read(dir)? {
         Kind::Store(m) => m,
         Kind::Damaged => {

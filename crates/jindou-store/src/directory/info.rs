@@ -1,6 +1,5 @@
 //! What `jindou info` prints.
 
-use super::manifest::Manifest;
 use super::{FILES, SegmentFile};
 use crate::segment::FinderKind;
 use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
@@ -57,7 +56,7 @@ pub struct PredicateInfo {
 /// # Errors
 /// As [`crate::open`].
 pub fn info(dir: &Path) -> Result<InfoReport> {
-    let manifest = Manifest::of_store(dir)?;
+    let manifest = super::open::current(dir)?.1;
     let base = super::open(dir)?;
     let s = base.statistics();
     let term = |v: u32| {

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod check;
+mod current;
 mod index;
 mod info;
 mod manifest;
@@ -14,10 +15,12 @@ mod statistics;
 
 pub use bytes::Bytes;
 pub use check::{CheckReport, Damage, check};
+pub(crate) use current::sync_folder;
+pub use current::{CURRENT, LOG, Place};
 pub use index::{IndexBuilder, IndexParts};
 pub use info::{InfoReport, PredicateInfo, info};
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
-pub use open::open;
+pub use open::{current, open, open_at};
 pub use place::{Building, FILES, WriteLock, may_write};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
 pub use segments::{SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};

@@ -2,8 +2,8 @@
 
 use super::manifest::Manifest;
 use super::{
-    Bytes, FILES, INDEX, IndexParts, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
-    STATISTICS, SegmentFile, read_statistics,
+    Bytes, FILES, INDEX, IndexParts, MANIFEST, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN,
+    SEGMENTS_OUT, STATISTICS, SegmentFile, read_statistics,
 };
 use crate::Base;
 use jindou_dictionary::Dictionary;
@@ -20,14 +20,39 @@ use std::sync::Arc;
 /// short or damaged. Damage behind the headers is not looked for (see [`crate::check`]); reads of damaged
 /// parts give wrong or empty answers, never a fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
-    // A load may replace the store between two of our opens; then the manifest is another one.
-    let mut manifest = Manifest::of_store(dir)?;
+    open_at(dir).map(|(base, _)| base)
+}
+
+/// As [`open`], and where the base is.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_at(dir: &Path) -> Result<(Arc<Base>, Place)> {
+    // Another process may replace the base between two of our opens; then it is at another place, or its manifest is
+    // another one.
+    let mut seen = current(dir)?;
     loop {
-        let base = open_as(dir, &manifest);
-        match Manifest::of_store(dir) {
-            Ok(now) if now != manifest => manifest = now,
-            _ => return base.map(Arc::new),
+        let base = open_as(&seen.0.folder(), &seen.1);
+        match current(dir) {
+            Ok(now) if now != seen => seen = now,
+            _ => return base.map(|base| (Arc::new(base), seen.0)),
         }
+    }
+}
+
+/// The place of a store's base, and its manifest.
+///
+/// # Errors
+/// [`Error::Store`] with one sentence where there is no store that this version can serve.
+pub fn current(dir: &Path) -> Result<(Place, Manifest)> {
+    let mut place = Place::of(dir)?;
+    loop {
+        let manifest = Manifest::of_store(&place.folder());
+        let now = Place::of(dir)?;
+        if now == place {
+            return manifest.map(|m| (place, m));
+        }
+        place = now;
     }
 }
 
@@ -76,6 +101,7 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
     }
     Ok(Base {
         epoch: manifest.epoch,
+        merged: manifest.merged,
         union_default: manifest.union_default,
         dictionary: Arc::new(Dictionary::open(dir)?),
         segments: [

@@ -14,6 +14,7 @@
 //! | `template` | rows of a pattern → quads to remove and to insert |
 //! | `graphs` | the quads of whole graphs |
 //! | `documents` | LOAD, and quads from any source |
+//! | `recluster` | the whole store numbered anew, also while it is changed |
 //! | `target` | a request that may change one graph only |
 
 mod batch;
@@ -22,6 +23,7 @@ mod durable;
 mod graphs;
 mod journal;
 mod operations;
+mod recluster;
 mod target;
 mod template;
 mod transaction;
@@ -30,8 +32,9 @@ mod writer;
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{alone, check_log, open};
+pub(crate) use durable::{Disk, Opened, alone, check_log, open};
 pub use journal::{Journal, Nothing, Ticket};
+pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
 pub(crate) use writer::Writer;
 
