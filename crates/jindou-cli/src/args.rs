@@ -25,6 +25,9 @@ pub enum Command {
     Query(Query),
     /// Change a store by a SPARQL update request: all of its operations, or none.
     Update(Box<Update>),
+    /// Number a store anew, changes included, so that the order of its ids suits the data as it is now. A store that is served is
+    /// reclustered through its server (POST /admin/recluster).
+    Recluster(Recluster),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
     /// Verify every byte of a store and name what is damaged.
@@ -174,6 +177,22 @@ pub struct Update {
     /// Print what was done as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Recluster {
+    /// The store directory. No other process may be changing it.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Threads (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// No progress bar.
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Where LOAD finds documents.

@@ -22,6 +22,8 @@ pub(crate) struct Metrics {
     pub(crate) update_seconds: Histogram,
     pub(crate) update_phases: HistogramVec,
     pub(crate) update_quads: IntCounterVec,
+    pub(crate) jobs: IntCounterVec,
+    jobs_running: IntGauge,
     snapshot: IntGauge,
     delta_edits: IntGauge,
     delta_bytes: IntGauge,
@@ -141,6 +143,15 @@ impl Metrics {
                 "Quads that updates added and removed",
                 &["change"],
             )?,
+            jobs: counters(
+                "jindou_jobs_total",
+                "Work on the whole store that ended",
+                &["job", "outcome"],
+            )?,
+            jobs_running: gauge(
+                "jindou_jobs_running",
+                "1 while the whole store is being worked on",
+            )?,
             snapshot: gauge(
                 "jindou_snapshot",
                 "Number of the snapshot that queries read",
@@ -185,6 +196,7 @@ impl Metrics {
                 State::Sending => 2,
             }] += 1;
         }
+        self.jobs_running.set(i64::from(shared.jobs.is_running()));
         self.running.set(states[0]);
         self.queued.set(states[1]);
         self.sending.set(states[2]);

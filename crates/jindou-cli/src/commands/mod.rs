@@ -6,6 +6,7 @@ mod info;
 mod load;
 mod peers;
 mod query;
+mod recluster;
 mod serve;
 mod update;
 
@@ -25,6 +26,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Load(a) => load::run(&a),
         Command::Query(a) => query::run(&a),
         Command::Update(a) => update::run(&a),
+        Command::Recluster(a) => recluster::run(&a),
         Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
