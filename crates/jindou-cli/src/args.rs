@@ -28,6 +28,10 @@ pub enum Command {
     /// Number a store anew, changes included, so that the order of its ids suits the data as it is now. A store that is served is
     /// reclustered through its server (POST /admin/recluster).
     Recluster(Recluster),
+    /// Back a store up, also while it is served. What an earlier backup in the same place has is not copied again.
+    Backup(Backup),
+    /// Make a store of a backup, as it was at a time or a snapshot.
+    Restore(Restore),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
     /// Verify every byte of a store and name what is damaged.
@@ -195,6 +199,35 @@ pub struct Recluster {
     pub quiet: bool,
 }
 
+#[derive(ClapArgs, Debug)]
+pub struct Backup {
+    /// The store directory.
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    pub store: Option<PathBuf>,
+    /// Folder of backups.
+    #[arg(long, value_name = "DIR")]
+    pub to: String,
+    /// List the backups that are there.
+    #[arg(long)]
+    pub list: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Restore {
+    /// Folder of backups.
+    #[arg(long, value_name = "DIR")]
+    pub from: String,
+    /// The store directory to make; nothing may be there.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// With all that was committed up to this time, e.g. 2026-11-22T07:42:15Z, and nothing later.
+    #[arg(long, value_parser = jindou::parse_time, value_name = "TIME", conflicts_with = "snapshot")]
+    pub at: Option<u64>,
+    /// Up to this snapshot.
+    #[arg(long, value_name = "NUMBER")]
+    pub snapshot: Option<u32>,
+}
+
 /// Where LOAD finds documents.
 #[derive(ClapArgs, Debug)]
 pub struct DocumentArgs {
@@ -320,6 +353,9 @@ pub struct Serve {
     /// network must be named by its address (or localhost).
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
+    /// Folder that POST /admin/backup backs the store up to.
+    #[arg(long, value_name = "DIR")]
+    pub backup_to: Option<String>,
     /// Log as text or json, to standard error.
     #[arg(long, default_value = "text", value_parser = ["text", "json"])]
     pub log_format: String,

@@ -1,6 +1,6 @@
 //! How to serve.
 
-use jindou::{DocumentSource, GpuChoice, QueryOptions, ServiceCaller};
+use jindou::{BackupTarget, DocumentSource, GpuChoice, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +59,8 @@ pub struct ServerOptions {
     pub gpu: GpuChoice,
     /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
+    /// Where the backup route puts backups. Without one there is no such route.
+    pub backup_to: Option<BackupTarget>,
 }
 
 /// PEM files of a TLS server.
@@ -99,6 +101,7 @@ impl Default for ServerOptions {
             union_default: None,
             gpu: GpuChoice::Off,
             service: None,
+            backup_to: None,
         }
     }
 }

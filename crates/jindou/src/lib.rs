@@ -4,6 +4,7 @@
 //! [`QuadSource`], [`Database::open`] maps it, [`Database::query`] and [`Database::run`] answer SPARQL.
 //! `examples/` has two runnable programs.
 
+mod backup;
 mod blank_nodes;
 mod database;
 mod default_graph;
@@ -16,6 +17,10 @@ pub mod results;
 mod summary;
 mod update;
 
+pub use backup::{
+    BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, RestoreReport, RestoreTo, parse_time,
+    time_text,
+};
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
 pub use jindou_engine::{ServiceCaller, TakeRow};

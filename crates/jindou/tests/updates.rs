@@ -5,7 +5,8 @@
 mod quads;
 
 use jindou::{
-    Access, Database, Durability, Error, Journal, OpenOptions, QueryOptions, Ticket, UpdateOptions,
+    Access, BackupTarget, CancelToken, Database, Durability, Error, Journal, OpenOptions, Progress,
+    QueryOptions, ReclusterOptions, RestoreTo, Ticket, UpdateOptions,
 };
 use jindou_testing::Rng;
 use oxrdf::{BlankNode, Dataset, GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Variable};
@@ -407,6 +408,23 @@ fn opened(dir: &Path) -> Database {
     Database::open_with(dir, &options).expect("the store")
 }
 
+/// Backs the store up; now and then the store that is made of the backup takes its place.
+fn backed_up(db: Database, dir: &Path, rng: &mut Rng) -> Database {
+    let (cancel, progress) = (CancelToken::new(), Progress::default());
+    let place = dir.join("backups");
+    let target = BackupTarget::folder(place.to_str().unwrap()).unwrap();
+    db.backup(&target, &cancel, &progress).expect("a backup");
+    if rng.below(2) == 0 {
+        return db;
+    }
+    drop(db);
+    let (store, made) = (dir.join("store"), dir.join("made"));
+    Database::restore(&target, &made, RestoreTo::Newest, &cancel, &progress).expect("a store");
+    std::fs::remove_dir_all(&store).unwrap();
+    std::fs::rename(&made, &store).unwrap();
+    opened(&store)
+}
+
 fn random_steps(seed: u64, steps: usize) {
     let mut rng = Rng::new(seed);
     let dir = tempfile::tempdir().unwrap();
@@ -480,6 +498,25 @@ fn random_steps(seed: u64, steps: usize) {
                     fail("an old snapshot changed", &now);
                 }
                 old = (db.snapshot(), model.clone());
+            }
+            6 => {
+                let options = ReclusterOptions {
+                    memory: 32 << 20,
+                    threads: 1,
+                    ..ReclusterOptions::default()
+                };
+                if let Err(e) = db.recluster(&options, &Progress::default()) {
+                    fail(&e.to_string(), &db);
+                }
+                if !quads::same(&quads::of(&db), &model.0) {
+                    fail("another set after reclustering", &db);
+                }
+            }
+            7 => {
+                db = backed_up(db, dir.path(), &mut rng);
+                if !quads::same(&quads::of(&db), &model.0) {
+                    fail("another set after a backup was restored", &db);
+                }
             }
             2..=5 => {
                 let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();

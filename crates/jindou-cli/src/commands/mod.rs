@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod backup;
 mod check;
 mod generate;
 mod info;
@@ -27,6 +28,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Query(a) => query::run(&a),
         Command::Update(a) => update::run(&a),
         Command::Recluster(a) => recluster::run(&a),
+        Command::Backup(a) => backup::run(&a),
+        Command::Restore(a) => backup::restore(&a),
         Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),

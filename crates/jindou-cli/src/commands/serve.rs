@@ -2,7 +2,7 @@
 
 use super::{documents, service, threads_or_all};
 use crate::args::Serve;
-use jindou::{Access, Database, Error, OpenOptions, Result};
+use jindou::{Access, BackupTarget, Database, Error, OpenOptions, Result};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -66,6 +66,11 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         union_default: a.union_default_graph.then_some(true),
         gpu: a.gpu,
         service: service(&a.service_allow),
+        backup_to: a
+            .backup_to
+            .as_deref()
+            .map(BackupTarget::folder)
+            .transpose()?,
     };
     let scheme = if options.tls.is_some() {
         "https"

@@ -1,4 +1,4 @@
-//! `/admin/recluster`: begins work on the whole store (POST), shows how far it is (GET), ends it (DELETE).
+//! `/admin/recluster`, `/admin/backup`: begins work on the whole store (POST), shows how far it is (GET), ends it (DELETE).
 
 use super::input::Parameters;
 use super::{answered, text};
@@ -9,7 +9,7 @@ use crate::write::refusal;
 use axum::body::Body;
 use axum::extract::State;
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
-use jindou::{RECLUSTER_PHASES, ReclusterOptions, Result};
+use jindou::{BACKUP_PHASES, RECLUSTER_PHASES, ReclusterOptions, Result, time_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -95,4 +95,30 @@ pub(super) async fn recluster(
             .map_err(|e| Problem::of(&e, false))
     };
     answered(answer(&shared, "recluster", &method, begin), &headers)
+}
+
+pub(super) async fn backup(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let Some(target) = shared.options.backup_to.clone() else {
+        let problem = Problem::new(
+            StatusCode::NOT_FOUND,
+            "no-backups",
+            "this server was started without a place for backups (--backup-to)",
+        );
+        return problem.response(&headers);
+    };
+    let begin = || -> Result<(), Problem> {
+        let work = move |shared: &Shared, job: &Job| {
+            let r = shared.db.backup(&target, &job.cancel, &job.progress)?;
+            Ok(json!({
+                "name": r.info.name, "time": time_text(r.info.time), "snapshot": r.info.snapshot,
+                "bytes": r.info.bytes, "new_bytes": r.new_bytes, "new_files": r.new_files,
+            }))
+        };
+        jobs::begin(&shared, "backup", &BACKUP_PHASES, work).map_err(|e| Problem::of(&e, false))
+    };
+    answered(answer(&shared, "backup", &method, begin), &headers)
 }

@@ -7,7 +7,7 @@ use jindou_model::{Error, Result};
 use jindou_store::delta::stamp;
 use jindou_store::directory::{CURRENT, LOG, Place, current, open_at};
 use jindou_store::{CheckReport, Damage, Snapshot};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +39,7 @@ pub struct OpenOptions {
 
 /// A store directory that this process may change.
 pub(crate) struct Disk {
+    dir: PathBuf,
     lock: StoreLock,
     options: Options,
     open: RwLock<Open>,
@@ -79,6 +80,11 @@ impl Disk {
         }
         *work = Some(what);
         Ok(Work(self))
+    }
+
+    /// The store directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Where the base lies that is in use.
@@ -288,6 +294,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
     };
     let (log, recovery) = Log::open(files, epoch, after, log_options, &mut replay)?;
     let disk = Arc::new(Disk {
+        dir: dir.to_owned(),
         lock,
         options: log_options,
         open: RwLock::new(Open {

@@ -32,7 +32,7 @@ mod writer;
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{Disk, Opened, alone, check_log, open};
+pub(crate) use durable::{Disk, Opened, alone, check_log, micros, open};
 pub use journal::{Journal, Nothing, Ticket};
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
