@@ -23,7 +23,7 @@ pub struct GraphPart<'a> {
 /// The immutable part of a store: what a bulk load made. Shared by all snapshots of one id epoch.
 pub struct Base {
     pub(crate) epoch: u64,
-    pub(crate) merged: u32,
+    pub(crate) number: u32,
     pub(crate) union_default: bool,
     pub(crate) dictionary: Arc<Dictionary>,
     /// `[named][direction]`
@@ -45,8 +45,8 @@ impl Base {
 
     /// Number of the last snapshot that the base holds; 0 for what a load made.
     #[must_use]
-    pub fn merged(&self) -> u32 {
-        self.merged
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// Vertices of the base.
@@ -121,7 +121,7 @@ impl Snapshot {
     #[must_use]
     pub fn of_base(base: Arc<Base>) -> Self {
         Self {
-            number: base.merged,
+            number: base.number,
             base,
             version: 0,
             shape: 0,
@@ -172,7 +172,7 @@ impl Snapshot {
         &self.base
     }
 
-    /// The snapshot number; that of the base alone is [`Base::merged`].
+    /// The snapshot number; that of the base alone is [`Base::number`].
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number

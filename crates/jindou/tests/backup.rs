@@ -109,7 +109,7 @@ fn any_snapshot_and_any_time_comes_back() {
     let db = opened(&w.store());
     let mut past: Past = vec![(0, now(), lines(&db))];
     let first = backup(&db, &w.target());
-    assert_eq!((first.info.snapshot, first.info.merged), (0, 0));
+    assert_eq!((first.info.snapshot, first.info.base), (0, 0));
     write(&db, &mut past, 0..6);
     let second = backup(&db, &w.target());
     // The base was there.
@@ -126,7 +126,7 @@ fn any_snapshot_and_any_time_comes_back() {
         .unwrap();
     write(&db, &mut past, 9..14);
     let third = backup(&db, &w.target());
-    assert_eq!((third.info.merged, third.info.snapshot), (9, 14));
+    assert_eq!((third.info.base, third.info.snapshot), (9, 14));
     write(&db, &mut past, 14..16);
     let last = backup(&db, &w.target());
     let again = backup(&db, &w.target());
@@ -291,5 +291,7 @@ fn objects_serve_as_well() {
     )
     .unwrap();
     assert_eq!((report.snapshot, report.quads), (2, 504));
-    assert_eq!(lines(&opened(&place)), lines(&db));
+    let made = opened(&place);
+    assert_eq!(lines(&made), lines(&db));
+    assert!(quads::same(&quads::of(&made), &quads::of(&db)));
 }

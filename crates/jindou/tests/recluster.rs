@@ -7,6 +7,7 @@ use jindou::{
     Access, CancelToken, Database, Durability, Error, OpenOptions, Progress, ReclusterOptions,
     UpdateOptions,
 };
+use jindou_store::directory::Manifest;
 use oxrdf::Dataset;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -186,6 +187,24 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
         all(&db);
         assert_eq!(db.snapshot().number(), number);
     }
+}
+
+#[test]
+fn numbers_begin_again_before_they_are_used_up() {
+    let (_dir, dir) = store(DATA);
+    let mut manifest = Manifest::of_store(&dir).unwrap();
+    manifest.snapshot = u32::MAX - 2;
+    std::fs::write(dir.join("manifest.jd"), manifest.to_text()).unwrap();
+    let db = opened(&dir, Durability::Batch);
+    let n = |n: u32| format!("INSERT DATA {{ <http://e/n> <http://e/n> {n} }}");
+    assert_eq!(update(&db, &n(0)), u32::MAX - 1);
+    let want = lines(&quads::of(&db));
+    assert_eq!(recluster(&db).unwrap().snapshot, 0);
+    assert_eq!(lines(&quads::of(&db)), want);
+    assert_eq!([update(&db, &n(1)), update(&db, &n(2))], [1, 2]);
+    drop(db);
+    let db = opened(&dir, Durability::Batch);
+    assert_eq!((db.snapshot().number(), db.snapshot().quads()), (2, 7));
 }
 
 #[test]

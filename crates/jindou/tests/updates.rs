@@ -499,7 +499,7 @@ fn random_steps(seed: u64, steps: usize) {
                 }
                 old = (db.snapshot(), model.clone());
             }
-            6 => {
+            6 if rng.chance(50) => {
                 let options = ReclusterOptions {
                     memory: 32 << 20,
                     threads: 1,
@@ -512,7 +512,7 @@ fn random_steps(seed: u64, steps: usize) {
                     fail("another set after reclustering", &db);
                 }
             }
-            7 => {
+            7 if rng.chance(30) => {
                 db = backed_up(db, dir.path(), &mut rng);
                 if !quads::same(&quads::of(&db), &model.0) {
                     fail("another set after a backup was restored", &db);

@@ -56,7 +56,7 @@ fn line(info: &BackupInfo) -> String {
         "{} of {}: snapshots {} to {}, any time from {} on",
         info.name,
         time_text(info.time),
-        info.merged,
+        info.base,
         info.snapshot,
         time_text(info.from)
     )

@@ -9,7 +9,7 @@
 //! union-default-graph false
 //! quads 123
 //! terms 45
-//! merged 17                          the last snapshot that the files hold; absent for 0, which a load makes
+//! snapshot 17                        the one that the files were made of; absent for 0, which a load makes
 //! file strings.jd 4096               name, length in bytes; in the order of `checksums.jd`
 //! …
 //! checksums 8d2f…                    xxh3-64 of `checksums.jd`
@@ -52,8 +52,8 @@ pub struct Manifest {
     pub quads: u64,
     /// Terms, so ids.
     pub terms: u64,
-    /// Number of the last snapshot that the files hold; the log goes on from there.
-    pub merged: u32,
+    /// Number of the snapshot that the files were made of.
+    pub snapshot: u32,
     /// Name and length in bytes of every other file but `checksums.jd`.
     pub files: Vec<(String, u64)>,
     /// xxh3-64 of `checksums.jd`.
@@ -82,8 +82,8 @@ impl Manifest {
              partitions {PARTITIONS}\nunion-default-graph {}\nquads {}\nterms {}\n",
             self.epoch, self.union_default, self.quads, self.terms
         );
-        if self.merged > 0 {
-            let _ = writeln!(t, "merged {}", self.merged);
+        if self.snapshot > 0 {
+            let _ = writeln!(t, "snapshot {}", self.snapshot);
         }
         for (name, len) in &self.files {
             let _ = writeln!(t, "file {name} {len}");
@@ -122,7 +122,7 @@ impl Manifest {
             union_default: false,
             quads: 0,
             terms: 0,
-            merged: 0,
+            snapshot: 0,
             files: Vec::new(),
             checksums: 0,
         };
@@ -133,7 +133,7 @@ impl Manifest {
                 "union-default-graph" => m.union_default = rest.parse().ok()?,
                 "quads" => m.quads = rest.parse().ok()?,
                 "terms" => m.terms = rest.parse().ok()?,
-                "merged" => m.merged = rest.parse().ok()?,
+                "snapshot" => m.snapshot = rest.parse().ok()?,
                 "checksums" => m.checksums = u64::from_str_radix(rest, 16).ok()?,
                 "file" => {
                     let (name, len) = rest.split_once(' ')?;
@@ -193,6 +193,12 @@ impl Manifest {
             }
             Kind::None => format!("{d} is not a store (no {MANIFEST} in it)"),
         }))
+    }
+
+    /// Number of the last snapshot that the files hold; the log goes on from there.
+    #[must_use]
+    pub fn holds(&self) -> u32 {
+        self.snapshot
     }
 
     /// Names that a store's folder may hold.
@@ -297,7 +303,7 @@ mod tests {
             union_default: true,
             quads: 12,
             terms: 7,
-            merged: 300,
+            snapshot: 300,
             files: vec![("a.jd".into(), 0), ("b.jd".into(), 3_000_000)],
             checksums: 5,
         }

@@ -101,7 +101,7 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
     }
     Ok(Base {
         epoch: manifest.epoch,
-        merged: manifest.merged,
+        number: manifest.holds(),
         union_default: manifest.union_default,
         dictionary: Arc::new(Dictionary::open(dir)?),
         segments: [

@@ -119,7 +119,7 @@ pub fn load(
 #[derive(Clone, Copy, Debug)]
 pub struct Successor {
     /// Number of the snapshot whose quads the source delivers.
-    pub merged: u32,
+    pub snapshot: u32,
     /// How often the store was reclustered. Ids of later terms differ from those of a base with the same quads, so each
     /// base of a store has an epoch of its own.
     pub number: u64,
@@ -150,6 +150,7 @@ pub fn load_successor(
                 .map_err(|e| Error::io(path, e))?;
         }
         sync_folder(folder)?;
+        sync_folder(folder.parent().unwrap_or(Path::new(".")))?;
         let seconds = load.clock.elapsed().as_secs_f64();
         report.seconds.push((PHASES[7], seconds));
         report.peak_bytes = memory::peak_bytes();
@@ -336,7 +337,7 @@ impl<'a> Load<'a> {
                 None => checksums,
                 Some(of) => xxh3_64_with_seed(&checksums.to_le_bytes(), of.number),
             },
-            merged: self.of.map_or(0, |of| of.merged),
+            snapshot: self.of.map_or(0, |of| of.snapshot),
             union_default,
             quads: self.report.quads_stored,
             terms: self.report.terms,

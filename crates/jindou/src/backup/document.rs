@@ -4,7 +4,7 @@
 //! jindou-backup 1                    format version
 //! time 1795333335123456              when it was taken, microseconds since 1970, UTC
 //! epoch 5b0c…                        id epoch of the base, 16 hex digits
-//! merged 17                          the snapshot that the base holds
+//! base 17                            the snapshot that the base holds
 //! snapshot 42                        the last one in the log
 //! from 1795333330000000              the base is of that time or before
 //! file strings.jd 123456             name and length of a file of the base; its parts follow
@@ -65,8 +65,8 @@ impl Document {
     pub fn to_text(&self) -> String {
         let i = &self.info;
         let mut t = format!(
-            "{FIRST_LINE}\ntime {}\nepoch {:016x}\nmerged {}\nsnapshot {}\nfrom {}\n",
-            i.time, i.epoch, i.merged, i.snapshot, i.from
+            "{FIRST_LINE}\ntime {}\nepoch {:016x}\nbase {}\nsnapshot {}\nfrom {}\n",
+            i.time, i.epoch, i.base, i.snapshot, i.from
         );
         for f in &self.files {
             let _ = writeln!(t, "file {} {}", f.name, f.length);
@@ -94,7 +94,7 @@ impl Document {
                 name: name.to_owned(),
                 time: 0,
                 snapshot: 0,
-                merged: 0,
+                base: 0,
                 from: 0,
                 epoch: 0,
                 bytes: 0,
@@ -112,7 +112,7 @@ impl Document {
             match word {
                 "time" => i.time = rest.parse().ok()?,
                 "epoch" => i.epoch = u64::from_str_radix(rest, 16).ok()?,
-                "merged" => i.merged = rest.parse().ok()?,
+                "base" => i.base = rest.parse().ok()?,
                 "snapshot" => i.snapshot = rest.parse().ok()?,
                 "from" => i.from = rest.parse().ok()?,
                 "file" => {
@@ -161,7 +161,7 @@ mod tests {
                 name: Document::name(17, 4),
                 time: 17,
                 snapshot: 4,
-                merged: 2,
+                base: 2,
                 from: 11,
                 epoch: 0xAB,
                 bytes: 2 * (100 << 20) + 80,

@@ -57,7 +57,7 @@ pub struct BackupInfo {
     /// The last snapshot in it.
     pub snapshot: u32,
     /// The first snapshot that can be restored from it: its base.
-    pub merged: u32,
+    pub base: u32,
     /// From that time on it can be restored to any.
     pub from: u64,
     /// Id epoch of its base.

@@ -80,7 +80,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
         format!(
             "{} has snapshots {} to {}, of {} to {}",
             i.name,
-            i.merged,
+            i.base,
             i.snapshot,
             time_text(i.from),
             time_text(i.time)
@@ -91,7 +91,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
         RestoreTo::Newest => None,
         RestoreTo::Snapshot(n) => whole
             .iter()
-            .rposition(|d| (d.info.merged..=d.info.snapshot).contains(&n)),
+            .rposition(|d| (d.info.base..=d.info.snapshot).contains(&n)),
         // The first one that was taken afterwards has all that was committed until then.
         RestoreTo::Time(t) => whole
             .iter()
@@ -234,7 +234,7 @@ impl Restoring<'_> {
         let info = &self.backup.info;
         if named.len() != known.len()
             || !named.iter().all(|n| known.contains(n))
-            || (manifest.epoch, manifest.merged) != (info.epoch, info.merged)
+            || (manifest.epoch, manifest.holds()) != (info.epoch, info.base)
         {
             return Err(damaged(self.backup));
         }
@@ -244,7 +244,7 @@ impl Restoring<'_> {
     /// Writes a log of the backup's records as far as they are wanted. Gives the last one's number, and its time.
     fn log(&self, dir: &Path, to: RestoreTo) -> Result<(u32, Option<u64>)> {
         let info = &self.backup.info;
-        let mut last = (info.merged, None);
+        let mut last = (info.base, None);
         if self.backup.log.is_empty() {
             return Ok(last);
         }
@@ -263,11 +263,11 @@ impl Restoring<'_> {
             ..Options::default()
         };
         let none = &mut |_: u32, _: &[u8]| Ok(());
-        let (log, _) = Log::open(Arc::new(files), info.epoch, info.merged, options, none)?;
+        let (log, _) = Log::open(Arc::new(files), info.epoch, info.base, options, none)?;
         let kept = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
         let mut over = false;
         let mut ticket = None;
-        jindou_log::replay(&kept, info.epoch, info.merged, &mut |number, record| {
+        jindou_log::replay(&kept, info.epoch, info.base, &mut |number, record| {
             self.cancel.check()?;
             let time = committed_at(record);
             over |= match to {

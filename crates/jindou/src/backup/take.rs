@@ -140,7 +140,7 @@ impl Copy<'_> {
         let files = self.base(&folder, manifest, &mut there, &mut copied)?;
         self.progress.phase.store(1, Ordering::Relaxed);
         let (log, left_out, first) = self.log(&folder, manifest, &mut there, &mut copied)?;
-        let snapshot = log.last().map_or(manifest.merged, |p| p.next - 1);
+        let snapshot = log.last().map_or(manifest.holds(), |p| p.next - 1);
         let path = folder.join(MANIFEST);
         let made = std::fs::metadata(&path).and_then(|m| m.modified());
         let made = micros(made.map_err(|e| Error::io(path, e))?);
@@ -150,7 +150,7 @@ impl Copy<'_> {
                 name: Document::name(time, snapshot),
                 time,
                 snapshot,
-                merged: manifest.merged,
+                base: manifest.holds(),
                 from: first.map_or(made, |t| t.min(made)),
                 epoch: manifest.epoch,
                 bytes: Document::bytes(&files, &log),
@@ -278,7 +278,7 @@ impl Copy<'_> {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((vec![], 0, None)),
             Err(e) => return Err(Error::io(folder, e)),
         };
-        let (epoch, after) = (manifest.epoch, manifest.merged);
+        let (epoch, after) = (manifest.epoch, manifest.holds());
         let last = |parts: &[Part]| parts.last().map_or(after, |p| p.next - 1);
         let take = |acknowledged| jindou_log::parts(&files, epoch, after, acknowledged);
         let acknowledged = (self.acknowledged)();

@@ -133,7 +133,7 @@ impl Database {
             cancel: &options.cancel,
         };
         let of = Successor {
-            merged: snapshot.number() - back,
+            snapshot: snapshot.number() - back,
             number: next.number(),
         };
         let folder = next.folder();
@@ -202,7 +202,7 @@ impl Database {
         let held = Instant::now();
         let present = turn.settled();
         new.catch_up(&present).map_err(not)?;
-        report.caught_up = u64::from(new.snapshot.number() - new.snapshot.base().merged());
+        report.caught_up = u64::from(new.snapshot.number() - new.snapshot.base().number());
         new.log.sync().map_err(not)?;
         if new.snapshot.quads() != present.quads() {
             return Err(not(Error::Internal(format!(
