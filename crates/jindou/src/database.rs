@@ -5,7 +5,7 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::update::{self, Journal, Nothing, OpenOptions, Writer};
+use crate::update::{self, Journal, MergePlace, Nothing, OpenOptions, Opened, Writer};
 use crate::{blank_nodes, native};
 use jindou_engine::ServiceCaller;
 use jindou_log::Recovery;
@@ -41,6 +41,7 @@ pub struct Database {
 
 pub(crate) struct Inner {
     pub(crate) writer: Writer,
+    pub(crate) merges: Option<MergePlace>,
     recovery: Option<Recovery>,
     plans: PlanCache,
     device: Device,
@@ -227,17 +228,23 @@ impl Database {
     /// As [`Self::open`]; [`Error::Store`] when the log is damaged, with its place, or when another process has the store and
     /// it must be possible to change it.
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        let dir = dir.as_ref();
-        let base = Snapshot::of_base(jindou_store::open(dir)?);
-        let (writer, recovery) = update::open(dir, base, options)?;
-        Ok(Self::over(writer, recovery))
+        Ok(Self::over(update::open(dir.as_ref(), options)?))
     }
 
-    fn over(writer: Writer, recovery: Option<Recovery>) -> Self {
+    fn in_memory(writer: Writer) -> Self {
+        Self::over(Opened {
+            writer,
+            recovery: None,
+            merges: None,
+        })
+    }
+
+    fn over(opened: Opened) -> Self {
         Self {
             inner: Arc::new(Inner {
-                writer,
-                recovery,
+                writer: opened.writer,
+                recovery: opened.recovery,
+                merges: opened.merges,
                 plans: PlanCache::new(PLANS, PLAN_TEXTS),
                 device: Device::default(),
             }),
@@ -247,7 +254,7 @@ impl Database {
     /// A database over one snapshot whose changes go to a journal.
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
-        Self::over(Writer::new(snapshot, Ok(journal)), None)
+        Self::in_memory(Writer::new(snapshot, Ok(journal)))
     }
 
     /// What was found in the store's log when it was opened; `None` without one.
@@ -259,7 +266,7 @@ impl Database {
     /// A database over one snapshot, in memory: changes end with the process.
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
-        Self::over(Writer::new(snapshot, Ok(Box::new(Nothing))), None)
+        Self::in_memory(Writer::new(snapshot, Ok(Box::new(Nothing))))
     }
 
     /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it. A store that

@@ -11,7 +11,7 @@
 
 mod clusters;
 mod index;
-mod memory;
+pub(crate) mod memory;
 mod partition;
 mod read;
 mod segments;
@@ -283,6 +283,7 @@ impl Load<'_> {
             terms: self.report.terms,
             files: files.clone(),
             checksums,
+            merged: crate::directory::MergedFiles::default(),
         }
         .to_text();
         for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, manifest.into_bytes())] {

@@ -8,6 +8,7 @@
 //! | module | job |
 //! |---|---|
 //! | `writer` | one writer at a time; snapshots wait for the journal and are published in order |
+//! | `merge` | changes into the segments of a store directory |
 //! | `journal`, `durable` | what makes a transaction last: the seam, and a store directory's log behind it |
 //! | `transaction` | changes on their way to the next snapshot, within a memory budget |
 //! | `operations` | the operations of a request |
@@ -21,6 +22,7 @@ mod documents;
 mod durable;
 mod graphs;
 mod journal;
+mod merge;
 mod operations;
 mod target;
 mod template;
@@ -30,8 +32,10 @@ mod writer;
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{alone, check_log, open};
+pub(crate) use durable::{Opened, alone, check_log, open};
 pub use journal::{Journal, Nothing, Ticket};
+pub(crate) use merge::MergePlace;
+pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub use target::GraphName;
 pub(crate) use writer::Writer;
 
