@@ -25,6 +25,9 @@ pub enum Command {
     Query(Query),
     /// Change a store by a SPARQL update request: all of its operations, or none.
     Update(Box<Update>),
+    /// Fold what updates changed into the store's segments, so that it opens fast. A store that is served is merged through its
+    /// server (POST /admin/merge), or by itself.
+    Merge(Merge),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
     /// Verify every byte of a store and name what is damaged.
@@ -176,6 +179,32 @@ pub struct Update {
     pub json: bool,
 }
 
+#[derive(ClapArgs, Debug)]
+pub struct Merge {
+    /// The store directory. No other process may be changing it.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    #[command(flatten)]
+    pub budget: MergeBudget,
+    /// Threads (default: one a core, at most four are used).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a merge may use.
+#[derive(ClapArgs, Debug)]
+pub struct MergeBudget {
+    /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
+    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
+    pub merge_memory: u64,
+    /// Bytes that a merge may write in a second (default: as fast as it goes).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub merge_rate: Option<u64>,
+}
+
 /// Where LOAD finds documents.
 #[derive(ClapArgs, Debug)]
 pub struct DocumentArgs {
@@ -285,6 +314,14 @@ pub struct Serve {
     pub documents: DocumentArgs,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    /// Whether changes are merged into segments in the background: auto or off.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
+    pub merge: String,
+    /// Merge with so many edits (default: a million, and at least a twentieth of all quads).
+    #[arg(long, value_name = "EDITS")]
+    pub merge_at: Option<u64>,
+    #[command(flatten)]
+    pub merge_budget: MergeBudget,
     /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,

@@ -13,10 +13,10 @@ mod snapshot;
 pub mod statistics;
 pub mod testing;
 
+pub use base::Base;
 pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
 pub use load::{LoadOptions, LoadReport, PHASES, load};
-pub use quads::SnapshotQuads;
-pub use base::Base;
 pub use merge::{MergeOptions, MergeReport, Merging};
+pub use quads::SnapshotQuads;
 pub use snapshot::{GraphPart, QuadEdit, Snapshot};

@@ -19,6 +19,7 @@ mod update;
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
 pub use jindou_engine::{ServiceCaller, TakeRow};
+pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
@@ -28,7 +29,6 @@ pub use jindou_model::{
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{parse as parse_query, parse_update};
-pub use jindou_log::Files;
 pub use jindou_store::{
     CheckReport, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES,
@@ -37,6 +37,6 @@ pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Access, BackgroundMerges, Batch, Documents, GraphName, Journal, MergePolicy, MergeStatus, Nothing as NoJournal, OpenOptions, Ticket,
-    UpdateOptions, UpdateReport,
+    Access, BackgroundMerges, Batch, Documents, GraphName, Journal, MergePolicy, MergeStatus,
+    Nothing as NoJournal, OpenOptions, Ticket, UpdateOptions, UpdateReport,
 };

@@ -1,11 +1,12 @@
 //! Random update requests against a set of quads: after every step the database must hold what the set holds, in snapshots that
-//! were taken before, and after reopening.
+//! were taken before, after merges and while one runs, and after reopening.
 
 #[path = "common/quads.rs"]
 mod quads;
 
 use jindou::{
-    Access, Database, Durability, Error, Journal, OpenOptions, QueryOptions, Ticket, UpdateOptions,
+    Access, Database, Durability, Error, Journal, MergeOptions, OpenOptions, Progress,
+    QueryOptions, Ticket, UpdateOptions,
 };
 use jindou_testing::Rng;
 use oxrdf::{BlankNode, Dataset, GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Variable};
@@ -407,6 +408,18 @@ fn opened(dir: &Path) -> Database {
     Database::open_with(dir, &options).expect("the store")
 }
 
+/// Merges on a thread of its own, so that steps go on meanwhile.
+fn merging(db: &Database, generations: usize) -> std::thread::JoinHandle<()> {
+    let db = db.clone();
+    std::thread::spawn(move || {
+        let options = MergeOptions {
+            generations,
+            ..MergeOptions::default()
+        };
+        db.merge(&options, &Progress::default()).expect("a merge");
+    })
+}
+
 fn random_steps(seed: u64, steps: usize) {
     let mut rng = Rng::new(seed);
     let dir = tempfile::tempdir().unwrap();
@@ -426,6 +439,7 @@ fn random_steps(seed: u64, steps: usize) {
         threads: 1,
         ..UpdateOptions::default()
     };
+    let mut merges: Option<std::thread::JoinHandle<()>> = None;
     for step in 0..steps {
         let mut w = Writer {
             rng: &mut rng,
@@ -466,6 +480,15 @@ fn random_steps(seed: u64, steps: usize) {
         }
         match rng.below(20) {
             0 => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                if rng.chance(30) {
+                    let report = Database::check(&store).unwrap();
+                    assert!(
+                        report.is_sound(),
+                        "seed {seed}, step {step}: {:?}",
+                        report.damages
+                    );
+                }
                 db = {
                     drop(db);
                     opened(&store)
@@ -480,6 +503,16 @@ fn random_steps(seed: u64, steps: usize) {
                     fail("an old snapshot changed", &now);
                 }
                 old = (db.snapshot(), model.clone());
+            }
+            6 => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                merges = Some(merging(&db, 1 + rng.below(5)));
+                if rng.chance(50) {
+                    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                    if !quads::same(&quads::of(&db), &model.0) {
+                        fail("another set after a merge", &db);
+                    }
+                }
             }
             2..=5 => {
                 let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
@@ -504,6 +537,7 @@ fn random_steps(seed: u64, steps: usize) {
             _ => {}
         }
     }
+    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
 }
 
 #[test]

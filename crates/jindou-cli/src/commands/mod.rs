@@ -4,6 +4,7 @@ mod check;
 mod generate;
 mod info;
 mod load;
+mod merge;
 mod peers;
 mod query;
 mod serve;
@@ -25,6 +26,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Load(a) => load::run(&a),
         Command::Query(a) => query::run(&a),
         Command::Update(a) => update::run(&a),
+        Command::Merge(a) => merge::run(&a),
         Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),

@@ -283,9 +283,7 @@ fn is_known(base: &Base, v: u32) -> bool {
 }
 
 fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum {
-    let Walked {
-        name, p, base, ..
-    } = *what;
+    let Walked { name, p, base, .. } = *what;
     let record = &what.record;
     if record.edges != segment.edges() || record.keys != segment.key_count() {
         report.add(name, None, format!("segment {p} lies outside the file"));

@@ -168,7 +168,9 @@ pub fn remove_leftovers(dir: &Path) -> Result<Vec<String>> {
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
         let name = entry.map_err(|e| Error::io(dir, e))?.file_name();
         let Some(name) = name.to_str() else { continue };
-        if is_of_a_merge(name) && !known.contains(name) && std::fs::remove_file(dir.join(name)).is_ok()
+        if is_of_a_merge(name)
+            && !known.contains(name)
+            && std::fs::remove_file(dir.join(name)).is_ok()
         {
             removed.push(name.to_owned());
         }

@@ -16,17 +16,17 @@ mod statistics;
 
 pub use bytes::Bytes;
 pub use check::{CheckReport, Damage, check};
+pub(crate) use groups::file_of;
 pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_leftovers};
 pub use index::{IndexBuilder, IndexParts};
 pub use info::{InfoReport, PredicateInfo, info};
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
+pub(crate) use open::map_generation;
 pub use open::open;
 pub use place::{Building, FILES, WriteLock, may_write};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
-pub use segments::{MergedFile, SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
-pub(crate) use groups::file_of;
-pub(crate) use open::map_generation;
 pub(crate) use segments::Lists;
+pub use segments::{MergedFile, SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
 pub(crate) use state::{read_state, write_state};
 pub use statistics::{read_statistics, write_statistics};
 

@@ -130,11 +130,7 @@ pub(crate) fn map_generation(dir: &Path, group: &FileGroup) -> Result<SegmentSet
     Ok(set)
 }
 
-fn map_segments(
-    dir: &Path,
-    generation: u32,
-    name: impl Fn(&str) -> String,
-) -> Result<SegmentSet> {
+fn map_segments(dir: &Path, generation: u32, name: impl Fn(&str) -> String) -> Result<SegmentSet> {
     let segments = |file: &str| {
         let name = name(file);
         SegmentFile::open(Bytes::map(&dir.join(&name))?, &name)

@@ -3,7 +3,8 @@
 
 use super::{Bytes, SectionFile, SectionWriter};
 use crate::segment::{
-    FinderArrays, FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment, SegmentArrays,
+    FinderArrays, FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment,
+    SegmentArrays,
 };
 use bytemuck::{Pod, Zeroable};
 use jindou_model::{Error, Result};

@@ -178,9 +178,8 @@ pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
         let own = set_predicates
             .get(r.predicates as usize..p_end)
             .ok_or_else(damaged)?;
-        let in_range = |p: &SetPredicate| {
-            known(p.predicate.into()) && p.subjects <= most && p.edges <= quads
-        };
+        let in_range =
+            |p: &SetPredicate| known(p.predicate.into()) && p.subjects <= most && p.edges <= quads;
         if !own.iter().all(in_range) || r.subjects > most || !members_known(classes) {
             return Err(damaged());
         }

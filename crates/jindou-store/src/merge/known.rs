@@ -64,11 +64,7 @@ pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Opt
             };
         }
     }
-    s.quads = s
-        .predicates
-        .iter()
-        .map(|p| p.edges + p.named_edges)
-        .sum();
+    s.quads = s.predicates.iter().map(|p| p.edges + p.named_edges).sum();
     s.rdf_type = s.rdf_type.or_else(|| {
         let v = snapshot.lookup(&term::rdf_type())?;
         base.predicate_of.get(&v.0).copied()

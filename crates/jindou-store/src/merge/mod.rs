@@ -22,9 +22,7 @@ use crate::load::memory::need_room;
 use crate::segment::{Packing, fold_behind};
 use crate::snapshot::Snapshot;
 use jindou_log::Files;
-use jindou_model::{
-    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Result,
-};
+use jindou_model::{CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Result};
 use known::Gone;
 use output::Pace;
 use segments::Job;
@@ -166,7 +164,11 @@ fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
             dir.display()
         )));
     }
-    let known: BTreeSet<String> = named.names().into_iter().chain(base.manifest.names()).collect();
+    let known: BTreeSet<String> = named
+        .names()
+        .into_iter()
+        .chain(base.manifest.names())
+        .collect();
     let list = files.list().map_err(|e| Error::io(dir, e))?;
     let mut last = 0;
     for name in list {
@@ -248,7 +250,12 @@ impl Written<'_> {
         }
         let gone = Gone::at(snapshot, &base);
         let mut touched = snapshot.touched().clone();
-        gone.prune(&mut touched, snapshot.sets_of_base(), |_, _, _| false, |_| false);
+        gone.prune(
+            &mut touched,
+            snapshot.sets_of_base(),
+            |_, _, _| false,
+            |_| false,
+        );
         base.merged = Merged {
             number: snapshot.number(),
             tail: snapshot.tail().clone(),
@@ -356,7 +363,9 @@ impl Written<'_> {
                 let result = self.pace.create(&file_of(&group, name), |out| {
                     job.write(out, self.pace, &done)
                 });
-                *slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
+                *slot
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
             }
         };
         std::thread::scope(|scope| {
@@ -389,8 +398,9 @@ impl Written<'_> {
         let lengths = [
             self.pace
                 .create(&statistics, |out| write_statistics(&base.statistics, out))?,
-            self.pace
-                .create(&delta, |out| write_state(&base.merged, base.vertices(), out))?,
+            self.pace.create(&delta, |out| {
+                write_state(&base.merged, base.vertices(), out)
+            })?,
         ];
         Ok(FileGroup {
             name,
@@ -430,9 +440,7 @@ impl Written<'_> {
         };
         let files = self.pace.files;
         // Names before the name that leads to them.
-        files
-            .sync_directory()
-            .map_err(|e| Error::io(self.dir, e))?;
+        files.sync_directory().map_err(|e| Error::io(self.dir, e))?;
         self.pace.cancel.check()?;
         files
             .put(MANIFEST, manifest.to_text().as_bytes())
@@ -445,10 +453,7 @@ impl Written<'_> {
 }
 
 /// The sets that some predicate is in, and their generations.
-fn without_idle(
-    sets: Vec<Arc<SegmentSet>>,
-    predicates: usize,
-) -> (Vec<Arc<SegmentSet>>, Vec<u32>) {
+fn without_idle(sets: Vec<Arc<SegmentSet>>, predicates: usize) -> (Vec<Arc<SegmentSet>>, Vec<u32>) {
     let place = Base::places(&sets, predicates);
     let used: BTreeSet<usize> = place.iter().map(|&at| usize::from(at)).collect();
     let kept: Vec<Arc<SegmentSet>> = sets

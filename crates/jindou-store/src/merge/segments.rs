@@ -232,12 +232,15 @@ fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
     let touched = patch.map(|p| p.keys()).unwrap_or_default();
     let mut scratch = Vec::new();
     let keys_into = |from, to, out: &mut Vec<u32>| segment.keys_into(from, to, out);
-    each_key(segment.key_count, keys_into, touched, &mut |key, number| {
-        match number {
+    each_key(
+        segment.key_count,
+        keys_into,
+        touched,
+        &mut |key, number| match number {
             Some(k) => f(key, segment.list(k)),
             None => f(key, view.read(key, Scope::Default, &mut scratch)),
-        }
-    })
+        },
+    )
 }
 
 type OnNamed<'f> = &'f mut dyn FnMut(u32, &[(u32, u32)]) -> Result<()>;

@@ -409,14 +409,7 @@ fn find_directory(first: u32, shift: u32, buckets: &[u32], keys: &[u32], v: u32)
 
 /// Looks for the key `v` in the bucket of `at`.
 #[inline]
-fn find_in_bucket(
-    first: u32,
-    shift: u32,
-    buckets: &[u32],
-    keys: &[u32],
-    at: u32,
-    v: u32,
-) -> u32 {
+fn find_in_bucket(first: u32, shift: u32, buckets: &[u32], keys: &[u32], at: u32, v: u32) -> u32 {
     if at < first {
         return NO_KEY;
     }
@@ -616,7 +609,15 @@ mod tests {
         let probes: Vec<u32> = keys
             .iter()
             .flat_map(|&k| [k.wrapping_sub(1), k, k + 1])
-            .chain([0, 1, u32::MAX, 0x8000_0000, FIRST_TAIL_ID, FIRST_TAIL_ID - 1, 0xF000_0007])
+            .chain([
+                0,
+                1,
+                u32::MAX,
+                0x8000_0000,
+                FIRST_TAIL_ID,
+                FIRST_TAIL_ID - 1,
+                0xF000_0007,
+            ])
             .collect();
         let mut many = Vec::new();
         f.find_many(&probes, &mut many);
@@ -673,7 +674,10 @@ mod tests {
             assert_eq!(arrays.view().kind(), kind);
             agrees_with(arrays, keys(gap));
             // Without any of the base, or of the tail, nothing is folded.
-            let tail: Vec<u32> = keys(gap).into_iter().filter(|&k| k >= FIRST_TAIL_ID).collect();
+            let tail: Vec<u32> = keys(gap)
+                .into_iter()
+                .filter(|&k| k >= FIRST_TAIL_ID)
+                .collect();
             agrees_with(build_folded(tail.clone(), Some(fold)), tail);
         }
     }

@@ -99,4 +99,3 @@ pub fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(s, p, o, g)| [s, p, o, g]);
     (quad, prop::bool::weighted(0.6), any::<bool>())
 }
-

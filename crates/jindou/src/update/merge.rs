@@ -262,7 +262,9 @@ impl Database {
         let mut wait = LOOK;
         loop {
             let stopped = stop.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let waited = stop.1.wait_timeout_while(stopped, wait, |stopped| !*stopped);
+            let waited = stop
+                .1
+                .wait_timeout_while(stopped, wait, |stopped| !*stopped);
             if *waited.unwrap_or_else(PoisonError::into_inner).0 {
                 return;
             }
