@@ -472,6 +472,8 @@ pub enum Bench {
     Stream(BenchStream),
     /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
     Updates(BenchUpdates),
+    /// Merging: a copy of a store is changed, merged and opened again.
+    Merge(BenchMerge),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -497,6 +499,27 @@ pub struct BenchStream {
     /// As JSON, to a file or (without one) to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchMerge {
+    /// The store directory, of LUBM; a copy of it in the system's temporary folder is changed.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Random changes.
+    #[arg(long, default_value_t = 125_000)]
+    pub edits: usize,
+    /// Changes a transaction.
+    #[arg(long, default_value_t = 100)]
+    pub batch: usize,
+    /// Runs of each query.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Threads of transactions and of the merge (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub budget: MergeBudget,
 }
 
 #[derive(ClapArgs, Debug)]

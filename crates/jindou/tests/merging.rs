@@ -1,5 +1,6 @@
 //! Merging while a store is used: disks that fail, processes that are killed, old snapshots, readers in other processes.
 
+#[allow(dead_code)]
 #[path = "common/quads.rs"]
 mod quads;
 

