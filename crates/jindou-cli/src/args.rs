@@ -32,6 +32,9 @@ pub enum Command {
     Backup(Backup),
     /// Make a store of a backup, as it was at a time or a snapshot.
     Restore(Restore),
+    /// Fold what updates changed into the store's segments, so that it opens fast. A store that is served is merged through its
+    /// server (POST /admin/merge), or by itself.
+    Merge(Merge),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
     /// Verify every byte of a store and name what is damaged.
@@ -228,6 +231,32 @@ pub struct Restore {
     pub snapshot: Option<u32>,
 }
 
+#[derive(ClapArgs, Debug)]
+pub struct Merge {
+    /// The store directory. No other process may be changing it.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    #[command(flatten)]
+    pub budget: MergeBudget,
+    /// Threads (default: one a core, at most four are used).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a merge may use.
+#[derive(ClapArgs, Debug)]
+pub struct MergeBudget {
+    /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
+    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
+    pub merge_memory: u64,
+    /// Bytes that a merge may write in a second (default: as fast as it goes).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub merge_rate: Option<u64>,
+}
+
 /// Where LOAD finds documents.
 #[derive(ClapArgs, Debug)]
 pub struct DocumentArgs {
@@ -337,6 +366,14 @@ pub struct Serve {
     pub documents: DocumentArgs,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    /// Whether changes are merged into segments in the background: auto or off.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
+    pub merge: String,
+    /// Merge with so many edits (default: a million, and at least a twentieth of all quads).
+    #[arg(long, value_name = "EDITS")]
+    pub merge_at: Option<u64>,
+    #[command(flatten)]
+    pub merge_budget: MergeBudget,
     /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,
@@ -490,6 +527,8 @@ pub enum Bench {
     Stream(BenchStream),
     /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
     Updates(BenchUpdates),
+    /// Merging: a copy of a store is changed, merged and opened again.
+    Merge(BenchMerge),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -515,6 +554,27 @@ pub struct BenchStream {
     /// As JSON, to a file or (without one) to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchMerge {
+    /// The store directory, of LUBM; a copy of it in the system's temporary folder is changed.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Random changes.
+    #[arg(long, default_value_t = 125_000)]
+    pub edits: usize,
+    /// Changes a transaction.
+    #[arg(long, default_value_t = 100)]
+    pub batch: usize,
+    /// Runs of each query.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Threads of transactions and of the merge (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub budget: MergeBudget,
 }
 
 #[derive(ClapArgs, Debug)]

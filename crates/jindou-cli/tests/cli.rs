@@ -253,6 +253,54 @@ fn check_names_the_damaged_file() {
 }
 
 #[test]
+fn merging_folds_the_log_into_the_store() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let run = |command: &str, more: &[&str]| {
+        let o = jindou()
+            .args([command, "--store"])
+            .arg(&store)
+            .args(more)
+            .output();
+        let o = o.unwrap();
+        assert_eq!(o.status.code(), Some(0), "{command}: {}", err(&o));
+        out(&o)
+    };
+    let insert = "INSERT DATA { <http://e/a> <http://e/late> \"late\" }";
+    run("update", &[insert]);
+    assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edits, 1 predicates with 2 edges"));
+    assert!(run("merge", &[]).contains("nothing to merge"));
+    assert!(
+        run("info", &[]).contains("merged          changes up to snapshot 1, in 1 generation\n")
+    );
+    assert!(run("check", &[]).contains("no damage found"));
+    assert!(run("query", &["SELECT ?o { <http://e/a> <http://e/late> ?o }"]).contains("late"));
+    // Damage to a merged file is found as any other is.
+    let path = store.join("g1-segments-out.jd");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let o = jindou()
+        .args(["check", "--store"])
+        .arg(&store)
+        .output()
+        .unwrap();
+    assert_eq!(o.status.code(), Some(2));
+    assert!(out(&o).contains("g1-segments-out.jd"), "{}", out(&o));
+    // A store that was merged is replaced as any other is.
+    let data = t.path().join("other.nt");
+    fs::write(&data, "<http://e/a> <http://e/p> <http://e/b> .\n").unwrap();
+    let o = jindou()
+        .args(["load", "--replace", "--quiet", "--store"])
+        .arg(&store)
+        .arg(&data)
+        .output();
+    assert_eq!(o.unwrap().status.code(), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
 fn check_reads_the_log_of_updates() {
     let t = tempfile::tempdir().unwrap();
     let store = small(t.path());

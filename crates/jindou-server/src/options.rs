@@ -1,6 +1,7 @@
 //! How to serve.
 
 use jindou::{BackupTarget, DocumentSource, GpuChoice, QueryOptions, ServiceCaller};
+use jindou::{DocumentSource, GpuChoice, MergeOptions, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub struct ServerOptions {
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Where the backup route puts backups. Without one there is no such route.
     pub backup_to: Option<BackupTarget>,
+    /// How changes are merged into segments when `/admin/merge` is asked to.
+    pub merge: MergeOptions,
 }
 
 /// PEM files of a TLS server.
@@ -102,6 +105,10 @@ impl Default for ServerOptions {
             gpu: GpuChoice::Off,
             service: None,
             backup_to: None,
+            merge: MergeOptions {
+                threads: 1,
+                ..MergeOptions::default()
+            },
         }
     }
 }

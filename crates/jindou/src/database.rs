@@ -5,7 +5,7 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::update::{self, Disk, Journal, Nothing, OpenOptions, Opened, Writer};
+use crate::update::{self, Disk, Journal, Merges, Nothing, OpenOptions, Opened, Writer};
 use crate::{blank_nodes, native};
 use jindou_engine::ServiceCaller;
 use jindou_log::Recovery;
@@ -41,6 +41,7 @@ pub struct Database {
 
 pub(crate) struct Inner {
     pub(crate) writer: Writer,
+    pub(crate) merges: Merges,
     recovery: Option<Recovery>,
     /// The directory, if it is one that can be changed.
     pub(crate) disk: Option<Arc<Disk>>,
@@ -238,6 +239,7 @@ impl Database {
                 writer: opened.writer,
                 recovery: opened.recovery,
                 disk: opened.disk,
+                merges: Merges::default(),
                 plans: PlanCache::new(PLANS, PLAN_TEXTS),
                 device: Device::default(),
             }),

@@ -24,6 +24,7 @@ pub use backup::{
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
 pub use jindou_engine::{ServiceCaller, TakeRow};
+pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
@@ -33,11 +34,15 @@ pub use jindou_model::{
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{parse as parse_query, parse_update};
-pub use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, PHASES as LOAD_PHASES};
+pub use jindou_store::{
+    CheckReport, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
+    PHASES as LOAD_PHASES,
+};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Access, Batch, Documents, GraphName, Journal, Nothing as NoJournal, OpenOptions,
-    RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Ticket, UpdateOptions, UpdateReport,
+    Access, BackgroundMerges, Batch, Documents, GraphName, Journal, MergePolicy, MergeStatus,
+    Nothing as NoJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Ticket,
+    UpdateOptions, UpdateReport,
 };

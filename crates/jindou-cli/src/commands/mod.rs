@@ -5,6 +5,7 @@ mod check;
 mod generate;
 mod info;
 mod load;
+pub mod merge;
 mod peers;
 mod query;
 mod recluster;
@@ -30,6 +31,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Recluster(a) => recluster::run(&a),
         Command::Backup(a) => backup::run(&a),
         Command::Restore(a) => backup::restore(&a),
+        Command::Merge(a) => merge::run(&a),
         Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
@@ -63,6 +65,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
         Command::Bench(Bench::Operators(a)) => crate::bench::operators::run(&a),
         Command::Bench(Bench::Stream(a)) => crate::bench::stream::run(&a),
+        Command::Bench(Bench::Merge(a)) => crate::bench::merge::run(&a),
         Command::Bench(Bench::Updates(a)) => crate::bench::updates::run(&a),
         Command::Peers(a) => peers::run(a),
     }

@@ -25,4 +25,4 @@ pub use tail::TailTerms;
 
 pub(crate) use list::CowVec;
 pub(crate) use net::Net;
-pub(crate) use touched::{BaseSets, Touched};
+pub(crate) use touched::{BaseSets, MoreChange, Touched};

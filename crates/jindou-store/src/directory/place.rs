@@ -126,6 +126,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
                 || n == CHECKSUMS
                 || (manifest.is_some() && (CHANGES.contains(&n) || is_part(n)))
                 || manifest.is_some_and(|m| m.names().contains(n))
+                || (manifest.is_some() && super::is_of_a_merge(n))
         });
         if !known {
             return Err(Error::Store(format!(

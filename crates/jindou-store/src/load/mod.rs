@@ -11,7 +11,7 @@
 
 mod clusters;
 mod index;
-mod memory;
+pub(crate) mod memory;
 mod partition;
 mod read;
 mod segments;
@@ -343,6 +343,7 @@ impl<'a> Load<'a> {
             terms: self.report.terms,
             files: files.clone(),
             checksums,
+            merged: crate::directory::MergedFiles::default(),
         }
         .to_text();
         for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, manifest.into_bytes())] {

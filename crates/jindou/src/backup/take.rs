@@ -224,12 +224,19 @@ impl Copy<'_> {
         }
         let checksums =
             Checksums::parse(&sums, &manifest.files).ok_or_else(|| damaged(CHECKSUMS))?;
-        let known = manifest.files.iter().cloned().zip(checksums.blocks);
-        let own = [(MANIFEST, text), (CHECKSUMS, sums)].map(|(name, bytes)| {
+        let own = |name: &str, bytes: &[u8]| {
             let file = (name.to_owned(), bytes.len() as u64);
-            (file, parts::blocks_of(&bytes))
-        });
-        let all: Vec<_> = own.into_iter().chain(known).collect();
+            (file, parts::blocks_of(bytes))
+        };
+        let mut all = vec![own(MANIFEST, &text), own(CHECKSUMS, &sums)];
+        all.extend(manifest.files.iter().cloned().zip(checksums.blocks));
+        for group in &manifest.merged.groups {
+            let name = group.checksums_name();
+            let sums = small(&name)?;
+            let checksums = Checksums::parse(&sums, &group.files).ok_or_else(|| damaged(&name))?;
+            all.push(own(&name, &sums));
+            all.extend(group.files.iter().cloned().zip(checksums.blocks));
+        }
         let total: u64 = all.iter().map(|(f, _)| f.1).sum();
         let mut done = 0;
         let mut files = Vec::with_capacity(all.len());

@@ -5,7 +5,7 @@ use super::writer::Writer;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Result};
 use jindou_store::delta::stamp;
-use jindou_store::directory::{CURRENT, LOG, Place, current, open_at};
+use jindou_store::directory::{CURRENT, LOG, Place, current, open_at, remove_leftovers};
 use jindou_store::{CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -151,16 +151,9 @@ struct LogJournal(Arc<Disk>);
 
 impl Journal for LogJournal {
     fn append(&self, number: u32, mut record: Vec<u8>) -> Result<Box<dyn Ticket>> {
-        let disk = &*self.0;
-        if !disk.lock.holds() {
-            return Err(Error::Store(
-                "somebody removed the lock of the store directory, and another process may write to it now; nothing was changed: stop both, then start one".into(),
-            ));
-        }
-        if let Some(why) = &disk.open().refused {
-            return Err(Error::Store(why.clone()));
-        }
+        self.check_alone()?;
         // Records are handed over one at a time, and times never go back.
+        let disk = &*self.0;
         let now = micros(SystemTime::now()).max(disk.last.load(Ordering::Relaxed));
         disk.last.store(now, Ordering::Relaxed);
         stamp(&mut record, now);
@@ -172,6 +165,30 @@ impl Journal for LogJournal {
             Some(next) => self.0.log().reset(next),
             None => Err(Error::Limit("snapshot numbers are used up".into())),
         }
+    }
+
+    fn begin_file(&self) {
+        self.0.log().begin_file();
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.log().sync()
+    }
+
+    fn forget(&self, upto: u32) -> Result<()> {
+        self.0.log().truncate(upto)
+    }
+
+    fn check_alone(&self) -> Result<()> {
+        if let Some(why) = &self.0.open().refused {
+            return Err(Error::Store(why.clone()));
+        }
+        if self.0.lock.holds() {
+            return Ok(());
+        }
+        Err(Error::Store(
+            "somebody removed the lock of the store directory, and another process may write to it now; nothing was changed: stop both, then start one".into(),
+        ))
     }
 
     fn status(&self) -> Option<jindou_log::Status> {
@@ -253,10 +270,14 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
         Access::Any => StoreLock::acquire(dir).map_err(|e| e.to_string()),
         Access::Write => Ok(StoreLock::acquire(dir)?),
     };
-    let lock = match lock {
-        Ok(lock) => lock,
-        Err(why) => return read(dir, why),
-    };
+    match lock {
+        // Nobody changes files now but this process.
+        Ok(lock) => write(dir, lock, options),
+        Err(why) => read(dir, why),
+    }
+}
+
+fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
     let (base, place) = open_at(dir)?;
     if place.number() > 0
         && let Err(e) = place.confirm()
@@ -266,10 +287,12 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
             _ => read(dir, e.to_string()),
         };
     }
-    // What cannot be removed now can be later.
+    // What cannot be removed now can be later: bases before this one, and what a merge left that did not end.
     let _ = place.remove_others();
+    let _ = remove_leftovers(&place.folder());
     let folder = place.folder().join(LOG);
     let mut head = Snapshot::of_base(base);
+    let (epoch, after) = (head.base().epoch(), head.number());
     let files: Arc<dyn Files> = match Directory::create(&folder) {
         Ok(files) => Arc::new(files),
         // A full disk, say: there is no log to read, and none can be begun.
@@ -287,12 +310,15 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
         durability: options.durability,
         ..Options::default()
     };
-    let (epoch, after) = (head.base().epoch(), head.number());
     let mut replay = |_: u32, record: &[u8]| -> Result<()> {
         head = head.replay(record)?;
         Ok(())
     };
     let (log, recovery) = Log::open(files, epoch, after, log_options, &mut replay)?;
+    // Of a process that ended between merging and this.
+    if after > 0 {
+        let _ = log.truncate(after);
+    }
     let disk = Arc::new(Disk {
         dir: dir.to_owned(),
         lock,
@@ -319,7 +345,8 @@ fn read(dir: &Path, why: String) -> Result<Opened> {
         let seen = current(dir)?;
         let opened = read_once(dir);
         tries += 1;
-        // Another process may put a new base in place, and remove the old one's files.
+        // Another process may put a new base in place and remove the old one's files, or merge: then the log may have
+        // forgotten what the base lacked.
         if tries == TRIES || matches!(current(dir), Ok(now) if now == seen) {
             let (head, recovery) = opened?;
             return Ok(Opened {

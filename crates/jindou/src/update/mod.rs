@@ -8,6 +8,7 @@
 //! | module | job |
 //! |---|---|
 //! | `writer` | one writer at a time; snapshots wait for the journal and are published in order |
+//! | `merge` | changes into the segments of a store directory |
 //! | `journal`, `durable` | what makes a transaction last: the seam, and a store directory's log behind it |
 //! | `transaction` | changes on their way to the next snapshot, within a memory budget |
 //! | `operations` | the operations of a request |
@@ -22,6 +23,7 @@ mod documents;
 mod durable;
 mod graphs;
 mod journal;
+mod merge;
 mod operations;
 mod recluster;
 mod target;
@@ -34,6 +36,8 @@ pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
 pub(crate) use durable::{Disk, Opened, alone, check_log, micros, open};
 pub use journal::{Journal, Nothing, Ticket};
+pub(crate) use merge::Merges;
+pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
 pub(crate) use writer::Writer;

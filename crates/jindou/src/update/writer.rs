@@ -88,6 +88,38 @@ impl Writer {
         }
     }
 
+    pub(crate) fn journal(&self) -> Result<&dyn Journal> {
+        match &self.journal {
+            Ok(journal) => Ok(&**journal),
+            Err(why) => Err(Error::Store(why.clone())),
+        }
+    }
+
+    /// Calls `act` with head while no transaction is evaluated and all before lasts or has failed. A snapshot that it gives,
+    /// of the same content, takes head's place, also for queries.
+    pub(crate) fn quiet<T>(
+        &self,
+        cancel: &CancelToken,
+        act: impl FnOnce(&Snapshot) -> Result<(Option<Snapshot>, T)>,
+    ) -> Result<T> {
+        let mut turn = self.turn(cancel)?;
+        let last = self.lock().waiting.back().cloned();
+        if let Some(last) = last {
+            // Those who wait for it are told; here it only matters where head is then.
+            let _ = self.settle(&last);
+        }
+        let head = self.lock().head.clone();
+        let (next, out) = act(&head)?;
+        if let Some(next) = next {
+            let mut state = self.lock();
+            let published = self.published.write();
+            *published.unwrap_or_else(PoisonError::into_inner) = next.clone();
+            state.head = next;
+        }
+        turn.end();
+        Ok(out)
+    }
+
     pub(crate) fn log_status(&self) -> Option<jindou_log::Status> {
         self.journal.as_ref().ok()?.status()
     }
