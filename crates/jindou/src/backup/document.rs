@@ -19,8 +19,15 @@ use std::fmt::Write as _;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What the names of backups begin with.
-pub(super) const NAME: &str = "backup-";
+const NAME: &str = "backup-";
 const FIRST_LINE: &str = "jindou-backup 1";
+
+/// True for the names that [`Document::name`] gives.
+pub(super) fn is_name(name: &str) -> bool {
+    let digits = |s: &str, n: usize| s.len() == n && s.bytes().all(|b| b.is_ascii_digit());
+    let parts = name.strip_prefix(NAME).and_then(|n| n.split_once('-'));
+    parts.is_some_and(|(time, number)| digits(time, 20) && digits(number, 10))
+}
 
 /// A file of a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,5 +204,7 @@ mod tests {
             assert_eq!(Document::parse(&d.info.name, &text[..at]), None);
         }
         assert!(Document::name(9, 1) < Document::name(10, 0));
+        assert!(is_name(&d.info.name) && !is_name(&(d.info.name.clone() + ".tmp")));
+        assert!(!is_name("backup-1-2") && !is_name("part-1"));
     }
 }

@@ -26,10 +26,10 @@ pub use restore::{RestoreReport, RestoreTo};
 pub use take::{BACKUP_PHASES, BackupReport};
 pub use time::{parse_time, time_text};
 
-use document::{Document, NAME};
-use jindou_log::{Directory, Files};
+use document::Document;
+use jindou_log::{Directory, Files, StoreLock};
 use jindou_model::{Error, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Longest text of a backup that is read.
@@ -39,6 +39,8 @@ const LONGEST: u64 = 1 << 30;
 #[derive(Clone)]
 pub struct BackupTarget {
     files: Arc<dyn Files>,
+    /// Where they are, if one process at a time must write there.
+    folder: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for BackupTarget {
@@ -83,13 +85,19 @@ impl BackupTarget {
             }
         };
         let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
-        Ok(Self::of(Arc::new(files)))
+        Ok(Self {
+            files: Arc::new(files),
+            folder: Some(PathBuf::from(path)),
+        })
     }
 
     /// Any files that are put whole: [`jindou_log::Objects`] for an object store.
     #[must_use]
     pub fn of(files: Arc<dyn Files>) -> Self {
-        Self { files }
+        Self {
+            files,
+            folder: None,
+        }
     }
 
     /// All backups, oldest first. One whose text is damaged is an error of its own.
@@ -104,7 +112,7 @@ impl BackupTarget {
     fn documents(&self) -> Result<Vec<Result<Document>>> {
         let files = &*self.files;
         let mut names = files.list().map_err(|e| Error::io(files.path(""), e))?;
-        names.retain(|n| n.starts_with(NAME));
+        names.retain(|n| document::is_name(n));
         names.sort_unstable();
         let all = files.read_many(&names, LONGEST);
         Ok(names
@@ -120,6 +128,26 @@ impl BackupTarget {
                 })
             })
             .collect())
+    }
+
+    /// Keeps others from writing to a folder of backups, and removes what a backup that was killed did not put whole.
+    fn alone(&self) -> Result<Option<StoreLock>> {
+        let Some(folder) = &self.folder else {
+            return Ok(None);
+        };
+        let lock = StoreLock::acquire(folder).map_err(|e| match e {
+            Error::Store(_) => Error::Conflict(format!(
+                "another backup is being written to {}; try again when it is done",
+                folder.display()
+            )),
+            e => e,
+        })?;
+        let files = &*self.files;
+        let names = files.list().map_err(|e| Error::io(folder, e))?;
+        for name in names.iter().filter(|n| n.ends_with(".tmp")) {
+            let _ = files.remove(name);
+        }
+        Ok(Some(lock))
     }
 
     /// Refuses a folder inside the store that is backed up.

@@ -108,6 +108,7 @@ struct Copied {
 impl Copy<'_> {
     fn run(&self) -> Result<BackupReport> {
         self.target.outside(self.dir)?;
+        let _alone = self.target.alone()?;
         let mut tries = 0;
         loop {
             tries += 1;
