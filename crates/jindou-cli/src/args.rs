@@ -25,6 +25,16 @@ pub enum Command {
     Query(Query),
     /// Change a store by a SPARQL update request: all of its operations, or none.
     Update(Box<Update>),
+    /// Number a store anew, changes included, so that the order of its ids suits the data as it is now. A store that is served is
+    /// reclustered through its server (POST /admin/recluster).
+    Recluster(Recluster),
+    /// Back a store up, also while it is served. What an earlier backup in the same place has is not copied again.
+    Backup(Backup),
+    /// Make a store of a backup, as it was at a time or a snapshot.
+    Restore(Restore),
+    /// Fold what updates changed into the store's segments, so that it opens fast. A store that is served is merged through its
+    /// server (POST /admin/merge), or by itself.
+    Merge(Merge),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
     /// Verify every byte of a store and name what is damaged.
@@ -176,6 +186,77 @@ pub struct Update {
     pub json: bool,
 }
 
+#[derive(ClapArgs, Debug)]
+pub struct Recluster {
+    /// The store directory. No other process may be changing it.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Threads (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// No progress bar.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Backup {
+    /// The store directory.
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    pub store: Option<PathBuf>,
+    /// Folder of backups.
+    #[arg(long, value_name = "DIR")]
+    pub to: String,
+    /// List the backups that are there.
+    #[arg(long)]
+    pub list: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Restore {
+    /// Folder of backups.
+    #[arg(long, value_name = "DIR")]
+    pub from: String,
+    /// The store directory to make; nothing may be there.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// With all that was committed up to this time, e.g. 2026-11-22T07:42:15Z, and nothing later.
+    #[arg(long, value_parser = jindou::parse_time, value_name = "TIME", conflicts_with = "snapshot")]
+    pub at: Option<u64>,
+    /// Up to this snapshot.
+    #[arg(long, value_name = "NUMBER")]
+    pub snapshot: Option<u32>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Merge {
+    /// The store directory. No other process may be changing it.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    #[command(flatten)]
+    pub budget: MergeBudget,
+    /// Threads (default: one a core, at most four are used).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a merge may use.
+#[derive(ClapArgs, Debug)]
+pub struct MergeBudget {
+    /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
+    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
+    pub merge_memory: u64,
+    /// Bytes that a merge may write in a second (default: as fast as it goes).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub merge_rate: Option<u64>,
+}
+
 /// Where LOAD finds documents.
 #[derive(ClapArgs, Debug)]
 pub struct DocumentArgs {
@@ -285,6 +366,14 @@ pub struct Serve {
     pub documents: DocumentArgs,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    /// Whether changes are merged into segments in the background: auto or off.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
+    pub merge: String,
+    /// Merge with so many edits (default: a million, and at least a twentieth of all quads).
+    #[arg(long, value_name = "EDITS")]
+    pub merge_at: Option<u64>,
+    #[command(flatten)]
+    pub merge_budget: MergeBudget,
     /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,
@@ -301,6 +390,9 @@ pub struct Serve {
     /// network must be named by its address (or localhost).
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
+    /// Folder that POST /admin/backup backs the store up to.
+    #[arg(long, value_name = "DIR")]
+    pub backup_to: Option<String>,
     /// Log as text or json, to standard error.
     #[arg(long, default_value = "text", value_parser = ["text", "json"])]
     pub log_format: String,
@@ -437,6 +529,8 @@ pub enum Bench {
     Updates(BenchUpdates),
     /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
     Commits(BenchCommits),
+    /// Merging: a copy of a store is changed, merged and opened again.
+    Merge(BenchMerge),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -490,6 +584,27 @@ pub struct BenchCommits {
     /// As JSON as well, to a file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchMerge {
+    /// The store directory, of LUBM; a copy of it in the system's temporary folder is changed.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Random changes.
+    #[arg(long, default_value_t = 125_000)]
+    pub edits: usize,
+    /// Changes a transaction.
+    #[arg(long, default_value_t = 100)]
+    pub batch: usize,
+    /// Runs of each query.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Threads of transactions and of the merge (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub budget: MergeBudget,
 }
 
 #[derive(ClapArgs, Debug)]

@@ -1,7 +1,7 @@
 //! The progress bar of a load: triples, rate, phase and time left.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use jindou::{LOAD_PHASES, Progress};
+use jindou::{Progress, RECLUSTER_PHASES};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -63,7 +63,9 @@ fn draw(
     } else {
         Some(p.phase_permille.load(Ordering::Relaxed) as f64 / 1000.0)
     };
-    bar.set_prefix(LOAD_PHASES.get(now as usize).copied().unwrap_or("working"));
+    // Its first phases are a load's.
+    let name = RECLUSTER_PHASES.get(now as usize);
+    bar.set_prefix(name.copied().unwrap_or("working"));
     let left = match part {
         Some(x) if x > 0.01 => {
             let gone = phase_start.elapsed().as_secs_f64();

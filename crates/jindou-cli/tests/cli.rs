@@ -253,6 +253,54 @@ fn check_names_the_damaged_file() {
 }
 
 #[test]
+fn merging_folds_the_log_into_the_store() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let run = |command: &str, more: &[&str]| {
+        let o = jindou()
+            .args([command, "--store"])
+            .arg(&store)
+            .args(more)
+            .output();
+        let o = o.unwrap();
+        assert_eq!(o.status.code(), Some(0), "{command}: {}", err(&o));
+        out(&o)
+    };
+    let insert = "INSERT DATA { <http://e/a> <http://e/late> \"late\" }";
+    run("update", &[insert]);
+    assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edits, 1 predicates with 2 edges"));
+    assert!(run("merge", &[]).contains("nothing to merge"));
+    assert!(
+        run("info", &[]).contains("merged          changes up to snapshot 1, in 1 generation\n")
+    );
+    assert!(run("check", &[]).contains("no damage found"));
+    assert!(run("query", &["SELECT ?o { <http://e/a> <http://e/late> ?o }"]).contains("late"));
+    // Damage to a merged file is found as any other is.
+    let path = store.join("g1-segments-out.jd");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let o = jindou()
+        .args(["check", "--store"])
+        .arg(&store)
+        .output()
+        .unwrap();
+    assert_eq!(o.status.code(), Some(2));
+    assert!(out(&o).contains("g1-segments-out.jd"), "{}", out(&o));
+    // A store that was merged is replaced as any other is.
+    let data = t.path().join("other.nt");
+    fs::write(&data, "<http://e/a> <http://e/p> <http://e/b> .\n").unwrap();
+    let o = jindou()
+        .args(["load", "--replace", "--quiet", "--store"])
+        .arg(&store)
+        .arg(&data)
+        .output();
+    assert_eq!(o.unwrap().status.code(), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
 fn check_reads_the_log_of_updates() {
     let t = tempfile::tempdir().unwrap();
     let store = small(t.path());
@@ -400,4 +448,96 @@ fn two_writers_of_one_store() {
         "{text}"
     );
     assert!(done.success());
+}
+
+#[test]
+fn a_store_is_reclustered_backed_up_and_restored() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let run = |args: &[&str]| {
+        let at = |a: &&str| t.path().join(a.trim_start_matches('@'));
+        let mut command = jindou();
+        for a in args {
+            match a.starts_with('@') {
+                true => command.arg(at(a)),
+                false => command.arg(a),
+            };
+        }
+        command.output().unwrap()
+    };
+    let ok = |args: &[&str]| {
+        let o = run(args);
+        assert!(o.status.success(), "{args:?}: {}", err(&o));
+        out(&o)
+    };
+    let insert = |n: u32| {
+        let text = format!("INSERT DATA {{ <http://e/new{n}> <http://e/n> {n} }}");
+        ok(&["update", "--store", "@store", &text]);
+    };
+    insert(1);
+    assert!(ok(&["backup", "--store", "@store", "--to", "@backups"]).contains("snapshots 0 to 1"));
+    insert(2);
+    let said = ok(&[
+        "recluster",
+        "--store",
+        "@store",
+        "--memory",
+        "64M",
+        "--quiet",
+    ]);
+    assert!(
+        said.contains("405 quads") && said.contains("snapshot 2"),
+        "{said}"
+    );
+    insert(3);
+    ok(&["backup", "--store", "@store", "--to", "@backups"]);
+    let list = ok(&["backup", "--to", "@backups", "--list"]);
+    assert_eq!(list.lines().count(), 2, "{list}");
+    assert!(list.contains("snapshots 2 to 3"), "{list}");
+    let count = |store: &Path| {
+        let o = ask(
+            store,
+            "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }",
+            &["--format", "csv"],
+        );
+        out(&o).lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(count(&store), "406");
+    ok(&["restore", "--from", "@backups", "--store", "@newest"]);
+    assert_eq!(count(&t.path().join("newest")), "406");
+    ok(&["check", "--store", "@newest"]);
+    ok(&[
+        "restore",
+        "--from",
+        "@backups",
+        "--store",
+        "@first",
+        "--snapshot",
+        "1",
+    ]);
+    assert_eq!(count(&t.path().join("first")), "404");
+    let over = run(&["restore", "--from", "@backups", "--store", "@first"]);
+    sentence(&over, &["not empty"]);
+    let never = [
+        "restore",
+        "--from",
+        "@backups",
+        "--store",
+        "@x",
+        "--at",
+        "2001-01-01T00:00:00Z",
+    ];
+    sentence(&run(&never), &["no backup reaches", "2001-01-01T00:00:00Z"]);
+    let bad = run(&[
+        "restore",
+        "--from",
+        "@backups",
+        "--store",
+        "@x",
+        "--at",
+        "yesterday",
+    ]);
+    assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
+    let cloud = ["backup", "--store", "@store", "--to", "s3://bucket/place"];
+    sentence(&run(&cloud), &["s3://bucket/place"]);
 }

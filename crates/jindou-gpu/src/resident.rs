@@ -50,11 +50,24 @@ impl ResidentSegment {
             Ok(at)
         };
         let mut p: params::Segment = bytemuck::Zeroable::zeroed();
-        p.kind = segment.finder.kind() as u32;
+        // Kernels know no folded ids.
+        let unfolded = segment.finder.unfolded(segment.key_count);
+        let finder = match &unfolded {
+            Some(d) => KeyFinder::Directory {
+                first: d.first,
+                shift: d.shift,
+                buckets: &d.buckets,
+                keys: &d.keys,
+            },
+            None => segment.finder,
+        };
+        p.kind = finder.kind() as u32;
         p.key_count = segment.key_count;
         p.edges = edges;
-        match segment.finder {
-            KeyFinder::Empty => {}
+        match finder {
+            KeyFinder::Empty
+            | KeyFinder::FoldedBitmap { .. }
+            | KeyFinder::FoldedDirectory { .. } => {}
             KeyFinder::Intervals(runs) => {
                 p.table = bring(bytemuck::cast_slice(runs))?;
                 p.table_len = runs.len() as u32;
@@ -244,6 +257,8 @@ pub(crate) fn live_keys(view: &EdgeView<'_>, scope: Scope<'_>, keys: &mut Vec<u3
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
     epoch: u64,
+    /// The generation of the segment's file: merging replaces segments.
+    generation: u32,
     predicate: u32,
     direction: Direction,
     /// For segments with a patch, the snapshot's version, and whether edits of named graphs count.
@@ -298,6 +313,7 @@ impl SegmentCache {
         alone(&view, scope)?;
         let key = Key {
             epoch: snapshot.base().epoch(),
+            generation: snapshot.base().generation_of(predicate),
             predicate: predicate.0,
             direction,
             patched: view

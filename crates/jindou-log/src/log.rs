@@ -278,6 +278,11 @@ impl Log {
         Ok(())
     }
 
+    /// Begins a new file with the next group, so that [`Log::truncate`] can forget all that was appended before.
+    pub fn begin_file(&self) {
+        lock(&self.shared.writer).roll = true;
+    }
+
     /// Makes durable whatever was acknowledged without being so ([`Durability::Interval`], [`Durability::None`]).
     ///
     /// # Errors

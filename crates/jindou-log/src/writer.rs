@@ -88,6 +88,8 @@ pub(crate) struct Writer {
     /// The names of files that recovery found could not be synced: records after this one may be lost with them.
     pub names_unsynced_after: Option<u32>,
     pub broken: Option<Failure>,
+    /// The next group begins a new file.
+    pub roll: bool,
     current: Option<Current>,
     buffer: Vec<u8>,
 }
@@ -108,6 +110,7 @@ impl Writer {
             next: 0,
             names_unsynced_after: None,
             broken: None,
+            roll: false,
             current: None,
             buffer: Vec::new(),
         }
@@ -133,10 +136,11 @@ impl Writer {
     }
 
     fn write_unsynced(&mut self, new: usize, bytes: usize, sync: bool) -> Result<(), Failure> {
+        let roll = std::mem::take(&mut self.roll);
         if self
             .current
             .as_ref()
-            .is_some_and(|c| c.end >= self.file_bytes)
+            .is_some_and(|c| roll || c.end >= self.file_bytes)
         {
             // The new file must continue what is durable. If this fails, all that was not synced goes there.
             let last = self.unsynced.split_off(new);

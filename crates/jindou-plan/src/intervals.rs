@@ -1,7 +1,7 @@
 //! Sets of vertex ids as ascending, disjoint, half-open intervals, and how many keys of a segment lie in one.
 
 use crate::Intervals;
-use jindou_store::segment::{KeyFinder, Segment};
+use jindou_store::segment::{KeyFinder, RankBlock, Segment, folded};
 
 /// Above so many intervals an overlap is estimated from the ranges' ends instead of counted.
 const MAX_COUNTED: usize = 512;
@@ -54,7 +54,10 @@ pub(crate) fn of_keys(segment: &Segment<'_>) -> Option<Intervals> {
                 .map(|r| [r.start, r.end])
                 .collect(),
         ),
-        KeyFinder::Bitmap { .. } | KeyFinder::Directory { .. } => None,
+        KeyFinder::Bitmap { .. }
+        | KeyFinder::Directory { .. }
+        | KeyFinder::FoldedBitmap { .. }
+        | KeyFinder::FoldedDirectory { .. } => None,
     }
 }
 
@@ -87,18 +90,27 @@ fn rank(segment: &Segment<'_>, v: u32) -> u32 {
                 None => 0,
             }
         }
-        KeyFinder::Bitmap { first, blocks } => {
-            let Some(d) = v.checked_sub(first) else {
-                return 0;
-            };
-            match blocks.get((d / 64) as usize) {
-                Some(b) => b
-                    .rank
-                    .saturating_add((b.bits & ((1u64 << (d % 64)) - 1)).count_ones()),
-                None => segment.key_count,
-            }
+        KeyFinder::Bitmap { first, blocks } => rank_in_bits(segment, first, blocks, v),
+        KeyFinder::FoldedBitmap {
+            fold,
+            first,
+            blocks,
+        } => rank_in_bits(segment, first, blocks, folded(v, fold)),
+        KeyFinder::Directory { keys, .. } | KeyFinder::FoldedDirectory { keys, .. } => {
+            keys.partition_point(|&k| k < v) as u32
         }
-        KeyFinder::Directory { keys, .. } => keys.partition_point(|&k| k < v) as u32,
+    }
+}
+
+fn rank_in_bits(segment: &Segment<'_>, first: u32, blocks: &[RankBlock], v: u32) -> u32 {
+    let Some(d) = v.checked_sub(first) else {
+        return 0;
+    };
+    match blocks.get((d / 64) as usize) {
+        Some(b) => b
+            .rank
+            .saturating_add((b.bits & ((1u64 << (d % 64)) - 1)).count_ones()),
+        None => segment.key_count,
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `slots` | how many queries compute at once |
 //! | `live` | queries that exist now: seen, counted, cancelled |
 //! | `problem` | errors as HTTP answers |
+//! | `jobs` | work on the whole store: reclustering |
 //! | `metrics` | counters for Prometheus |
 //!
 //! It knows the database by its front door only, the crate `jindou`.
@@ -22,6 +23,7 @@
 mod at_once;
 mod auth;
 mod guard;
+mod jobs;
 mod listen;
 mod live;
 mod metrics;

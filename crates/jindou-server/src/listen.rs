@@ -1,6 +1,7 @@
 //! Sockets, TLS, connections, graceful shutdown.
 
 use crate::auth::Tokens;
+use crate::jobs::Jobs;
 use crate::live::{Cause, LiveQueries};
 use crate::metrics::Metrics;
 use crate::options::{ServeError, ServerOptions};
@@ -102,6 +103,7 @@ impl Server {
             at_once: Semaphore::new(cores),
             memory: MemoryBudget::new(options.memory),
             metrics,
+            jobs: Jobs::default(),
             options,
         });
         let (phase, on_phase) = watch::channel(Phase::Serving);
@@ -263,6 +265,8 @@ async fn serve(
         });
     }
     drop(listener);
+    // What it did is thrown away.
+    shared.jobs.cancel(None);
     let drained = async {
         while connections.join_next().await.is_some() {}
         shared.live.drained().await;

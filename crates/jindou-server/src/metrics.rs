@@ -22,10 +22,13 @@ pub(crate) struct Metrics {
     pub(crate) update_seconds: Histogram,
     pub(crate) update_phases: HistogramVec,
     pub(crate) update_quads: IntCounterVec,
+    pub(crate) jobs: IntCounterVec,
+    jobs_running: IntGauge,
     snapshot: IntGauge,
     delta_edits: IntGauge,
     delta_bytes: IntGauge,
     log: LogGauges,
+    merge: MergeGauges,
     pub(crate) connections: IntGauge,
     running: IntGauge,
     queued: IntGauge,
@@ -46,6 +49,28 @@ struct LogGauges {
     groups: IntGauge,
     records: IntGauge,
     failing: IntGauge,
+}
+
+/// What merges did since the store was opened, when somebody looks.
+struct MergeGauges {
+    running: IntGauge,
+    done: IntGauge,
+    failed: IntGauge,
+    bytes: IntGauge,
+    merged: IntGauge,
+    generations: IntGauge,
+}
+
+impl MergeGauges {
+    fn set(&self, s: &jindou::MergeStatus) {
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.running.set(i64::from(s.running));
+        self.done.set(signed(s.done));
+        self.failed.set(signed(s.failed));
+        self.bytes.set(signed(s.bytes));
+        self.merged.set(i64::from(s.merged));
+        self.generations.set(signed(s.generations as u64));
+    }
 }
 
 impl Metrics {
@@ -110,6 +135,26 @@ impl Metrics {
                 "1 while the log cannot be written and updates are refused",
             )?,
         };
+        let merge = MergeGauges {
+            running: gauge(
+                "jindou_merge_running",
+                "1 while changes are merged into segments; jindou_delta_edits wait for the next merge",
+            )?,
+            done: gauge("jindou_merges_done", "Merges that ended well")?,
+            failed: gauge(
+                "jindou_merges_failed",
+                "Merges that ended early; the store is then as it was",
+            )?,
+            bytes: gauge("jindou_merge_bytes", "Bytes that merges wrote")?,
+            merged: gauge(
+                "jindou_merged_snapshot",
+                "The last snapshot that is in the segments",
+            )?,
+            generations: gauge(
+                "jindou_merge_generations",
+                "Generations of files that merges made and that are in use",
+            )?,
+        };
         Ok(Self {
             seconds,
             queries: counters(
@@ -141,6 +186,15 @@ impl Metrics {
                 "Quads that updates added and removed",
                 &["change"],
             )?,
+            jobs: counters(
+                "jindou_jobs_total",
+                "Work on the whole store that ended",
+                &["job", "outcome"],
+            )?,
+            jobs_running: gauge(
+                "jindou_jobs_running",
+                "1 while the whole store is being worked on",
+            )?,
             snapshot: gauge(
                 "jindou_snapshot",
                 "Number of the snapshot that queries read",
@@ -154,6 +208,7 @@ impl Metrics {
                 "Memory of what updates changed since the store was loaded, in the snapshot that queries read",
             )?,
             log,
+            merge,
             connections: gauge("jindou_connections", "Open connections")?,
             running: gauge("jindou_queries_running", "Queries that compute")?,
             queued: gauge("jindou_queries_queued", "Queries that wait for a slot")?,
@@ -185,6 +240,7 @@ impl Metrics {
                 State::Sending => 2,
             }] += 1;
         }
+        self.jobs_running.set(i64::from(shared.jobs.is_running()));
         self.running.set(states[0]);
         self.queued.set(states[1]);
         self.sending.set(states[2]);
@@ -203,6 +259,9 @@ impl Metrics {
             g.groups.set(signed(log.groups));
             g.records.set(signed(log.records));
             g.failing.set(i64::from(log.failure.is_some()));
+        }
+        if let Some(status) = shared.db.merge_status() {
+            self.merge.set(&status);
         }
         self.plans.set(signed(shared.db.cached_plans() as u64));
         self.memory.set(signed(shared.memory.used()));

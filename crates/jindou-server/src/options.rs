@@ -1,6 +1,7 @@
 //! How to serve.
 
-use jindou::{DocumentSource, GpuChoice, QueryOptions, ServiceCaller};
+use jindou::{BackupTarget, DocumentSource, GpuChoice, QueryOptions, ServiceCaller};
+use jindou::{DocumentSource, GpuChoice, MergeOptions, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +60,10 @@ pub struct ServerOptions {
     pub gpu: GpuChoice,
     /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
+    /// Where the backup route puts backups. Without one there is no such route.
+    pub backup_to: Option<BackupTarget>,
+    /// How changes are merged into segments when `/admin/merge` is asked to.
+    pub merge: MergeOptions,
 }
 
 /// PEM files of a TLS server.
@@ -99,6 +104,11 @@ impl Default for ServerOptions {
             union_default: None,
             gpu: GpuChoice::Off,
             service: None,
+            backup_to: None,
+            merge: MergeOptions {
+                threads: 1,
+                ..MergeOptions::default()
+            },
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What all requests of a server share.
 
 use crate::auth::Tokens;
+use crate::jobs::Jobs;
 use crate::live::LiveQueries;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
@@ -21,4 +22,5 @@ pub(crate) struct Shared {
     /// Of all queries together.
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,
+    pub(crate) jobs: Jobs,
 }

@@ -1,9 +1,11 @@
 //! The graph: segments, index vertices, statistics, patches, snapshots, the store directory and bulk
 //! load.
 
+mod base;
 pub mod delta;
 pub mod directory;
 mod load;
+mod merge;
 mod quads;
 pub mod segment;
 pub mod sets;
@@ -11,8 +13,10 @@ mod snapshot;
 pub mod statistics;
 pub mod testing;
 
+pub use base::Base;
 pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
-pub use load::{LoadOptions, LoadReport, PHASES, load};
+pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
+pub use merge::{MergeOptions, MergeReport, Merging};
 pub use quads::SnapshotQuads;
-pub use snapshot::{Base, GraphPart, QuadEdit, Snapshot};
+pub use snapshot::{GraphPart, QuadEdit, Snapshot};

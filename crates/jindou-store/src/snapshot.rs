@@ -1,15 +1,15 @@
 //! What a query reads: an immutable base and the patches that lie over it at one snapshot number.
 
+use crate::base::Base;
 use crate::delta::{BaseSets, CowVec, Net, TailTerms, Touched};
 use crate::segment::{EdgeView, Patch, Scope};
 use crate::sets::CharacteristicSets;
 use crate::statistics::{PredicateStatistics, Statistics};
-use jindou_dictionary::{Dictionary, DictionaryOverlay};
+use jindou_dictionary::DictionaryOverlay;
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId, VertexId};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The quads of one named graph, grouped: the graph's index vertex.
 #[derive(Clone, Copy, Debug)]
@@ -18,53 +18,6 @@ pub struct GraphPart<'a> {
     pub predicate: u32,
     /// The subjects that have an edge of this predicate in the graph, ascending, each once.
     pub subjects: &'a [u32],
-}
-
-/// The immutable part of a store: what a bulk load made. Shared by all snapshots of one id epoch.
-pub struct Base {
-    pub(crate) epoch: u64,
-    pub(crate) union_default: bool,
-    pub(crate) dictionary: Arc<Dictionary>,
-    /// `[named][direction]`
-    pub(crate) segments: [[crate::directory::SegmentFile; 2]; 2],
-    pub(crate) statistics: Statistics,
-    /// Dense predicate id by vertex id.
-    pub(crate) predicate_of: FxHashMap<u32, u32>,
-    pub(crate) index: crate::directory::IndexParts,
-    /// Versions given to snapshots of this base.
-    pub(crate) versions: AtomicU64,
-}
-
-impl Base {
-    /// The id epoch: two bases with different epochs number vertices differently.
-    #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// Vertices of the base.
-    #[must_use]
-    pub fn vertices(&self) -> u32 {
-        self.statistics.vertices
-    }
-
-    /// True if the store was loaded to answer queries over the union of all graphs.
-    #[must_use]
-    pub fn union_default(&self) -> bool {
-        self.union_default
-    }
-
-    /// The dictionary of the base's terms.
-    #[must_use]
-    pub fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    /// The statistics of the base, patches not counted.
-    #[must_use]
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
-    }
 }
 
 /// One consistent state of the graph. Cheap to clone; holds its base and patches alive. The next one is made by
@@ -80,16 +33,16 @@ pub struct Snapshot {
 
 /// All that updates laid over the base. Cloning is O(1).
 #[derive(Clone, Default)]
-struct Laid {
+pub(crate) struct Laid {
     /// `[direction]` by dense predicate id.
-    patches: [CowVec<Option<Arc<Patch>>>; 2],
-    touched: Touched,
-    tail: TailTerms,
+    pub patches: [CowVec<Option<Arc<Patch>>>; 2],
+    pub touched: Touched,
+    pub tail: TailTerms,
     /// Vertices of the predicates that updates brought; their ids follow the base's.
-    predicates: Arc<Vec<u32>>,
-    predicate_of: Arc<FxHashMap<u32, u32>>,
-    added: u64,
-    removed: u64,
+    pub predicates: Arc<Vec<u32>>,
+    pub predicate_of: Arc<FxHashMap<u32, u32>>,
+    pub added: u64,
+    pub removed: u64,
 }
 
 /// One change of one quad, in ids.
@@ -110,15 +63,20 @@ pub struct QuadEdit {
 }
 
 impl Snapshot {
-    /// The base alone: snapshot 0.
+    /// The base alone: the snapshot that it was made of, or the last one that was merged into it.
     #[must_use]
     pub fn of_base(base: Arc<Base>) -> Self {
+        let laid = Laid {
+            touched: base.merged.touched.clone(),
+            tail: base.merged.tail.clone(),
+            ..Laid::default()
+        };
         Self {
+            number: base.number(),
             base,
-            number: 0,
             version: 0,
             shape: 0,
-            laid: Arc::default(),
+            laid: Arc::new(laid),
         }
     }
 
@@ -165,7 +123,7 @@ impl Snapshot {
         &self.base
     }
 
-    /// The snapshot number; 0 is the base alone.
+    /// The snapshot number; that of the base alone is [`Base::number`].
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -190,6 +148,12 @@ impl Snapshot {
     #[must_use]
     pub fn is_patched(&self) -> bool {
         self.laid.patches.iter().any(|p| p.len() > 0)
+    }
+
+    /// True if nothing was changed since the load, so that characteristic sets say exactly what there is.
+    #[must_use]
+    pub fn is_as_loaded(&self) -> bool {
+        !self.is_patched() && self.base.merged() == 0
     }
 
     /// Number of predicates.
@@ -225,8 +189,8 @@ impl Snapshot {
     pub fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let d = direction as usize;
         EdgeView {
-            default: self.base.segments[0][d].segment(p.0),
-            named: self.base.segments[1][d].named(p.0),
+            default: self.base.default_segment(p.0, d),
+            named: self.base.named_segment(p.0, d),
             patch: self.patch(p.0, direction).map(|p| &**p),
         }
     }
@@ -350,7 +314,7 @@ impl Snapshot {
     /// vertices that no edit of `rdf:type` touches; those must be looked up in the segment.
     #[must_use]
     pub fn class_intervals(&self, class: VertexId) -> Option<&[[u32; 2]]> {
-        self.base.index.class_intervals(class.0)
+        self.base.class_intervals(class.0)
     }
 
     pub(crate) fn is_base_graph(&self, graph: u32) -> bool {
@@ -381,7 +345,7 @@ impl Snapshot {
     #[must_use]
     pub fn named_graphs(&self) -> Vec<u32> {
         let mut out = self.base.index.graph_ids().to_vec();
-        if self.is_patched() {
+        if !self.is_as_loaded() {
             out.extend(self.laid.touched.graphs());
             out.sort();
             out.dedup();
@@ -401,7 +365,7 @@ impl Snapshot {
         if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
             out.extend_from_slice(part.subjects);
         } else {
-            let named = self.base.segments[1][0].named(predicate.0);
+            let named = self.base.named_segment(predicate.0, 0);
             let small = self.base.index.small_graph_subjects(graph).iter();
             out.extend(small.filter(|&&s| named.has(s, graph)));
         }
@@ -421,7 +385,7 @@ impl Snapshot {
         for &s in self.base.index.small_graph_subjects(graph) {
             for &p in self.base.index.sets().out_predicates(s) {
                 if !out.contains(&p) {
-                    let named = self.base.segments[1][0].named(p);
+                    let named = self.base.named_segment(p, 0);
                     if named.has(s, graph) {
                         out.push(p);
                     }
@@ -477,6 +441,22 @@ impl Snapshot {
             + self.laid.predicates.len() * 24
     }
 
+    pub(crate) fn laid(&self) -> &Laid {
+        &self.laid
+    }
+
+    /// The same content over another base.
+    pub(crate) fn on(&self, base: Arc<Base>, laid: Laid) -> Self {
+        let version = base.next_version();
+        Self {
+            base,
+            number: self.number,
+            version,
+            shape: version,
+            laid: Arc::new(laid),
+        }
+    }
+
     /// A copy to lay a transaction over; [`Self::finish`] ends that.
     pub(crate) fn successor(&self, number: u32) -> Self {
         Self {
@@ -515,7 +495,7 @@ impl Snapshot {
         let laid = self.laid_mut();
         laid.added += added;
         laid.removed += removed;
-        self.version = self.base.versions.fetch_add(1, Ordering::Relaxed) + 1;
+        self.version = self.base.next_version();
         if moved {
             self.shape = self.version;
         }

@@ -5,7 +5,7 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::update::{self, Journal, Nothing, OpenOptions, Writer};
+use crate::update::{self, Disk, Journal, Merges, Nothing, OpenOptions, Opened, Writer};
 use crate::{blank_nodes, native};
 use jindou_engine::ServiceCaller;
 use jindou_log::Recovery;
@@ -41,7 +41,10 @@ pub struct Database {
 
 pub(crate) struct Inner {
     pub(crate) writer: Writer,
+    pub(crate) merges: Merges,
     recovery: Option<Recovery>,
+    /// The directory, if it is one that can be changed.
+    pub(crate) disk: Option<Arc<Disk>>,
     plans: PlanCache,
     device: Device,
 }
@@ -227,17 +230,16 @@ impl Database {
     /// As [`Self::open`]; [`Error::Store`] when the log is damaged, with its place, or when another process has the store and
     /// it must be possible to change it.
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        let dir = dir.as_ref();
-        let base = Snapshot::of_base(jindou_store::open(dir)?);
-        let (writer, recovery) = update::open(dir, base, options)?;
-        Ok(Self::over(writer, recovery))
+        Ok(Self::over(update::open(dir.as_ref(), options)?))
     }
 
-    fn over(writer: Writer, recovery: Option<Recovery>) -> Self {
+    fn over(opened: Opened) -> Self {
         Self {
             inner: Arc::new(Inner {
-                writer,
-                recovery,
+                writer: opened.writer,
+                recovery: opened.recovery,
+                disk: opened.disk,
+                merges: Merges::default(),
                 plans: PlanCache::new(PLANS, PLAN_TEXTS),
                 device: Device::default(),
             }),
@@ -247,7 +249,11 @@ impl Database {
     /// A database over one snapshot whose changes go to a journal.
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
-        Self::over(Writer::new(snapshot, Ok(journal)), None)
+        Self::over(Opened {
+            writer: Writer::new(snapshot, Ok(journal)),
+            recovery: None,
+            disk: None,
+        })
     }
 
     /// What was found in the store's log when it was opened; `None` without one.
@@ -259,7 +265,7 @@ impl Database {
     /// A database over one snapshot, in memory: changes end with the process.
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
-        Self::over(Writer::new(snapshot, Ok(Box::new(Nothing))), None)
+        Self::with_journal(snapshot, Box::new(Nothing))
     }
 
     /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it. A store that

@@ -4,6 +4,7 @@
 //! [`QuadSource`], [`Database::open`] maps it, [`Database::query`] and [`Database::run`] answer SPARQL.
 //! `examples/` has two runnable programs.
 
+mod backup;
 mod blank_nodes;
 mod database;
 mod default_graph;
@@ -16,9 +17,14 @@ pub mod results;
 mod summary;
 mod update;
 
+pub use backup::{
+    BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, RestoreReport, RestoreTo, parse_time,
+    time_text,
+};
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
 pub use jindou_engine::{ServiceCaller, TakeRow};
+pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
@@ -28,11 +34,15 @@ pub use jindou_model::{
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{parse as parse_query, parse_update};
-pub use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, PHASES as LOAD_PHASES};
+pub use jindou_store::{
+    CheckReport, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
+    PHASES as LOAD_PHASES,
+};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Access, Batch, Documents, GraphName, Journal, Nothing as NoJournal, OpenOptions, Ticket,
+    Access, BackgroundMerges, Batch, Documents, GraphName, Journal, MergePolicy, MergeStatus,
+    Nothing as NoJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Ticket,
     UpdateOptions, UpdateReport,
 };

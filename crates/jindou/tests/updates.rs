@@ -1,11 +1,12 @@
 //! Random update requests against a set of quads: after every step the database must hold what the set holds, in snapshots that
-//! were taken before, and after reopening.
+//! were taken before, after merges and while one runs, and after reopening.
 
 #[path = "common/quads.rs"]
 mod quads;
 
 use jindou::{
-    Access, Database, Durability, Error, Journal, OpenOptions, QueryOptions, Ticket, UpdateOptions,
+    Access, BackupTarget, CancelToken, Database, Durability, Error, Journal, MergeOptions,
+    OpenOptions, Progress, QueryOptions, ReclusterOptions, RestoreTo, Ticket, UpdateOptions,
 };
 use jindou_testing::Rng;
 use oxrdf::{BlankNode, Dataset, GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Variable};
@@ -407,6 +408,35 @@ fn opened(dir: &Path) -> Database {
     Database::open_with(dir, &options).expect("the store")
 }
 
+/// Backs the store up; now and then the store that is made of the backup takes its place.
+fn backed_up(db: Database, dir: &Path, rng: &mut Rng) -> Database {
+    let (cancel, progress) = (CancelToken::new(), Progress::default());
+    let place = dir.join("backups");
+    let target = BackupTarget::folder(place.to_str().unwrap()).unwrap();
+    db.backup(&target, &cancel, &progress).expect("a backup");
+    if rng.below(2) == 0 {
+        return db;
+    }
+    drop(db);
+    let (store, made) = (dir.join("store"), dir.join("made"));
+    Database::restore(&target, &made, RestoreTo::Newest, &cancel, &progress).expect("a store");
+    std::fs::remove_dir_all(&store).unwrap();
+    std::fs::rename(&made, &store).unwrap();
+    opened(&store)
+}
+
+/// Merges on a thread of its own, so that steps go on meanwhile.
+fn merging(db: &Database, generations: usize) -> std::thread::JoinHandle<()> {
+    let db = db.clone();
+    std::thread::spawn(move || {
+        let options = MergeOptions {
+            generations,
+            ..MergeOptions::default()
+        };
+        db.merge(&options, &Progress::default()).expect("a merge");
+    })
+}
+
 fn random_steps(seed: u64, steps: usize) {
     let mut rng = Rng::new(seed);
     let dir = tempfile::tempdir().unwrap();
@@ -426,6 +456,7 @@ fn random_steps(seed: u64, steps: usize) {
         threads: 1,
         ..UpdateOptions::default()
     };
+    let mut merges: Option<std::thread::JoinHandle<()>> = None;
     for step in 0..steps {
         let mut w = Writer {
             rng: &mut rng,
@@ -466,6 +497,15 @@ fn random_steps(seed: u64, steps: usize) {
         }
         match rng.below(20) {
             0 => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                if rng.chance(30) {
+                    let report = Database::check(&store).unwrap();
+                    assert!(
+                        report.is_sound(),
+                        "seed {seed}, step {step}: {:?}",
+                        report.damages
+                    );
+                }
                 db = {
                     drop(db);
                     opened(&store)
@@ -480,6 +520,37 @@ fn random_steps(seed: u64, steps: usize) {
                     fail("an old snapshot changed", &now);
                 }
                 old = (db.snapshot(), model.clone());
+            }
+            6 => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                merges = Some(merging(&db, 1 + rng.below(5)));
+                if rng.chance(50) {
+                    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                    if !quads::same(&quads::of(&db), &model.0) {
+                        fail("another set after a merge", &db);
+                    }
+                }
+            }
+            7 if rng.chance(50) => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                let options = ReclusterOptions {
+                    memory: 32 << 20,
+                    threads: 1,
+                    ..ReclusterOptions::default()
+                };
+                if let Err(e) = db.recluster(&options, &Progress::default()) {
+                    fail(&e.to_string(), &db);
+                }
+                if !quads::same(&quads::of(&db), &model.0) {
+                    fail("another set after reclustering", &db);
+                }
+            }
+            8 if rng.chance(30) => {
+                merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
+                db = backed_up(db, dir.path(), &mut rng);
+                if !quads::same(&quads::of(&db), &model.0) {
+                    fail("another set after a backup was restored", &db);
+                }
             }
             2..=5 => {
                 let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
@@ -504,6 +575,7 @@ fn random_steps(seed: u64, steps: usize) {
             _ => {}
         }
     }
+    merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
 }
 
 #[test]

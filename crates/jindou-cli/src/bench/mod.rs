@@ -6,6 +6,7 @@ mod light;
 mod lookup;
 pub mod lubm;
 mod measure;
+pub mod merge;
 pub mod mix;
 pub mod operators;
 pub mod papers;

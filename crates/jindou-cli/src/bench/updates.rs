@@ -144,15 +144,25 @@ fn ingest(
 
 /// Draws random changes: half inserts, half removals; half of them of `rdf:type` and of predicates with one value a
 /// subject; a tenth of all with a new subject.
-struct Draw {
+pub(super) struct Draw {
     random: Random,
     one_valued: Vec<u32>,
     all: Vec<u32>,
     made: usize,
 }
 
+/// One change.
+pub(super) struct Drawn {
+    /// The name of a new subject, which counts in place of `subject`.
+    pub new: Option<String>,
+    pub subject: u32,
+    pub predicate: u32,
+    pub object: u32,
+    pub insert: bool,
+}
+
 impl Draw {
-    fn new(plain: &Snapshot) -> Self {
+    pub(super) fn new(plain: &Snapshot) -> Self {
         let s = plain.statistics();
         let all: Vec<u32> = (0..s.predicates.len() as u32).collect();
         let edges = |p: u32| {
@@ -196,33 +206,47 @@ impl Draw {
         Some((*key.first()?, *o))
     }
 
-    fn push(&mut self, plain: &Snapshot, changes: &mut Changes) {
+    pub(super) fn next(&mut self, plain: &Snapshot) -> Option<Drawn> {
         self.made += 1;
         let list = if self.made.is_multiple_of(2) || self.one_valued.is_empty() {
             &self.all
         } else {
             &self.one_valued
         };
-        let Some(&p) = list.get(self.random.below(list.len() as u64) as usize) else {
-            return;
+        let &p = list.get(self.random.below(list.len() as u64) as usize)?;
+        let (s, o) = self.edge(plain, p)?;
+        let mut drawn = Drawn {
+            new: None,
+            subject: s,
+            predicate: p,
+            object: o,
+            insert: true,
         };
-        let Some((s, o)) = self.edge(plain, p) else {
-            return;
-        };
-        let predicate = ChangeTerm::Id(plain.vertex_of(PredicateId(p)).0);
-        let object = |o| ChangeTerm::Id(o);
         if self.random.below(10) == 0 {
-            let name = format!("<http://example.org/new/{}", self.made);
-            changes.insert(
-                ChangeTerm::Bytes(name.as_bytes()),
-                predicate,
-                object(o),
-                None,
-            );
+            drawn.new = Some(format!("http://example.org/new/{}", self.made));
         } else if self.random.below(9) < 5 {
-            changes.remove(ChangeTerm::Id(s), predicate, object(o), None);
-        } else if let Some((_, other)) = self.edge(plain, p) {
-            changes.insert(ChangeTerm::Id(s), predicate, object(other), None);
+            drawn.insert = false;
+        } else {
+            drawn.object = self.edge(plain, p)?.1;
+        }
+        Some(drawn)
+    }
+
+    fn push(&mut self, plain: &Snapshot, changes: &mut Changes) {
+        let Some(drawn) = self.next(plain) else {
+            return;
+        };
+        let name = drawn.new.map(|n| format!("<{n}"));
+        let subject = match &name {
+            Some(name) => ChangeTerm::Bytes(name.as_bytes()),
+            None => ChangeTerm::Id(drawn.subject),
+        };
+        let predicate = ChangeTerm::Id(plain.vertex_of(PredicateId(drawn.predicate)).0);
+        let object = ChangeTerm::Id(drawn.object);
+        if drawn.insert {
+            changes.insert(subject, predicate, object, None);
+        } else {
+            changes.remove(subject, predicate, object, None);
         }
     }
 }

@@ -46,6 +46,14 @@ fn print(r: &InfoReport, a: &Info) {
         }
     );
     println!("id epoch        {:016x}", r.epoch);
+    if r.merged > 0 {
+        println!(
+            "merged          changes up to snapshot {}, in {} generation{}",
+            r.merged,
+            r.generations,
+            if r.generations == 1 { "" } else { "s" }
+        );
+    }
     println!(
         "size            {} bytes, {:.2} a quad",
         r.bytes,
@@ -138,6 +146,7 @@ fn json(r: &InfoReport, top: usize) -> serde_json::Value {
         "quads": r.quads, "named_quads": r.named_quads, "graphs": r.graphs, "terms": r.terms,
         "ids_left": r.ids_left, "predicate_count": r.predicates.len(), "class_count": r.classes.len(),
         "set_runs": r.set_runs, "planner_sets": r.planner_sets, "bytes": r.bytes,
+        "merged": r.merged, "generations": r.generations,
         "union_default_graph": r.union_default, "epoch": format!("{:016x}", r.epoch),
         "parts": parts, "predicates": predicates, "classes": classes,
     })

@@ -1,11 +1,14 @@
 //! One file a command.
 
+mod backup;
 mod check;
 mod generate;
 mod info;
 mod load;
+pub mod merge;
 mod peers;
 mod query;
+mod recluster;
 mod serve;
 mod update;
 
@@ -25,6 +28,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Load(a) => load::run(&a),
         Command::Query(a) => query::run(&a),
         Command::Update(a) => update::run(&a),
+        Command::Recluster(a) => recluster::run(&a),
+        Command::Backup(a) => backup::run(&a),
+        Command::Restore(a) => backup::restore(&a),
+        Command::Merge(a) => merge::run(&a),
         Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
@@ -59,6 +66,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Operators(a)) => crate::bench::operators::run(&a),
         Command::Bench(Bench::Stream(a)) => crate::bench::stream::run(&a),
         Command::Bench(Bench::Commits(a)) => crate::bench::commits::run(&a),
+        Command::Bench(Bench::Merge(a)) => crate::bench::merge::run(&a),
         Command::Bench(Bench::Updates(a)) => crate::bench::updates::run(&a),
         Command::Peers(a) => peers::run(a),
     }

@@ -1,8 +1,9 @@
 //! `jindou serve`.
 
+use super::merge::{self, sentence};
 use super::{documents, service, threads_or_all};
 use crate::args::Serve;
-use jindou::{Access, Database, Error, OpenOptions, Result};
+use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -66,6 +67,12 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         union_default: a.union_default_graph.then_some(true),
         gpu: a.gpu,
         service: service(&a.service_allow),
+        backup_to: a
+            .backup_to
+            .as_deref()
+            .map(BackupTarget::folder)
+            .transpose()?,
+        merge: merge::options(&a.merge_budget),
     };
     let scheme = if options.tls.is_some() {
         "https"
@@ -73,6 +80,20 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         "http"
     };
     raise_descriptor_limit();
+    let merges = if writes && a.merge == "auto" {
+        let policy = MergePolicy {
+            edits: a.merge_at,
+            options: merge::options(&a.merge_budget),
+            ..MergePolicy::default()
+        };
+        let told = |outcome: &Result<jindou::MergeReport>| match outcome {
+            Ok(report) => tracing::info!("{}", sentence(report)),
+            Err(e) => tracing::warn!("merging failed, and is tried again: {e}"),
+        };
+        Some(db.merge_in_background(policy, told)?)
+    } else {
+        None
+    };
     let server = Server::start(db, options).map_err(|e| Error::Store(e.to_string()))?;
     println!(
         "serving {} at {scheme}://{}/query",
@@ -80,6 +101,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         server.address()
     );
     server.run_until_signal();
+    drop(merges);
     Ok(ExitCode::SUCCESS)
 }
 

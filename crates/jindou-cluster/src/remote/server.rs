@@ -70,6 +70,12 @@ impl StoreServer {
         files: Arc<StoreFiles>,
         snapshot: Snapshot,
     ) -> Result<Self> {
+        if snapshot.base().merged() > 0 {
+            return Err(TransportError::Refused(
+                "changes were merged into the store, and readers know the load's segments only: load it anew"
+                    .to_owned(),
+            ));
+        }
         let base = snapshot.statistics().predicates.len();
         let same = |d| files.file(d).records().len() == base;
         if ![Direction::Out, Direction::In].into_iter().all(same) {

@@ -164,7 +164,7 @@ fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
     }
     let mut all = Vec::new();
     let keys = match segment.finder {
-        KeyFinder::Directory { keys, .. } => keys,
+        KeyFinder::Directory { keys, .. } | KeyFinder::FoldedDirectory { keys, .. } => keys,
         _ => {
             segment.keys_into(0, segment.key_count, &mut all);
             &all[..]

@@ -226,8 +226,12 @@ fn keys<'a>(
                     None => runs,
                 })
             }
-            KeyFinder::Directory { keys, .. } => slices(ConstantList::Borrowed(keys), &within),
-            KeyFinder::Bitmap { .. } | KeyFinder::Intervals(_) => Form::Keys(s, within),
+            KeyFinder::Directory { keys, .. } | KeyFinder::FoldedDirectory { keys, .. } => {
+                slices(ConstantList::Borrowed(keys), &within)
+            }
+            KeyFinder::Bitmap { .. } | KeyFinder::FoldedBitmap { .. } | KeyFinder::Intervals(_) => {
+                Form::Keys(s, within)
+            }
         },
         None => {
             if let Some(kept) = view.shared_keys(scope) {

@@ -333,7 +333,10 @@ impl<'a> Compiler<'a> {
                     },
                     KeyFinder::Intervals(_) => DeviceSource::Runs { segment },
                     KeyFinder::Bitmap { blocks, .. } => DeviceSource::Bits { segment, blocks },
-                    KeyFinder::Directory { .. } => DeviceSource::Column {
+                    // The device has a directory of those that fold.
+                    KeyFinder::Directory { .. }
+                    | KeyFinder::FoldedBitmap { .. }
+                    | KeyFinder::FoldedDirectory { .. } => DeviceSource::Column {
                         at: segment.params.keys,
                         rows: u64::from(segment.params.key_count),
                         owner: Owner::Segment(segment),

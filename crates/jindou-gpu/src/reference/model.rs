@@ -166,6 +166,8 @@ impl Model {
         let k = s.finder.find(v);
         let bytes = match s.finder {
             KeyFinder::Empty | KeyFinder::Intervals(_) => 0,
+            // The device has them as directories; this model makes none.
+            KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => 0,
             KeyFinder::Bitmap { first, blocks } => {
                 16 * u64::from(v >= first && ((v - first) / 64) < blocks.len() as u32)
             }

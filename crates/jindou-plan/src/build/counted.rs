@@ -185,7 +185,7 @@ impl Builder<'_> {
             .scope()?
             .sees(DEFAULT_GRAPH)
             .then_some(())?;
-        if self.snapshot.is_patched() || !self.snapshot.named_graphs().is_empty() {
+        if !self.snapshot.is_as_loaded() || !self.snapshot.named_graphs().is_empty() {
             return None;
         }
         let class = self.snapshot.lookup(class)?;

@@ -4,6 +4,8 @@ mod admin;
 mod change;
 mod describe;
 mod input;
+mod jobs;
+mod merge;
 mod multipart;
 mod query;
 mod store;
@@ -21,7 +23,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/metrics        Prometheus\n/admin/queries  queries that run\n";
+const ROUTES: &str = "Jindou\n\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
 
 /// All routes behind the guard.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
@@ -35,6 +37,9 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", any(metrics))
         .route("/admin/queries", any(admin::list))
         .route("/admin/queries/{id}", any(admin::one))
+        .route("/admin/recluster", any(jobs::recluster))
+        .route("/admin/backup", any(jobs::backup))
+        .route("/admin/merge", any(merge::handle))
         .fallback(nothing)
         .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
         .with_state(shared)
@@ -71,7 +76,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "there is nothing here; the routes are /query, /update, /store, /health, /metrics and /admin/queries",
+        "there is nothing here; the routes are /query, /update, /store, /health, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod fuzz;
+mod jobs;
 mod limits;
 mod negotiation;
 mod protocol;

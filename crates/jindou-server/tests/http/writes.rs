@@ -33,6 +33,50 @@ fn count(server: &Server, pattern: &str) -> String {
 }
 
 #[test]
+fn changes_are_merged_when_asked_to() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let server = serve(&data, writable());
+    let merge = |method| request(server.address(), method, "/admin/merge", &[], b"");
+    assert_eq!(merge("GET").json()["edits"], 0);
+    update(
+        &server,
+        "INSERT DATA { <http://e/b> <http://e/q> 2 . <http://e/a> <http://e/p> 3 }",
+    );
+    assert_eq!(merge("GET").json()["edits"], 2);
+    let done = merge("POST");
+    assert_eq!(done.status, 200, "{}", done.text());
+    let json = done.json();
+    assert_eq!(
+        (&json["snapshot"], &json["edits"], &json["predicates"]),
+        (&1.into(), &2.into(), &2.into())
+    );
+    let status = merge("GET").json();
+    assert_eq!(
+        (&status["edits"], &status["merged"], &status["done"]),
+        (&0.into(), &1.into(), &1.into())
+    );
+    assert_eq!(count(&server, "?s ?p ?o"), "3");
+    update(&server, "DELETE WHERE { <http://e/a> ?p ?o }");
+    assert_eq!(count(&server, "?s ?p ?o"), "1");
+    assert_eq!(merge("PUT").status, 405);
+    let metrics = request(server.address(), "GET", "/metrics", &[], b"");
+    for line in [
+        "jindou_merges_done 1",
+        "jindou_merged_snapshot 1",
+        "jindou_merge_running 0",
+        "jindou_delta_edits 2",
+    ] {
+        assert!(metrics.text().contains(line), "{line}");
+    }
+    // Nobody merges a store that is only read.
+    let reading = serve(&store("<http://e/a> <http://e/p> 1 ."), options());
+    assert_eq!(
+        request(reading.address(), "POST", "/admin/merge", &[], b"").status,
+        403
+    );
+}
+
+#[test]
 fn an_update_is_seen_by_the_next_query_and_counted() {
     let data = store("<http://e/a> <http://e/p> 1 .");
     let server = serve(&data, writable());

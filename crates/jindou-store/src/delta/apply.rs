@@ -1,8 +1,8 @@
 //! The next snapshot, from changes or from a record of the log.
 
-use super::{Changes, Net, record};
+use super::{ChangeTerm, Changes, Net, record};
 use crate::snapshot::Snapshot;
-use jindou_model::{Error, Result};
+use jindou_model::{DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Result, VertexId};
 
 /// What [`Snapshot::apply`] made.
 pub struct Applied {
@@ -53,10 +53,9 @@ impl Snapshot {
     /// [`Error::Store`] for a record that is damaged or another snapshot's.
     pub fn replay(&self, record: &[u8]) -> Result<Self> {
         let number = self.next_number()?;
-        let mut rest = record;
         let mut next = self.clone();
-        while !rest.is_empty() || rest.len() == record.len() {
-            let (of, net) = record::decode(&mut rest)?;
+        for part in record::parts(record) {
+            let (of, net) = part?;
             if of != number {
                 return Err(Error::Store(format!(
                     "a record of the log is of snapshot {of} where {number} should follow"
@@ -66,6 +65,57 @@ impl Snapshot {
             next = next.with_net(&net, number, 2);
         }
         Ok(next)
+    }
+
+    /// What a record of this snapshot's line asked for, by the bytes of its terms, so that it can be applied to a snapshot of
+    /// another id epoch with the same quads as the one before the record. The record is of this snapshot or one before it.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a record that is damaged or names what this snapshot does not have.
+    pub fn changes_of(&self, record: &[u8]) -> Result<Changes> {
+        let unknown = || {
+            Error::Store(
+                "a record of the log names a term that the store does not have; run check on it"
+                    .into(),
+            )
+        };
+        let mut out = Changes::new();
+        let [mut subject, mut predicate, mut object, mut graph] = [const { Vec::new() }; 4];
+        let mut last = [NO_VERTEX; 4];
+        for part in record::parts(record) {
+            let (_, net) = part?;
+            for (quads, added) in [(&net.removed, false), (&net.added, true)] {
+                for &[g, p, s, o] in quads {
+                    let p = self.vertex_of(PredicateId(p)).0;
+                    if [s, p, o].contains(&NO_VERTEX) {
+                        return Err(unknown());
+                    }
+                    for ((v, last), bytes) in [s, p, o, g].into_iter().zip(&mut last).zip([
+                        &mut subject,
+                        &mut predicate,
+                        &mut object,
+                        &mut graph,
+                    ]) {
+                        if v == *last || v == DEFAULT_GRAPH {
+                            continue;
+                        }
+                        bytes.clear();
+                        if !self.term(VertexId(v), bytes) {
+                            return Err(unknown());
+                        }
+                        *last = v;
+                    }
+                    let [s, p, o] = [&subject, &predicate, &object].map(|b| ChangeTerm::Bytes(b));
+                    let g = (g != DEFAULT_GRAPH).then_some(ChangeTerm::Bytes(&graph));
+                    if added {
+                        out.insert(s, p, o, g);
+                    } else {
+                        out.remove(s, p, o, g);
+                    }
+                }
+            }
+        }
+        Ok(out)
     }
 
     fn next_number(&self) -> Result<u32> {

@@ -76,6 +76,8 @@ impl Snapshot {
             laid.more.removals.extend(
                 lost.iter()
                     .filter(|&&v| self.touched().has_more(v, p, direction) && !patch.adds_to(v))
+                    // Merged segments may have further edges of it.
+                    .filter(|&&v| !self.base().is_key(v, p, direction))
                     .map(|&v| u64::from(v) << 32 | u64::from(p)),
             );
             patch.count_keys(
@@ -164,7 +166,7 @@ impl Snapshot {
                     looked += 1;
                     e[2] == g || looked > LOOK
                 });
-                !stays
+                !stays && !self.base().has_merged(g, p, s)
             })
             .map(|[s, g, p]| [g, p, s])
             .collect();

@@ -19,9 +19,10 @@ mod touched;
 
 pub use apply::Applied;
 pub use changes::{ChangeTerm, Changes};
+pub use record::{committed_at, stamp};
 
 pub use tail::TailTerms;
 
 pub(crate) use list::CowVec;
 pub(crate) use net::Net;
-pub(crate) use touched::{BaseSets, Touched};
+pub(crate) use touched::{BaseSets, MoreChange, Touched};

@@ -12,12 +12,20 @@
 //!         subject less the one before; object, less the one before where the subject is the same
 //! ```
 //!
+//! A part of version 2 says when the transaction was handed to the log; it is the last one.
+//!
+//! ```text
+//! part    version u8 = 2, length of the rest
+//!         microseconds since 1970, UTC
+//! ```
+//!
 //! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
 
 use super::Net;
 use jindou_model::{Error, Result};
 
 const VERSION: u8 = 1;
+const TIME: u8 = 2;
 
 fn damaged(what: &str) -> Error {
     Error::Store(format!(
@@ -112,9 +120,71 @@ pub(super) fn encode(net: &Net, number: u32) -> Vec<u8> {
     out
 }
 
+/// Appends to a record when its transaction was handed to the log, in microseconds since 1970 (UTC).
+pub fn stamp(record: &mut Vec<u8>, micros: u64) {
+    let mut body = Vec::with_capacity(10);
+    put(&mut body, micros);
+    record.push(TIME);
+    put(record, body.len() as u64);
+    record.extend_from_slice(&body);
+}
+
+/// When a record's transaction was handed to the log, as [`stamp`] was told; `None` if nobody did. O(parts).
+#[must_use]
+pub fn committed_at(record: &[u8]) -> Option<u64> {
+    let mut rest = record;
+    while let Some((&version, after)) = rest.split_first() {
+        rest = after;
+        let length = take_count(&mut rest, 1).ok()?;
+        let mut body = take_bytes(&mut rest, length).ok()?;
+        if version == TIME {
+            return take(&mut body).ok();
+        }
+    }
+    None
+}
+
+/// Takes a time off a record's front, if one is there.
+fn skip_time(record: &mut &[u8]) -> Result<bool> {
+    if record.first() != Some(&TIME) {
+        return Ok(false);
+    }
+    *record = &record[1..];
+    let length = take_count(record, 1)?;
+    let mut body = take_bytes(record, length)?;
+    take(&mut body)?;
+    if body.is_empty() {
+        return Ok(true);
+    }
+    Err(damaged("its time is longer than a number"))
+}
+
+/// The parts of a record that change something, in order: one at least.
+pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, Net)>> {
+    let mut rest = record;
+    let mut first = true;
+    std::iter::from_fn(move || {
+        let next = loop {
+            if rest.is_empty() && !first {
+                return None;
+            }
+            match skip_time(&mut rest) {
+                Ok(true) => {}
+                Ok(false) => break decode(&mut rest),
+                Err(e) => break Err(e),
+            }
+        };
+        first = false;
+        if next.is_err() {
+            rest = &[];
+        }
+        Some(next)
+    })
+}
+
 /// Takes the first part off a record: its snapshot number and what it changes. Quads come ascending, each once;
 /// whether ids are known and edges there is the caller's to check.
-pub(super) fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
+fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
     let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {
         return Err(Error::Store(format!(
@@ -218,6 +288,14 @@ mod tests {
                 prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
             }
             prop_assert!(from.is_empty());
+            // A time behind them is read, and is no part.
+            prop_assert_eq!(committed_at(&twice), None);
+            stamp(&mut twice, u64::from(number) << 21);
+            prop_assert_eq!(committed_at(&twice), Some(u64::from(number) << 21));
+            let all: Vec<_> = parts(&twice).collect::<Result<_>>().unwrap();
+            prop_assert_eq!(all, vec![(number, net.clone()); 2]);
+            prop_assert!(parts(&twice[bytes.len() * 2..]).any(|p| p.is_err()));
+            prop_assert!(parts(&[]).any(|p| p.is_err()));
             // Damage gives an error or other numbers, never a panic.
             let mut bad = bytes.clone();
             for (at, b) in damage {
@@ -225,6 +303,7 @@ mod tests {
                 bad[at] = b;
             }
             let _ = decode(&mut &bad[..]);
+            let _ = (committed_at(&bad), parts(&bad).count());
             let cut = cut.index(bytes.len());
             prop_assert!(decode(&mut &bytes[..cut]).is_err());
         }

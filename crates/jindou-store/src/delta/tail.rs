@@ -104,6 +104,53 @@ impl TailTerms {
             .map(|n| VertexId(FIRST_TAIL_ID + n))
     }
 
+    /// All terms, in the order of their ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len).map_while(|n| self.get(n))
+    }
+
+    /// Hashes of terms (upper half) and their numbers, ascending.
+    pub(crate) fn order(&self) -> impl Iterator<Item = u64> + '_ {
+        self.numbers.iter()
+    }
+
+    /// Terms that were written down: their bytes one behind the other, where each ends, and [`Self::order`]. `None` if these do
+    /// not fit each other. O(bytes): chunks are copied, nothing is hashed or sorted.
+    pub(crate) fn from_parts(bytes: &[u8], ends: &[u64], order: &[u64]) -> Option<Self> {
+        let len = u32::try_from(ends.len()).ok()?;
+        let sound = order.len() == ends.len()
+            && order.windows(2).all(|w| w[0] < w[1])
+            && order.iter().all(|&x| (x as u32) < len)
+            && ends.is_sorted()
+            && ends.last().copied().unwrap_or(0) == bytes.len() as u64;
+        if !sound {
+            return None;
+        }
+        let mut shelves: Vec<Arc<Shelf>> = Vec::new();
+        let mut start = 0u64;
+        for shelf in ends.chunks(CHUNK * SHELF) {
+            let mut chunks: Shelf = Vec::with_capacity(shelf.len().div_ceil(CHUNK));
+            for chunk in shelf.chunks(CHUNK) {
+                let end = *chunk.last()?;
+                let own = bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
+                u32::try_from(own.len()).ok()?;
+                chunks.push(Arc::new(Chunk {
+                    bytes: own.to_vec(),
+                    ends: chunk.iter().map(|e| (e - start) as u32).collect(),
+                }));
+                start = end;
+            }
+            shelves.push(Arc::new(chunks));
+        }
+        let mut numbers = CowTree::default();
+        numbers.apply(order, &[]);
+        Some(Self {
+            len,
+            shelves: Arc::new(shelves),
+            numbers,
+        })
+    }
+
     fn get(&self, n: u32) -> Option<&[u8]> {
         let n = n as usize;
         let shelf = self.shelves.get(n / (CHUNK * SHELF))?;
@@ -143,6 +190,21 @@ mod tests {
                 kept.push((tail.clone(), n));
             }
         }
+        let parts: Vec<&[u8]> = tail.iter().collect();
+        let ends: Vec<u64> = parts
+            .iter()
+            .scan(0, |at, t| {
+                *at += t.len() as u64;
+                Some(*at)
+            })
+            .collect();
+        let order: Vec<u64> = tail.order().collect();
+        let bytes = parts.concat();
+        let mut again = TailTerms::from_parts(&bytes, &ends, &order).unwrap();
+        assert!(TailTerms::from_parts(&bytes[1..], &ends, &order).is_none());
+        assert!(TailTerms::from_parts(&bytes, &ends[1..], &order).is_none());
+        again.extend(&[name(n), name(n + 1)]);
+        kept.push((again, n + 2));
         kept.push((tail, n));
         for (tail, n) in kept {
             assert_eq!(tail.len(), n);

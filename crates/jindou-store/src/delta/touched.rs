@@ -203,6 +203,35 @@ impl Touched {
         all.flatten().map(|e| e[2])
     }
 
+    /// The predicates that a vertex has beyond its set, all of one direction: `vertex << 32 | predicate`, ascending.
+    pub fn more(&self, direction: Direction) -> &CowTree<u64> {
+        &self.more[direction as usize]
+    }
+
+    /// `[graph, predicate, subject]` of what edits brought to named graphs, ascending.
+    pub fn graph_entries(&self) -> &CowTree<[u32; 3]> {
+        &self.graphs
+    }
+
+    /// What was written down of one: all lists ascending, and [`Self::widened_sets`]. The caller has checked the ids.
+    pub fn from_parts<'a>(
+        more: [&[u64]; 2],
+        wide: impl Iterator<Item = (&'a [u32], u32)>,
+        graphs: &[[u32; 3]],
+        shrunk: &[u32],
+    ) -> Self {
+        let mut out = Self::default();
+        for (tree, list) in out.more.iter_mut().zip(more) {
+            tree.apply(list, &[]);
+        }
+        for (list, n) in wide {
+            out.wide.count(list, i64::from(n));
+        }
+        out.graphs.apply(graphs, &[]);
+        out.shrunk.apply(shrunk, &[]);
+        out
+    }
+
     pub fn bytes(&self) -> usize {
         let more: usize = self.more.iter().map(CowTree::bytes).sum();
         more + self.graphs.bytes() + self.shrunk.bytes() + self.wide.bytes()

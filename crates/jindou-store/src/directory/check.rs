@@ -1,11 +1,14 @@
 //! Verifying a whole store: every block's hash, then that the parts fit each other.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
-use super::{INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentRecord};
+use super::{
+    CURRENT, INDEX, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+    SegmentRecord,
+};
 use crate::Base;
 use crate::segment::Rows;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
-use jindou_model::{Error, Result, VertexId};
+use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId};
 use std::ops::Range;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -82,6 +85,19 @@ impl CheckReport {
 /// read. Damage is no error but in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
     let mut report = CheckReport::default();
+    let folder = match Place::of(dir) {
+        Ok(place) => place.folder(),
+        Err(Error::Store(_)) => {
+            report.add(
+                CURRENT,
+                None,
+                "is not as it was written; restore the store from a backup",
+            );
+            return Ok(report);
+        }
+        Err(e) => return Err(e),
+    };
+    let dir = folder.as_path();
     let manifest = match Manifest::read(dir)? {
         Kind::Store(m) => m,
         Kind::Damaged => {
@@ -94,7 +110,20 @@ pub fn check(dir: &Path) -> Result<CheckReport> {
         }
         Kind::OtherVersion(_) | Kind::None => Manifest::of_store(dir)?,
     };
-    hashes(dir, &manifest, &mut report)?;
+    let load = Hashed {
+        name: CHECKSUMS.to_owned(),
+        sum: manifest.checksums,
+        files: &manifest.files,
+    };
+    hashes(dir, &load, &mut report)?;
+    for group in &manifest.merged.groups {
+        let group = Hashed {
+            name: group.checksums_name(),
+            sum: group.checksums,
+            files: &group.files,
+        };
+        hashes(dir, &group, &mut report)?;
+    }
     match super::open(dir) {
         Ok(base) => structure(&base, &manifest, &mut report),
         Err(Error::Store(what)) => report.add(MANIFEST, None, format!("does not open: {what}")),
@@ -103,17 +132,24 @@ pub fn check(dir: &Path) -> Result<CheckReport> {
     Ok(report)
 }
 
-fn hashes(dir: &Path, manifest: &Manifest, report: &mut CheckReport) -> Result<()> {
-    let path = dir.join(CHECKSUMS);
+/// A file of hashes, its own hash, and the files that it is about.
+struct Hashed<'a> {
+    name: String,
+    sum: u64,
+    files: &'a [(String, u64)],
+}
+
+fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> Result<()> {
+    let path = dir.join(&of.name);
     let sums = match std::fs::read(&path) {
         Ok(bytes) => {
             report.files += 1;
             report.bytes += bytes.len() as u64;
-            let sound = xxh3_64(&bytes) == manifest.checksums;
-            let sums = Checksums::parse(&bytes, &manifest.files);
+            let sound = xxh3_64(&bytes) == of.sum;
+            let sums = Checksums::parse(&bytes, of.files);
             if !sound || sums.is_none() {
                 report.add(
-                    CHECKSUMS,
+                    &of.name,
                     Some(0..bytes.len() as u64),
                     "hash differs from the manifest's",
                 );
@@ -121,13 +157,13 @@ fn hashes(dir: &Path, manifest: &Manifest, report: &mut CheckReport) -> Result<(
             sums
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            report.add(CHECKSUMS, None, "is missing");
+            report.add(&of.name, None, "is missing");
             None
         }
         Err(e) => return Err(Error::io(path, e)),
     };
     let mut present = Vec::new();
-    for (i, (name, len)) in manifest.files.iter().enumerate() {
+    for (i, (name, len)) in of.files.iter().enumerate() {
         let path = dir.join(name);
         match std::fs::metadata(&path) {
             Ok(m) if m.len() == *len => present.push(i),
@@ -142,7 +178,7 @@ fn hashes(dir: &Path, manifest: &Manifest, report: &mut CheckReport) -> Result<(
             Err(e) => return Err(Error::io(path, e)),
         }
     }
-    let files: Vec<(String, u64)> = present.iter().map(|&i| manifest.files[i].clone()).collect();
+    let files: Vec<(String, u64)> = present.iter().map(|&i| of.files[i].clone()).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let found = Checksums::of(dir, &files, threads)?;
     for ((&i, (name, len)), got) in present.iter().zip(&files).zip(&found.blocks) {
@@ -171,8 +207,10 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
         .iter()
         .enumerate()
     {
-        for (file, name) in base.segments[named].iter().zip(names) {
-            if file.records().len() != s.predicates.len() {
+        for (file, name) in base.sets[0].files[named].iter().zip(names) {
+            let predicates = file.records().len();
+            let merged = base.merged() > 0;
+            if predicates > s.predicates.len() || !merged && predicates < s.predicates.len() {
                 report.add(name, None, "has other predicates than the statistics");
             }
             if named == 1 && file.graph_ids() != base.index.graph_ids() {
@@ -180,14 +218,16 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
             }
         }
         for (p, statistics) in (0u32..).zip(&s.predicates) {
+            let set = base.set_of(p);
+            let names = names.map(|n| file_name(set.generation, n));
             let [out, into] = [0, 1].map(|d| {
-                let file = &base.segments[named][d];
+                let file = &set.files[named][d];
                 let record = file.records().get(p as usize).copied().unwrap_or_default();
                 let what = Walked {
-                    name: names[d],
+                    name: &names[d],
                     p,
                     swapped: d == 1,
-                    vertices,
+                    base,
                     record,
                 };
                 if named == 0 {
@@ -198,7 +238,7 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
             });
             if out != into {
                 report.add(
-                    names[1],
+                    &names[1],
                     None,
                     format!("segment {p} has other edges than {}", names[0]),
                 );
@@ -239,14 +279,27 @@ struct Walked<'a> {
     p: u32,
     /// Keys are objects.
     swapped: bool,
-    vertices: u32,
+    base: &'a Base,
     record: SegmentRecord,
 }
 
+fn file_name(generation: u32, name: &str) -> String {
+    match generation {
+        0 => name.to_owned(),
+        n => super::file_of(&format!("g{n}"), name),
+    }
+}
+
+/// True for ids that the store has given out.
+fn is_known(base: &Base, v: u32) -> bool {
+    match v.checked_sub(FIRST_TAIL_ID) {
+        Some(n) => n < base.merged.tail.len(),
+        None => v > 0 && v <= base.vertices(),
+    }
+}
+
 fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum {
-    let Walked {
-        name, p, vertices, ..
-    } = *what;
+    let Walked { name, p, base, .. } = *what;
     let record = &what.record;
     if record.edges != segment.edges() || record.keys != segment.key_count() {
         report.add(name, None, format!("segment {p} lies outside the file"));
@@ -258,7 +311,7 @@ fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum
     let mut wrong: Option<&str> = None;
     let finder = segment.finder();
     let whole = segment.for_each_key(|k, key| {
-        if key <= last_key || key > vertices || finder.find(key) != k {
+        if key <= last_key || !is_known(base, key) || finder.find(key) != k {
             wrong = Some("keys are not in order or not found");
         }
         last_key = key;
@@ -271,7 +324,7 @@ fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum
         let mut last = (0, 0);
         for i in list {
             let (n, g) = segment.edge(i);
-            if (n, g) <= last || n == 0 || n > vertices || g > vertices {
+            if (n, g) <= last || !is_known(base, n) || g > 0 && !is_known(base, g) {
                 wrong = Some("a list is not in order or holds unknown ids");
             }
             last = (n, g);
@@ -337,13 +390,13 @@ fn index(base: &Base, report: &mut CheckReport) {
         report.add(INDEX, None, "predicates belong to no characteristic set");
     }
     for (&class, &members) in &base.statistics().classes {
-        let Some(runs) = base.index.class_intervals(class) else {
+        let Some(runs) = base.class_intervals(class) else {
             continue;
         };
         let ordered = runs.windows(2).all(|w| w[0][1] < w[1][0])
             && runs
                 .iter()
-                .all(|r| r[0] > 0 && r[0] < r[1] && r[1] - 1 <= vertices);
+                .all(|r| r[0] < r[1] && is_known(base, r[0]) && is_known(base, r[1] - 1));
         let sum: u64 = runs
             .iter()
             .map(|r| u64::from(r[1].saturating_sub(r[0])))

@@ -1,7 +1,6 @@
 //! What `jindou info` prints.
 
-use super::manifest::Manifest;
-use super::{FILES, SegmentFile};
+use super::{FILES, SegmentInfo};
 use crate::segment::FinderKind;
 use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
 use std::path::Path;
@@ -23,6 +22,10 @@ pub struct InfoReport {
     pub ids_left: u64,
     /// Named graphs.
     pub graphs: u64,
+    /// The last snapshot that is merged into the segments; 0 without a merge.
+    pub merged: u32,
+    /// Generations of files that merges made.
+    pub generations: u64,
     /// Runs of ids with equal characteristic sets.
     pub set_runs: u64,
     /// Sets that the planner keeps.
@@ -57,7 +60,7 @@ pub struct PredicateInfo {
 /// # Errors
 /// As [`crate::open`].
 pub fn info(dir: &Path) -> Result<InfoReport> {
-    let manifest = Manifest::of_store(dir)?;
+    let manifest = super::open::current(dir)?.1;
     let base = super::open(dir)?;
     let s = base.statistics();
     let term = |v: u32| {
@@ -71,14 +74,31 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
         .into_iter()
         .map(|(name, n)| (format!("dictionary: {name}"), n))
         .collect();
-    let edges = |f: &SegmentFile| {
-        f.infos().fold((0, 0), |(a, b), i| {
+    // Each predicate where it is found now; what lies replaced in older files is no part.
+    let shapes: Vec<Vec<SegmentInfo>> = (0..4)
+        .map(|i| {
+            let of: Vec<Vec<SegmentInfo>> = base
+                .sets
+                .iter()
+                .map(|set| set.files[i / 2][i % 2].infos().collect())
+                .collect();
+            (0..s.predicates.len() as u32)
+                .map(|p| {
+                    let at = base.place.get(p as usize).copied().unwrap_or(0);
+                    let found = of.get(usize::from(at)).and_then(|f| f.get(p as usize));
+                    found.copied().unwrap_or(SegmentInfo::EMPTY)
+                })
+                .collect()
+        })
+        .collect();
+    let edges = |infos: &[SegmentInfo]| {
+        infos.iter().fold((0, 0), |(a, b), i| {
             (a + i.finder_bytes, i.edge_bytes.saturating_add(b))
         })
     };
     for (direction, name) in ["out", "in"].into_iter().enumerate() {
         for (named, kind) in ["segments", "named"].into_iter().enumerate() {
-            let (finders, lists) = edges(&base.segments[named][direction]);
+            let (finders, lists) = edges(&shapes[named * 2 + direction]);
             parts.push((format!("{kind} {name}: keys"), finders));
             parts.push((format!("{kind} {name}: edges"), lists));
         }
@@ -94,10 +114,15 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
             .find(|f| f.0 == name)
             .map_or(0, |f| f.1)
     };
-    parts.push(("statistics".into(), file_bytes(super::STATISTICS)));
-    let shapes: Vec<Vec<_>> = (0..4)
-        .map(|i| base.segments[i / 2][i % 2].infos().collect())
-        .collect();
+    let state = manifest.merged.state();
+    let statistics = state.and_then(|g| g.length(super::STATISTICS));
+    let statistics = statistics.unwrap_or_else(|| file_bytes(super::STATISTICS));
+    parts.push(("statistics".into(), statistics));
+    if let Some(delta) = state.and_then(|g| g.length(super::DELTA)) {
+        parts.push(("terms and sets of updates".into(), delta));
+    }
+    let merged_files = manifest.merged.groups.iter().flat_map(|g| &g.files);
+    let merged_bytes: u64 = merged_files.map(|f| f.1).sum();
     let mut predicates: Vec<PredicateInfo> = s
         .predicates
         .iter()
@@ -138,7 +163,9 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
         graphs: base.index.graph_ids().len() as u64,
         set_runs: base.index.sets().runs.len() as u64,
         planner_sets: s.sets.len() as u64,
-        bytes: FILES.iter().map(|f| file_bytes(f)).sum(),
+        bytes: FILES.iter().map(|f| file_bytes(f)).sum::<u64>() + merged_bytes,
+        merged: manifest.merged.number,
+        generations: base.generations() as u64,
         parts,
         predicates,
         classes: by_size.into_iter().map(|(c, n)| (term(c), n)).collect(),

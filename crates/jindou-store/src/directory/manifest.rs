@@ -9,6 +9,7 @@
 //! union-default-graph false
 //! quads 123
 //! terms 45
+//! snapshot 17                        the one that the files were made of; absent for 0, which a load makes
 //! file strings.jd 4096               name, length in bytes; in the order of `checksums.jd`
 //! …
 //! checksums 8d2f…                    xxh3-64 of `checksums.jd`
@@ -17,7 +18,7 @@
 //!
 //! `checksums.jd` is the magic, then for each file in order one little-endian u64 per started MiB.
 
-use super::FORMAT_VERSION;
+use super::{FORMAT_VERSION, MergedFiles};
 use jindou_model::{Error, PARTITION_BLOCK, PARTITIONS, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -51,10 +52,18 @@ pub struct Manifest {
     pub quads: u64,
     /// Terms, so ids.
     pub terms: u64,
+    /// Number of the snapshot that the files were made of.
+    pub snapshot: u32,
     /// Name and length in bytes of every other file but `checksums.jd`.
     pub files: Vec<(String, u64)>,
     /// xxh3-64 of `checksums.jd`.
     pub checksums: u64,
+    /// What was merged since the load.
+    pub merged: MergedFiles,
+}
+
+pub(super) fn xxh3_of(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
 }
 
 /// What the first lines of a folder's manifest say.
@@ -79,10 +88,14 @@ impl Manifest {
              partitions {PARTITIONS}\nunion-default-graph {}\nquads {}\nterms {}\n",
             self.epoch, self.union_default, self.quads, self.terms
         );
+        if self.snapshot > 0 {
+            let _ = writeln!(t, "snapshot {}", self.snapshot);
+        }
         for (name, len) in &self.files {
             let _ = writeln!(t, "file {name} {len}");
         }
         let _ = writeln!(t, "checksums {:016x}", self.checksums);
+        self.merged.write(&mut t);
         let sum = xxh3_64(t.as_bytes());
         let _ = writeln!(t, "manifest {sum:016x}");
         t
@@ -116,16 +129,22 @@ impl Manifest {
             union_default: false,
             quads: 0,
             terms: 0,
+            snapshot: 0,
             files: Vec::new(),
             checksums: 0,
+            merged: MergedFiles::default(),
         };
         for line in text.lines().skip(1) {
             let (word, rest) = line.split_once(' ')?;
+            if m.merged.read(word, rest)? {
+                continue;
+            }
             match word {
                 "epoch" => m.epoch = u64::from_str_radix(rest, 16).ok()?,
                 "union-default-graph" => m.union_default = rest.parse().ok()?,
                 "quads" => m.quads = rest.parse().ok()?,
                 "terms" => m.terms = rest.parse().ok()?,
+                "snapshot" => m.snapshot = rest.parse().ok()?,
                 "checksums" => m.checksums = u64::from_str_radix(rest, 16).ok()?,
                 "file" => {
                     let (name, len) = rest.split_once(' ')?;
@@ -187,13 +206,20 @@ impl Manifest {
         }))
     }
 
+    /// Number of the last snapshot that the files hold; the log goes on from there.
+    #[must_use]
+    pub fn holds(&self) -> u32 {
+        self.snapshot.max(self.merged.number)
+    }
+
     /// Names that a store's folder may hold.
     #[must_use]
-    pub fn names(&self) -> BTreeSet<&str> {
+    pub fn names(&self) -> BTreeSet<String> {
         self.files
             .iter()
-            .map(|f| f.0.as_str())
-            .chain([MANIFEST, CHECKSUMS])
+            .map(|f| f.0.clone())
+            .chain([MANIFEST, CHECKSUMS].map(str::to_owned))
+            .chain(self.merged.names())
             .collect()
     }
 }
@@ -289,14 +315,35 @@ mod tests {
             union_default: true,
             quads: 12,
             terms: 7,
+            snapshot: 300,
             files: vec![("a.jd".into(), 0), ("b.jd".into(), 3_000_000)],
             checksums: 5,
+            merged: MergedFiles::default(),
         }
     }
 
     #[test]
     fn a_manifest_comes_back_and_any_change_is_seen() {
-        let m = manifest();
+        comes_back(manifest());
+        let group = |name: &str, files: &[&str]| super::super::FileGroup {
+            name: name.into(),
+            files: files.iter().map(|f| (format!("{name}-{f}"), 7)).collect(),
+            checksums: 9,
+        };
+        comes_back(Manifest {
+            merged: MergedFiles {
+                number: 12,
+                groups: vec![
+                    group("g2", &["a.jd", "b-c.jd"]),
+                    group("g11", &[]),
+                    group("s11", &["a.jd"]),
+                ],
+            },
+            ..manifest()
+        });
+    }
+
+    fn comes_back(m: Manifest) {
         let text = m.to_text().into_bytes();
         assert_eq!(Manifest::parse(&text), Kind::Store(m.clone()));
         for at in 0..text.len() {

@@ -3,6 +3,8 @@
 
 mod bytes;
 mod check;
+mod current;
+mod groups;
 mod index;
 mod info;
 mod manifest;
@@ -10,17 +12,25 @@ mod open;
 mod place;
 mod section;
 mod segments;
+mod state;
 mod statistics;
 
 pub use bytes::Bytes;
 pub use check::{CheckReport, Damage, check};
+pub(crate) use current::sync_folder;
+pub use current::{CURRENT, LOG, Place};
+pub(crate) use groups::file_of;
+pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_leftovers};
 pub use index::{IndexBuilder, IndexParts};
 pub use info::{InfoReport, PredicateInfo, info};
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
-pub use open::open;
+pub(crate) use open::map_generation;
+pub use open::{current, open, open_at};
 pub use place::{Building, FILES, WriteLock, may_write};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
-pub use segments::{SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
+pub(crate) use segments::Lists;
+pub use segments::{MergedFile, SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
+pub(crate) use state::{read_state, write_state};
 pub use statistics::{read_statistics, write_statistics};
 
 /// File of the default graph's edges, key = subject.
@@ -33,5 +43,9 @@ pub const NAMED_OUT: &str = "named-out.jd";
 pub const NAMED_IN: &str = "named-in.jd";
 /// File of characteristic sets, class intervals and the index vertices of graphs.
 pub const INDEX: &str = "index.jd";
+/// File of a generation's class intervals, where it holds `rdf:type`.
+pub const CLASSES: &str = "classes.jd";
+/// File of what merged changes left beside segments: terms, predicates of single vertices, graphs.
+pub const DELTA: &str = "delta.jd";
 /// File of the planner's statistics.
 pub const STATISTICS: &str = "statistics.jd";

@@ -2,10 +2,11 @@
 
 use super::manifest::Manifest;
 use super::{
-    Bytes, FILES, INDEX, IndexParts, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
-    STATISTICS, SegmentFile, read_statistics,
+    Bytes, CLASSES, DELTA, FILES, FileGroup, INDEX, IndexParts, MANIFEST, NAMED_IN, NAMED_OUT,
+    Place, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, file_of, read_state,
+    read_statistics,
 };
-use crate::Base;
+use crate::base::{Base, Merged, SegmentSet};
 use jindou_dictionary::Dictionary;
 use jindou_model::{Error, Result};
 use std::path::Path;
@@ -20,20 +21,46 @@ use std::sync::Arc;
 /// short or damaged. Damage behind the headers is not looked for (see [`crate::check`]); reads of damaged
 /// parts give wrong or empty answers, never a fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
-    // A load may replace the store between two of our opens; then the manifest is another one.
-    let mut manifest = Manifest::of_store(dir)?;
+    open_at(dir).map(|(base, _)| base)
+}
+
+/// As [`open`], and where the base is.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_at(dir: &Path) -> Result<(Arc<Base>, Place)> {
+    // Another process may replace the base between two of our opens; then it is at another place, or its manifest is
+    // another one.
+    let mut seen = current(dir)?;
     loop {
-        let base = open_as(dir, &manifest);
-        match Manifest::of_store(dir) {
-            Ok(now) if now != manifest => manifest = now,
-            _ => return base.map(Arc::new),
+        let base = open_as(&seen.0.folder(), &seen.1);
+        match current(dir) {
+            Ok(now) if now != seen => seen = now,
+            _ => return base.map(|base| (Arc::new(base), seen.0)),
         }
+    }
+}
+
+/// The place of a store's base, and its manifest.
+///
+/// # Errors
+/// [`Error::Store`] with one sentence where there is no store that this version can serve.
+pub fn current(dir: &Path) -> Result<(Place, Manifest)> {
+    let mut place = Place::of(dir)?;
+    loop {
+        let manifest = Manifest::of_store(&place.folder());
+        let now = Place::of(dir)?;
+        if now == place {
+            return manifest.map(|m| (place, m));
+        }
+        place = now;
     }
 }
 
 /// Compares the lengths of all files with the manifest.
 pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
-    for (name, len) in &manifest.files {
+    let merged = manifest.merged.groups.iter().flat_map(|g| &g.files);
+    for (name, len) in manifest.files.iter().chain(merged) {
         let found = match std::fs::metadata(dir.join(name)) {
             Ok(m) => m.len(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -65,29 +92,85 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
 
 fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
     verify_lengths(dir, manifest)?;
-    let segments = |name: &str| SegmentFile::open(Bytes::map(&dir.join(name))?, name);
-    let named = |name: &str| SegmentFile::open_named(Bytes::map(&dir.join(name))?, name);
-    let statistics = read_statistics(Bytes::map(&dir.join(STATISTICS))?, STATISTICS)?;
+    let map = |name: &str| Bytes::map(&dir.join(name));
+    let mut sets = vec![Arc::new(map_segments(dir, 0, str::to_owned)?)];
+    for g in manifest.merged.generations() {
+        sets.push(Arc::new(map_generation(dir, g)?));
+    }
+    if sets.len() > usize::from(u8::MAX) {
+        return Err(Error::Store(format!(
+            "{MANIFEST} in {} names too many generations",
+            dir.display()
+        )));
+    }
+    let state = manifest.merged.state().map(|s| s.name.as_str());
+    let statistics_file = state.map_or(STATISTICS.to_owned(), |s| file_of(s, STATISTICS));
+    let statistics = read_statistics(map(&statistics_file)?, &statistics_file)?;
     let counts = (u64::from(statistics.vertices), statistics.quads);
     if counts != (manifest.terms, manifest.quads) {
         return Err(Error::Store(format!(
-            "{STATISTICS} is damaged (its counts differ from the manifest's); run `jindou check`, then load the store again"
+            "{statistics_file} is damaged (its counts differ from the manifest's); run `jindou check`, then load the store again"
+        )));
+    }
+    let predicates = statistics.predicates.len();
+    let merged = match state {
+        Some(s) => {
+            let name = file_of(s, DELTA);
+            read_state(map(&name)?, &name, statistics.vertices, predicates)?
+        }
+        None => Merged::default(),
+    };
+    if merged.number != manifest.merged.number {
+        return Err(Error::Store(format!(
+            "{MANIFEST} in {} says that snapshot {} is merged, its files are of {}; run `jindou check`",
+            dir.display(),
+            manifest.merged.number,
+            merged.number
         )));
     }
     Ok(Base {
         epoch: manifest.epoch,
         union_default: manifest.union_default,
         dictionary: Arc::new(Dictionary::open(dir)?),
-        segments: [
-            [segments(SEGMENTS_OUT)?, segments(SEGMENTS_IN)?],
-            [named(NAMED_OUT)?, named(NAMED_IN)?],
-        ],
+        place: Base::places(&sets, predicates),
+        sets,
         predicate_of: (0u32..)
             .zip(&statistics.predicates)
             .map(|(i, p)| (p.vertex, i))
             .collect(),
         statistics,
-        index: IndexParts::open(Bytes::map(&dir.join(INDEX))?, INDEX)?,
-        versions: std::sync::atomic::AtomicU64::new(0),
+        index: Arc::new(IndexParts::open(map(INDEX)?, INDEX)?),
+        merged,
+        manifest: manifest.clone(),
+        versions: Arc::default(),
+    })
+}
+
+/// Maps the segments of one generation.
+pub(crate) fn map_generation(dir: &Path, group: &FileGroup) -> Result<SegmentSet> {
+    let mut set = map_segments(dir, group.generation(), |f| file_of(&group.name, f))?;
+    if group.length(CLASSES).is_some() {
+        let name = file_of(&group.name, CLASSES);
+        set.classes = Some(IndexParts::open(Bytes::map(&dir.join(&name))?, &name)?);
+    }
+    Ok(set)
+}
+
+fn map_segments(dir: &Path, generation: u32, name: impl Fn(&str) -> String) -> Result<SegmentSet> {
+    let segments = |file: &str| {
+        let name = name(file);
+        SegmentFile::open(Bytes::map(&dir.join(&name))?, &name)
+    };
+    let named = |file: &str| {
+        let name = name(file);
+        SegmentFile::open_named(Bytes::map(&dir.join(&name))?, &name)
+    };
+    Ok(SegmentSet {
+        generation,
+        files: [
+            [segments(SEGMENTS_OUT)?, segments(SEGMENTS_IN)?],
+            [named(NAMED_OUT)?, named(NAMED_IN)?],
+        ],
+        classes: None,
     })
 }

@@ -1,8 +1,10 @@
 //! Where a store comes into being: a temporary sibling folder, renamed into place when it is whole.
 
+use super::current::is_part;
 use super::manifest::{Kind, Manifest};
 use super::{
-    CHECKSUMS, INDEX, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+    CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT,
+    STATISTICS,
 };
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
 use jindou_model::{Error, Result};
@@ -91,7 +93,7 @@ fn parent(dir: &Path) -> &Path {
 }
 
 /// What updates keep beside a store's files: who writes, and the log. They go with the store that is replaced.
-const CHANGES: [&str; 2] = ["lock", "log"];
+const CHANGES: [&str; 2] = ["lock", LOG];
 
 /// Says whether a store may be written at `dir`: an error if something is there that must stay.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
@@ -99,7 +101,11 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(Error::io(dir, e)),
-        Ok(m) if m.is_dir() => Manifest::read(dir)?,
+        Ok(m) if m.is_dir() => match Place::of(dir) {
+            Ok(place) => Manifest::read(&place.folder())?,
+            Err(Error::Store(_)) => Kind::Damaged,
+            Err(e) => return Err(e),
+        },
         Ok(_) => {
             return Err(Error::Store(format!(
                 "{d} exists and is not a folder; choose another place for the store"
@@ -118,8 +124,9 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
             FILES.contains(&n)
                 || n == MANIFEST
                 || n == CHECKSUMS
-                || (manifest.is_some() && CHANGES.contains(&n))
+                || (manifest.is_some() && (CHANGES.contains(&n) || is_part(n)))
                 || manifest.is_some_and(|m| m.names().contains(n))
+                || (manifest.is_some() && super::is_of_a_merge(n))
         });
         if !known {
             return Err(Error::Store(format!(

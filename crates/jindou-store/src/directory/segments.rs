@@ -3,7 +3,8 @@
 
 use super::{Bytes, SectionFile, SectionWriter};
 use crate::segment::{
-    FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment, SegmentArrays,
+    FinderArrays, FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment,
+    SegmentArrays,
 };
 use bytemuck::{Pod, Zeroable};
 use jindou_model::{Error, Result};
@@ -16,6 +17,10 @@ const RECORDS: u32 = 2;
 const WIDTHS: u32 = 3;
 /// Named graphs: their ids, ascending.
 const GRAPHS: u32 = 4;
+/// Merged files: the predicates that they hold, ascending; their records count whatever other files say.
+const HELD: u32 = 5;
+/// Merged files: what the first tail id becomes in folded finders.
+const FOLD: u32 = 6;
 
 /// Where one segment's arrays lie, by absolute byte offset in the file. 0 as offset means "no such array".
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -65,6 +70,19 @@ pub struct SegmentInfo {
     pub finder_bytes: u64,
     /// Bytes of offsets, neighbours and graphs.
     pub edge_bytes: u64,
+}
+
+impl SegmentInfo {
+    /// Of no segment.
+    pub const EMPTY: Self = Self {
+        edges: 0,
+        keys: 0,
+        kind: FinderKind::Empty,
+        degree_one: false,
+        max_degree: 0,
+        finder_bytes: 0,
+        edge_bytes: 0,
+    };
 }
 
 /// An opened file of segments.
@@ -122,6 +140,16 @@ impl SegmentFile {
         self.file.array(GRAPHS)
     }
 
+    /// The predicates that a merged file holds, ascending; none in a load's, which holds all of its own.
+    #[must_use]
+    pub fn held(&self) -> &[u32] {
+        self.file.array(HELD)
+    }
+
+    fn fold(&self) -> Option<u32> {
+        self.file.array::<u32>(FOLD).first().copied()
+    }
+
     /// Bits of a vertex and of a graph's number; `None` in the default graph's files and where damaged.
     fn widths(&self) -> Option<[u32; 2]> {
         let widths = *self.file.array::<u32>(WIDTHS).first_chunk::<2>()?;
@@ -159,6 +187,18 @@ impl SegmentFile {
                 blocks: b.array(r.finder_at, n)?,
             },
             FinderKind::Directory => KeyFinder::Directory {
+                first: r.first,
+                shift: r.shift.min(31),
+                buckets: b.array(r.finder_at, n)?,
+                keys: b.array(r.keys_at, u64::from(r.keys))?,
+            },
+            FinderKind::FoldedBitmap => KeyFinder::FoldedBitmap {
+                fold: self.fold()?,
+                first: r.first,
+                blocks: b.array(r.finder_at, n)?,
+            },
+            FinderKind::FoldedDirectory => KeyFinder::FoldedDirectory {
+                fold: self.fold()?,
                 first: r.first,
                 shift: r.shift.min(31),
                 buckets: b.array(r.finder_at, n)?,
@@ -226,8 +266,8 @@ impl SegmentFile {
             let entry = match kind {
                 FinderKind::Empty => 0,
                 FinderKind::Intervals => 12,
-                FinderKind::Bitmap => 16,
-                FinderKind::Directory => 4,
+                FinderKind::Bitmap | FinderKind::FoldedBitmap => 16,
+                FinderKind::Directory | FinderKind::FoldedDirectory => 4,
             };
             let keys = u64::from(r.keys);
             SegmentInfo {
@@ -254,20 +294,53 @@ impl SegmentFile {
     }
 }
 
+/// What a merged file says of itself beside its segments.
+#[derive(Clone, Copy, Debug)]
+pub struct MergedFile<'a> {
+    /// The predicates that it holds, ascending, those without edges included.
+    pub held: &'a [u32],
+    /// What the first tail id becomes in folded finders.
+    pub fold: u32,
+}
+
 /// Writes a file of segments; segments may come in any order of predicates.
 pub struct SegmentFileWriter<W: Write + Seek> {
     out: SectionWriter<W>,
     records: Vec<SegmentRecord>,
 }
 
+/// A segment's arrays but for its finder and what lists hold.
+pub(crate) struct Lists {
+    pub edges: u64,
+    pub max_degree: u32,
+    pub offsets_at: u64,
+    pub fields_at: u64,
+    pub neighbours_at: u64,
+}
+
 impl<W: Write + Seek> SegmentFileWriter<W> {
     /// Starts a file for `predicates` segments, empty until [`Self::append`] says otherwise.
     /// A file of named graphs takes segments that were made with its `packing`, and only those.
     pub fn new(out: W, predicates: u32, packing: Option<&Packing>) -> std::io::Result<Self> {
-        let mut out = SectionWriter::new(out, MAGIC, 4)?;
+        Self::merged(out, predicates, packing, None)
+    }
+
+    /// As [`Self::new`], for a merged file.
+    pub fn merged(
+        out: W,
+        predicates: u32,
+        packing: Option<&Packing>,
+        merged: Option<&MergedFile<'_>>,
+    ) -> std::io::Result<Self> {
+        let sections = if merged.is_some() { 6 } else { 4 };
+        let mut out = SectionWriter::new(out, MAGIC, sections)?;
         if let Some(p) = packing {
             out.section(WIDTHS, &[p.vertex_bits, p.graph_bits()])?;
             out.section(GRAPHS, &p.graph_ids())?;
+        }
+        if let Some(m) = merged {
+            out.section(HELD, m.held)?;
+            out.section(FOLD, &[m.fold])?;
         }
         out.begin(ARRAYS)?;
         Ok(Self {
@@ -281,44 +354,77 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         if s.key_count == 0 {
             return Ok(());
         }
-        let f = &s.finder;
-        let mut r = SegmentRecord {
+        let mut lists = Lists {
             edges: s.edges(),
-            keys: s.key_count,
+            max_degree: s.max_degree,
+            offsets_at: 0,
+            fields_at: 0,
+            neighbours_at: 0,
+        };
+        let finder = self.finder(&s.finder)?;
+        if !s.offsets.is_empty() {
+            lists.offsets_at = self.array(&s.offsets)?;
+        }
+        if let Some(p) = &s.packed {
+            if !p.blocks.is_empty() {
+                lists.offsets_at = self.array(&p.blocks)?;
+                lists.fields_at = self.array(&p.fields)?;
+            }
+            lists.neighbours_at = self.array(&p.entries)?;
+        } else {
+            lists.neighbours_at = self.array(&s.neighbours)?;
+        }
+        self.record(p, s.key_count, finder, &lists);
+        Ok(())
+    }
+
+    /// Begins an array of unknown length; [`Self::part`] continues it.
+    pub(crate) fn begin_array(&mut self) -> std::io::Result<u64> {
+        self.out.pad(64)
+    }
+
+    pub(crate) fn part<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> std::io::Result<()> {
+        self.out.write(bytemuck::cast_slice(values)).map(drop)
+    }
+
+    /// Writes a finder's arrays.
+    pub(crate) fn finder(&mut self, f: &FinderArrays) -> std::io::Result<SegmentRecord> {
+        let mut r = SegmentRecord {
             first: f.first,
             shift: f.shift,
             kind: u32::from(f.kind),
-            max_degree: s.max_degree,
             ..SegmentRecord::default()
         };
         (r.finder_at, r.finder_len) = match FinderKind::from_byte(f.kind) {
             Some(FinderKind::Intervals) => (self.array(&f.intervals)?, f.intervals.len() as u32),
-            Some(FinderKind::Bitmap) => (self.array(&f.blocks)?, f.blocks.len() as u32),
-            Some(FinderKind::Directory) => {
+            Some(FinderKind::Bitmap | FinderKind::FoldedBitmap) => {
+                (self.array(&f.blocks)?, f.blocks.len() as u32)
+            }
+            Some(FinderKind::Directory | FinderKind::FoldedDirectory) => {
                 r.keys_at = self.array(&f.keys)?;
                 (self.array(&f.buckets)?, f.buckets.len() as u32)
             }
             Some(FinderKind::Empty) | None => (0, 0),
         };
-        if !s.offsets.is_empty() {
-            r.offsets_at = self.array(&s.offsets)?;
-        }
-        if let Some(p) = &s.packed {
-            if !p.blocks.is_empty() {
-                r.offsets_at = self.array(&p.blocks)?;
-                r.fields_at = self.array(&p.fields)?;
-            }
-            r.neighbours_at = self.array(&p.entries)?;
-        } else {
-            r.neighbours_at = self.array(&s.neighbours)?;
-        }
-        if let Some(slot) = self.records.get_mut(p as usize) {
-            *slot = r;
-        }
-        Ok(())
+        Ok(r)
     }
 
-    fn array<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> std::io::Result<u64> {
+    /// Says where a segment's arrays are.
+    pub(crate) fn record(&mut self, p: u32, keys: u32, finder: SegmentRecord, lists: &Lists) {
+        if let Some(slot) = self.records.get_mut(p as usize) {
+            *slot = SegmentRecord {
+                edges: lists.edges,
+                offsets_at: lists.offsets_at,
+                fields_at: lists.fields_at,
+                neighbours_at: lists.neighbours_at,
+                max_degree: lists.max_degree,
+                keys,
+                ..finder
+            };
+        }
+    }
+
+    pub(crate) fn array<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> std::io::Result<u64> {
         // A list of a few lines or more starts on a line; smaller ones pack.
         self.out
             .pad(if size_of_val(values) >= 256 { 64 } else { 8 })?;

@@ -3,7 +3,7 @@
 use super::{Bytes, SectionFile, SectionWriter};
 use crate::statistics::{PlannerSet, PredicateStatistics, Statistics};
 use bytemuck::{Pod, Zeroable};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Result};
 use std::io::{Seek, Write};
 
 const MAGIC: [u8; 8] = *b"JDSTATS\n";
@@ -154,7 +154,9 @@ pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
     {
         return Err(damaged());
     }
-    let members_known = |c: &[ClassRecord]| c.iter().all(|c| c.members <= vertices);
+    // Merged statistics count vertices of the tail, too.
+    let most = vertices.saturating_add(u64::from(FIRST_QUERY_ID - FIRST_TAIL_ID));
+    let members_known = |c: &[ClassRecord]| c.iter().all(|c| c.members <= most);
     let rdf_type = match rdf_type {
         NO_PREDICATE => None,
         p if known(p) => Some(p as u32),
@@ -176,10 +178,9 @@ pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
         let own = set_predicates
             .get(r.predicates as usize..p_end)
             .ok_or_else(damaged)?;
-        let in_range = |p: &SetPredicate| {
-            known(p.predicate.into()) && p.subjects <= vertices && p.edges <= quads
-        };
-        if !own.iter().all(in_range) || r.subjects > vertices || !members_known(classes) {
+        let in_range =
+            |p: &SetPredicate| known(p.predicate.into()) && p.subjects <= most && p.edges <= quads;
+        if !own.iter().all(in_range) || r.subjects > most || !members_known(classes) {
             return Err(damaged());
         }
         sets.push(PlannerSet {

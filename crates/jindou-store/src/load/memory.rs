@@ -85,7 +85,7 @@ pub(super) fn room_on_disk(path: &std::path::Path) -> u64 {
 }
 
 /// An error unless `bytes` fit on the file system of `path`.
-pub(super) fn need_room(
+pub(crate) fn need_room(
     path: &std::path::Path,
     bytes: u64,
     what: &str,

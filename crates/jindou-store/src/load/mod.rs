@@ -11,7 +11,7 @@
 
 mod clusters;
 mod index;
-mod memory;
+pub(crate) mod memory;
 mod partition;
 mod read;
 mod segments;
@@ -20,7 +20,7 @@ mod trie;
 
 use crate::directory::{
     Building, Bytes, CHECKSUMS, Checksums, FILES, INDEX, MANIFEST, Manifest, NAMED_IN, NAMED_OUT,
-    SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, write_statistics,
+    SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, sync_folder, write_statistics,
 };
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
@@ -30,7 +30,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Names of the phases, by [`Progress::phase`].
 pub const PHASES: [&str; 8] = [
@@ -101,14 +101,7 @@ pub fn load(
     progress: &Progress,
 ) -> Result<LoadReport> {
     let building = Building::begin(dir, options.replace)?;
-    let mut load = Load {
-        dir: building.dir(),
-        threads: options.threads.max(1),
-        memory: options.memory,
-        progress,
-        clock: Instant::now(),
-        report: LoadReport::default(),
-    };
+    let mut load = Load::new(building.dir(), options, progress);
     load.run(source, options.union_default)?;
     let mut report = load.report;
     let clock = load.clock;
@@ -122,8 +115,59 @@ pub fn load(
     Ok(report)
 }
 
+/// What a base that takes another one's place goes on from.
+#[derive(Clone, Copy, Debug)]
+pub struct Successor {
+    /// Number of the snapshot whose quads the source delivers.
+    pub snapshot: u32,
+    /// How often the store was reclustered. Ids of later terms differ from those of a base with the same quads, so each
+    /// base of a store has an epoch of its own.
+    pub number: u64,
+}
+
+/// Loads a source into a folder that is not there yet, as the next base of a store. Durable when it returns; after an
+/// error the folder is gone again. [`LoadOptions::replace`] does not count.
+///
+/// # Errors
+/// The source's; [`Error::Limit`] when terms run out or there is no room on the disk; [`Error::Io`].
+pub fn load_successor(
+    folder: &Path,
+    source: &dyn QuadSource,
+    of: Successor,
+    options: &LoadOptions,
+    progress: &Progress,
+) -> Result<LoadReport> {
+    std::fs::create_dir(folder).map_err(|e| Error::io(folder, e))?;
+    let made = || -> Result<LoadReport> {
+        let mut load = Load::new(folder, options, progress);
+        load.of = Some(of);
+        load.run(source, options.union_default)?;
+        let mut report = load.report;
+        for name in FILES.into_iter().chain([CHECKSUMS, MANIFEST]) {
+            let path = folder.join(name);
+            File::open(&path)
+                .and_then(|f| f.sync_all())
+                .map_err(|e| Error::io(path, e))?;
+        }
+        sync_folder(folder)?;
+        sync_folder(folder.parent().unwrap_or(Path::new(".")))?;
+        let seconds = load.clock.elapsed().as_secs_f64();
+        report.seconds.push((PHASES[7], seconds));
+        report.peak_bytes = memory::peak_bytes();
+        progress.phase_permille.store(1000, Ordering::Relaxed);
+        Ok(report)
+    };
+    let made = made();
+    if made.is_err() {
+        // What stays is removed when the store is opened.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    made
+}
+
 struct Load<'a> {
     dir: &'a Path,
+    of: Option<Successor>,
     threads: usize,
     memory: u64,
     progress: &'a Progress,
@@ -131,7 +175,19 @@ struct Load<'a> {
     report: LoadReport,
 }
 
-impl Load<'_> {
+impl<'a> Load<'a> {
+    fn new(dir: &'a Path, options: &LoadOptions, progress: &'a Progress) -> Self {
+        Self {
+            dir,
+            of: None,
+            threads: options.threads.max(1),
+            memory: options.memory,
+            progress,
+            clock: Instant::now(),
+            report: LoadReport::default(),
+        }
+    }
+
     /// Ends a phase: notes its time and gives memory back.
     fn ended(&mut self, phase: usize) {
         let now = Instant::now();
@@ -277,12 +333,17 @@ impl Load<'_> {
         let checksums = xxh3_64(&sums);
         let manifest = Manifest {
             // Equal data makes equal files, hence equal ids and epochs; any other data another epoch.
-            epoch: checksums,
+            epoch: match self.of {
+                None => checksums,
+                Some(of) => xxh3_64_with_seed(&checksums.to_le_bytes(), of.number),
+            },
+            snapshot: self.of.map_or(0, |of| of.snapshot),
             union_default,
             quads: self.report.quads_stored,
             terms: self.report.terms,
             files: files.clone(),
             checksums,
+            merged: crate::directory::MergedFiles::default(),
         }
         .to_text();
         for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, manifest.into_bytes())] {

@@ -5,9 +5,13 @@
 //! | intervals | at most [`MAX_INTERVALS`] runs of consecutive ids | 12 B a run | the interval table (cached) |
 //! | bitmap and rank | at least one id in 16 of the range is a key | 2 bit an id in range | 1 line |
 //! | directory | else | 4.5 B a key | 1 line of the directory, 1 of keys |
+//!
+//! Merged segments have keys among the base's ids and among those of the tail, with most of the id space between.
+//! Their bitmaps and directories are over *folded* ids, in which the tail follows the base at once.
 
 use super::{FIRST_KEY, FinderKind, prefetch};
 use bytemuck::{Pod, Zeroable};
+use jindou_model::FIRST_TAIL_ID;
 
 /// "This vertex is no key."
 pub const NO_KEY: u32 = u32::MAX;
@@ -68,9 +72,75 @@ pub enum KeyFinder<'a> {
         /// All keys, ascending.
         keys: &'a [u32],
     },
+    /// As `Bitmap`, of folded ids.
+    FoldedBitmap {
+        /// What the first tail id becomes.
+        fold: u32,
+        /// Folded id of bit 0.
+        first: u32,
+        /// The bits.
+        blocks: &'a [RankBlock],
+    },
+    /// As `Directory`; buckets are of folded ids, keys as they are.
+    FoldedDirectory {
+        /// What the first tail id becomes.
+        fold: u32,
+        /// The smallest key, folded.
+        first: u32,
+        /// log2 of the folded ids in a bucket.
+        shift: u32,
+        /// Number of the first key of each bucket, and one entry more.
+        buckets: &'a [u32],
+        /// All keys, ascending.
+        keys: &'a [u32],
+    },
+}
+
+/// The folded id of `v`: those of the tail begin at `fold`, which is above all ids of the base.
+#[inline]
+#[must_use]
+pub fn folded(v: u32, fold: u32) -> u32 {
+    match v.checked_sub(FIRST_TAIL_ID) {
+        Some(n) => n.saturating_add(fold),
+        None => v,
+    }
+}
+
+/// The arrays of a directory that does not fold, for readers that know no other.
+#[derive(Clone, Debug, Default)]
+pub struct PlainDirectory {
+    /// The smallest key.
+    pub first: u32,
+    /// log2 of the ids in a bucket.
+    pub shift: u32,
+    /// Number of the first key of each bucket, and one entry more.
+    pub buckets: Vec<u32>,
+    /// All keys, ascending.
+    pub keys: Vec<u32>,
 }
 
 impl KeyFinder<'_> {
+    /// A directory of the same keys, if this finder folds ids. O(keys). Its buckets are as uneven as the ids are.
+    #[must_use]
+    pub fn unfolded(&self, key_count: u32) -> Option<PlainDirectory> {
+        if !matches!(
+            self,
+            Self::FoldedBitmap { .. } | Self::FoldedDirectory { .. }
+        ) {
+            return None;
+        }
+        let mut keys = Vec::new();
+        self.keys_into(0, key_count, &mut keys);
+        let (&first, &last) = (keys.first()?, keys.last()?);
+        let (shift, buckets) = buckets_of(&keys, first, last, |k| k);
+        Some(PlainDirectory {
+            first,
+            shift,
+            buckets,
+            keys,
+        })
+    }
+
     /// The key number of `v`, or [`NO_KEY`].
     #[inline]
     #[must_use]
@@ -85,14 +155,24 @@ impl KeyFinder<'_> {
                 buckets,
                 keys,
             } => find_directory(first, shift, buckets, keys, v),
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => find_bitmap(first, blocks, folded(v, fold)),
+            Self::FoldedDirectory {
+                fold,
+                first,
+                shift,
+                buckets,
+                keys,
+            } => find_in_bucket(first, shift, buckets, keys, folded(v, fold), v),
         }
     }
 
     /// [`Self::find`] of every id: `out[i] = find(ids[i])`. The kind is matched once a batch, and the
     /// lines of kinds that miss are prefetched ahead.
     pub fn find_many(&self, ids: &[u32], out: &mut Vec<u32>) {
-        /// Lookups in flight: enough to cover a memory latency at the machine's random-read rate.
-        const AHEAD: usize = 16;
         out.clear();
         out.reserve(ids.len());
         match *self {
@@ -109,32 +189,27 @@ impl KeyFinder<'_> {
                 }));
             }
             Self::Intervals(runs) => out.extend(ids.iter().map(|&v| find_interval(runs, v))),
-            Self::Bitmap { first, blocks } => {
-                for (i, &v) in ids.iter().enumerate() {
-                    if let Some(&w) = ids.get(i + AHEAD) {
-                        prefetch(blocks, (w.wrapping_sub(first) / 64) as usize);
-                    }
-                    out.push(find_bitmap(first, blocks, v));
-                }
-            }
+            Self::Bitmap { first, blocks } => find_all_in_bitmap(first, blocks, ids, |v| v, out),
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => find_all_in_bitmap(first, blocks, ids, |v| folded(v, fold), out),
             Self::Directory {
                 first,
                 shift,
                 buckets,
                 keys,
+            } => find_all_in_directory(first, shift, buckets, keys, ids, |v| v, out),
+            Self::FoldedDirectory {
+                fold,
+                first,
+                shift,
+                buckets,
+                keys,
             } => {
-                for (i, &v) in ids.iter().enumerate() {
-                    if let Some(&w) = ids.get(i + 2 * AHEAD) {
-                        prefetch(buckets, (w.wrapping_sub(first) >> shift) as usize);
-                    }
-                    if let Some(&w) = ids.get(i + AHEAD)
-                        && w >= first
-                        && let Some(&k) = buckets.get(((w - first) >> shift) as usize)
-                    {
-                        prefetch(keys, k as usize);
-                    }
-                    out.push(find_directory(first, shift, buckets, keys, v));
-                }
+                let at = |v| folded(v, fold);
+                find_all_in_directory(first, shift, buckets, keys, ids, at, out);
             }
         }
     }
@@ -154,6 +229,21 @@ impl KeyFinder<'_> {
                 ..
             } => {
                 prefetch(buckets, (v.wrapping_sub(first) >> shift) as usize);
+            }
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => prefetch(blocks, (folded(v, fold).wrapping_sub(first) / 64) as usize),
+            Self::FoldedDirectory {
+                fold,
+                first,
+                shift,
+                buckets,
+                ..
+            } => {
+                let at = folded(v, fold).wrapping_sub(first) >> shift;
+                prefetch(buckets, at as usize);
             }
         }
     }
@@ -180,27 +270,20 @@ impl KeyFinder<'_> {
                 }
             }
             Self::Bitmap { first, blocks } => {
-                let at = blocks.partition_point(|b| b.rank <= from).saturating_sub(1);
-                for (i, b) in blocks.iter().enumerate().skip(at) {
-                    if b.rank >= to || out.len() >= most {
-                        break;
-                    }
-                    let mut bits = b.bits;
-                    let mut number = b.rank;
-                    while bits != 0 {
-                        if number >= from && number < to {
-                            out.push(
-                                first
-                                    .wrapping_add((i as u32).wrapping_mul(64))
-                                    .wrapping_add(bits.trailing_zeros()),
-                            );
-                        }
-                        number = number.wrapping_add(1);
-                        bits &= bits - 1;
-                    }
-                }
+                bits_into(first, blocks, from..to, most, |v| v, out);
             }
-            Self::Directory { keys, .. } => {
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => {
+                let id = |f: u32| match f.checked_sub(fold) {
+                    Some(n) => n.saturating_add(FIRST_TAIL_ID),
+                    None => f,
+                };
+                bits_into(first, blocks, from..to, most, id, out);
+            }
+            Self::Directory { keys, .. } | Self::FoldedDirectory { keys, .. } => {
                 let b = (to as usize).min(keys.len());
                 let a = (from as usize).min(b);
                 out.extend_from_slice(&keys[a..b]);
@@ -217,6 +300,81 @@ impl KeyFinder<'_> {
             Self::Intervals(_) => FinderKind::Intervals,
             Self::Bitmap { .. } => FinderKind::Bitmap,
             Self::Directory { .. } => FinderKind::Directory,
+            Self::FoldedBitmap { .. } => FinderKind::FoldedBitmap,
+            Self::FoldedDirectory { .. } => FinderKind::FoldedDirectory,
+        }
+    }
+}
+
+/// Lookups in flight: enough to cover a memory latency at the machine's random-read rate.
+const AHEAD: usize = 16;
+
+#[inline(always)]
+fn find_all_in_bitmap(
+    first: u32,
+    blocks: &[RankBlock],
+    ids: &[u32],
+    at: impl Fn(u32) -> u32,
+    out: &mut Vec<u32>,
+) {
+    for (i, &v) in ids.iter().enumerate() {
+        if let Some(&w) = ids.get(i + AHEAD) {
+            prefetch(blocks, (at(w).wrapping_sub(first) / 64) as usize);
+        }
+        out.push(find_bitmap(first, blocks, at(v)));
+    }
+}
+
+#[inline(always)]
+fn find_all_in_directory(
+    first: u32,
+    shift: u32,
+    buckets: &[u32],
+    keys: &[u32],
+    ids: &[u32],
+    at: impl Fn(u32) -> u32,
+    out: &mut Vec<u32>,
+) {
+    for (i, &v) in ids.iter().enumerate() {
+        if let Some(&w) = ids.get(i + 2 * AHEAD) {
+            prefetch(buckets, (at(w).wrapping_sub(first) >> shift) as usize);
+        }
+        if let Some(&w) = ids.get(i + AHEAD)
+            && at(w) >= first
+            && let Some(&k) = buckets.get(((at(w) - first) >> shift) as usize)
+        {
+            prefetch(keys, k as usize);
+        }
+        out.push(find_in_bucket(first, shift, buckets, keys, at(v), v));
+    }
+}
+
+/// Appends the ids of set bits with numbers in a range, while `out` is not longer than `most`.
+#[inline(always)]
+fn bits_into(
+    first: u32,
+    blocks: &[RankBlock],
+    numbers: std::ops::Range<u32>,
+    most: usize,
+    id: impl Fn(u32) -> u32,
+    out: &mut Vec<u32>,
+) {
+    let at = blocks
+        .partition_point(|b| b.rank <= numbers.start)
+        .saturating_sub(1);
+    for (i, b) in blocks.iter().enumerate().skip(at) {
+        if b.rank >= numbers.end || out.len() >= most {
+            break;
+        }
+        let mut bits = b.bits;
+        let mut number = b.rank;
+        while bits != 0 {
+            if numbers.contains(&number) {
+                let start = first.wrapping_add((i as u32).wrapping_mul(64));
+                out.push(id(start.wrapping_add(bits.trailing_zeros())));
+            }
+            number = number.wrapping_add(1);
+            bits &= bits - 1;
         }
     }
 }
@@ -246,10 +404,16 @@ fn find_bitmap(first: u32, blocks: &[RankBlock], v: u32) -> u32 {
 
 #[inline]
 fn find_directory(first: u32, shift: u32, buckets: &[u32], keys: &[u32], v: u32) -> u32 {
-    if v < first {
+    find_in_bucket(first, shift, buckets, keys, v, v)
+}
+
+/// Looks for the key `v` in the bucket of `at`.
+#[inline]
+fn find_in_bucket(first: u32, shift: u32, buckets: &[u32], keys: &[u32], at: u32, v: u32) -> u32 {
+    if at < first {
         return NO_KEY;
     }
-    let bucket = ((v - first) >> shift) as usize;
+    let bucket = ((at - first) >> shift) as usize;
     let Some(&[a, b]) = buckets.get(bucket..).and_then(|s| s.first_chunk::<2>()) else {
         return NO_KEY;
     };
@@ -272,6 +436,8 @@ pub(crate) struct FinderArrays {
     pub kind: u8,
     pub shift: u32,
     pub first: u32,
+    /// What the first tail id becomes, for folded kinds.
+    pub fold: u32,
     pub intervals: Vec<Interval>,
     pub blocks: Vec<RankBlock>,
     pub buckets: Vec<u32>,
@@ -279,8 +445,18 @@ pub(crate) struct FinderArrays {
     pub keys: Vec<u32>,
 }
 
+/// What tail ids are folded to behind a base of so many vertices.
+pub(crate) fn fold_behind(vertices: u32) -> u32 {
+    vertices.saturating_add(1).next_multiple_of(64)
+}
+
 /// Chooses and builds the finder of ascending, distinct `keys`. O(keys + range / 64).
 pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
+    build_folded(keys, None)
+}
+
+/// As [`build`]; with `fold`, keys of base and tail may be among them, and those of the tail follow `fold`.
+pub(crate) fn build_folded(keys: Vec<u32>, fold: Option<u32>) -> FinderArrays {
     let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
         return FinderArrays {
             kind: FinderKind::Empty as u8,
@@ -308,6 +484,22 @@ pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
             ..Default::default()
         };
     }
+    match fold.filter(|_| first < FIRST_TAIL_ID && last >= FIRST_TAIL_ID) {
+        Some(fold) => FinderArrays {
+            fold,
+            ..table(
+                keys,
+                |v| folded(v, fold),
+                [FinderKind::FoldedBitmap, FinderKind::FoldedDirectory],
+            )
+        },
+        None => table(keys, |v| v, [FinderKind::Bitmap, FinderKind::Directory]),
+    }
+}
+
+/// A bitmap where keys are dense, else a directory. `at` keeps the order of ids.
+fn table(keys: Vec<u32>, at: impl Fn(u32) -> u32, kinds: [FinderKind; 2]) -> FinderArrays {
+    let [first, last] = [keys.first(), keys.last()].map(|k| at(k.copied().unwrap_or(0)));
     let base = first & !63;
     let range = u64::from(last - base) + 1;
     if range.div_ceil(64) * 16 <= keys.len() as u64 * 4 {
@@ -320,7 +512,7 @@ pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
             range.div_ceil(64) as usize
         ];
         for &k in &keys {
-            let d = k - base;
+            let d = at(k) - base;
             blocks[(d / 64) as usize].bits |= 1 << (d % 64);
         }
         let mut rank = 0;
@@ -329,12 +521,25 @@ pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
             rank += b.bits.count_ones();
         }
         return FinderArrays {
-            kind: FinderKind::Bitmap as u8,
+            kind: kinds[0] as u8,
             first: base,
             blocks,
             ..Default::default()
         };
     }
+    let (shift, buckets) = buckets_of(&keys, first, last, at);
+    FinderArrays {
+        kind: kinds[1] as u8,
+        shift,
+        first,
+        buckets,
+        keys,
+        ..Default::default()
+    }
+}
+
+/// The shift and the starts of a directory's buckets; `first` and `last` are the ends as `at` gives them.
+fn buckets_of(keys: &[u32], first: u32, last: u32, at: impl Fn(u32) -> u32) -> (u32, Vec<u32>) {
     let width = u64::from(last - first) + 1;
     let wanted = (keys.len() as u64 / u64::from(BUCKET_KEYS)).max(1);
     // Smallest power of two of ids a bucket that leaves at most `wanted` buckets.
@@ -344,20 +549,13 @@ pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
         .min(31);
     let count = ((width - 1) >> shift) + 1;
     let mut buckets = vec![0u32; count as usize + 1];
-    for &k in &keys {
-        buckets[((k - first) >> shift) as usize + 1] += 1;
+    for &k in keys {
+        buckets[((at(k) - first) >> shift) as usize + 1] += 1;
     }
     for i in 1..buckets.len() {
         buckets[i] += buckets[i - 1];
     }
-    FinderArrays {
-        kind: FinderKind::Directory as u8,
-        shift,
-        first,
-        buckets,
-        keys,
-        ..Default::default()
-    }
+    (shift, buckets)
 }
 
 impl FinderArrays {
@@ -375,6 +573,18 @@ impl FinderArrays {
                 buckets: &self.buckets,
                 keys: &self.keys,
             },
+            Some(FinderKind::FoldedBitmap) => KeyFinder::FoldedBitmap {
+                fold: self.fold,
+                first: self.first,
+                blocks: &self.blocks,
+            },
+            Some(FinderKind::FoldedDirectory) => KeyFinder::FoldedDirectory {
+                fold: self.fold,
+                first: self.first,
+                shift: self.shift,
+                buckets: &self.buckets,
+                keys: &self.keys,
+            },
             Some(FinderKind::Empty) | None => KeyFinder::Empty,
         }
     }
@@ -386,12 +596,28 @@ mod tests {
     use proptest::prelude::*;
 
     fn agrees(keys: Vec<u32>) {
-        let arrays = build(keys.clone());
+        agrees_with(build(keys.clone()), keys);
+    }
+
+    fn agrees_with(arrays: FinderArrays, keys: Vec<u32>) {
         let f = arrays.view();
+        if let Some(plain) = f.unfolded(keys.len() as u32) {
+            assert_eq!(plain.keys, keys);
+            let find = |v| find_directory(plain.first, plain.shift, &plain.buckets, &keys, v);
+            assert!(keys.iter().all(|&k| find(k) == f.find(k)));
+        }
         let probes: Vec<u32> = keys
             .iter()
             .flat_map(|&k| [k.wrapping_sub(1), k, k + 1])
-            .chain([0, 1, u32::MAX, 0x8000_0000])
+            .chain([
+                0,
+                1,
+                u32::MAX,
+                0x8000_0000,
+                FIRST_TAIL_ID,
+                FIRST_TAIL_ID - 1,
+                0xF000_0007,
+            ])
             .collect();
         let mut many = Vec::new();
         f.find_many(&probes, &mut many);
@@ -432,7 +658,44 @@ mod tests {
         agrees((0..40).map(|i| 1 + i * 100_000_000).collect());
     }
 
+    #[test]
+    fn keys_of_base_and_tail_are_as_dense_as_they_were() {
+        let keys = |gap: u32| -> Vec<u32> {
+            let base = (1..5000).map(|i| i * gap);
+            base.chain((0..900).map(|i| FIRST_TAIL_ID + i * gap))
+                .collect()
+        };
+        for (gap, kind) in [
+            (3, FinderKind::FoldedBitmap),
+            (300, FinderKind::FoldedDirectory),
+        ] {
+            let fold = fold_behind(5000 * gap + 9);
+            let arrays = build_folded(keys(gap), Some(fold));
+            assert_eq!(arrays.view().kind(), kind);
+            agrees_with(arrays, keys(gap));
+            // Without any of the base, or of the tail, nothing is folded.
+            let tail: Vec<u32> = keys(gap)
+                .into_iter()
+                .filter(|&k| k >= FIRST_TAIL_ID)
+                .collect();
+            agrees_with(build_folded(tail.clone(), Some(fold)), tail);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn folded_finders_agree_with_search(
+            gaps in prop::collection::vec(prop_oneof![1u32..2, 1u32..4, 1u32..40, 1u32..100_000], 1..300),
+            tail in prop::collection::vec(prop_oneof![1u32..2, 1u32..4, 1u32..400], 1..300),
+        ) {
+            let mut at = 0;
+            let mut keys: Vec<u32> = gaps.iter().map(|g| { at += g; at }).collect();
+            let fold = fold_behind(at + 70);
+            at = FIRST_TAIL_ID;
+            keys.extend(tail.iter().map(|g| { at += g; at }));
+            agrees_with(build_folded(keys.clone(), Some(fold)), keys);
+        }
+
         #[test]
         fn every_kind_agrees_with_search(
             gaps in prop::collection::vec(prop_oneof![1u32..2, 1u32..4, 1u32..40, 1u32..100_000], 1..400)

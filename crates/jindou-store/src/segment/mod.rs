@@ -21,13 +21,14 @@ mod tree;
 mod view;
 
 pub use build::{SegmentArrays, SegmentBuilder};
-pub use finder::{Interval, KeyFinder, NO_KEY, RankBlock};
+pub use finder::{Interval, KeyFinder, NO_KEY, PlainDirectory, RankBlock, folded};
 pub use packed::{NamedList, NamedSegment, Packing};
 pub use patch::{Dirty, Patch, PatchBuilder, PatchFinger};
 pub use tree::{CowTree, Finger, Slices};
 pub use view::{EdgeView, Scope};
 
-pub(crate) use packed::{PackedEdges, SLACK};
+pub(crate) use finder::{FinderArrays, build_folded, fold_behind};
+pub(crate) use packed::{BitWriter, PackedEdges, SLACK, pack_offsets};
 pub(crate) use patch::PatchChange;
 
 use std::ops::Range;
@@ -46,6 +47,10 @@ pub enum FinderKind {
     Bitmap = 2,
     /// Sparse keys: sorted, behind a directory of buckets; two cache misses.
     Directory = 3,
+    /// A bitmap in which the tail's ids follow the base's.
+    FoldedBitmap = 4,
+    /// A directory in which the tail's ids follow the base's.
+    FoldedDirectory = 5,
 }
 
 impl FinderKind {
@@ -57,6 +62,8 @@ impl FinderKind {
             1 => Self::Intervals,
             2 => Self::Bitmap,
             3 => Self::Directory,
+            4 => Self::FoldedBitmap,
+            5 => Self::FoldedDirectory,
             _ => return None,
         })
     }
@@ -69,6 +76,8 @@ impl FinderKind {
             Self::Intervals => "intervals",
             Self::Bitmap => "bitmap",
             Self::Directory => "directory",
+            Self::FoldedBitmap => "folded bitmap",
+            Self::FoldedDirectory => "folded directory",
         }
     }
 }

@@ -121,6 +121,29 @@ pub(crate) struct PackedEdges {
     pub entries: Vec<u64>,
 }
 
+/// Blocks and fields of offsets, which may be empty: one edge a key.
+pub(crate) fn pack_offsets(offsets: &[u32]) -> (Vec<OffsetBlock>, Vec<u64>) {
+    let mut blocks = Vec::new();
+    let mut fields = BitWriter::default();
+    if let Some((&end, _)) = offsets.split_last() {
+        for block in offsets.chunks(BLOCK_KEYS as usize) {
+            let base = block[0];
+            let beyond = |j: usize| block[j] - base - j as u32;
+            blocks.push([base, fields.words.len() as u32]);
+            // The last field of the last block is where the last key's edges end.
+            let width = bits_for(beyond(block.len() - 1));
+            (0..block.len()).for_each(|j| fields.push(beyond(j), width));
+            fields
+                .words
+                .resize(blocks[blocks.len() - 1][1] as usize + width as usize, 0);
+            fields.align();
+        }
+        blocks.push([end, fields.words.len() as u32]);
+        fields.words.push(0);
+    }
+    (blocks, fields.words)
+}
+
 impl PackedEdges {
     /// Packs neighbours with the numbers of their graphs; `None` if one does not fit. `offsets` may be empty:
     /// one edge a key.
@@ -143,28 +166,11 @@ impl PackedEdges {
             entries.push(packing.number(graph)?, g);
         }
         entries.words.push(0);
-        let mut blocks = Vec::new();
-        let mut fields = BitWriter::default();
-        if let Some((&end, _)) = offsets.split_last() {
-            for block in offsets.chunks(BLOCK_KEYS as usize) {
-                let base = block[0];
-                let beyond = |j: usize| block[j] - base - j as u32;
-                blocks.push([base, fields.words.len() as u32]);
-                // The last field of the last block is where the last key's edges end.
-                let width = bits_for(beyond(block.len() - 1));
-                (0..block.len()).for_each(|j| fields.push(beyond(j), width));
-                fields
-                    .words
-                    .resize(blocks[blocks.len() - 1][1] as usize + width as usize, 0);
-                fields.align();
-            }
-            blocks.push([end, fields.words.len() as u32]);
-            fields.words.push(0);
-        }
+        let (blocks, fields) = pack_offsets(offsets);
         Some(Self {
             edges: neighbours.len() as u64,
             blocks,
-            fields: fields.words,
+            fields,
             entries: entries.words,
         })
     }

@@ -414,6 +414,40 @@ impl Patch {
         (keys_of(&dropped, &named_dropped), named_dropped)
     }
 
+    /// The edits that are left once those of `then`, an earlier version, are in the base. O(edits that differ, and leaves).
+    pub(crate) fn since(&self, then: &Self) -> Self {
+        fn left<T: Copy + Ord>(
+            (now, was): (&CowTree<T>, &CowTree<T>),
+            (went_now, went_then): (&CowTree<T>, &CowTree<T>),
+        ) -> Vec<T> {
+            // What came since, and what had been taken and is back.
+            let mut out = now.difference(was);
+            out.extend(went_then.difference(went_now));
+            out
+        }
+        let default = (&self.added, &then.added);
+        let gone = (&self.removed, &then.removed);
+        let named = (&self.named_added, &then.named_added);
+        let named_gone = (&self.named_removed, &then.named_removed);
+        let mut change = PatchChange {
+            added: left(default, gone),
+            removed: left(gone, default),
+            named_added: left(named, named_gone),
+            named_removed: left(named_gone, named),
+        };
+        change.sort();
+        let mut out = Self::default();
+        out.apply(&change);
+        out
+    }
+
+    /// Keys with edges that the base lacks, ascending, each once.
+    pub(crate) fn added_keys(&self) -> Vec<u32> {
+        let default: Vec<u64> = self.added.iter().collect();
+        let named: Vec<[u32; 3]> = self.named_added.iter().collect();
+        keys_of(&default, &named)
+    }
+
     /// Counts keys that came and went.
     pub(crate) fn count_keys(&mut self, more: usize, fewer: usize) {
         self.more_keys = (self.more_keys + more as u32).saturating_sub(fewer as u32);

@@ -333,6 +333,36 @@ impl<T: Copy + Ord> CowTree<T> {
         })
     }
 
+    /// The values that `other` lacks, ascending. What both share is passed over leaf by leaf: O(leaves of both), and the values of
+    /// leaves that only this has.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Vec<T> {
+        let mut theirs: rustc_hash::FxHashSet<*const T> = rustc_hash::FxHashSet::default();
+        other.each_leaf(&mut |leaf| {
+            theirs.insert(leaf.as_ptr());
+        });
+        let mut out = Vec::new();
+        self.each_leaf(&mut |leaf| {
+            // Both trees are alive, so a leaf at the same place is the same leaf.
+            if !theirs.contains(&leaf.as_ptr()) {
+                out.extend(leaf.iter().copied().filter(|x| !other.contains(x)));
+            }
+        });
+        out
+    }
+
+    fn each_leaf<'a>(&'a self, f: &mut impl FnMut(&'a [T])) {
+        fn walk<'a, T>(node: &'a Node<T>, f: &mut impl FnMut(&'a [T])) {
+            match node {
+                Node::Leaf(l) => f(l),
+                Node::Inner(i) => i.children.iter().for_each(|c| walk(c, f)),
+            }
+        }
+        if let Some(root) = &self.root {
+            walk(root, f);
+        }
+    }
+
     /// Number of values `from ..= to`. O(log size).
     #[must_use]
     pub fn count(&self, from: T, to: T) -> usize {
@@ -510,8 +540,12 @@ mod tests {
                 depth(&tree);
                 if i % 3 == 0 { past.push((tree.clone(), truth.clone())); }
             }
-            for (tree, truth) in &past {
-                agree(tree, truth, &probes);
+            for (old, was) in &past {
+                agree(old, was, &probes);
+                let came: Vec<u32> = truth.difference(was).copied().collect();
+                prop_assert_eq!(tree.difference(old), came);
+                let went: Vec<u32> = was.difference(&truth).copied().collect();
+                prop_assert_eq!(old.difference(&tree), went);
             }
             let all: Vec<u32> = truth.into_iter().collect();
             tree.apply(&[], &all);

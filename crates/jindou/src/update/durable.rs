@@ -1,15 +1,19 @@
-//! A store directory's log as the journal of its database.
+//! A store directory that is open: its base, its log as the journal of its database, and the lock that keeps others out.
 
 use super::journal::{Journal, Ticket};
 use super::writer::Writer;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Result};
+use jindou_store::delta::stamp;
+use jindou_store::directory::{CURRENT, LOG, Place, current, open_at, remove_leftovers};
 use jindou_store::{CheckReport, Damage, Snapshot};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The folder of the log in a store directory.
-const FOLDER: &str = "log";
+/// Opening a store for reading is tried again that often, if its base changes meanwhile.
+const TRIES: usize = 20;
 
 /// Whether a database that is opened will be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,31 +37,169 @@ pub struct OpenOptions {
     pub durability: Durability,
 }
 
-struct LogJournal {
-    log: Log,
+/// A store directory that this process may change.
+pub(crate) struct Disk {
+    dir: PathBuf,
     lock: StoreLock,
+    options: Options,
+    open: RwLock<Open>,
+    /// What is done to the files as a whole at present.
+    work: Mutex<Option<&'static str>>,
+    /// Time of the last record.
+    last: AtomicU64,
 }
 
-impl Journal for LogJournal {
-    fn append(&self, number: u32, record: Vec<u8>) -> Result<Box<dyn Ticket>> {
-        if !self.lock.holds() {
-            return Err(Error::Store(
-                "somebody removed the lock of the store directory, and another process may write to it now; nothing was changed: stop both, then start one".into(),
-            ));
+/// The base that is in use, and its log.
+struct Open {
+    place: Place,
+    log: Arc<Log>,
+    /// Why no updates are taken any more.
+    refused: Option<String>,
+}
+
+/// The right to write or remove whole files of a store, until dropped: one at a time has it.
+pub(crate) struct Work<'d>(&'d Disk);
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Disk {
+    /// Begins to do something to the files as a whole: no other such work is done meanwhile, and none of the log is forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if something else is being done.
+    pub(crate) fn begin(&self, what: &'static str) -> Result<Work<'_>> {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = *work {
+            return Err(Error::Conflict(format!(
+                "{other} is under way; try again when it is done"
+            )));
         }
-        Ok(Box::new(self.log.append(number, record)?))
+        *work = Some(what);
+        Ok(Work(self))
+    }
+
+    /// The store directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the base lies that is in use.
+    pub(crate) fn place(&self) -> Place {
+        self.open().place.clone()
+    }
+
+    fn open(&self) -> std::sync::RwLockReadGuard<'_, Open> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self) -> Arc<Log> {
+        Arc::clone(&self.open().log)
+    }
+
+    /// The log's files of the base that is in use.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if they are gone.
+    pub(crate) fn log_files(&self) -> Result<Directory> {
+        let folder = self.place().folder().join(LOG);
+        Directory::open(&folder).map_err(|e| Error::io(folder, e))
+    }
+
+    /// Begins the log of a base that is not in use yet.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn new_log(&self, place: &Place, base: &Snapshot) -> Result<Log> {
+        let folder = place.folder().join(LOG);
+        let files = Directory::create(&folder).map_err(|e| Error::io(&folder, e))?;
+        let (epoch, after) = (base.base().epoch(), base.number());
+        let none = &mut |_: u32, _: &[u8]| Ok(());
+        Ok(Log::open(Arc::new(files), epoch, after, self.options, none)?.0)
+    }
+
+    /// Puts a base and its log, both durable, in place of those in use. Nobody may hand over records meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if that is not possible: nothing was changed then; or if it is not certain what a loss of power would
+    /// leave: then no updates are taken any more, and both bases stay.
+    pub(crate) fn switch(&self, place: Place, log: Log) -> Result<(), Switching> {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(e) = place.make_current().map_err(Switching::Not)? {
+            let why = "the store has a new base, but it is not certain that it would be found after a loss of power; \
+                       updates are refused until the store is opened again";
+            open.refused = Some(format!("{why} ({e})"));
+            return Err(Switching::Uncertain(e));
+        }
+        (open.place, open.log) = (place, Arc::new(log));
+        Ok(())
+    }
+}
+
+/// Why a base was not put in another one's place.
+pub(crate) enum Switching {
+    /// The old one stays.
+    Not(Error),
+    /// Either may be found later.
+    Uncertain(Error),
+}
+
+struct LogJournal(Arc<Disk>);
+
+impl Journal for LogJournal {
+    fn append(&self, number: u32, mut record: Vec<u8>) -> Result<Box<dyn Ticket>> {
+        self.check_alone()?;
+        // Records are handed over one at a time, and times never go back.
+        let disk = &*self.0;
+        let now = micros(SystemTime::now()).max(disk.last.load(Ordering::Relaxed));
+        disk.last.store(now, Ordering::Relaxed);
+        stamp(&mut record, now);
+        Ok(Box::new(disk.log().append(number, record)?))
     }
 
     fn reset(&self, number: u32) -> Result<()> {
         match number.checked_add(1) {
-            Some(next) => self.log.reset(next),
+            Some(next) => self.0.log().reset(next),
             None => Err(Error::Limit("snapshot numbers are used up".into())),
         }
     }
 
-    fn status(&self) -> Option<jindou_log::Status> {
-        Some(self.log.status())
+    fn begin_file(&self) {
+        self.0.log().begin_file();
     }
+
+    fn sync(&self) -> Result<()> {
+        self.0.log().sync()
+    }
+
+    fn forget(&self, upto: u32) -> Result<()> {
+        self.0.log().truncate(upto)
+    }
+
+    fn check_alone(&self) -> Result<()> {
+        if let Some(why) = &self.0.open().refused {
+            return Err(Error::Store(why.clone()));
+        }
+        if self.0.lock.holds() {
+            return Ok(());
+        }
+        Err(Error::Store(
+            "somebody removed the lock of the store directory, and another process may write to it now; nothing was changed: stop both, then start one".into(),
+        ))
+    }
+
+    fn status(&self) -> Option<jindou_log::Status> {
+        Some(self.0.log().status())
+    }
+}
+
+/// Microseconds since 1970, UTC.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Ticket for jindou_log::Ticket {
@@ -71,7 +213,12 @@ impl Ticket for jindou_log::Ticket {
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
-    let folder = dir.join(FOLDER);
+    let folder = match Place::of(dir) {
+        Ok(place) => place.folder().join(LOG),
+        // Said already.
+        Err(Error::Store(_)) => return Ok(()),
+        Err(e) => return Err(e),
+    };
     if !folder.is_dir() {
         return Ok(());
     }
@@ -82,7 +229,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     report
         .damages
         .extend(found.damages.into_iter().map(|d| Damage {
-            file: format!("{FOLDER}/{}", d.file),
+            file: format!("{LOG}/{}", d.file),
             bytes: None,
             what: format!("from byte {} on: {}", d.offset, d.what),
         }));
@@ -94,52 +241,68 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
 /// # Errors
 /// [`Error::Store`] when another process may be changing it.
 pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
-    if dir.join(FOLDER).is_dir() {
+    if dir.join(LOG).is_dir() || dir.join(CURRENT).exists() {
         StoreLock::acquire(dir).map(Some)
     } else {
         Ok(None)
     }
 }
 
-/// The writer of a store directory over its base, with all that its log holds replayed; and what was found there.
+/// A store directory that was opened.
+pub(crate) struct Opened {
+    pub writer: Writer,
+    /// What was found in its log, if it has one.
+    pub recovery: Option<Recovery>,
+    /// `None`: it is only read.
+    pub disk: Option<Arc<Disk>>,
+}
+
+/// Opens a store directory and replays what its log holds.
 ///
 /// # Errors
-/// [`Error::Store`] when the log is damaged, and for [`Access::Write`] when another process has the store; [`Error::Io`].
-pub(crate) fn open(
-    dir: &Path,
-    base: Snapshot,
-    options: &OpenOptions,
-) -> Result<(Writer, Option<Recovery>)> {
+/// [`Error::Store`] when there is no store, when the log is damaged, and for [`Access::Write`] when another process has the
+/// store; [`Error::Io`].
+pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
+    // Nothing is written to a folder that is no store.
+    current(dir)?;
     let lock = match options.access {
         Access::Read => Err("the database was opened for reading only".to_owned()),
         Access::Any => StoreLock::acquire(dir).map_err(|e| e.to_string()),
         Access::Write => Ok(StoreLock::acquire(dir)?),
     };
-    let folder = dir.join(FOLDER);
-    let (epoch, after) = (base.base().epoch(), base.number());
-    let mut head = base;
-    let mut replay = |_: u32, record: &[u8]| -> Result<()> {
-        head = head.replay(record)?;
-        Ok(())
-    };
-    let lock = match lock {
-        Ok(lock) => lock,
-        Err(why) => {
-            let recovery = match Directory::open(&folder) {
-                Ok(files) => Some(jindou_log::replay(&files, epoch, after, &mut replay)?),
-                // No log yet.
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
-                Err(e) => return Err(Error::io(&folder, e)),
-            };
-            return Ok((Writer::new(head, Err(why)), recovery));
-        }
-    };
+    match lock {
+        // Nobody changes files now but this process.
+        Ok(lock) => write(dir, lock, options),
+        Err(why) => read(dir, why),
+    }
+}
+
+fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
+    let (base, place) = open_at(dir)?;
+    if place.number() > 0
+        && let Err(e) = place.confirm()
+    {
+        return match options.access {
+            Access::Write => Err(e),
+            _ => read(dir, e.to_string()),
+        };
+    }
+    // What cannot be removed now can be later: bases before this one, and what a merge left that did not end.
+    let _ = place.remove_others();
+    let _ = remove_leftovers(&place.folder());
+    let folder = place.folder().join(LOG);
+    let mut head = Snapshot::of_base(base);
+    let (epoch, after) = (head.base().epoch(), head.number());
     let files: Arc<dyn Files> = match Directory::create(&folder) {
         Ok(files) => Arc::new(files),
         // A full disk, say: there is no log to read, and none can be begun.
         Err(e) if options.access == Access::Any && !folder.exists() => {
             let why = format!("{}: {e}", folder.display());
-            return Ok((Writer::new(head, Err(why)), None));
+            return Ok(Opened {
+                writer: Writer::new(head, Err(why)),
+                recovery: None,
+                disk: None,
+            });
         }
         Err(e) => return Err(Error::io(&folder, e)),
     };
@@ -147,7 +310,68 @@ pub(crate) fn open(
         durability: options.durability,
         ..Options::default()
     };
+    let mut replay = |_: u32, record: &[u8]| -> Result<()> {
+        head = head.replay(record)?;
+        Ok(())
+    };
     let (log, recovery) = Log::open(files, epoch, after, log_options, &mut replay)?;
-    let journal = LogJournal { log, lock };
-    Ok((Writer::new(head, Ok(Box::new(journal))), Some(recovery)))
+    // Of a process that ended between merging and this.
+    if after > 0 {
+        let _ = log.truncate(after);
+    }
+    let disk = Arc::new(Disk {
+        dir: dir.to_owned(),
+        lock,
+        options: log_options,
+        open: RwLock::new(Open {
+            place,
+            log: Arc::new(log),
+            refused: None,
+        }),
+        work: Mutex::new(None),
+        last: AtomicU64::new(0),
+    });
+    Ok(Opened {
+        writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
+        recovery: Some(recovery),
+        disk: Some(disk),
+    })
+}
+
+/// Opens a store as it is now; it cannot be changed, for this reason.
+fn read(dir: &Path, why: String) -> Result<Opened> {
+    let mut tries = 0;
+    loop {
+        let seen = current(dir)?;
+        let opened = read_once(dir);
+        tries += 1;
+        // Another process may put a new base in place and remove the old one's files, or merge: then the log may have
+        // forgotten what the base lacked.
+        if tries == TRIES || matches!(current(dir), Ok(now) if now == seen) {
+            let (head, recovery) = opened?;
+            return Ok(Opened {
+                writer: Writer::new(head, Err(why)),
+                recovery,
+                disk: None,
+            });
+        }
+    }
+}
+
+fn read_once(dir: &Path) -> Result<(Snapshot, Option<Recovery>)> {
+    let (base, place) = open_at(dir)?;
+    let mut head = Snapshot::of_base(base);
+    let folder = place.folder().join(LOG);
+    let files = match Directory::open(&folder) {
+        Ok(files) => files,
+        // No log yet.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((head, None)),
+        Err(e) => return Err(Error::io(&folder, e)),
+    };
+    let (epoch, after) = (head.base().epoch(), head.number());
+    let recovery = jindou_log::replay(&files, epoch, after, &mut |_, record| {
+        head = head.replay(record)?;
+        Ok(())
+    })?;
+    Ok((head, Some(recovery)))
 }

@@ -16,6 +16,34 @@ pub trait Journal: Send + Sync {
     /// When it cannot go on yet.
     fn reset(&self, number: u32) -> Result<()>;
 
+    /// The records after those taken so far shall be kept apart from these, so that [`Self::forget`] can forget all of them.
+    fn begin_file(&self) {}
+
+    /// Makes durable whatever was taken.
+    ///
+    /// # Errors
+    /// If that is not possible now.
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Forgets records up to that of snapshot `upto`, which is kept elsewhere now.
+    ///
+    /// # Errors
+    /// If they cannot be removed; nothing is lost then.
+    fn forget(&self, upto: u32) -> Result<()> {
+        let _ = upto;
+        Ok(())
+    }
+
+    /// Ok while nobody else can write what this keeps.
+    ///
+    /// # Errors
+    /// Why somebody can.
+    fn check_alone(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// What it does at present, if it is a log.
     fn status(&self) -> Option<jindou_log::Status> {
         None

@@ -8,12 +8,14 @@
 //! | module | job |
 //! |---|---|
 //! | `writer` | one writer at a time; snapshots wait for the journal and are published in order |
+//! | `merge` | changes into the segments of a store directory |
 //! | `journal`, `durable` | what makes a transaction last: the seam, and a store directory's log behind it |
 //! | `transaction` | changes on their way to the next snapshot, within a memory budget |
 //! | `operations` | the operations of a request |
 //! | `template` | rows of a pattern → quads to remove and to insert |
 //! | `graphs` | the quads of whole graphs |
 //! | `documents` | LOAD, and quads from any source |
+//! | `recluster` | the whole store numbered anew, also while it is changed |
 //! | `target` | a request that may change one graph only |
 
 mod batch;
@@ -21,7 +23,9 @@ mod documents;
 mod durable;
 mod graphs;
 mod journal;
+mod merge;
 mod operations;
+mod recluster;
 mod target;
 mod template;
 mod transaction;
@@ -30,8 +34,11 @@ mod writer;
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{alone, check_log, open};
+pub(crate) use durable::{Disk, Opened, alone, check_log, micros, open};
 pub use journal::{Journal, Nothing, Ticket};
+pub(crate) use merge::Merges;
+pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
+pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
 pub(crate) use writer::Writer;
 

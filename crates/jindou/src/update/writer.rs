@@ -88,6 +88,38 @@ impl Writer {
         }
     }
 
+    pub(crate) fn journal(&self) -> Result<&dyn Journal> {
+        match &self.journal {
+            Ok(journal) => Ok(&**journal),
+            Err(why) => Err(Error::Store(why.clone())),
+        }
+    }
+
+    /// Calls `act` with head while no transaction is evaluated and all before lasts or has failed. A snapshot that it gives,
+    /// of the same content, takes head's place, also for queries.
+    pub(crate) fn quiet<T>(
+        &self,
+        cancel: &CancelToken,
+        act: impl FnOnce(&Snapshot) -> Result<(Option<Snapshot>, T)>,
+    ) -> Result<T> {
+        let mut turn = self.turn(cancel)?;
+        let last = self.lock().waiting.back().cloned();
+        if let Some(last) = last {
+            // Those who wait for it are told; here it only matters where head is then.
+            let _ = self.settle(&last);
+        }
+        let head = self.lock().head.clone();
+        let (next, out) = act(&head)?;
+        if let Some(next) = next {
+            let mut state = self.lock();
+            let published = self.published.write();
+            *published.unwrap_or_else(PoisonError::into_inner) = next.clone();
+            state.head = next;
+        }
+        turn.end();
+        Ok(out)
+    }
+
     pub(crate) fn log_status(&self) -> Option<jindou_log::Status> {
         self.journal.as_ref().ok()?.status()
     }
@@ -127,11 +159,9 @@ impl Writer {
                 self.publish(&prepared.snapshot);
                 let mut state = self.lock();
                 // Those before it last as well.
-                while state
-                    .waiting
-                    .front()
-                    .is_some_and(|w| w.snapshot.number() <= number)
-                {
+                while state.waiting.front().is_some_and(|w| {
+                    same_epoch(&w.snapshot, &prepared.snapshot) && w.snapshot.number() <= number
+                }) {
                     state.waiting.pop_front();
                 }
                 Ok(number)
@@ -148,8 +178,9 @@ impl Writer {
             .published
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        // Records last in order, so a later snapshot may have been published already, with this one in it.
-        if published.number() < snapshot.number() {
+        // Records last in order, so a later snapshot may have been published already, with this one in it. One of another
+        // epoch was published when all before it lasted.
+        if same_epoch(&published, snapshot) && published.number() < snapshot.number() {
             *published = snapshot.clone();
         }
     }
@@ -176,6 +207,10 @@ impl Writer {
             let _ = journal.reset(state.head.number());
         }
     }
+}
+
+fn same_epoch(a: &Snapshot, b: &Snapshot) -> bool {
+    a.base().epoch() == b.base().epoch()
 }
 
 /// The same error for another of those that it meets.
@@ -248,6 +283,34 @@ impl Turn<'_> {
             Some(last) => self.writer.settle(&last),
             None => Ok(self.head.number()),
         }
+    }
+
+    /// Blocks until everything that was prepared is decided; gives the published snapshot, which is the head then.
+    pub(crate) fn settled(&self) -> Snapshot {
+        loop {
+            let last = self.writer.lock().waiting.back().cloned();
+            match last {
+                // Those who wait for it get its error, and head goes back.
+                Some(last) => drop(self.writer.settle(&last)),
+                None => return self.writer.published(),
+            }
+        }
+    }
+
+    /// Puts a snapshot of another base in place of the head, which it equals and which lasts, and ends the turn. The journal
+    /// must take the record after it.
+    pub(crate) fn replace(mut self, snapshot: Snapshot) {
+        {
+            let mut state = self.writer.lock();
+            let mut published = self
+                .writer
+                .published
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            state.head = snapshot.clone();
+            *published = snapshot;
+        }
+        self.end();
     }
 
     fn end(&mut self) {

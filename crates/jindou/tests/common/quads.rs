@@ -1,5 +1,7 @@
 //! A database's quads, and databases of them.
 
+#![allow(dead_code)] // Not every test that includes this file needs all of it.
+
 use jindou::parse::{Format, Sources};
 use jindou::{Database, LoadOptions, Progress, QuadSink, QuadSource};
 use oxrdf::dataset::CanonicalizationAlgorithm;

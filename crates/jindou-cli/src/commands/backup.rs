@@ -1,0 +1,100 @@
+//! `jindou backup` and `jindou restore`.
+
+use super::{cancel_on_interrupt, show_recovery};
+use crate::args::{Backup, Restore};
+use jindou::{
+    Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, RestoreTo, Result,
+    time_text,
+};
+use std::process::ExitCode;
+
+pub fn run(a: &Backup) -> Result<ExitCode> {
+    let target = BackupTarget::folder(&a.to)?;
+    if a.list {
+        return list(&target);
+    }
+    let Some(store) = &a.store else {
+        return Err(Error::Query(
+            "there is no store to back up: name it with --store DIR".into(),
+        ));
+    };
+    let cancel = cancel_on_interrupt();
+    let progress = Progress::default();
+    let access = Access::Any;
+    let options = OpenOptions {
+        access,
+        ..OpenOptions::default()
+    };
+    let db = Database::open_with(store, &options)?;
+    let report = if db.is_writable().is_ok() {
+        show_recovery(&db);
+        db.backup(&target, &cancel, &progress)?
+    } else {
+        // A server has it, or nothing can be written there: what lasts is taken as it is.
+        drop(db);
+        Database::backup_of(store, &target, &cancel, &progress)?
+    };
+    println!(
+        "{}: {} bytes, {} of them new in {} files, in {:.2} s",
+        line(&report.info),
+        report.info.bytes,
+        report.new_bytes,
+        report.new_files,
+        report.time.as_secs_f64()
+    );
+    if report.left_out > 0 {
+        eprintln!(
+            "jindou: the process that has the store open had not made its last {} transactions durable; they are not in the backup",
+            report.left_out
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(info: &BackupInfo) -> String {
+    format!(
+        "{} of {}: snapshots {} to {}, any time from {} on",
+        info.name,
+        time_text(info.time),
+        info.base,
+        info.snapshot,
+        time_text(info.from)
+    )
+}
+
+fn list(target: &BackupTarget) -> Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for backup in target.list()? {
+        match backup {
+            Ok(info) => println!("{}; {} bytes", line(&info), info.bytes),
+            Err(e) => {
+                println!("damaged: {e}");
+                code = ExitCode::from(2);
+            }
+        }
+    }
+    Ok(code)
+}
+
+pub fn restore(a: &Restore) -> Result<ExitCode> {
+    let from = BackupTarget::folder(&a.from)?;
+    let to = match (a.snapshot, a.at) {
+        (Some(n), _) => RestoreTo::Snapshot(n),
+        (None, Some(time)) => RestoreTo::Time(time),
+        (None, None) => RestoreTo::Newest,
+    };
+    let cancel = cancel_on_interrupt();
+    let report = Database::restore(&from, &a.store, to, &cancel, &Progress::default())?;
+    let committed = report
+        .committed
+        .map(|t| format!(", committed at {}", time_text(t)));
+    println!(
+        "{}: snapshot {}{}, {} quads, from {}",
+        a.store.display(),
+        report.snapshot,
+        committed.unwrap_or_default(),
+        report.quads,
+        report.backup
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,47 @@
+//! `jindou recluster`.
+
+use super::{cancel_on_interrupt, show_recovery, threads_or_all};
+use crate::args::Recluster;
+use crate::progress::Bar;
+use jindou::{Access, Database, OpenOptions, Progress, ReclusterOptions, Result};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub fn run(a: &Recluster) -> Result<ExitCode> {
+    let access = Access::Write;
+    let db = Database::open_with(
+        &a.store,
+        &OpenOptions {
+            access,
+            ..OpenOptions::default()
+        },
+    )?;
+    show_recovery(&db);
+    let mut options = ReclusterOptions {
+        threads: threads_or_all(a.threads),
+        cancel: cancel_on_interrupt(),
+        ..ReclusterOptions::default()
+    };
+    if let Some(memory) = a.memory {
+        options.memory = memory;
+    }
+    let progress = Arc::new(Progress::default());
+    let report = {
+        let _bar = Bar::start(Arc::clone(&progress), Some(db.snapshot().quads()), a.quiet);
+        db.recluster(&options, &progress)?
+    };
+    println!(
+        "{}: {} quads, {} terms numbered anew in {:.2} s; {:.1} MiB; snapshot {}, id epoch {:016x}",
+        a.store.display(),
+        report.quads,
+        report.terms,
+        (report.load_time + report.catch_up_time).as_secs_f64(),
+        report.bytes as f64 / (1 << 20) as f64,
+        report.snapshot,
+        report.epoch
+    );
+    if let Some(why) = report.left {
+        eprintln!("jindou: files of the old base stay until the store is opened next: {why}");
+    }
+    Ok(ExitCode::SUCCESS)
+}

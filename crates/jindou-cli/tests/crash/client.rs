@@ -1,0 +1,187 @@
+//! Clients that write numbered transactions over HTTP and know which of them were acknowledged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Random numbers (SplitMix64).
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub fn millis(&mut self, least: u64, most: u64) -> Duration {
+        Duration::from_micros(least * 1000 + self.below((most - least) * 1000))
+    }
+}
+
+/// A connection that is kept; `None` from its calls when the server is gone.
+pub struct Http(BufReader<TcpStream>);
+
+impl Http {
+    pub fn connect(address: &str) -> Option<Self> {
+        let stream = TcpStream::connect(address).ok()?;
+        stream.set_nodelay(true).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(120)))
+            .ok()?;
+        Some(Self(BufReader::new(stream)))
+    }
+
+    /// Status and body; the body of an answer that broke off is what came of it.
+    pub fn post(&mut self, target: &str, body: &str) -> Option<(u16, String)> {
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-update\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        self.0.get_mut().write_all((head + body).as_bytes()).ok()?;
+        let mut line = String::new();
+        self.0.read_line(&mut line).ok()?;
+        let status = line.split(' ').nth(1)?.parse().ok()?;
+        let mut length = 0;
+        loop {
+            line.clear();
+            if self.0.read_line(&mut line).ok()? == 0 || line == "\r\n" {
+                break;
+            }
+            if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = n.trim().parse().ok()?;
+            }
+        }
+        let mut body = String::new();
+        let _ = (&mut self.0).take(length).read_to_string(&mut body);
+        Some((status, body))
+    }
+}
+
+/// What one transaction changes: adds the quads of `adds` and takes away those of `removes`.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    pub adds: u64,
+    pub removes: Vec<u64>,
+}
+
+/// A client and what it knows to be in the store.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    pub name: u64,
+    next: u64,
+    /// Numbers whose quads are there.
+    pub live: BTreeSet<u64>,
+    /// The transaction that was not answered.
+    pub open: Option<Transaction>,
+    /// Transactions that were acknowledged.
+    pub acknowledged: u64,
+}
+
+/// Quads of a number: its parts, which the check counts.
+pub const PARTS: u32 = 4;
+
+impl Client {
+    pub fn new(name: u64) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
+    }
+
+    fn quads(&self, n: u64) -> String {
+        let c = self.name;
+        let s = format!("<http://c/{c}/{n}>");
+        format!(
+            "{s} <http://e/part0> {n} . {s} <http://e/part1> <http://e/t{}> . {s} <http://e/part2> \"{c} of {n}\"@en . \
+             GRAPH <http://e/g{c}> {{ {s} <http://e/part3> <http://c/{c}/{}> }} ",
+            n % 40,
+            n / 2,
+        )
+    }
+
+    /// Writes until the server is gone. The parts of a number come in two operations of one request.
+    pub fn write(&mut self, address: &str, mut rng: Rng) {
+        let Some(mut http) = Http::connect(address) else {
+            return;
+        };
+        loop {
+            let adds = self.next;
+            self.next += 1;
+            let mut removes = Vec::new();
+            while self.live.len() > removes.len() + 30 || (rng.below(3) == 0 && removes.len() < 3) {
+                let at = rng.below(self.live.len().max(1) as u64) as usize;
+                match self.live.iter().nth(at) {
+                    Some(n) if !removes.contains(n) => removes.push(*n),
+                    _ => break,
+                }
+            }
+            let quads = self.quads(adds);
+            let (front, back) = quads.split_once(" . ").expect("several quads");
+            let mut text = format!("INSERT DATA {{ {front} }} ; INSERT DATA {{ {back} }}");
+            for &n in &removes {
+                let _ = write!(text, " ; DELETE DATA {{ {} }}", self.quads(n));
+            }
+            self.open = Some(Transaction { adds, removes });
+            match http.post("/update", &text) {
+                None => return,
+                Some((200, _)) => self.commit(),
+                Some((status, body)) => panic!("{status} for {text}: {body}"),
+            }
+        }
+    }
+
+    fn commit(&mut self) {
+        if let Some(t) = self.open.take() {
+            self.live = after(&self.live, &t);
+            self.acknowledged += 1;
+        }
+    }
+
+    /// Compares with what the store has: parts by number. An unanswered transaction may be there, whole, or not.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn settle(&mut self, found: &BTreeMap<u64, u32>) -> Result<(), String> {
+        let whole = (1 << PARTS) - 1;
+        if let Some((n, parts)) = found.iter().find(|f| *f.1 != whole) {
+            return Err(format!(
+                "client {}: of number {n} only the parts {parts:04b} are there; open: {:?}",
+                self.name, self.open
+            ));
+        }
+        let there: BTreeSet<u64> = found.keys().copied().collect();
+        let open = self.open.take();
+        let also = open.as_ref().map(|t| after(&self.live, t));
+        if there == self.live {
+            return Ok(());
+        }
+        if also.as_ref() == Some(&there) {
+            self.live = there;
+            return Ok(());
+        }
+        let lost: Vec<_> = self.live.difference(&there).collect();
+        let more: Vec<_> = there.difference(&self.live).collect();
+        Err(format!(
+            "client {}: lost {lost:?}, and has {more:?} too many; open: {open:?}",
+            self.name
+        ))
+    }
+}
+
+fn after(live: &BTreeSet<u64>, t: &Transaction) -> BTreeSet<u64> {
+    let mut out = live.clone();
+    out.insert(t.adds);
+    for n in &t.removes {
+        out.remove(n);
+    }
+    out
+}

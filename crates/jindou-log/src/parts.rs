@@ -1,0 +1,140 @@
+//! What a backup keeps of a log: the first bytes of its files, which never change again.
+
+use crate::files::Files;
+use crate::format::{FileHead, Sealed, file_name, parse_name};
+use crate::scan::{Link, chain, contents, names, walk};
+use jindou_model::{Error, Result};
+
+/// The first bytes of a log file, whole groups. They are the same wherever name, length and chain are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The file's name.
+    pub name: String,
+    /// Bytes from its beginning.
+    pub length: u64,
+    /// Checksum of the last group in them, or of the file's head.
+    pub chain: u64,
+    /// Number of the first record in them.
+    pub first: u32,
+    /// Number of the record that would follow.
+    pub next: u32,
+}
+
+/// The parts of an epoch's log with all records after `after` that last: up to the group of record `acknowledged`, which
+/// somebody was told of, or, if that is not known, as far as the log itself proves that they are durable. The log may be in use.
+///
+/// # Errors
+/// [`Error::Store`] for damage, with its place; [`Error::Io`]. Of a log that is in use either may go away when it is tried again.
+pub fn parts(
+    files: &dyn Files,
+    epoch: u64,
+    after: u32,
+    acknowledged: Option<u32>,
+) -> Result<Vec<Part>> {
+    let names = names(files)?;
+    let Some(sequences) = names.epochs.get(&epoch) else {
+        return Ok(Vec::new());
+    };
+    let links = chain(files, epoch, sequences, Some(after)).map_err(|s| s.into_error(files))?;
+    let mut parts = Vec::with_capacity(links.len());
+    for link in &links {
+        let mut part = Part {
+            name: link.name.clone(),
+            length: 0,
+            chain: 0,
+            first: link.head.first,
+            next: link.head.first,
+        };
+        if let (Some(sealed), Some(next)) = (link.sealed, link.next) {
+            (part.length, part.chain, part.next) = (sealed.length, sealed.chain, next);
+        } else {
+            newest(files, link, acknowledged, &mut part)?;
+        }
+        if part.next > part.first {
+            parts.push(part);
+        }
+    }
+    Ok(parts)
+}
+
+/// How far the newest file counts.
+fn newest(
+    files: &dyn Files,
+    link: &Link,
+    acknowledged: Option<u32>,
+    part: &mut Part,
+) -> Result<()> {
+    let mut all = contents(files, std::slice::from_ref(link));
+    let Some((_, bytes)) = all.next() else {
+        return Ok(());
+    };
+    let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
+    let mut groups = Vec::new();
+    let mut proven = link.head.whole;
+    walk(link, &bytes, &mut |group, _| {
+        proven = proven.max(group.durable);
+        groups.push((
+            group.first,
+            group.first + group.count,
+            group.end,
+            group.check,
+        ));
+        Ok(())
+    })
+    .map_err(|s| s.into_error(files))?;
+    let counts = |first: u32, end: u64| match acknowledged {
+        Some(n) => first <= n || end <= proven,
+        None => end <= proven,
+    };
+    for (first, next, end, check) in groups {
+        if !counts(first, end) {
+            break;
+        }
+        (part.next, part.length, part.chain) = (next, end, check);
+    }
+    Ok(())
+}
+
+/// The link that a part's bytes are walked as; `None` if they are not the beginning of that file.
+fn link_of(bytes: &[u8], part: &Part) -> Option<Link> {
+    let (epoch, sequence) = parse_name(&part.name)?;
+    let (head, check) = FileHead::read(bytes).ok()?;
+    let ours = (head.epoch, head.sequence, head.first) == (epoch, sequence, part.first);
+    ours.then(|| Link {
+        name: file_name(epoch, sequence),
+        head,
+        check,
+        sealed: Some(Sealed {
+            sequence,
+            length: part.length,
+            chain: part.chain,
+        }),
+        next: Some(part.next),
+    })
+}
+
+/// True if these bytes are the part's.
+#[must_use]
+pub fn is_part(bytes: &[u8], part: &Part) -> bool {
+    bytes.len() as u64 == part.length
+        && link_of(bytes, part).is_some_and(|link| walk(&link, bytes, &mut |_, _| Ok(())).is_ok())
+}
+
+/// The record after `after` in a part, given its bytes.
+#[must_use]
+pub fn record_after(bytes: &[u8], part: &Part, after: u32) -> Option<Vec<u8>> {
+    let link = link_of(bytes, part)?;
+    let mut found = None;
+    // Ends with an error where it found what it looks for.
+    let _ = walk(&link, bytes, &mut |group, records| {
+        let wanted = after.saturating_add(1).checked_sub(group.first);
+        match wanted.and_then(|at| records.get(at as usize)) {
+            Some(record) => {
+                found = Some(record.to_vec());
+                Err(Error::Cancelled)
+            }
+            None => Ok(()),
+        }
+    });
+    found
+}

@@ -1,0 +1,137 @@
+//! Work on the whole store that somebody asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
+
+use crate::shared::Shared;
+use jindou::{CancelToken, Error, Progress, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// What is being done.
+pub(crate) struct Job {
+    pub(crate) name: &'static str,
+    /// Names of the phases of `progress`.
+    pub(crate) phases: &'static [&'static str],
+    pub(crate) started: Instant,
+    pub(crate) progress: Progress,
+    pub(crate) cancel: CancelToken,
+}
+
+impl Job {
+    fn document(&self) -> Value {
+        let phase = self.progress.phase.load(Ordering::Relaxed) as usize;
+        json!({
+            "job": self.name, "state": "running", "phase": self.phases.get(phase),
+            "permille": self.progress.phase_permille.load(Ordering::Relaxed),
+            "quads": self.progress.quads.load(Ordering::Relaxed),
+            "seconds": self.started.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// The work that runs, and how the last one of each name ended.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    running: Option<Arc<Job>>,
+    ended: BTreeMap<&'static str, Value>,
+}
+
+impl Jobs {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `name` does, or how it ended.
+    pub(crate) fn document(&self, name: &'static str) -> Value {
+        let inner = self.lock();
+        match &inner.running {
+            Some(job) if job.name == name => job.document(),
+            _ => match inner.ended.get(name) {
+                Some(ended) => ended.clone(),
+                None => json!({ "job": name, "state": "idle" }),
+            },
+        }
+    }
+
+    /// True while something runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.lock().running.is_some()
+    }
+
+    /// Asks what runs to end; of this name only, if one is given. False if nothing does.
+    pub(crate) fn cancel(&self, name: Option<&str>) -> bool {
+        let inner = self.lock();
+        let job = inner.running.as_ref();
+        let job = job.filter(|job| name.is_none_or(|n| n == job.name));
+        job.inspect(|job| job.cancel.cancel()).is_some()
+    }
+}
+
+/// Begins a job; what it gives is what is seen of it afterwards.
+///
+/// # Errors
+/// [`Error::Conflict`] while another one runs, [`Error::Limit`] without a thread for it.
+pub(crate) fn begin(
+    shared: &Arc<Shared>,
+    name: &'static str,
+    phases: &'static [&'static str],
+    work: impl FnOnce(&Shared, &Job) -> Result<Value> + Send + 'static,
+) -> Result<()> {
+    let job = Arc::new(Job {
+        name,
+        phases,
+        started: Instant::now(),
+        progress: Progress::default(),
+        cancel: CancelToken::new(),
+    });
+    let mut inner = shared.jobs.lock();
+    if let Some(other) = &inner.running {
+        let other = other.name;
+        return Err(Error::Conflict(format!(
+            "{other} is under way; try again when it is done"
+        )));
+    }
+    let run = {
+        let (shared, job) = (Arc::clone(shared), Arc::clone(&job));
+        move || {
+            let done = work(&shared, &job);
+            let seconds = job.started.elapsed().as_secs_f64();
+            let (outcome, ended) = match done {
+                Ok(report) => {
+                    tracing::info!(job = name, seconds, %report, "done");
+                    let document = json!({
+                        "job": name, "state": "done", "seconds": seconds, "report": report,
+                    });
+                    ("ok", document)
+                }
+                Err(e) => {
+                    tracing::warn!(job = name, seconds, reason = %e, "failed");
+                    let document = json!({
+                        "job": name, "state": "failed", "seconds": seconds, "error": e.to_string(),
+                    });
+                    ("failed", document)
+                }
+            };
+            shared
+                .metrics
+                .jobs
+                .with_label_values(&[name, outcome])
+                .inc();
+            let mut inner = shared.jobs.lock();
+            inner.running = None;
+            inner.ended.insert(name, ended);
+        }
+    };
+    std::thread::Builder::new()
+        .name(format!("jindou-{name}"))
+        .spawn(run)
+        .map_err(|e| Error::Limit(format!("no thread for it: {e}")))?;
+    inner.running = Some(job);
+    Ok(())
+}

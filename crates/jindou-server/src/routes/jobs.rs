@@ -1,0 +1,124 @@
+//! `/admin/recluster`, `/admin/backup`: begins work on the whole store (POST), shows how far it is (GET), ends it (DELETE).
+
+use super::input::Parameters;
+use super::{answered, text};
+use crate::jobs::{self, Job};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::write::refusal;
+use axum::body::Body;
+use axum::extract::State;
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
+use jindou::{BACKUP_PHASES, RECLUSTER_PHASES, ReclusterOptions, Result, time_text};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn page(value: &Value, status: StatusCode) -> Response<Body> {
+    let mut response = text("application/json", format!("{value:#}\n"));
+    *response.status_mut() = status;
+    response
+}
+
+/// Answers a request about the job of this name; `begin` begins it.
+fn answer(
+    shared: &Arc<Shared>,
+    name: &'static str,
+    method: &Method,
+    begin: impl FnOnce() -> Result<(), Problem>,
+) -> Result<Response<Body>, Problem> {
+    match *method {
+        Method::GET | Method::HEAD => Ok(page(&shared.jobs.document(name), StatusCode::OK)),
+        Method::POST => {
+            if let Some(problem) = refusal(shared) {
+                return Err(problem);
+            }
+            begin()?;
+            Ok(page(&shared.jobs.document(name), StatusCode::ACCEPTED))
+        }
+        Method::DELETE => {
+            if shared.jobs.cancel(Some(name)) {
+                Ok(page(&shared.jobs.document(name), StatusCode::ACCEPTED))
+            } else {
+                Err(Problem::new(
+                    StatusCode::NOT_FOUND,
+                    "no-job",
+                    format!("no {name} is under way; it may have ended"),
+                ))
+            }
+        }
+        _ => Err(Problem::method("GET, HEAD, POST, DELETE")),
+    }
+}
+
+/// Memory that the request asks for with `memory=BYTES`: as much as a query's without it, and no more than all queries'.
+fn memory(shared: &Shared, uri: &Uri) -> Result<u64, Problem> {
+    let most = shared.options.memory;
+    let asked = match Parameters::of_url(uri).one("memory")? {
+        Some(n) => Some(
+            n.parse::<u64>()
+                .map_err(|_| Problem::bad_request(format!("memory={n} is no number of bytes")))?,
+        ),
+        None => None,
+    };
+    Ok(asked.unwrap_or(shared.options.query_memory).min(most))
+}
+
+pub(super) async fn recluster(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let begin = || -> Result<(), Problem> {
+        let memory = memory(&shared, &uri)?;
+        let work = move |shared: &Shared, job: &Job| {
+            // Queries do not get what this holds.
+            let budget = shared.memory.part(memory);
+            budget.charge(memory)?;
+            let options = ReclusterOptions {
+                memory,
+                threads: shared.options.threads,
+                cancel: job.cancel.clone(),
+            };
+            let done = shared.db.recluster(&options, &job.progress);
+            budget.release(memory);
+            let r = done?;
+            Ok(json!({
+                "quads": r.quads, "terms": r.terms, "bytes": r.bytes, "epoch": format!("{:016x}", r.epoch),
+                "snapshot": r.snapshot, "caught_up": r.caught_up,
+                "load_seconds": r.load_time.as_secs_f64(),
+                "catch_up_seconds": r.catch_up_time.as_secs_f64(),
+                "held_seconds": r.held.as_secs_f64(), "left": r.left,
+            }))
+        };
+        jobs::begin(&shared, "recluster", &RECLUSTER_PHASES, work)
+            .map_err(|e| Problem::of(&e, false))
+    };
+    answered(answer(&shared, "recluster", &method, begin), &headers)
+}
+
+pub(super) async fn backup(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let Some(target) = shared.options.backup_to.clone() else {
+        let problem = Problem::new(
+            StatusCode::NOT_FOUND,
+            "no-backups",
+            "this server was started without a place for backups (--backup-to)",
+        );
+        return problem.response(&headers);
+    };
+    let begin = || -> Result<(), Problem> {
+        let work = move |shared: &Shared, job: &Job| {
+            let r = shared.db.backup(&target, &job.cancel, &job.progress)?;
+            Ok(json!({
+                "name": r.info.name, "time": time_text(r.info.time), "snapshot": r.info.snapshot,
+                "bytes": r.info.bytes, "new_bytes": r.new_bytes, "new_files": r.new_files,
+            }))
+        };
+        jobs::begin(&shared, "backup", &BACKUP_PHASES, work).map_err(|e| Problem::of(&e, false))
+    };
+    answered(answer(&shared, "backup", &method, begin), &headers)
+}

@@ -1,0 +1,76 @@
+//! `/admin/merge`: changes into the store's segments, now.
+
+use super::{answered, text};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::write::refusal;
+use axum::body::Body;
+use axum::extract::State;
+use http::{HeaderMap, Method, Response};
+use jindou::{CancelToken, Error, MergeOptions, Progress};
+use std::sync::Arc;
+
+/// Ends a merge whose request was dropped.
+struct Watch(CancelToken);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+pub(super) async fn handle(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    answered(answer(&shared, &method).await, &headers)
+}
+
+/// GET tells what merges did and wait for, POST merges and answers when it is done.
+async fn answer(shared: &Arc<Shared>, method: &Method) -> Result<Response<Body>, Problem> {
+    match *method {
+        Method::GET | Method::HEAD => Ok(status(shared)),
+        Method::POST => merge(shared).await,
+        _ => Err(Problem::method("GET, HEAD, POST")),
+    }
+}
+
+fn status(shared: &Shared) -> Response<Body> {
+    let s = shared.db.merge_status().unwrap_or_default();
+    let document = serde_json::json!({
+        "running": s.running, "done": s.done, "failed": s.failed, "bytes": s.bytes, "merged": s.merged,
+        "edits": s.edits, "generations": s.generations, "last_failure": s.last_failure,
+    });
+    text("application/json", format!("{document:#}\n"))
+}
+
+async fn merge(shared: &Arc<Shared>) -> Result<Response<Body>, Problem> {
+    if let Some(problem) = refusal(shared) {
+        return Err(problem);
+    }
+    let options = MergeOptions {
+        cancel: CancelToken::new(),
+        ..shared.options.merge.clone()
+    };
+    let watch = Watch(options.cancel.clone());
+    let work = Arc::clone(shared);
+    let job = tokio::task::spawn_blocking(move || work.db.merge(&options, &Progress::default()));
+    let done = job
+        .await
+        .unwrap_or_else(|_| Err(Error::Internal("the merge ended without an answer".into())));
+    drop(watch);
+    let r = done.map_err(|e| Problem::of(&e, false))?;
+    tracing::info!(
+        snapshot = r.snapshot,
+        edits = r.edits,
+        bytes = r.bytes,
+        "merged"
+    );
+    let document = serde_json::json!({
+        "snapshot": r.snapshot, "edits": r.edits, "predicates": r.predicates, "edges": r.edges,
+        "bytes": r.bytes, "generations": r.generations, "ms": r.time.as_secs_f64() * 1e3,
+        "pause_ms": r.pause.as_secs_f64() * 1e3,
+    });
+    Ok(text("application/json", format!("{document:#}\n")))
+}

@@ -1,0 +1,153 @@
+//! What lies under all patches: the files of a load, and those of the merges since.
+
+use crate::delta::{TailTerms, Touched};
+use crate::directory::{IndexParts, Manifest, SegmentFile};
+use crate::segment::{NamedSegment, Segment};
+use crate::statistics::Statistics;
+use jindou_dictionary::Dictionary;
+use jindou_model::PredicateId;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Four files of segments that were written together.
+#[derive(Debug)]
+pub(crate) struct SegmentSet {
+    /// 0 for a load's; merges count from 1, and no two in an id epoch have the same.
+    pub generation: u32,
+    /// `[named][direction]`
+    pub files: [[SegmentFile; 2]; 2],
+    /// The classes' intervals, if `rdf:type` is held.
+    pub classes: Option<IndexParts>,
+}
+
+/// What merged changes left beside segments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Merged {
+    /// The last snapshot that is in the segments.
+    pub number: u32,
+    pub tail: TailTerms,
+    pub touched: Touched,
+}
+
+/// The immutable part of a store: what a bulk load made, and merges since. Shared by all snapshots until the next merge.
+pub struct Base {
+    pub(crate) epoch: u64,
+    pub(crate) union_default: bool,
+    pub(crate) dictionary: Arc<Dictionary>,
+    /// The load's, then one for each generation, oldest first.
+    pub(crate) sets: Vec<Arc<SegmentSet>>,
+    /// By dense predicate id: which of `sets` has it. Those beyond the end are the load's.
+    pub(crate) place: Vec<u8>,
+    pub(crate) statistics: Statistics,
+    /// Dense predicate id by vertex id.
+    pub(crate) predicate_of: FxHashMap<u32, u32>,
+    pub(crate) index: Arc<IndexParts>,
+    pub(crate) merged: Merged,
+    /// What its files are.
+    pub(crate) manifest: Manifest,
+    /// Versions given to snapshots of this base and of those that merges make of it.
+    pub(crate) versions: Arc<AtomicU64>,
+}
+
+impl Base {
+    /// Finds each predicate in the newest file that holds it.
+    pub(crate) fn places(sets: &[Arc<SegmentSet>], predicates: usize) -> Vec<u8> {
+        if sets.len() < 2 {
+            return Vec::new();
+        }
+        let mut place = vec![0; predicates];
+        for (at, set) in (0u8..).zip(sets).skip(1) {
+            for &p in set.files[0][0].held() {
+                if let Some(slot) = place.get_mut(p as usize) {
+                    *slot = at;
+                }
+            }
+        }
+        place
+    }
+
+    #[inline]
+    pub(crate) fn set_of(&self, p: u32) -> &SegmentSet {
+        let at = self.place.get(p as usize).copied().unwrap_or(0);
+        // There is always the load's.
+        &self.sets[usize::from(at).min(self.sets.len() - 1)]
+    }
+
+    #[inline]
+    pub(crate) fn default_segment(&self, p: u32, direction: usize) -> Segment<'_> {
+        self.set_of(p).files[0][direction].segment(p)
+    }
+
+    #[inline]
+    pub(crate) fn named_segment(&self, p: u32, direction: usize) -> NamedSegment<'_> {
+        self.set_of(p).files[1][direction].named(p)
+    }
+
+    pub(crate) fn class_intervals(&self, class: u32) -> Option<&[[u32; 2]]> {
+        let merged = self.statistics.rdf_type.map(|p| self.set_of(p));
+        match merged.filter(|s| s.generation > 0) {
+            Some(set) => set.classes.as_ref()?.class_intervals(class),
+            None => self.index.class_intervals(class),
+        }
+    }
+
+    pub(crate) fn next_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The id epoch: two bases with different epochs number vertices differently.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Vertices of the load; what updates brought has ids of its own, merged or not.
+    #[must_use]
+    pub fn vertices(&self) -> u32 {
+        self.statistics.vertices
+    }
+
+    /// True if the store was loaded to answer queries over the union of all graphs.
+    #[must_use]
+    pub fn union_default(&self) -> bool {
+        self.union_default
+    }
+
+    /// The dictionary of the load's terms.
+    #[must_use]
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    /// The statistics of the base, patches not counted.
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Number of the last snapshot that the base holds; 0 for what a load made.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.manifest.snapshot.max(self.merged.number)
+    }
+
+    /// Number of the last snapshot that was merged into the segments; 0 without a merge since the base was made.
+    #[must_use]
+    pub fn merged(&self) -> u32 {
+        self.merged.number
+    }
+
+    /// The generation of the files that a predicate's segments are in: 0 for the load's. Together with epoch, predicate and
+    /// direction it names a segment's content for good.
+    #[must_use]
+    pub fn generation_of(&self, p: PredicateId) -> u32 {
+        self.set_of(p.0).generation
+    }
+
+    /// Generations that have a predicate's segments, the load's not counted.
+    #[must_use]
+    pub fn generations(&self) -> usize {
+        self.sets.len() - 1
+    }
+}

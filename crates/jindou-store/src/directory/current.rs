@@ -1,0 +1,232 @@
+//! Which folder of a store directory has its base: the directory itself after a load, `base-N` after the store was
+//! reclustered for the Nth time. `current.jd` says so, and replacing that file is the whole of the change from one base to
+//! the next.
+//!
+//! ```text
+//! jindou-current 1                   format version
+//! base 3                             the folder base-3
+//! current 01ab…                      xxh3-64 of all lines above
+//! ```
+
+use super::{CHECKSUMS, FILES, MANIFEST};
+use jindou_model::{Error, Result};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The file that names the folder.
+pub const CURRENT: &str = "current.jd";
+/// The folder of the log, beside a base's files.
+pub const LOG: &str = "log";
+
+const FIRST_LINE: &str = "jindou-current 1\n";
+const NEW: &str = "current.jd.new";
+const PREFIX: &str = "base-";
+/// Three short lines; more is not one.
+const LONGEST: usize = 256;
+
+/// Where the base of a store directory lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    dir: PathBuf,
+    number: u64,
+}
+
+impl Place {
+    /// The directory's base as `current.jd` says. Whether there is a store at all is not looked at.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the file is damaged, [`Error::Io`] if it cannot be read.
+    pub fn of(dir: &Path) -> Result<Self> {
+        let place = |number| Self {
+            dir: dir.to_owned(),
+            number,
+        };
+        let path = dir.join(CURRENT);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(place(0));
+            }
+            Err(e) => return Err(Error::io(path, e)),
+        };
+        match parse(&text) {
+            Some(number) => Ok(place(number)),
+            None => Err(Error::Store(format!(
+                "{} is damaged: it should name the folder of the store's base; restore the store from a backup",
+                path.display()
+            ))),
+        }
+    }
+
+    /// The folder of the base's files; its log is in [`LOG`] there.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        match self.number {
+            0 => self.dir.clone(),
+            n => self.dir.join(format!("{PREFIX}{n}")),
+        }
+    }
+
+    /// How often the store was reclustered.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Where the next base goes.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        Self {
+            dir: self.dir.clone(),
+            number: self.number + 1,
+        }
+    }
+
+    /// Makes this the directory's base, in one step. Its files and its folder must be durable.
+    ///
+    /// `Ok(Some(_))`: it is the directory's base now, but after a loss of power it may be the one before.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; nothing was changed then.
+    pub fn make_current(&self) -> Result<Option<Error>> {
+        let (new, path) = (self.dir.join(NEW), self.dir.join(CURRENT));
+        let mut text = format!("{FIRST_LINE}base {}\n", self.number);
+        let sum = xxh3_64(text.as_bytes());
+        text += &format!("current {sum:016x}\n");
+        let written = File::create(&new).and_then(|mut f| {
+            f.write_all(text.as_bytes())?;
+            f.sync_all()
+        });
+        if let Err(e) = written.and_then(|()| std::fs::rename(&new, &path)) {
+            let _ = std::fs::remove_file(&new);
+            return Err(Error::io(path, e));
+        }
+        Ok(self.confirm().err())
+    }
+
+    /// Makes durable what a process that died may have left as this directory's base.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if that is not possible: then nothing may be built on it.
+    pub fn confirm(&self) -> Result<()> {
+        sync_folder(&self.dir)
+    }
+
+    /// Removes the bases before this one, and what a reclustering that was killed left. Only for the holder of the
+    /// directory's lock, and after [`Self::confirm`]. Files that are mapped stay readable for those who have them.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; trying again is right.
+    pub fn remove_others(&self) -> Result<()> {
+        let entries = std::fs::read_dir(&self.dir).map_err(|e| Error::io(&self.dir, e))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io(&self.dir, e))?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let path = entry.path();
+            let other = base_number(name).is_some_and(|n| n != self.number);
+            let removed = if other || (self.number > 0 && name == LOG) {
+                std::fs::remove_dir_all(&path)
+            } else if name == NEW || (self.number > 0 && is_file_of_base(name)) {
+                std::fs::remove_file(&path)
+            } else {
+                Ok(())
+            };
+            match removed {
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io(path, e)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
+    File::open(folder)
+        .and_then(|f| f.sync_all())
+        .map_err(|e| Error::io(folder, e))
+}
+
+/// True for names beside a base in a store directory that belong to it: of other bases, and who they are.
+pub(super) fn is_part(name: &str) -> bool {
+    name == CURRENT || name == NEW || base_number(name).is_some()
+}
+
+fn is_file_of_base(name: &str) -> bool {
+    FILES.contains(&name)
+        || name == MANIFEST
+        || name == CHECKSUMS
+        || (name.ends_with(".jd") && name != CURRENT)
+}
+
+fn base_number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(PREFIX)?;
+    let number: u64 = digits.parse().ok()?;
+    (number > 0 && digits == number.to_string()).then_some(number)
+}
+
+fn parse(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text.get(..text.len().min(LONGEST))?).ok()?;
+    let line = text.strip_prefix(FIRST_LINE)?.split('\n').next()?;
+    let number = line.strip_prefix("base ")?.parse().ok()?;
+    let first = format!("{FIRST_LINE}base {number}\n");
+    let sum = xxh3_64(first.as_bytes());
+    (text == format!("{first}current {sum:016x}\n")).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_current_base_is_found_and_others_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let at = Place::of(dir).unwrap();
+        assert_eq!((at.number(), at.folder()), (0, dir.to_owned()));
+        for name in ["manifest.jd", "strings.jd", "g1-delta.jd", "mine.txt"] {
+            std::fs::write(dir.join(name), name).unwrap();
+        }
+        for name in ["log", "base-1", "base-2", "base-02", "base-x"] {
+            std::fs::create_dir(dir.join(name)).unwrap();
+            std::fs::write(dir.join(name).join("a"), name).unwrap();
+        }
+        let next = at.next().next();
+        assert!(next.make_current().unwrap().is_none());
+        let now = Place::of(dir).unwrap();
+        assert_eq!(now, next);
+        assert_eq!(now.folder(), dir.join("base-2"));
+        now.remove_others().unwrap();
+        let mut left: Vec<_> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(
+            left,
+            ["base-02", "base-2", "base-x", "current.jd", "mine.txt"]
+        );
+    }
+
+    #[test]
+    fn any_change_of_the_file_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let place = Place::of(dir).unwrap().next();
+        place.make_current().unwrap();
+        let text = std::fs::read(dir.join(CURRENT)).unwrap();
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bad = text.clone();
+                bad[at] ^= 1 << bit;
+                std::fs::write(dir.join(CURRENT), bad).unwrap();
+                assert!(Place::of(dir).is_err(), "{at} {bit}");
+            }
+            std::fs::write(dir.join(CURRENT), &text[..at]).unwrap();
+            assert!(Place::of(dir).is_err(), "{at}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What merges add to a store: groups of files that `manifest.jd` names, each with a file of hashes of its own.
+//!
+//! ```text
+//! merged 1170                        the last snapshot that is in the segments
+//! group g3 8d2f…                     its name, xxh3-64 of `g3-checksums.jd`
+//! part g3-segments-out.jd 4096       name, length in bytes; in the order of `g3-checksums.jd`
+//! …
+//! ```
+//!
+//! `g<N>` are the segments of generation N, `s<N>` what was known beside segments when it was written.
+
+use super::{Checksums, manifest::xxh3_of};
+use jindou_model::{Error, Result};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Files that were written together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileGroup {
+    /// `g` or `s`, and the generation.
+    pub name: String,
+    /// Name and length in bytes of each.
+    pub files: Vec<(String, u64)>,
+    /// xxh3-64 of the group's file of hashes.
+    pub checksums: u64,
+}
+
+/// The lines of `manifest.jd` about merges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergedFiles {
+    /// The last snapshot that is in the segments; 0 without a merge.
+    pub number: u32,
+    /// Generations, oldest first; last what is known beside segments.
+    pub groups: Vec<FileGroup>,
+}
+
+/// The name of a group's file.
+pub(crate) fn file_of(group: &str, file: &str) -> String {
+    format!("{group}-{file}")
+}
+
+/// The generation of a group or of a file of one; `None` for other names.
+#[must_use]
+pub fn generation_of(name: &str) -> Option<u32> {
+    let group = name.split('-').next()?;
+    let digits = group.strip_prefix(['g', 's'])?;
+    let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+    digits.parse().ok().filter(|_| plain)
+}
+
+impl FileGroup {
+    /// The name of its file of hashes.
+    #[must_use]
+    pub fn checksums_name(&self) -> String {
+        file_of(&self.name, super::CHECKSUMS)
+    }
+
+    /// True for the segments of a generation.
+    #[must_use]
+    pub fn has_segments(&self) -> bool {
+        self.name.starts_with('g')
+    }
+
+    /// Its generation.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        generation_of(&self.name).unwrap_or(0)
+    }
+
+    /// Length of one of its files.
+    #[must_use]
+    pub fn length(&self, file: &str) -> Option<u64> {
+        let name = file_of(&self.name, file);
+        self.files.iter().find(|f| f.0 == name).map(|f| f.1)
+    }
+
+    /// The group of files that are there already; gives what its file of hashes holds as well. O(bytes).
+    pub fn seal(
+        dir: &Path,
+        name: String,
+        files: Vec<(String, u64)>,
+        threads: usize,
+    ) -> Result<(Self, Vec<u8>)> {
+        let sums = Checksums::of(dir, &files, threads)?.to_bytes();
+        let checksums = xxh3_of(&sums);
+        let group = Self {
+            name,
+            files,
+            checksums,
+        };
+        Ok((group, sums))
+    }
+}
+
+impl MergedFiles {
+    /// The lines; nothing without a merge.
+    pub(super) fn write(&self, text: &mut String) {
+        if self.number == 0 {
+            return;
+        }
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "merged {}", self.number);
+        for g in &self.groups {
+            let _ = writeln!(text, "group {} {:016x}", g.name, g.checksums);
+            for (name, len) in &g.files {
+                let _ = writeln!(text, "part {name} {len}");
+            }
+        }
+    }
+
+    /// Takes one line in; `Some(false)` if it is about something else, `None` if it is damaged.
+    pub(super) fn read(&mut self, word: &str, rest: &str) -> Option<bool> {
+        match word {
+            "merged" => self.number = rest.parse().ok().filter(|&n| n > 0)?,
+            "group" => {
+                let (name, sum) = rest.split_once(' ')?;
+                generation_of(name).filter(|_| !name.contains('-'))?;
+                self.groups.push(FileGroup {
+                    name: name.to_owned(),
+                    files: Vec::new(),
+                    checksums: u64::from_str_radix(sum, 16).ok()?,
+                });
+            }
+            "part" => {
+                let (name, len) = rest.split_once(' ')?;
+                let group = self.groups.last_mut()?;
+                let file = name.strip_prefix(&group.name)?.strip_prefix('-')?;
+                let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+                if file.is_empty() || !file.bytes().all(plain) {
+                    return None;
+                }
+                group.files.push((name.to_owned(), len.parse().ok()?));
+            }
+            _ => return Some(false),
+        }
+        Some(true)
+    }
+
+    /// Names of all files.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        self.groups.iter().flat_map(|g| {
+            let own = g.files.iter().map(|f| f.0.clone());
+            own.chain([g.checksums_name()])
+        })
+    }
+
+    /// Generations of segments, oldest first.
+    pub fn generations(&self) -> impl Iterator<Item = &FileGroup> {
+        self.groups.iter().filter(|g| g.has_segments())
+    }
+
+    /// What is known beside segments.
+    #[must_use]
+    pub fn state(&self) -> Option<&FileGroup> {
+        self.groups.iter().find(|g| !g.has_segments())
+    }
+}
+
+/// Removes what merges left that `manifest.jd` does not name: files of one that did not end, or that a later one replaced.
+/// Only the process that holds the store's lock may. Names of what was removed.
+///
+/// # Errors
+/// [`Error::Io`] when the folder cannot be read; a file that cannot be removed stays.
+pub fn remove_leftovers(dir: &Path) -> Result<Vec<String>> {
+    let manifest = super::Manifest::of_store(dir)?;
+    let known: std::collections::BTreeSet<String> = manifest.merged.names().collect();
+    let mut removed = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
+        let name = entry.map_err(|e| Error::io(dir, e))?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if is_of_a_merge(name)
+            && !known.contains(name)
+            && std::fs::remove_file(dir.join(name)).is_ok()
+        {
+            removed.push(name.to_owned());
+        }
+    }
+    Ok(removed)
+}
+
+/// True for names that merges give to files.
+#[must_use]
+pub fn is_of_a_merge(name: &str) -> bool {
+    let temporary = name.strip_suffix(".tmp");
+    temporary == Some(super::MANIFEST)
+        || generation_of(temporary.unwrap_or(name)).is_some()
+            && temporary.unwrap_or(name).ends_with(".jd")
+            && name.contains('-')
+}

@@ -1,0 +1,147 @@
+//! `s<N>-delta.jd`: what merged changes left beside segments, as memory has it. Read whole when a store is opened: these are
+//! structures that the next update changes, and reading them is copying.
+
+use super::{Bytes, SectionFile, SectionWriter};
+use crate::base::Merged;
+use crate::delta::{TailTerms, Touched};
+use jindou_model::{Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result};
+use std::io::{Seek, Write};
+
+const MAGIC: [u8; 8] = *b"JDDELTA\n";
+/// Snapshot number, vertices of the load, tail terms.
+const TOTALS: u32 = 1;
+const TERM_BYTES: u32 = 2;
+/// u64 a term, counted from the first.
+const TERM_ENDS: u32 = 3;
+/// Hash and number of each term, by hash.
+const TERM_ORDER: u32 = 4;
+/// `vertex << 32 | predicate`, out and in.
+const MORE: [u32; 2] = [5, 6];
+const WIDE_OFFSETS: u32 = 7;
+const WIDE_PREDICATES: u32 = 8;
+const WIDE_COUNTS: u32 = 9;
+/// `[graph, predicate, subject]`
+const GRAPHS: u32 = 10;
+const SHRUNK: u32 = 11;
+
+/// Writes the file.
+pub(crate) fn write_state<W: Write + Seek>(
+    merged: &Merged,
+    vertices: u32,
+    out: W,
+) -> std::io::Result<W> {
+    let Merged {
+        number,
+        tail,
+        touched,
+    } = merged;
+    let mut w = SectionWriter::new(out, MAGIC, 11)?;
+    let totals = [*number, vertices, tail.len()].map(u64::from);
+    w.section(TOTALS, &totals)?;
+    w.begin(TERM_BYTES)?;
+    let mut ends = Vec::with_capacity(tail.len() as usize);
+    let mut end = 0u64;
+    for term in tail.iter() {
+        w.write(term)?;
+        end += term.len() as u64;
+        ends.push(end);
+    }
+    w.end();
+    w.section(TERM_ENDS, &ends)?;
+    w.section(TERM_ORDER, &tail.order().collect::<Vec<u64>>())?;
+    for (section, d) in MORE.into_iter().zip([Direction::Out, Direction::In]) {
+        w.section(section, &touched.more(d).iter().collect::<Vec<u64>>())?;
+    }
+    let (mut offsets, mut predicates, mut counts) = (vec![0u32], Vec::new(), Vec::new());
+    for (list, n) in touched.widened_sets() {
+        predicates.extend_from_slice(list);
+        offsets.push(predicates.len() as u32);
+        counts.push(n);
+    }
+    w.section(WIDE_OFFSETS, &offsets)?;
+    w.section(WIDE_PREDICATES, &predicates)?;
+    w.section(WIDE_COUNTS, &counts)?;
+    let graphs: Vec<[u32; 3]> = touched.graph_entries().iter().collect();
+    w.section(GRAPHS, bytemuck::cast_slice::<[u32; 3], u32>(&graphs))?;
+    w.section(SHRUNK, &touched.shrunk().collect::<Vec<u32>>())?;
+    w.finish()
+}
+
+/// Reads the file of a store with so many vertices in its load and so many predicates. O(its size).
+///
+/// # Errors
+/// [`Error::Store`] where it does not fit them or itself.
+pub(crate) fn read_state(
+    bytes: Bytes,
+    name: &str,
+    vertices: u32,
+    predicates: usize,
+) -> Result<Merged> {
+    let file = SectionFile::open(bytes, &MAGIC, name)?;
+    parse(&file, vertices, predicates).ok_or_else(|| {
+        Error::Store(format!(
+            "{name} is damaged; run `jindou check`, then restore the store from a backup"
+        ))
+    })
+}
+
+fn ascending<T: Ord>(list: &[T]) -> bool {
+    list.windows(2).all(|w| w[0] < w[1])
+}
+
+fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<Merged> {
+    let &[number, of, terms] = file.array::<u64>(TOTALS) else {
+        return None;
+    };
+    let tail = TailTerms::from_parts(
+        file.array(TERM_BYTES),
+        file.array(TERM_ENDS),
+        file.array(TERM_ORDER),
+    )?;
+    let room = FIRST_QUERY_ID - FIRST_TAIL_ID;
+    if of != u64::from(vertices) || terms != u64::from(tail.len()) || tail.len() > room {
+        return None;
+    }
+    let known = |v: u32| {
+        v != NO_VERTEX
+            && match v.checked_sub(FIRST_TAIL_ID) {
+                Some(n) => n < tail.len(),
+                None => v <= vertices,
+            }
+    };
+    let is_predicate = |p: u32| (p as usize) < predicates;
+    let more = MORE.map(|s| file.array::<u64>(s));
+    let pairs_known = |list: &[u64]| {
+        ascending(list)
+            && list
+                .iter()
+                .all(|&e| known((e >> 32) as u32) && is_predicate(e as u32))
+    };
+    let graphs: &[[u32; 3]] = file.array(GRAPHS);
+    let shrunk: &[u32] = file.array(SHRUNK);
+    let graph_known = |e: &[u32; 3]| known(e[0]) && is_predicate(e[1]) && known(e[2]);
+    let sound = more.iter().all(|m| pairs_known(m))
+        && ascending(graphs)
+        && graphs.iter().all(graph_known)
+        && ascending(shrunk)
+        && shrunk.iter().all(|&g| known(g));
+    let offsets: &[u32] = file.array(WIDE_OFFSETS);
+    let lists: &[u32] = file.array(WIDE_PREDICATES);
+    let counts: &[u32] = file.array(WIDE_COUNTS);
+    if !sound || offsets.len() != counts.len() + 1 {
+        return None;
+    }
+    let mut wide: Vec<(&[u32], u32)> = Vec::with_capacity(counts.len());
+    for (w, &n) in offsets.windows(2).zip(counts) {
+        let list = lists.get(w[0] as usize..w[1] as usize)?;
+        if !ascending(list) || !list.iter().all(|&p| is_predicate(p)) {
+            return None;
+        }
+        wide.push((list, n));
+    }
+    Some(Merged {
+        number: u32::try_from(number).ok()?,
+        touched: Touched::from_parts(more, wide.into_iter(), graphs, shrunk),
+        tail,
+    })
+}

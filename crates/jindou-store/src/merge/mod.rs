@@ -1,0 +1,467 @@
+//! Merging: what updates changed is folded into segments, ids unchanged, while the store is read and changed.
+//!
+//! ```text
+//! snapshot S ─► new files of all touched predicates ─► manifest names them (one rename) ─► a new base
+//!                                                                                     └─► later snapshots over it
+//! ```
+//!
+//! Files that are there are never written to. A merge that ends early, however it ends, leaves files that no manifest names.
+
+mod known;
+mod output;
+mod over;
+mod segments;
+
+use crate::base::{Base, Merged, SegmentSet};
+use crate::directory::{
+    CHECKSUMS, CLASSES, DELTA, FileGroup, MANIFEST, Manifest, MergedFiles, NAMED_IN, NAMED_OUT,
+    SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, file_of, generation_of, is_of_a_merge, map_generation,
+    write_state, write_statistics,
+};
+use crate::load::memory::need_room;
+use crate::segment::{Packing, fold_behind};
+use crate::snapshot::Snapshot;
+use jindou_log::Files;
+use jindou_model::{CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Result};
+use known::Gone;
+use output::Pace;
+use segments::Job;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How to merge.
+#[derive(Clone, Debug)]
+pub struct MergeOptions {
+    /// Bytes of memory that keys of predicates may take while they are written: 16 bytes a key, one predicate a thread.
+    pub memory: u64,
+    /// Bytes a second that may be written; `None`: as fast as it goes.
+    pub bytes_per_second: Option<u64>,
+    /// Threads, at least 1; more than 4 are not used.
+    pub threads: usize,
+    /// With so many generations of files all are merged into one.
+    pub generations: usize,
+    /// Ends the merge; the store stays as it was.
+    pub cancel: CancelToken,
+}
+
+impl Default for MergeOptions {
+    /// 1 GiB, two threads, eight generations.
+    fn default() -> Self {
+        Self {
+            memory: 1 << 30,
+            bytes_per_second: None,
+            threads: 2,
+            generations: 8,
+            cancel: CancelToken::new(),
+        }
+    }
+}
+
+/// What a merge did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MergeReport {
+    /// The last snapshot that is in the segments now.
+    pub snapshot: u32,
+    /// Edits that were merged.
+    pub edits: u64,
+    /// Predicates whose segments were written.
+    pub predicates: usize,
+    /// Edges written, each direction counted.
+    pub edges: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Generations beside the load's files now.
+    pub generations: usize,
+    /// How long it took until the manifest named the new files.
+    pub time: Duration,
+    /// How long updates had to wait for the new base, if they came then.
+    pub pause: Duration,
+}
+
+/// A merge whose files are in place: a base, and how later snapshots of the old one get over it.
+pub struct Merging {
+    then: Snapshot,
+    base: Arc<Base>,
+    gone: Gone,
+    replaced: Vec<String>,
+    report: MergeReport,
+}
+
+impl Merging {
+    /// Writes what lies over the base at `snapshot` into segments of a new generation, and has the manifest name them. `files`
+    /// must be the file layer of the store directory `dir`, and the caller must hold the store's lock. O(edges of touched
+    /// predicates).
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for a snapshot that is merged already, [`Error::Cancelled`], [`Error::Limit`] for memory or room on the disk, [`Error::Io`], [`Error::Store`]. The store is as it
+    /// was then; where a directory could not be synced, what the next opening finds is either the store as it was or merged.
+    pub fn write(
+        dir: &Path,
+        files: &dyn Files,
+        snapshot: &Snapshot,
+        options: &MergeOptions,
+        progress: &Progress,
+    ) -> Result<Self> {
+        if snapshot.number() <= snapshot.base().number() {
+            return Err(Error::Conflict("there is nothing to merge".into()));
+        }
+        let begun = Instant::now();
+        let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
+        let generation = begin(dir, files, snapshot.base())?;
+        let written = Written {
+            dir,
+            snapshot,
+            options,
+            pace: &pace,
+            generation,
+        };
+        let mut merging = match written.merge(progress) {
+            Ok(merging) => merging,
+            Err(e) => {
+                // Not if the manifest may name them.
+                if names_generation(dir, generation) == Some(false) {
+                    remove_generation(files, generation);
+                }
+                return Err(e);
+            }
+        };
+        merging.report.bytes = pace.written();
+        merging.report.time = begun.elapsed();
+        Ok(merging)
+    }
+
+    /// The new base.
+    #[must_use]
+    pub fn base(&self) -> &Arc<Base> {
+        &self.base
+    }
+
+    /// What was done.
+    #[must_use]
+    pub fn report(&self) -> &MergeReport {
+        &self.report
+    }
+
+    /// Removes the files that the new ones replaced. Whoever reads them has them mapped. What cannot be removed now is when the
+    /// store is opened.
+    pub fn remove_replaced(&self, files: &dyn Files) {
+        for name in &self.replaced {
+            let _ = files.remove(name);
+        }
+    }
+}
+
+/// Removes what earlier merges left, and finds a generation that no file has.
+fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
+    let named = Manifest::of_store(dir)?;
+    if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
+        return Err(Error::Store(format!(
+            "the store at {} is another one than was opened; open it again",
+            dir.display()
+        )));
+    }
+    let known: BTreeSet<String> = named
+        .names()
+        .into_iter()
+        .chain(base.manifest.names())
+        .collect();
+    let list = files.list().map_err(|e| Error::io(dir, e))?;
+    let mut last = 0;
+    for name in list {
+        if is_of_a_merge(&name) && !known.contains(&name) {
+            let _ = files.remove(&name);
+        }
+        last = last.max(generation_of(&name).unwrap_or(0));
+    }
+    Ok(last + 1)
+}
+
+/// Whether the manifest on disk names files of a generation; `None` if it cannot be read.
+fn names_generation(dir: &Path, generation: u32) -> Option<bool> {
+    let manifest = Manifest::of_store(dir).ok()?;
+    let mut groups = manifest.merged.groups.iter();
+    Some(groups.any(|g| g.generation() == generation))
+}
+
+fn remove_generation(files: &dyn Files, generation: u32) {
+    for name in files.list().unwrap_or_default() {
+        if is_of_a_merge(&name) && generation_of(&name) == Some(generation) {
+            let _ = files.remove(&name);
+        }
+    }
+}
+
+/// A merge on its way.
+struct Written<'a> {
+    dir: &'a Path,
+    snapshot: &'a Snapshot,
+    options: &'a MergeOptions,
+    pace: &'a Pace<'a>,
+    generation: u32,
+}
+
+impl Written<'_> {
+    fn merge(&self, progress: &Progress) -> Result<Merging> {
+        let snapshot = self.snapshot;
+        let old = snapshot.base();
+        let held = self.held();
+        let mut groups: Vec<FileGroup> = Vec::new();
+        let mut sets: Vec<Arc<SegmentSet>> = old.sets.clone();
+        let mut edges = 0;
+        if !held.is_empty() {
+            let (files, written) = self.segments(&held, progress)?;
+            edges = written;
+            let group = FileGroup {
+                name: format!("g{}", self.generation),
+                files,
+                checksums: 0,
+            };
+            sets.push(Arc::new(map_generation(self.dir, &group)?));
+            groups.push(group);
+        }
+        let (sets, kept) = without_idle(sets, snapshot.predicate_count() as usize);
+        let mut base = Base {
+            epoch: old.epoch,
+            union_default: old.union_default,
+            dictionary: Arc::clone(&old.dictionary),
+            place: Base::places(&sets, snapshot.predicate_count() as usize),
+            sets,
+            statistics: old.statistics.clone(),
+            predicate_of: old.predicate_of.clone(),
+            index: Arc::clone(&old.index),
+            merged: Merged::default(),
+            manifest: old.manifest.clone(),
+            versions: Arc::clone(&old.versions),
+        };
+        self.pace.cancel.check()?;
+        let classes = known::refresh(snapshot, &held, &mut base);
+        if let (Some(index), Some(group)) = (classes, groups.last_mut()) {
+            let name = file_of(&group.name, CLASSES);
+            let len = self.pace.create(&name, |out| index.write(out))?;
+            group.files.push((name, len));
+            let set = map_generation(self.dir, group)?;
+            if let Some(last) = base.sets.last_mut() {
+                *last = Arc::new(set);
+            }
+        }
+        let gone = Gone::at(snapshot, &base);
+        let mut touched = snapshot.touched().clone();
+        gone.prune(
+            &mut touched,
+            snapshot.sets_of_base(),
+            |_, _, _| false,
+            |_| false,
+        );
+        base.merged = Merged {
+            number: snapshot.number(),
+            tail: snapshot.tail().clone(),
+            touched,
+        };
+        groups.push(self.state(&base)?);
+        let replaced = self.put_in_place(&mut base, groups, &kept)?;
+        let report = MergeReport {
+            snapshot: snapshot.number(),
+            edits: snapshot.edit_count(),
+            predicates: held.len(),
+            edges,
+            generations: base.generations(),
+            ..MergeReport::default()
+        };
+        Ok(Merging {
+            then: snapshot.clone(),
+            base: Arc::new(base),
+            gone,
+            replaced,
+            report,
+        })
+    }
+
+    /// The predicates to write: those with edits, and all that were merged before when there are many generations.
+    fn held(&self) -> Vec<u32> {
+        let base = self.snapshot.base();
+        let all = base.generations() + 1 >= self.options.generations.max(1);
+        let merged = |p: u32| all && base.set_of(p).generation > 0;
+        let edited = |p: u32| {
+            let patch = self.snapshot.patch(p, Direction::Out);
+            patch.is_some_and(|p| !p.is_empty())
+        };
+        (0..self.snapshot.predicate_count())
+            .filter(|&p| edited(p) || merged(p))
+            .collect()
+    }
+
+    /// Writes the four files of segments; gives their names and lengths, and how many edges they have.
+    fn segments(&self, held: &[u32], progress: &Progress) -> Result<(Vec<(String, u64)>, u64)> {
+        let snapshot = self.snapshot;
+        let (mut keys, mut edges) = (0u64, 0u64);
+        for &p in held {
+            for d in [Direction::Out, Direction::In] {
+                let view = snapshot.edges(PredicateId(p), d);
+                let edited = view.patch.map_or(0, |p| p.len() as u64);
+                let own = u64::from(view.default.key_count) + edited;
+                keys = keys.max(own.max(u64::from(view.named.key_count) + edited));
+                edges += view.default_edges() + view.named_edges();
+            }
+        }
+        let need = keys * segments::BYTES_A_KEY;
+        if need > self.options.memory {
+            return Err(Error::Limit(format!(
+                "merging a predicate of {keys} keys takes {} MiB, more than the {} MiB it may take; give it more",
+                (need >> 20) + 1,
+                self.options.memory >> 20
+            )));
+        }
+        let tail = snapshot.tail();
+        // An edge of the default graph has 4 bytes, one of a named graph 9 at most; a key at most 12.
+        let room = 9 * edges + 12 * keys + 2 * tail.bytes() as u64;
+        need_room(self.dir, room, "merging")?;
+        let fits = self.options.memory.checked_div(need).unwrap_or(u64::MAX);
+        let threads = (self.options.threads.max(1) as u64).min(fits.max(1)).min(4) as usize;
+        let last_id = match tail.len() {
+            0 => snapshot.base().vertices(),
+            n => FIRST_TAIL_ID + (n - 1),
+        };
+        let packing = Packing::new(last_id, snapshot.named_graphs());
+        let group = format!("g{}", self.generation);
+        let kinds = [
+            (SEGMENTS_OUT, Direction::Out, None),
+            (SEGMENTS_IN, Direction::In, None),
+            (NAMED_OUT, Direction::Out, Some(&packing)),
+            (NAMED_IN, Direction::In, Some(&packing)),
+        ];
+        let written = AtomicU64::new(0);
+        let done = |n: u64| {
+            let now = written.fetch_add(n, Ordering::Relaxed) + n;
+            progress.done.store(now, Ordering::Relaxed);
+            let permille = 1000 * now / edges.max(1);
+            progress
+                .phase_permille
+                .store(permille.min(1000), Ordering::Relaxed);
+        };
+        let fold = fold_behind(snapshot.base().vertices());
+        let results: [Mutex<Option<Result<u64>>>; 4] = Default::default();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let (Some(&(name, direction, packing)), Some(slot)) =
+                    (kinds.get(at), results.get(at))
+                else {
+                    return;
+                };
+                let job = Job {
+                    snapshot,
+                    held,
+                    direction,
+                    packing,
+                    fold,
+                };
+                let result = self.pace.create(&file_of(&group, name), |out| {
+                    job.write(out, self.pace, &done)
+                });
+                *slot
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
+            }
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            work();
+            for t in others {
+                if let Err(panic) = t.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        });
+        let mut files = Vec::new();
+        for ((name, ..), result) in kinds.iter().zip(results) {
+            let result = result
+                .into_inner()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let len = result.unwrap_or_else(|| {
+                Err(Error::Internal("a file of a merge was not written".into()))
+            })?;
+            files.push((file_of(&group, name), len));
+        }
+        Ok((files, written.into_inner()))
+    }
+
+    /// Writes what is known beside segments.
+    fn state(&self, base: &Base) -> Result<FileGroup> {
+        let name = format!("s{}", self.generation);
+        let statistics = file_of(&name, STATISTICS);
+        let delta = file_of(&name, DELTA);
+        let lengths = [
+            self.pace
+                .create(&statistics, |out| write_statistics(&base.statistics, out))?,
+            self.pace.create(&delta, |out| {
+                write_state(&base.merged, base.vertices(), out)
+            })?,
+        ];
+        Ok(FileGroup {
+            name,
+            files: [statistics, delta].into_iter().zip(lengths).collect(),
+            checksums: 0,
+        })
+    }
+
+    /// Writes the groups' hashes and the manifest. Gives names of files that are not needed any more.
+    fn put_in_place(
+        &self,
+        base: &mut Base,
+        groups: Vec<FileGroup>,
+        kept: &[u32],
+    ) -> Result<Vec<String>> {
+        let old = &self.snapshot.base().manifest;
+        let mut all: Vec<FileGroup> = old
+            .merged
+            .generations()
+            .filter(|g| kept.contains(&g.generation()))
+            .cloned()
+            .collect();
+        for group in groups {
+            self.pace.cancel.check()?;
+            let (group, sums) =
+                FileGroup::seal(self.dir, group.name, group.files, self.options.threads)?;
+            self.pace.put(&file_of(&group.name, CHECKSUMS), &sums)?;
+            all.push(group);
+        }
+        let manifest = Manifest {
+            quads: base.statistics.quads,
+            merged: MergedFiles {
+                number: base.merged.number,
+                groups: all,
+            },
+            ..old.clone()
+        };
+        let files = self.pace.files;
+        // Names before the name that leads to them.
+        files.sync_directory().map_err(|e| Error::io(self.dir, e))?;
+        self.pace.cancel.check()?;
+        files
+            .put(MANIFEST, manifest.to_text().as_bytes())
+            .map_err(|e| Error::io(self.pace.path(MANIFEST), e))?;
+        let now: BTreeSet<String> = manifest.names().into_iter().collect();
+        let before = old.merged.names().filter(|n| !now.contains(n)).collect();
+        base.manifest = manifest;
+        Ok(before)
+    }
+}
+
+/// The sets that some predicate is in, and their generations.
+fn without_idle(sets: Vec<Arc<SegmentSet>>, predicates: usize) -> (Vec<Arc<SegmentSet>>, Vec<u32>) {
+    let place = Base::places(&sets, predicates);
+    let used: BTreeSet<usize> = place.iter().map(|&at| usize::from(at)).collect();
+    let kept: Vec<Arc<SegmentSet>> = sets
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| *at == 0 || used.contains(at))
+        .map(|(_, set)| set)
+        .collect();
+    let generations = kept.iter().map(|s| s.generation).collect();
+    (kept, generations)
+}

@@ -1,0 +1,263 @@
+//! Merged segments: base and patch of each predicate read in order and written as they come. What is in memory are a
+//! predicate's keys, not its edges.
+
+use super::output::{Out, Pace};
+use crate::directory::{Lists, MergedFile, SegmentFileWriter};
+use crate::segment::{
+    BitWriter, EdgeView, NamedSegment, Packing, Scope, Segment, build_folded, pack_offsets,
+};
+use crate::snapshot::Snapshot;
+use jindou_model::{Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId};
+use std::io::{Error, ErrorKind, Result};
+
+/// Keys enumerated at once.
+const PART: u32 = 1 << 16;
+/// Neighbours collected before they are written.
+const ROW_BUFFER: usize = 1 << 14;
+/// Bytes in memory for each key of the predicate that is written: the key, its list's end, its part of the finder.
+pub(super) const BYTES_A_KEY: u64 = 16;
+
+/// What a file of merged segments is made of.
+pub(super) struct Job<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Predicates to write, ascending.
+    pub held: &'a [u32],
+    pub direction: Direction,
+    /// Named graphs' edges.
+    pub packing: Option<&'a Packing>,
+    pub fold: u32,
+}
+
+fn damaged() -> Error {
+    Error::new(
+        ErrorKind::InvalidData,
+        "a segment is not in order or holds unknown ids; run `jindou check` on the store",
+    )
+}
+
+impl Job<'_> {
+    /// Writes the file.
+    pub fn write<'p>(
+        &self,
+        out: Out<'p>,
+        pace: &Pace<'_>,
+        done: &(dyn Fn(u64) + Sync),
+    ) -> Result<Out<'p>> {
+        let predicates = self.snapshot.predicate_count();
+        let merged = MergedFile {
+            held: self.held,
+            fold: self.fold,
+        };
+        let mut file = SegmentFileWriter::merged(out, predicates, self.packing, Some(&merged))?;
+        for &p in self.held {
+            pace.cancel.check().map_err(Error::other)?;
+            let view = self.snapshot.edges(PredicateId(p), self.direction);
+            let rows = Rows::begin(&mut file, self.fold)?;
+            let edges = match self.packing {
+                None => rows.default(&view, p)?,
+                Some(packing) => rows.named(&view, p, packing)?,
+            };
+            done(edges);
+        }
+        file.finish()
+    }
+}
+
+/// A segment that is being written.
+struct Rows<'f, 'p> {
+    file: &'f mut SegmentFileWriter<Out<'p>>,
+    at: u64,
+    fold: u32,
+    keys: Vec<u32>,
+    /// Where each key's list ends.
+    ends: Vec<u32>,
+    edges: u64,
+    max_degree: u32,
+}
+
+impl<'f, 'p> Rows<'f, 'p> {
+    fn begin(file: &'f mut SegmentFileWriter<Out<'p>>, fold: u32) -> Result<Self> {
+        let at = file.begin_array()?;
+        Ok(Self {
+            file,
+            at,
+            fold,
+            keys: Vec::new(),
+            ends: Vec::new(),
+            edges: 0,
+            max_degree: 0,
+        })
+    }
+
+    /// Counts a list that was handed on.
+    fn key(&mut self, key: u32, degree: usize) -> Result<()> {
+        let known = (key < self.fold || key >= FIRST_TAIL_ID) && key < FIRST_QUERY_ID;
+        if !known || key == NO_VERTEX || self.keys.last().is_some_and(|&last| last >= key) {
+            return Err(damaged());
+        }
+        self.edges += degree as u64;
+        let end = u32::try_from(self.edges).map_err(|_| {
+            let most = "a predicate has 2^32 edges or more, which no segment holds";
+            Error::new(ErrorKind::InvalidInput, most)
+        })?;
+        self.keys.push(key);
+        self.ends.push(end);
+        self.max_degree = self.max_degree.max(degree as u32);
+        Ok(())
+    }
+
+    fn default(mut self, view: &EdgeView<'_>, p: u32) -> Result<u64> {
+        let mut buffer: Vec<u32> = Vec::with_capacity(ROW_BUFFER);
+        default_lists(view, &mut |key, list| {
+            if list.is_empty() {
+                return Ok(());
+            }
+            self.key(key, list.len())?;
+            if buffer.len() + list.len() > ROW_BUFFER {
+                self.file.part(&buffer)?;
+                buffer.clear();
+            }
+            if list.len() > ROW_BUFFER {
+                self.file.part(list)?;
+            } else {
+                buffer.extend_from_slice(list);
+            }
+            Ok(())
+        })?;
+        self.file.part(&buffer)?;
+        let offsets = self.offsets();
+        let offsets_at = match &offsets {
+            Some(o) => self.file.array(o)?,
+            None => 0,
+        };
+        self.end(p, offsets_at, 0)
+    }
+
+    fn named(mut self, view: &EdgeView<'_>, p: u32, packing: &Packing) -> Result<u64> {
+        let (v, g) = (packing.vertex_bits, packing.graph_bits());
+        let mut entries = BitWriter::default();
+        named_lists(view, &mut |key, list| {
+            if list.is_empty() {
+                return Ok(());
+            }
+            self.key(key, list.len())?;
+            for &(n, graph) in list {
+                let number = packing.number(graph).ok_or_else(damaged)?;
+                if n.checked_shr(v).unwrap_or(0) != 0 {
+                    return Err(damaged());
+                }
+                entries.push(n, v);
+                entries.push(number, g);
+            }
+            // The last word may still get bits.
+            if entries.words.len() > ROW_BUFFER
+                && let Some(last) = entries.words.pop()
+            {
+                self.file.part(&entries.words)?;
+                entries.words.clear();
+                entries.words.push(last);
+            }
+            Ok(())
+        })?;
+        entries.words.push(0);
+        self.file.part(&entries.words)?;
+        let (mut offsets_at, mut fields_at) = (0, 0);
+        if let Some(offsets) = self.offsets() {
+            let (blocks, fields) = pack_offsets(&offsets);
+            offsets_at = self.file.array(&blocks)?;
+            fields_at = self.file.array(&fields)?;
+        }
+        self.end(p, offsets_at, fields_at)
+    }
+
+    /// Offsets of all keys and the end; `None` if every key has one edge.
+    fn offsets(&mut self) -> Option<Vec<u32>> {
+        let mut ends = std::mem::take(&mut self.ends);
+        if self.edges == self.keys.len() as u64 {
+            return None;
+        }
+        ends.insert(0, 0);
+        Some(ends)
+    }
+
+    fn end(mut self, p: u32, offsets_at: u64, fields_at: u64) -> Result<u64> {
+        let keys = std::mem::take(&mut self.keys);
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let count = keys.len() as u32;
+        let finder = self.file.finder(&build_folded(keys, Some(self.fold)))?;
+        let lists = Lists {
+            edges: self.edges,
+            max_degree: self.max_degree,
+            offsets_at,
+            fields_at,
+            neighbours_at: self.at,
+        };
+        self.file.record(p, count, finder, &lists);
+        Ok(self.edges)
+    }
+}
+
+/// Calls `f` with each key of a segment, its number, and keys that only the patch may have; ascending.
+fn each_key(
+    count: u32,
+    keys_into: impl Fn(u32, u32, &mut Vec<u32>),
+    touched: Vec<u32>,
+    f: &mut dyn FnMut(u32, Option<u32>) -> Result<()>,
+) -> Result<()> {
+    let mut touched = touched.into_iter().peekable();
+    let mut keys = Vec::new();
+    for from in (0..count).step_by(PART as usize) {
+        let to = from.saturating_add(PART).min(count);
+        keys.clear();
+        keys_into(from, to, &mut keys);
+        for (k, &key) in (from..).zip(&keys) {
+            while let Some(t) = touched.next_if(|&t| t < key) {
+                f(t, None)?;
+            }
+            let number = touched.next_if_eq(&key).map_or(Some(k), |_| None);
+            f(key, number)?;
+        }
+    }
+    touched.try_for_each(|t| f(t, None))
+}
+
+type OnDefault<'f> = &'f mut dyn FnMut(u32, &[u32]) -> Result<()>;
+
+/// Calls `f` with every key of the default graph and its neighbours, ascending; some keys have none.
+fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
+    let segment: Segment<'_> = view.default;
+    let patch = view.patch.filter(|p| p.has_default());
+    let touched = patch.map(|p| p.keys()).unwrap_or_default();
+    let mut scratch = Vec::new();
+    let keys_into = |from, to, out: &mut Vec<u32>| segment.keys_into(from, to, out);
+    each_key(
+        segment.key_count,
+        keys_into,
+        touched,
+        &mut |key, number| match number {
+            Some(k) => f(key, segment.list(k)),
+            None => f(key, view.read(key, Scope::Default, &mut scratch)),
+        },
+    )
+}
+
+type OnNamed<'f> = &'f mut dyn FnMut(u32, &[(u32, u32)]) -> Result<()>;
+
+/// The same of named graphs: (neighbour, graph).
+fn named_lists(view: &EdgeView<'_>, f: OnNamed<'_>) -> Result<()> {
+    let segment: NamedSegment<'_> = view.named;
+    let patch = view.patch.filter(|p| p.has_named());
+    let touched = patch.map(|p| p.keys()).unwrap_or_default();
+    let mut list = Vec::new();
+    let keys_into = |from, to, out: &mut Vec<u32>| segment.keys_into(from, to, out);
+    each_key(segment.key_count, keys_into, touched, &mut |key, number| {
+        list.clear();
+        match number {
+            Some(k) => list.extend(segment.list(k)),
+            None => view.for_each(key, Scope::AnyNamed, |n, g| list.push((n, g))),
+        }
+        f(key, &list)
+    })
+}

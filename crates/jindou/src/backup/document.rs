@@ -1,0 +1,210 @@
+//! The text of one backup.
+//!
+//! ```text
+//! jindou-backup 1                    format version
+//! time 1795333335123456              when it was taken, microseconds since 1970, UTC
+//! epoch 5b0c…                        id epoch of the base, 16 hex digits
+//! base 17                            the snapshot that the base holds
+//! snapshot 42                        the last one in the log
+//! from 1795333330000000              the base is of that time or before
+//! file strings.jd 123456             name and length of a file of the base; its parts follow
+//! part part-01ab…
+//! log 42… 4711 01ab… 18 43           file, bytes, checksum, first record, the one that would follow
+//! backup 01ab…                       xxh3-64 of all lines above
+//! ```
+
+use super::BackupInfo;
+use jindou_log::Part;
+use std::fmt::Write as _;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What the names of backups begin with.
+const NAME: &str = "backup-";
+const FIRST_LINE: &str = "jindou-backup 1";
+
+/// True for the names that [`Document::name`] gives.
+pub(super) fn is_name(name: &str) -> bool {
+    let digits = |s: &str, n: usize| s.len() == n && s.bytes().all(|b| b.is_ascii_digit());
+    let parts = name.strip_prefix(NAME).and_then(|n| n.split_once('-'));
+    parts.is_some_and(|(time, number)| digits(time, 20) && digits(number, 10))
+}
+
+/// A file of a base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BaseFile {
+    pub name: String,
+    pub length: u64,
+    /// Names of its parts, in order.
+    pub parts: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Document {
+    pub info: BackupInfo,
+    pub files: Vec<BaseFile>,
+    pub log: Vec<Part>,
+}
+
+/// A name that leads nowhere else.
+fn is_plain(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
+}
+
+impl Document {
+    /// The name that sorts by time.
+    pub fn name(time: u64, snapshot: u32) -> String {
+        format!("{NAME}{time:020}-{snapshot:010}")
+    }
+
+    /// What a part of the log is called in the place for backups.
+    pub fn name_of_log(part: &Part) -> String {
+        let file = part.name.strip_suffix(".log").unwrap_or(&part.name);
+        format!("log-{file}-{:016x}-{}", part.chain, part.length)
+    }
+
+    /// Bytes of all that belongs to it.
+    pub fn bytes(files: &[BaseFile], log: &[Part]) -> u64 {
+        let base: u64 = files.iter().map(|f| f.length).sum();
+        base + log.iter().map(|p| p.length).sum::<u64>()
+    }
+
+    pub fn to_text(&self) -> String {
+        let i = &self.info;
+        let mut t = format!(
+            "{FIRST_LINE}\ntime {}\nepoch {:016x}\nbase {}\nsnapshot {}\nfrom {}\n",
+            i.time, i.epoch, i.base, i.snapshot, i.from
+        );
+        for f in &self.files {
+            let _ = writeln!(t, "file {} {}", f.name, f.length);
+            for p in &f.parts {
+                let _ = writeln!(t, "part {p}");
+            }
+        }
+        for p in &self.log {
+            let _ = writeln!(
+                t,
+                "log {} {} {:016x} {} {}",
+                p.name, p.length, p.chain, p.first, p.next
+            );
+        }
+        let sum = xxh3_64(t.as_bytes());
+        let _ = writeln!(t, "backup {sum:016x}");
+        t
+    }
+
+    /// Reads the text back; `None` for anything but what [`Self::to_text`] writes.
+    pub fn parse(name: &str, text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut found = Self {
+            info: BackupInfo {
+                name: name.to_owned(),
+                time: 0,
+                snapshot: 0,
+                base: 0,
+                from: 0,
+                epoch: 0,
+                bytes: 0,
+            },
+            files: Vec::new(),
+            log: Vec::new(),
+        };
+        let mut lines = text.lines();
+        if lines.next()? != FIRST_LINE {
+            return None;
+        }
+        for line in lines {
+            let (word, rest) = line.split_once(' ')?;
+            let i = &mut found.info;
+            match word {
+                "time" => i.time = rest.parse().ok()?,
+                "epoch" => i.epoch = u64::from_str_radix(rest, 16).ok()?,
+                "base" => i.base = rest.parse().ok()?,
+                "snapshot" => i.snapshot = rest.parse().ok()?,
+                "from" => i.from = rest.parse().ok()?,
+                "file" => {
+                    let (name, length) = rest.split_once(' ')?;
+                    found.files.push(BaseFile {
+                        name: Some(name).filter(|n| is_plain(n))?.to_owned(),
+                        length: length.parse().ok()?,
+                        parts: Vec::new(),
+                    });
+                }
+                "part" if is_plain(rest) => {
+                    found.files.last_mut()?.parts.push(rest.to_owned());
+                }
+                "log" => {
+                    let words: Vec<&str> = rest.split(' ').collect();
+                    let [name, length, chain, first, next] = words[..] else {
+                        return None;
+                    };
+                    found.log.push(Part {
+                        name: Some(name).filter(|n| is_plain(n))?.to_owned(),
+                        length: length.parse().ok()?,
+                        chain: u64::from_str_radix(chain, 16).ok()?,
+                        first: first.parse().ok()?,
+                        next: next.parse().ok()?,
+                    });
+                }
+                // The last line is compared as text.
+                "backup" => {}
+                _ => return None,
+            }
+        }
+        found.info.bytes = Self::bytes(&found.files, &found.log);
+        (found.to_text() == text).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_comes_back_and_any_change_is_seen() {
+        let part = |n: &str| format!("part-{n}");
+        let d = Document {
+            info: BackupInfo {
+                name: Document::name(17, 4),
+                time: 17,
+                snapshot: 4,
+                base: 2,
+                from: 11,
+                epoch: 0xAB,
+                bytes: 2 * (100 << 20) + 80,
+            },
+            files: vec![
+                BaseFile {
+                    name: "a.jd".into(),
+                    length: 200 << 20,
+                    parts: vec![part("1"), part("2")],
+                },
+                BaseFile {
+                    name: "b.jd".into(),
+                    length: 0,
+                    parts: vec![],
+                },
+            ],
+            log: vec![Part {
+                name: "00000000000000ab-0000000000000001.log".into(),
+                length: 80,
+                chain: 9,
+                first: 3,
+                next: 5,
+            }],
+        };
+        let text = d.to_text().into_bytes();
+        assert_eq!(Document::parse(&d.info.name, &text), Some(d.clone()));
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bad = text.clone();
+                bad[at] ^= 1 << bit;
+                assert_eq!(Document::parse(&d.info.name, &bad), None, "{at} {bit}");
+            }
+            assert_eq!(Document::parse(&d.info.name, &text[..at]), None);
+        }
+        assert!(Document::name(9, 1) < Document::name(10, 0));
+        assert!(is_name(&d.info.name) && !is_name(&(d.info.name.clone() + ".tmp")));
+        assert!(!is_name("backup-1-2") && !is_name("part-1"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Backups of a store, also while it is served, and stores made of them.
+//!
+//! A place for backups is a flat folder of immutable files, or of objects. Each backup is a small text that names what belongs
+//! to it, so one that follows another copies only what is new.
+//!
+//! ```text
+//! backup-<time>-<snapshot>           what belongs to one backup; put last, so what has that name is whole
+//! part-<checksum>                    up to 64 MiB of a base's file
+//! log-<epoch>-<sequence>-<checksum>-<length>   the first bytes of a log file
+//! ```
+//!
+//! | module | job |
+//! |---|---|
+//! | `document` | the text of a backup |
+//! | `parts` | base files in parts, by checksum |
+//! | `take` | making a backup |
+//! | `restore` | a store of a backup, up to a snapshot or a time |
+
+mod document;
+mod parts;
+mod restore;
+mod take;
+mod time;
+
+pub use restore::{RestoreReport, RestoreTo};
+pub use take::{BACKUP_PHASES, BackupReport};
+pub use time::{parse_time, time_text};
+
+use document::Document;
+use jindou_log::{Directory, Files, StoreLock};
+use jindou_model::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Longest text of a backup that is read.
+const LONGEST: u64 = 1 << 30;
+
+/// A place for backups.
+#[derive(Clone)]
+pub struct BackupTarget {
+    files: Arc<dyn Files>,
+    /// Where they are, if one process at a time must write there.
+    folder: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for BackupTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BackupTarget({})", self.files.path("").display())
+    }
+}
+
+/// What is known of one backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupInfo {
+    /// Its name in the place.
+    pub name: String,
+    /// When it was taken, in microseconds since 1970 (UTC).
+    pub time: u64,
+    /// The last snapshot in it.
+    pub snapshot: u32,
+    /// The first snapshot that can be restored from it: its base.
+    pub base: u32,
+    /// From that time on it can be restored to any.
+    pub from: u64,
+    /// Id epoch of its base.
+    pub epoch: u64,
+    /// Bytes that belong to it, those that it shares with others included.
+    pub bytes: u64,
+}
+
+impl BackupTarget {
+    /// A folder, which is made if it is not there and its parent is; `file://` and an absolute path is the same.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for other URLs, [`Error::Io`].
+    pub fn folder(location: &str) -> Result<Self> {
+        let path = match location.split_once("://") {
+            None => location,
+            Some(("file", path)) if path.starts_with('/') => path,
+            Some(_) => {
+                return Err(Error::Unsupported(format!(
+                    "{location}: this program has no client for such places; give a folder (other object stores: \
+                     BackupTarget::of in a program of your own)"
+                )));
+            }
+        };
+        let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
+        Ok(Self {
+            files: Arc::new(files),
+            folder: Some(PathBuf::from(path)),
+        })
+    }
+
+    /// Any files that are put whole: [`jindou_log::Objects`] for an object store.
+    #[must_use]
+    pub fn of(files: Arc<dyn Files>) -> Self {
+        Self {
+            files,
+            folder: None,
+        }
+    }
+
+    /// All backups, oldest first. One whose text is damaged is an error of its own.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the place cannot be read.
+    pub fn list(&self) -> Result<Vec<Result<BackupInfo>>> {
+        let documents = self.documents()?;
+        Ok(documents.into_iter().map(|d| d.map(|d| d.info)).collect())
+    }
+
+    fn documents(&self) -> Result<Vec<Result<Document>>> {
+        let files = &*self.files;
+        let mut names = files.list().map_err(|e| Error::io(files.path(""), e))?;
+        names.retain(|n| document::is_name(n));
+        names.sort_unstable();
+        let all = files.read_many(&names, LONGEST);
+        Ok(names
+            .into_iter()
+            .zip(all)
+            .map(|(name, text)| {
+                let text = text.map_err(|e| Error::io(files.path(&name), e))?;
+                Document::parse(&name, &text).ok_or_else(|| {
+                    Error::Store(format!(
+                        "the backup {} is damaged; others in the same place may be whole",
+                        files.path(&name).display()
+                    ))
+                })
+            })
+            .collect())
+    }
+
+    /// Keeps others from writing to a folder of backups, and removes what a backup that was killed did not put whole.
+    fn alone(&self) -> Result<Option<StoreLock>> {
+        let Some(folder) = &self.folder else {
+            return Ok(None);
+        };
+        let lock = StoreLock::acquire(folder).map_err(|e| match e {
+            Error::Store(_) => Error::Conflict(format!(
+                "another backup is being written to {}; try again when it is done",
+                folder.display()
+            )),
+            e => e,
+        })?;
+        let files = &*self.files;
+        let names = files.list().map_err(|e| Error::io(folder, e))?;
+        for name in names.iter().filter(|n| n.ends_with(".tmp")) {
+            let _ = files.remove(name);
+        }
+        Ok(Some(lock))
+    }
+
+    /// Refuses a folder inside the store that is backed up.
+    fn outside(&self, dir: &Path) -> Result<()> {
+        let inside = |a: &Path| Some(a.canonicalize().ok()?.starts_with(dir.canonicalize().ok()?));
+        let path = self.files.path("");
+        if inside(&path) == Some(true) {
+            return Err(Error::Store(format!(
+                "{} is inside the store; choose another place for its backups, on another disk if possible",
+                path.display()
+            )));
+        }
+        Ok(())
+    }
+}

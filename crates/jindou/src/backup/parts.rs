@@ -1,0 +1,67 @@
+//! Files of a base in parts of up to 64 MiB, named by what is in them.
+
+use jindou_model::{Error, Result};
+use jindou_store::directory::BLOCK;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+/// Bytes of a part, but for a file's last one.
+pub(super) const PART: u64 = 64 << 20;
+const BLOCKS: usize = PART as usize / BLOCK;
+
+/// Length of part `i` of a file of this length.
+pub(super) fn part_length(file: u64, i: usize) -> u64 {
+    file.saturating_sub(i as u64 * PART).min(PART)
+}
+
+/// Hashes of the blocks of some bytes, as `checksums.jd` has them.
+pub(super) fn blocks_of(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks(BLOCK).map(xxh3_64).collect()
+}
+
+/// Names of the parts of a file whose blocks have these hashes.
+pub(super) fn names(length: u64, blocks: &[u64]) -> Vec<String> {
+    let parts = blocks.chunks(BLOCKS).enumerate();
+    parts
+        .map(|(i, blocks)| name(part_length(length, i), blocks))
+        .collect()
+}
+
+fn name(length: u64, blocks: &[u64]) -> String {
+    let mut all = length.to_le_bytes().to_vec();
+    all.extend(blocks.iter().flat_map(|b| b.to_le_bytes()));
+    format!("part-{:032x}", xxh3_128(&all))
+}
+
+/// True if a part of this name has these bytes.
+pub(super) fn is_part(called: &str, bytes: &[u8]) -> bool {
+    name(bytes.len() as u64, &blocks_of(bytes)) == called
+}
+
+/// Reads part `i` of a file and compares it with its name.
+///
+/// # Errors
+/// [`Error::Store`] if the file is not as it was written; [`Error::Io`].
+pub(super) fn read(
+    file: &File,
+    path: &Path,
+    length: u64,
+    i: usize,
+    called: &str,
+) -> Result<Vec<u8>> {
+    let n = usize::try_from(part_length(length, i)).unwrap_or(0);
+    let mut bytes = vec![0; n];
+    file.read_exact_at(&mut bytes, i as u64 * PART)
+        .map_err(|e| Error::io(path, e))?;
+    if is_part(called, &bytes) {
+        return Ok(bytes);
+    }
+    Err(Error::Store(format!(
+        "{} is damaged between bytes {} and {}, so it cannot be backed up (`jindou check` says more); earlier backups stay as they are",
+        path.display(),
+        i as u64 * PART,
+        i as u64 * PART + n as u64
+    )))
+}

@@ -1,0 +1,293 @@
+//! A store of a backup.
+
+use super::document::Document;
+use super::{BackupTarget, parts, time_text};
+use crate::database::{Database, guarded};
+use crate::update::{Access, OpenOptions};
+use jindou_log::{Directory, Durability, Log, Options};
+use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_store::delta::committed_at;
+use jindou_store::directory::{Building, CHECKSUMS, LOG, MANIFEST, Manifest};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where log files lie until their records are written anew.
+const FROM: &str = "log-of-backup";
+
+/// Up to when a store is restored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RestoreTo {
+    /// As the newest backup has it.
+    #[default]
+    Newest,
+    /// Up to this snapshot.
+    Snapshot(u32),
+    /// With all that was committed up to this time, in microseconds since 1970 (UTC), and nothing later.
+    Time(u64),
+}
+
+/// What a restore made.
+#[derive(Clone, Debug)]
+pub struct RestoreReport {
+    /// Name of the backup that it was made of.
+    pub backup: String,
+    /// The store's snapshot.
+    pub snapshot: u32,
+    /// When that was committed, if it is in the log and known: microseconds since 1970 (UTC).
+    pub committed: Option<u64>,
+    /// Quads.
+    pub quads: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+}
+
+impl Database {
+    /// Makes a store of a backup, in a folder that is not there yet or is empty; all or nothing. Every byte is compared with its
+    /// checksum, and every transaction is replayed before the store appears at its place.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if something is at the place; [`Error::Store`] if no backup reaches what is asked for, or one is
+    /// damaged; [`Error::Cancelled`]; [`Error::Io`].
+    pub fn restore(
+        from: &BackupTarget,
+        dir: impl AsRef<Path>,
+        to: RestoreTo,
+        cancel: &CancelToken,
+        progress: &Progress,
+    ) -> Result<RestoreReport> {
+        guarded(|| restore(from, dir.as_ref(), to, cancel, progress))
+    }
+}
+
+/// The backup to take, of those that are whole.
+fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
+    let mut all = from.documents()?;
+    let place = from.files.path("");
+    let none = |what: String| Error::Store(format!("{}: {what}", place.display()));
+    if all.is_empty() {
+        return Err(none("there are no backups".into()));
+    }
+    if to == RestoreTo::Newest {
+        return all.pop().unwrap_or_else(|| Err(Error::Cancelled));
+    }
+    // A damaged one does not keep others from serving.
+    let mut whole: Vec<Document> = all.into_iter().flatten().collect();
+    let reach = |d: &Document| {
+        let i = &d.info;
+        format!(
+            "{} has snapshots {} to {}, of {} to {}",
+            i.name,
+            i.base,
+            i.snapshot,
+            time_text(i.from),
+            time_text(i.time)
+        )
+    };
+    let ends: Vec<String> = whole.iter().rev().take(3).map(reach).collect();
+    let found = match to {
+        RestoreTo::Newest => None,
+        RestoreTo::Snapshot(n) => whole
+            .iter()
+            .rposition(|d| (d.info.base..=d.info.snapshot).contains(&n)),
+        // The first one that was taken afterwards has all that was committed until then.
+        RestoreTo::Time(t) => whole
+            .iter()
+            .position(|d| d.info.from <= t && t <= d.info.time),
+    };
+    match found {
+        Some(at) => Ok(whole.swap_remove(at)),
+        None => Err(none(format!(
+            "no backup reaches {}; the newest ones: {}",
+            match to {
+                RestoreTo::Snapshot(n) => format!("snapshot {n}"),
+                RestoreTo::Time(t) => time_text(t),
+                RestoreTo::Newest => String::new(),
+            },
+            ends.join("; ")
+        ))),
+    }
+}
+
+fn restore(
+    from: &BackupTarget,
+    dir: &Path,
+    to: RestoreTo,
+    cancel: &CancelToken,
+    progress: &Progress,
+) -> Result<RestoreReport> {
+    let occupied = match std::fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
+        Err(e) => return Err(Error::io(dir, e)),
+    };
+    if occupied {
+        return Err(Error::Conflict(format!(
+            "{} is not empty; restore into a new folder",
+            dir.display()
+        )));
+    }
+    let backup = choose(from, to)?;
+    let building = Building::begin(dir, false)?;
+    let new = building.dir();
+    let restoring = Restoring {
+        from,
+        backup: &backup,
+        cancel,
+        progress,
+    };
+    restoring.base(new)?;
+    progress.phase.store(1, Ordering::Relaxed);
+    let (last, committed) = restoring.log(new, to)?;
+    // The whole of it is read once before it is relied on.
+    let reader = OpenOptions {
+        access: Access::Read,
+        ..OpenOptions::default()
+    };
+    let snapshot = Database::open_with(new, &reader)?.snapshot();
+    let wanted = match to {
+        RestoreTo::Newest => backup.info.snapshot,
+        RestoreTo::Snapshot(n) => n,
+        RestoreTo::Time(_) => last,
+    };
+    if (snapshot.number(), snapshot.base().epoch()) != (wanted, backup.info.epoch) {
+        return Err(damaged(&backup));
+    }
+    let mut names: Vec<&str> = backup.files.iter().map(|f| f.name.as_str()).collect();
+    names.retain(|n| ![MANIFEST, CHECKSUMS].contains(n));
+    names.extend([CHECKSUMS, MANIFEST]);
+    building.put_in_place(&names)?;
+    Ok(RestoreReport {
+        snapshot: snapshot.number(),
+        committed,
+        quads: snapshot.quads(),
+        bytes: backup.info.bytes,
+        backup: backup.info.name,
+    })
+}
+
+fn damaged(backup: &Document) -> Error {
+    Error::Store(format!(
+        "the backup {} is damaged: its parts do not fit each other",
+        backup.info.name
+    ))
+}
+
+struct Restoring<'a> {
+    from: &'a BackupTarget,
+    backup: &'a Document,
+    cancel: &'a CancelToken,
+    progress: &'a Progress,
+}
+
+impl Restoring<'_> {
+    fn read(&self, name: &str, sound: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>> {
+        self.cancel.check()?;
+        let files = &*self.from.files;
+        let path = files.path(name);
+        let bytes = match files.read(name, u64::MAX) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::Store(format!(
+                    "{} is missing, which the backup {} needs; an older backup may not need it",
+                    path.display(),
+                    self.backup.info.name
+                )));
+            }
+            Err(e) => return Err(Error::io(path, e)),
+        };
+        if !sound(&bytes) {
+            return Err(Error::Store(format!(
+                "{} is damaged, which the backup {} needs; an older backup may not need it",
+                path.display(),
+                self.backup.info.name
+            )));
+        }
+        self.progress.add(bytes.len() as u64, 0);
+        let done = self.progress.done.load(Ordering::Relaxed);
+        let permille = 1000 * done / self.backup.info.bytes.max(1);
+        self.progress
+            .phase_permille
+            .store(permille.min(1000), Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    /// Writes the base's files.
+    fn base(&self, dir: &Path) -> Result<()> {
+        for file in &self.backup.files {
+            let path = dir.join(&file.name);
+            let wrong = |e| Error::io(&path, e);
+            let mut out = File::create_new(&path).map_err(wrong)?;
+            for part in &file.parts {
+                let bytes = self.read(part, |b| parts::is_part(part, b))?;
+                out.write_all(&bytes).map_err(wrong)?;
+            }
+            if out.metadata().map_err(wrong)?.len() != file.length {
+                return Err(damaged(self.backup));
+            }
+        }
+        let manifest = Manifest::of_store(dir)?;
+        let known = manifest.names();
+        let named: Vec<&str> = self.backup.files.iter().map(|f| f.name.as_str()).collect();
+        let info = &self.backup.info;
+        if named.len() != known.len()
+            || !named.iter().all(|n| known.contains(n))
+            || (manifest.epoch, manifest.holds()) != (info.epoch, info.base)
+        {
+            return Err(damaged(self.backup));
+        }
+        Ok(())
+    }
+
+    /// Writes a log of the backup's records as far as they are wanted. Gives the last one's number, and its time.
+    fn log(&self, dir: &Path, to: RestoreTo) -> Result<(u32, Option<u64>)> {
+        let info = &self.backup.info;
+        let mut last = (info.base, None);
+        if self.backup.log.is_empty() {
+            return Ok(last);
+        }
+        let folder = dir.join(FROM);
+        std::fs::create_dir(&folder).map_err(|e| Error::io(&folder, e))?;
+        for part in &self.backup.log {
+            let name = Document::name_of_log(part);
+            let bytes = self.read(&name, |b| jindou_log::is_part(b, part))?;
+            let path = folder.join(&part.name);
+            std::fs::write(&path, bytes).map_err(|e| Error::io(path, e))?;
+        }
+        let own = dir.join(LOG);
+        let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;
+        let options = Options {
+            durability: Durability::None,
+            ..Options::default()
+        };
+        let none = &mut |_: u32, _: &[u8]| Ok(());
+        let (log, _) = Log::open(Arc::new(files), info.epoch, info.base, options, none)?;
+        let kept = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
+        let mut over = false;
+        let mut ticket = None;
+        jindou_log::replay(&kept, info.epoch, info.base, &mut |number, record| {
+            self.cancel.check()?;
+            let time = committed_at(record);
+            over |= match to {
+                RestoreTo::Newest => number > info.snapshot,
+                RestoreTo::Snapshot(n) => number > n,
+                // What has no time was committed before times were written.
+                RestoreTo::Time(t) => time.is_some_and(|at| at > t),
+            };
+            if !over {
+                ticket = Some(log.append(number, record.to_vec())?);
+                last = (number, time);
+            }
+            Ok(())
+        })?;
+        if let Some(ticket) = ticket {
+            ticket.wait()?;
+        }
+        log.sync()?;
+        log.close()?;
+        std::fs::remove_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
+        Ok(last)
+    }
+}

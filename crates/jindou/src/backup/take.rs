@@ -1,0 +1,341 @@
+//! Making a backup.
+
+use super::document::{BaseFile, Document};
+use super::{BackupInfo, BackupTarget, parts};
+use crate::database::{Database, guarded};
+use crate::update::micros;
+use jindou_log::{Directory, Files, Part, is_part, record_after};
+use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_store::delta::committed_at;
+use jindou_store::directory::{CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, Place, current};
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Names of the phases, by [`Progress::phase`].
+pub const BACKUP_PHASES: [&str; 2] = ["copying the base", "copying the log"];
+
+/// A store that another process changes is looked at again that often.
+const TRIES: usize = 10;
+/// So long a log that another process writes may take to prove what it had acknowledged.
+const PROOF: Duration = Duration::from_secs(3);
+
+/// What a backup did.
+#[derive(Clone, Debug)]
+pub struct BackupReport {
+    /// The backup.
+    pub info: BackupInfo,
+    /// Files that were not there yet.
+    pub new_files: u64,
+    /// Their bytes.
+    pub new_bytes: u64,
+    /// Records at the log's end that another process had not made durable yet; they are not in the backup.
+    pub left_out: u32,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Database {
+    /// Backs the store up as it is when the copying ends, while queries and updates go on: everything that was acknowledged
+    /// before is in the backup. Only what the place lacks is copied.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a database without a directory, or that cannot be changed, and where files are damaged;
+    /// [`Error::Conflict`] if its files are being worked on; [`Error::Cancelled`]; [`Error::Io`].
+    pub fn backup(
+        &self,
+        target: &BackupTarget,
+        cancel: &CancelToken,
+        progress: &Progress,
+    ) -> Result<BackupReport> {
+        let disk = self.inner.disk.as_deref().ok_or_else(|| {
+            Error::Store(
+                "this database was opened for reading, or has no directory; back it up where it can be changed".into(),
+            )
+        })?;
+        let _work = disk.begin("a backup")?;
+        let acknowledged = || Some(self.snapshot().number());
+        let copy = Copy {
+            dir: disk.dir(),
+            target,
+            acknowledged: &acknowledged,
+            cancel,
+            progress,
+        };
+        guarded(|| copy.run())
+    }
+
+    /// Backs up a store that another process may have open: its files never change once they are written, and of its log that is
+    /// taken which is proven to be durable. What was acknowledged when this is called is waited for, for some seconds.
+    ///
+    /// # Errors
+    /// As [`Self::backup`].
+    pub fn backup_of(
+        dir: impl AsRef<Path>,
+        target: &BackupTarget,
+        cancel: &CancelToken,
+        progress: &Progress,
+    ) -> Result<BackupReport> {
+        let copy = Copy {
+            dir: dir.as_ref(),
+            target,
+            acknowledged: &|| None,
+            cancel,
+            progress,
+        };
+        guarded(|| copy.run())
+    }
+}
+
+struct Copy<'a> {
+    dir: &'a Path,
+    target: &'a BackupTarget,
+    /// The last snapshot that somebody was told of.
+    acknowledged: &'a dyn Fn() -> Option<u32>,
+    cancel: &'a CancelToken,
+    progress: &'a Progress,
+}
+
+/// What was copied.
+#[derive(Default)]
+struct Copied {
+    files: u64,
+    bytes: u64,
+}
+
+impl Copy<'_> {
+    fn run(&self) -> Result<BackupReport> {
+        self.target.outside(self.dir)?;
+        let _alone = self.target.alone()?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let seen = current(self.dir)?;
+            let done = self.once(&seen.0, &seen.1);
+            // Another process may have put another base in place, or forgotten a part of the log; then what it removed is no
+            // longer needed.
+            let moved = !matches!(current(self.dir), Ok(now) if now == seen);
+            match done {
+                Err(e @ (Error::Cancelled | Error::Limit(_))) => return Err(e),
+                Err(e) if tries == TRIES || (!moved && tries > 2) => return Err(e),
+                Ok(report) if !moved => return Ok(report),
+                Ok(_) if tries == TRIES => {
+                    return Err(Error::Conflict(
+                        "the store's base was replaced again and again while it was copied; try again".into(),
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn once(&self, place: &Place, manifest: &Manifest) -> Result<BackupReport> {
+        let begun = Instant::now();
+        let target = &*self.target.files;
+        let there = target.list().map_err(|e| Error::io(target.path(""), e))?;
+        let mut there: HashSet<String> = there.into_iter().collect();
+        let mut copied = Copied::default();
+        let folder = place.folder();
+        let files = self.base(&folder, manifest, &mut there, &mut copied)?;
+        self.progress.phase.store(1, Ordering::Relaxed);
+        let (log, left_out, first) = self.log(&folder, manifest, &mut there, &mut copied)?;
+        let snapshot = log.last().map_or(manifest.holds(), |p| p.next - 1);
+        let path = folder.join(MANIFEST);
+        let made = std::fs::metadata(&path).and_then(|m| m.modified());
+        let made = micros(made.map_err(|e| Error::io(path, e))?);
+        let time = micros(SystemTime::now());
+        let document = Document {
+            info: BackupInfo {
+                name: Document::name(time, snapshot),
+                time,
+                snapshot,
+                base: manifest.holds(),
+                from: first.map_or(made, |t| t.min(made)),
+                epoch: manifest.epoch,
+                bytes: Document::bytes(&files, &log),
+            },
+            files,
+            log,
+        };
+        // Nothing was replaced meanwhile: then it all belongs together.
+        if current(self.dir)? != (place.clone(), manifest.clone()) {
+            return Err(Error::Conflict("the store's base was replaced".into()));
+        }
+        let name = document.info.name.clone();
+        self.put(
+            &name,
+            document.to_text().as_bytes(),
+            &mut there,
+            &mut copied,
+        )?;
+        Ok(BackupReport {
+            info: document.info,
+            new_files: copied.files,
+            new_bytes: copied.bytes,
+            left_out,
+            time: begun.elapsed(),
+        })
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        there: &mut HashSet<String>,
+        copied: &mut Copied,
+    ) -> Result<()> {
+        self.cancel.check()?;
+        let target = &*self.target.files;
+        match target.put(name, bytes) {
+            // Another backup at the same time put the same.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(Error::io(target.path(name), e)),
+            Ok(()) => {
+                copied.files += 1;
+                copied.bytes += bytes.len() as u64;
+            }
+        }
+        there.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Copies what the place lacks of the base.
+    fn base(
+        &self,
+        folder: &Path,
+        manifest: &Manifest,
+        there: &mut HashSet<String>,
+        copied: &mut Copied,
+    ) -> Result<Vec<BaseFile>> {
+        let damaged = |name: &str| {
+            Error::Store(format!(
+                "{} is damaged, so the store cannot be backed up; earlier backups stay as they are",
+                folder.join(name).display()
+            ))
+        };
+        let small = |name: &str| {
+            let path = folder.join(name);
+            std::fs::read(&path).map_err(|e| Error::io(path, e))
+        };
+        let (text, sums) = (small(MANIFEST)?, small(CHECKSUMS)?);
+        if text != manifest.to_text().as_bytes() {
+            return Err(damaged(MANIFEST));
+        }
+        let checksums =
+            Checksums::parse(&sums, &manifest.files).ok_or_else(|| damaged(CHECKSUMS))?;
+        let own = |name: &str, bytes: &[u8]| {
+            let file = (name.to_owned(), bytes.len() as u64);
+            (file, parts::blocks_of(bytes))
+        };
+        let mut all = vec![own(MANIFEST, &text), own(CHECKSUMS, &sums)];
+        all.extend(manifest.files.iter().cloned().zip(checksums.blocks));
+        for group in &manifest.merged.groups {
+            let name = group.checksums_name();
+            let sums = small(&name)?;
+            let checksums = Checksums::parse(&sums, &group.files).ok_or_else(|| damaged(&name))?;
+            all.push(own(&name, &sums));
+            all.extend(group.files.iter().cloned().zip(checksums.blocks));
+        }
+        let total: u64 = all.iter().map(|(f, _)| f.1).sum();
+        let mut done = 0;
+        let mut files = Vec::with_capacity(all.len());
+        for ((name, length), blocks) in all {
+            let path = folder.join(&name);
+            let names = parts::names(length, &blocks);
+            let mut file = None;
+            for (i, part) in names.iter().enumerate() {
+                self.cancel.check()?;
+                if !there.contains(part) {
+                    let file = match &file {
+                        Some(file) => file,
+                        None => file.insert(File::open(&path).map_err(|e| Error::io(&path, e))?),
+                    };
+                    let bytes = parts::read(file, &path, length, i, part)?;
+                    self.put(part, &bytes, there, copied)?;
+                }
+                let n = parts::part_length(length, i);
+                done += n;
+                self.progress.add(n, 0);
+                let permille = 1000 * done / total.max(1);
+                self.progress
+                    .phase_permille
+                    .store(permille, Ordering::Relaxed);
+            }
+            files.push(BaseFile {
+                name,
+                length,
+                parts: names,
+            });
+        }
+        Ok(files)
+    }
+
+    /// Copies what the place lacks of the log. Gives its parts, how many records were left out, and the first one's time.
+    fn log(
+        &self,
+        folder: &Path,
+        manifest: &Manifest,
+        there: &mut HashSet<String>,
+        copied: &mut Copied,
+    ) -> Result<(Vec<Part>, u32, Option<u64>)> {
+        let folder = folder.join(LOG);
+        let files = match Directory::open(&folder) {
+            Ok(files) => files,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((vec![], 0, None)),
+            Err(e) => return Err(Error::io(folder, e)),
+        };
+        let (epoch, after) = (manifest.epoch, manifest.holds());
+        let last = |parts: &[Part]| parts.last().map_or(after, |p| p.next - 1);
+        let take = |acknowledged| jindou_log::parts(&files, epoch, after, acknowledged);
+        let acknowledged = (self.acknowledged)();
+        let mut parts = take(acknowledged)?;
+        let mut left_out = 0;
+        if acknowledged.is_none() {
+            // All that is whole in the log now, proven or not.
+            let wanted = last(&take(Some(u32::MAX))?);
+            let begun = Instant::now();
+            while last(&parts) < wanted && begun.elapsed() < PROOF {
+                self.cancel.check()?;
+                std::thread::sleep(Duration::from_millis(50));
+                parts = take(None)?;
+            }
+            left_out = wanted.saturating_sub(last(&parts));
+        }
+        if acknowledged.is_some_and(|n| last(&parts) < n) {
+            return Err(Error::Store(format!(
+                "the log in {} ends before what was acknowledged last; its newest records are in memory only: recluster the store",
+                folder.display()
+            )));
+        }
+        let mut first = None;
+        for (i, part) in parts.iter().enumerate() {
+            let name = Document::name_of_log(part);
+            let known = there.contains(&name);
+            if known && i > 0 {
+                continue;
+            }
+            let path = folder.join(&part.name);
+            let bytes = files
+                .read(&part.name, part.length)
+                .map_err(|e| Error::io(&path, e))?;
+            if i == 0 {
+                let record = record_after(&bytes, part, after);
+                first = record.and_then(|r| committed_at(&r));
+            }
+            if known {
+                continue;
+            }
+            if !is_part(&bytes, part) {
+                return Err(Error::Store(format!(
+                    "{} is damaged, so it cannot be backed up (`jindou check` says more); earlier backups stay as they are",
+                    path.display()
+                )));
+            }
+            self.progress.add(part.length, 0);
+            self.put(&name, &bytes, there, copied)?;
+        }
+        Ok((parts, left_out, first))
+    }
+}
