@@ -323,6 +323,7 @@ fn rounds(n: u64, seed: u64) -> Seen {
         if round % 10 == 3 {
             world.restore();
         }
+        world.seen.acknowledged = world.clients.iter().map(|c| c.acknowledged).sum();
         if round % 50 == 49 {
             println!(
                 "{} rounds in {:.0?}: {:?}",
@@ -332,7 +333,6 @@ fn rounds(n: u64, seed: u64) -> Seen {
             );
         }
     }
-    world.seen.acknowledged = world.clients.iter().map(|c| c.acknowledged).sum();
     world.seen
 }
 

@@ -67,12 +67,13 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     let mut all = from.documents()?;
     let place = from.files.path("");
     let none = |what: String| Error::Store(format!("{}: {what}", place.display()));
-    if all.is_empty() {
+    let Some(newest) = all.pop() else {
         return Err(none("there are no backups".into()));
-    }
+    };
     if to == RestoreTo::Newest {
-        return all.pop().unwrap_or_else(|| Err(Error::Cancelled));
+        return newest;
     }
+    all.push(newest);
     // A damaged one does not keep others from serving.
     let mut whole: Vec<Document> = all.into_iter().flatten().collect();
     let reach = |d: &Document| {
