@@ -1,7 +1,6 @@
 //! How to serve.
 
-use jindou::{BackupTarget, DocumentSource, GpuChoice, QueryOptions, ServiceCaller};
-use jindou::{DocumentSource, GpuChoice, MergeOptions, QueryOptions, ServiceCaller};
+use jindou::{BackupTarget, DocumentSource, GpuChoice, MergeOptions, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

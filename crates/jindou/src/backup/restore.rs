@@ -234,7 +234,7 @@ impl Restoring<'_> {
         let named: Vec<&str> = self.backup.files.iter().map(|f| f.name.as_str()).collect();
         let info = &self.backup.info;
         if named.len() != known.len()
-            || !named.iter().all(|n| known.contains(n))
+            || !named.iter().all(|n| known.contains(*n))
             || (manifest.epoch, manifest.holds()) != (info.epoch, info.base)
         {
             return Err(damaged(self.backup));
