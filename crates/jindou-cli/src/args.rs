@@ -527,6 +527,8 @@ pub enum Bench {
     Stream(BenchStream),
     /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
     Updates(BenchUpdates),
+    /// Ask L1 to L7 while parsed batches come at a steady rate, beside the same store merged.
+    Live(BenchLive),
     /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
     Commits(BenchCommits),
     /// Merging: a copy of a store is changed, merged and opened again.
@@ -555,6 +557,31 @@ pub struct BenchStream {
     pub threads: Option<usize>,
     /// As JSON, to a file or (without one) to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchLive {
+    /// The store directory, of LUBM; it is only read.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// How many universities it holds.
+    #[arg(long, short = 'n')]
+    pub universities: u32,
+    /// Triples a second that come.
+    #[arg(long, default_value_t = 100_000)]
+    pub rate: usize,
+    /// Triples a transaction.
+    #[arg(long, default_value_t = 10_000)]
+    pub batch: usize,
+    /// How long they come, and how long the queries are measured without them.
+    #[arg(long, value_parser = parse_duration, default_value = "20s", value_name = "TIME")]
+    pub time: Duration,
+    /// Threads of the second column of each query (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// As JSON as well, to a file.
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 

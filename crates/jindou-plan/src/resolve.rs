@@ -17,6 +17,9 @@ use spargebra::algebra::QueryDataset;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
 const MAX_TEST_INTERVALS: usize = 1_024;
+/// Where nothing is a constant, many rows are tested, and narrowing early is worth more: classes that merged updates
+/// scattered have so many intervals.
+const MAX_OPEN_INTERVALS: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
@@ -394,6 +397,15 @@ impl Resolver<'_> {
         let view = self.snapshot.edges(rdf_type, Direction::In);
         let is_touched = self.snapshot.is_predicate_patched(rdf_type);
         let mut edges = std::mem::take(&mut self.out.edges);
+        let is_anchored = edges.iter().any(|e| {
+            let is_class = e.predicate == Predicate::Known(rdf_type);
+            matches!(e.subject, Node::Const(_)) || (matches!(e.object, Node::Const(_)) && !is_class)
+        });
+        let most = if is_anchored {
+            MAX_TEST_INTERVALS
+        } else {
+            MAX_OPEN_INTERVALS
+        };
         edges.retain(|e| {
             let (Node::Slot(slot), Node::Const(class), Graph::Fixed(graph)) =
                 (e.subject, e.object, &e.graph)
@@ -410,7 +422,7 @@ impl Resolver<'_> {
                 return true;
             }
             match self.snapshot.class_intervals(VertexId(class)) {
-                Some(i) if i.len() <= MAX_TEST_INTERVALS => {
+                Some(i) if i.len() <= most => {
                     let touched = is_touched.then(|| TouchedBy {
                         predicate: rdf_type,
                         direction: Direction::Out,

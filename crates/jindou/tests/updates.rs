@@ -316,8 +316,14 @@ impl Model {
         let mut out = Dataset::new();
         for q in &self.0 {
             let q = q.into_owned();
-            let GraphName::NamedNode(g) = q.graph_name.clone() else {
-                continue;
+            let g = match q.graph_name.clone() {
+                GraphName::NamedNode(g) => g,
+                // USING NAMED cannot name it; WITH leaves all named graphs to be seen.
+                GraphName::BlankNode(_) if using.named.is_none() => {
+                    out.insert(&q);
+                    continue;
+                }
+                _ => continue,
             };
             if using.named.as_ref().is_none_or(|n| n.contains(&g)) {
                 out.insert(&q);

@@ -3,6 +3,7 @@
 pub mod commits;
 pub mod files;
 mod light;
+pub mod live;
 mod lookup;
 pub mod lubm;
 mod measure;

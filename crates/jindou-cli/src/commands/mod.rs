@@ -65,6 +65,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
         Command::Bench(Bench::Operators(a)) => crate::bench::operators::run(&a),
         Command::Bench(Bench::Stream(a)) => crate::bench::stream::run(&a),
+        Command::Bench(Bench::Live(a)) => crate::bench::live::run(&a),
         Command::Bench(Bench::Commits(a)) => crate::bench::commits::run(&a),
         Command::Bench(Bench::Merge(a)) => crate::bench::merge::run(&a),
         Command::Bench(Bench::Updates(a)) => crate::bench::updates::run(&a),
