@@ -5,7 +5,7 @@ use crate::compile::{Builder, Pipe};
 use crate::explore::{Halt, Run, StepStats};
 use crate::held::Held;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, Spec, StageStats};
-use crate::options::{ExecOptions, NodeProfile, Profile, StepProfile};
+use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
@@ -79,6 +79,7 @@ pub(crate) fn drive(
         threads: options.threads.max(1),
         heavy: plan.weight == Weight::Heavy,
         service: options.service.as_deref(),
+        crew: options.crew.as_deref().unwrap_or(&Spawned),
         stop: &stop,
     };
     let profile = Mutex::new(Profile {

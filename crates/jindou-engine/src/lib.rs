@@ -42,7 +42,8 @@ pub use beyond::execute_on;
 pub use execute::{execute, execute_streaming};
 pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
 pub use options::{
-    DEFAULT_BATCH_ROWS, ExecOptions, NodeProfile, Profile, ServiceCaller, StepProfile, TakeRow,
+    Crew, DEFAULT_BATCH_ROWS, ExecOptions, NodeProfile, Profile, ServiceCaller, Spawned,
+    StepProfile, TakeRow,
 };
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

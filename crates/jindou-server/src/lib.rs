@@ -21,6 +21,7 @@
 
 mod at_once;
 mod auth;
+mod batch;
 mod guard;
 mod listen;
 mod live;
@@ -30,6 +31,7 @@ mod options;
 mod outlet;
 mod problem;
 mod quads;
+mod registry;
 mod routes;
 mod run;
 mod shared;

@@ -6,6 +6,7 @@ mod lookup;
 pub mod lubm;
 mod measure;
 pub mod mix;
+pub mod mixed;
 pub mod operators;
 pub mod papers;
 pub mod peers;

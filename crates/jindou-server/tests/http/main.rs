@@ -4,6 +4,7 @@ mod client;
 mod fuzz;
 mod limits;
 mod negotiation;
+mod prepared;
 mod protocol;
 mod routes;
 mod security;
