@@ -99,6 +99,15 @@ pub struct BenchMixed {
     /// Clients of light queries.
     #[arg(long, default_value_t = 4)]
     pub clients: usize,
+    /// Over HTTP on loopback, a connection for each client; no heavy queries.
+    #[arg(long, conflicts_with = "heavy")]
+    pub http: bool,
+    /// Over HTTP also so many queries in a request to /batch.
+    #[arg(long, default_value_t = 1, requires = "http")]
+    pub batch: usize,
+    /// Over HTTP also so many requests before the first answer is read.
+    #[arg(long, default_value_t = 1, requires = "http")]
+    pub pipeline: usize,
     /// Queries that each client of a closed loop keeps under way.
     #[arg(long, default_value_t = 4)]
     pub window: usize,

@@ -67,7 +67,6 @@ pub(crate) fn drive(
         ));
     }
     options.cancel.check()?;
-    let nodes = Nodes::of(&plan.root)?;
     let stop = AtomicBool::new(false);
     let run = Run {
         snapshot,
@@ -82,6 +81,13 @@ pub(crate) fn drive(
         crew: options.crew.as_deref().unwrap_or(&Spawned),
         stop: &stop,
     };
+    if let (Operator::Explore(e), 1, None, false) =
+        (&plan.root, run.threads, elsewhere, plan.is_ask())
+        && e.empty.is_none()
+    {
+        return guarded(|| crate::alone::run(plan, e, &run, sinks, begin));
+    }
+    let nodes = Nodes::of(&plan.root)?;
     let profile = Mutex::new(Profile {
         nodes: vec![NodeProfile::default(); nodes.len()],
         threads: 1,

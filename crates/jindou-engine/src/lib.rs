@@ -3,6 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `execute` | runs a plan |
+//! | `alone` | runs a plan that is one exploration, on one thread |
 //! | `compile` | operators to pipelines: leaves, stages, ends |
 //! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
@@ -17,6 +18,7 @@
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
 //! | `beyond` | a plan whose first steps another executor runs |
 
+mod alone;
 mod batch;
 mod beyond;
 mod compile;

@@ -51,7 +51,13 @@ impl Writer<'_> {
 
     fn triples(&mut self, out: &mut String) {
         for _ in 0..1 + self.rng.below(3) {
-            let (s, o) = (self.end(), self.end());
+            let s = self.end();
+            // Edges between constants are settled when a query is planned: not many of them.
+            let o = if s.starts_with('?') || self.rng.chance(10) {
+                self.end()
+            } else {
+                format!("?x{}", self.rng.below(4))
+            };
             let p = match self.rng.below(12) {
                 0 => "?x3".to_owned(),
                 1 | 2 => "a".to_owned(),
@@ -155,7 +161,7 @@ fn random_queries_answer_like_the_text_with_the_terms_in_it() {
         }
     }
     println!("{compared} compared, {planned} planned once, {rows} rows");
-    assert!(compared > 2_000 && planned > 150 && rows > 3_000);
+    assert!(compared > 2_000 && planned > 150 && rows > 1_500);
 }
 
 #[test]

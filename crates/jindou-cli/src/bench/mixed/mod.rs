@@ -3,6 +3,7 @@
 mod classes;
 mod emulate;
 mod histogram;
+mod http;
 mod plot;
 
 use crate::args_mixed::{BenchMixed, Rate, Scheduling};
@@ -64,7 +65,11 @@ pub fn run(a: &BenchMixed) -> Result<ExitCode> {
             t * 1e6
         );
     }
-    let runs = all_runs(a, &setup)?;
+    let runs = if a.http {
+        over_http(a, &setup)?
+    } else {
+        all_runs(a, &setup)?
+    };
     let panels: Vec<plot::Panel<'_>> = runs.iter().map(|r| panel(&setup, r)).collect();
     write(a.svg.as_deref(), || plot::svg(&panels))?;
     write(a.csv.as_deref(), || plot::csv(&panels))?;
@@ -230,6 +235,53 @@ fn all_runs(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
                     )?;
                 }
             }
+        }
+    }
+    Ok(runs)
+}
+
+/// The light mix over HTTP: each query a request; then in batches, or pipelined, if that was asked for.
+fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
+    let mut ways = vec![("one a request".to_owned(), 1, 1)];
+    if a.pipeline > 1 {
+        ways.push((format!("{} pipelined", a.pipeline), 1, a.pipeline));
+    }
+    if a.batch > 1 {
+        ways.push((format!("{} a batch", a.batch), a.batch, 1));
+    }
+    header(setup);
+    let mut runs = vec![];
+    for (name, batch, pipeline) in ways {
+        let travel = http::Travel { batch, pipeline };
+        let mut go = |title: String, arrivals| -> Result<f64> {
+            let options = jindou_server::ServerOptions {
+                port: 0,
+                slow_query: None,
+                ..jindou_server::ServerOptions::default()
+            };
+            let plan = Plan {
+                arrivals,
+                heavy_clients: 0,
+                warm_up: a.warm_up,
+                duration: a.duration,
+                seed: a.seed,
+            };
+            let outcome = http::run(setup, options, travel, &plan)?;
+            let rate = outcome.light_rate();
+            print(&title, setup, &outcome);
+            runs.push(Named { title, outcome });
+            Ok(rate)
+        };
+        let clients = a.clients;
+        let closed = Arrivals::Closed { clients, window: 1 };
+        let peak = go(format!("HTTP, {clients} clients, {name}"), closed)?;
+        for rate in &a.rates {
+            let rate = match rate {
+                Rate::Absolute(n) => *n,
+                Rate::OfPeak(x) => peak * x,
+            };
+            let title = format!("HTTP, {clients} clients, {name}, open loop {rate:.0}/s");
+            go(title, Arrivals::Open { rate, clients })?;
         }
     }
     Ok(runs)
