@@ -170,7 +170,7 @@ impl Crew for Heavy {
                 all.push_back(Arc::clone(&asked.help));
             }
             asked.help.lock().wanted += helpers;
-            self.wanted.fetch_add(helpers, Ordering::Relaxed);
+            self.wanted.fetch_add(helpers, Ordering::SeqCst);
             drop(all);
             if let Some(wake) = self.wake.get() {
                 wake(helpers);

@@ -43,8 +43,10 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Who is about to sleep looks here after it has said so, and who pushes looks for sleepers after that: one of them sees
+    /// the other, whence the ordering.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len.load(Ordering::Relaxed) == 0
+        self.len.load(Ordering::SeqCst) == 0
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -63,7 +65,7 @@ impl<T> Queue<T> {
 
     /// Wakes its worker if that sleeps; true if it did.
     pub(crate) fn wake(&self) -> bool {
-        if !self.asleep.swap(false, Ordering::SeqCst) {
+        if !self.asleep.load(Ordering::SeqCst) || !self.asleep.swap(false, Ordering::SeqCst) {
             return false;
         }
         if let Some(thread) = &self.lock().thread {
