@@ -44,7 +44,7 @@ pub use beyond::execute_on;
 pub use execute::{execute, execute_streaming};
 pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
 pub use options::{
-    Crew, DEFAULT_BATCH_ROWS, ExecOptions, NodeProfile, Profile, ServiceCaller, Spawned,
+    Crew, DEFAULT_BATCH_ROWS, ExecOptions, Main, NodeProfile, Profile, ServiceCaller, Spawned,
     StepProfile, TakeRow,
 };
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};

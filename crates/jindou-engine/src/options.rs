@@ -30,12 +30,15 @@ pub trait ServiceCaller: Debug + Send + Sync {
     ) -> Result<()>;
 }
 
+/// What the thread that was called does; its argument asks for helpers.
+pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
+
 /// Threads that help a heavy plan. Without one of its own a query starts threads for itself.
 pub trait Crew: Debug + Send + Sync {
     /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to so many further threads call `help`
     /// once each, if there are any to spare. Returns when `main` and all calls of `help` that began have returned; none
     /// begins afterwards. Neither of them panics.
-    fn work(&self, help: &(dyn Fn() + Sync), main: &mut dyn FnMut(&mut dyn FnMut(usize)));
+    fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>);
 }
 
 /// Stack of a thread that works on a plan: as much as the deepest tree that runs on its caller's needs.
@@ -46,7 +49,7 @@ const STACK: usize = 8 << 20;
 pub struct Spawned;
 
 impl Crew for Spawned {
-    fn work(&self, help: &(dyn Fn() + Sync), main: &mut dyn FnMut(&mut dyn FnMut(usize))) {
+    fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
         std::thread::scope(|scope| {
             main(&mut |helpers| {
                 for _ in 0..helpers {

@@ -4,7 +4,7 @@ use crate::Class;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bounds.
 #[derive(Clone, Debug)]
@@ -67,20 +67,35 @@ pub struct Admission {
     limits: Limits,
     /// `[Light, Heavy]`
     classes: [ClassState; 2],
+    begin: Instant,
+    /// Number of the window that times are counted in.
+    window: AtomicU64,
+    /// Light workers that are at heavy queries.
+    away: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct ClassState {
     within: AtomicUsize,
-    /// Nanoseconds that a query is served for: a moving mean.
-    mean: AtomicU64,
+    served: [Served; 2],
     clients: Mutex<FxHashMap<u64, usize>>,
 }
 
+/// Queries that were served in one window of time, and how long. Two of them take turns: a mean of the last one or two windows
+/// holds what seldom happens as well (a worker that lost its core to another process), which one of the last few queries does not.
+#[derive(Debug, Default)]
+struct Served {
+    nanoseconds: AtomicU64,
+    queries: AtomicU64,
+}
+
+/// A window's length in nanoseconds.
+const WINDOW: u64 = 100_000_000;
+/// The clock is looked at once in so many queries.
+const LOOK: u64 = 8;
+
 /// Shares count from this part of the bound on: below, whoever comes may have all.
 const SHARED_FROM: f64 = 0.5;
-/// The newest time's weight in the mean is one in so many.
-const MEAN_OF: u64 = 64;
 
 impl Admission {
     /// With these bounds.
@@ -89,7 +104,28 @@ impl Admission {
         Self {
             limits,
             classes: Default::default(),
+            begin: Instant::now(),
+            window: AtomicU64::new(0),
+            away: AtomicUsize::new(0),
         }
+    }
+
+    /// A light worker goes to a heavy query, or comes back.
+    pub(crate) fn go_away(&self, goes: bool) {
+        if goes {
+            self.away.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.away.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none.
+    fn mean(&self, class: Class) -> u64 {
+        let both = &self.class(class).served;
+        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
+            both.iter().map(|s| f(s).load(Ordering::Relaxed)).sum()
+        };
+        sum(|s| &s.nanoseconds) / sum(|s| &s.queries).max(1)
     }
 
     fn class(&self, class: Class) -> &ClassState {
@@ -107,10 +143,13 @@ impl Admission {
     pub fn expected_wait(&self, class: Class) -> Duration {
         let c = self.class(class);
         let workers = match class {
-            Class::Light => self.limits.light_workers,
+            Class::Light => {
+                let away = self.away.load(Ordering::Relaxed);
+                self.limits.light_workers.saturating_sub(away)
+            }
             Class::Heavy => self.limits.heavy_workers,
         };
-        let all = c.within.load(Ordering::Relaxed) as u64 * c.mean.load(Ordering::Relaxed);
+        let all = (c.within.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
         Duration::from_nanos(all / workers.max(1) as u64)
     }
 
@@ -175,16 +214,31 @@ impl Admission {
 
     /// Notes how long a query computed.
     pub fn served(&self, class: Class, time: Duration) {
+        let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);
-        let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 8);
-        let old = c.mean.load(Ordering::Relaxed);
-        let mean = if old == 0 {
-            new
-        } else {
-            old - old / MEAN_OF + new / MEAN_OF
+        let window = self.window.load(Ordering::Relaxed);
+        let s = &c.served[(window % 2) as usize];
+        s.nanoseconds.fetch_add(new, Ordering::Relaxed);
+        let before = s.queries.fetch_add(1, Ordering::Relaxed);
+        if !before.is_multiple_of(LOOK) {
+            return;
+        }
+        let now = self.begin.elapsed().as_nanos() as u64 / WINDOW;
+        let turn = |n| {
+            self.window
+                .compare_exchange(window, n, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
         };
-        // A lost update is a time that does not count.
-        c.mean.store(mean, Ordering::Relaxed);
+        if now > window && turn(window + 1) {
+            // The older window begins anew; a class without queries in the newer one keeps what is known.
+            for c in &self.classes {
+                let [new, old] = [window + 1, window].map(|w| &c.served[(w % 2) as usize]);
+                if old.queries.load(Ordering::Relaxed) > 0 {
+                    new.nanoseconds.store(0, Ordering::Relaxed);
+                    new.queries.store(0, Ordering::Relaxed);
+                }
+            }
+        }
     }
 
     /// [`Self::enter`], with a guard that leaves.

@@ -20,7 +20,7 @@ mod scheduler;
 
 pub use admission::{Admission, Admitted, Limits, Reason, Refused};
 pub use options::{Options, Policy};
-pub use scheduler::{Counts, Dropped, Job, Ran, Scheduler, Work};
+pub use scheduler::{Counts, Dropped, Job, Ran, Scheduler, Submit, Work};
 
 /// How much work a query is expected to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,11 +2,11 @@
 
 use crate::crew::Heavy;
 use crate::queue::Queue;
-use crate::{Admission, Class, Options, Policy, Refused};
+use crate::{Admission, Class, Options, Policy, Reason, Refused};
 use jindou_engine::Crew;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,9 @@ impl<T> Job<T> {
         }
     }
 }
+
+/// Submits jobs from anywhere.
+pub type Submit<T> = Arc<dyn Fn(Job<T>) -> Result<(), Refused> + Send + Sync>;
 
 /// What became of a job that was run.
 pub enum Ran<T> {
@@ -205,17 +208,16 @@ impl<W: Work> Scheduler<W> {
 
     /// A means to submit that holds the scheduler no longer than it lives.
     #[must_use]
-    pub fn submitter(&self) -> Arc<dyn Fn(Job<W::Task>) -> Result<(), Refused> + Send + Sync> {
+    pub fn submitter(&self) -> Submit<W::Task> {
         let weak = Arc::downgrade(&self.inner);
-        let closed = OnceLock::new();
         Arc::new(move |job| match weak.upgrade() {
             Some(inner) if !inner.closed.load(Ordering::Relaxed) => {
                 inner.submit(job).map_err(|(refused, _)| refused)
             }
-            _ => Err(*closed.get_or_init(|| Refused {
-                reason: crate::Reason::Full,
+            _ => Err(Refused {
+                reason: Reason::Full,
                 retry_after: Duration::from_secs(1),
-            })),
+            }),
         })
     }
 
@@ -346,6 +348,10 @@ impl<W: Work> Inner<W> {
         if !self.heavy.enter() {
             return false;
         }
+        let is_light = worker < self.light_workers;
+        if is_light {
+            self.admission.go_away(true);
+        }
         let t = self.options.stuck_after;
         self.queues[worker].away(worker, Instant::now(), t);
         let helped = wanted && self.heavy.help();
@@ -362,6 +368,9 @@ impl<W: Work> Inner<W> {
             self.run(job, local);
         }
         self.heavy.leave();
+        if is_light {
+            self.admission.go_away(false);
+        }
         let more = !self.heavy_queue.is_empty() || self.heavy.wanted.load(Ordering::Relaxed) > 0;
         if did && more {
             self.wake_for_heavy(1);

@@ -331,9 +331,9 @@ fn what_is_late_is_not_run_and_what_is_too_much_not_let_in() {
     let (refused, job) = s
         .scheduler
         .submit(Job::new(Task::Say(4), Class::Light, 0))
-        .err()
-        .expect("the fourth of three");
-    assert_eq!((refused.reason, number(&job.task)), (Reason::Full, 4));
+        .map_err(|(refused, job)| (refused, number(&job.task)))
+        .expect_err("the fourth of three");
+    assert_eq!((refused.reason, job), (Reason::Full, 4));
     assert!(refused.retry_after > Duration::ZERO);
     gate.open();
     assert_eq!(s.heard(), 1);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Queries kept, and bytes of their texts together.
 const MOST: usize = 4096;
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 4 << 20;
 
 /// Prepared queries by the hash of text and parameters; the least recently used go when there is no room.
 #[derive(Default)]

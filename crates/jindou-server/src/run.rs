@@ -94,14 +94,14 @@ pub(crate) struct Failure {
     /// The client takes none of these formats.
     pub(crate) unacceptable: Option<&'static [Offer]>,
     /// It was not let in.
-    pub(crate) refused: Option<Refused>,
+    pub(crate) refused: Option<Box<Refused>>,
 }
 
 impl Failure {
     /// The queue is too long.
     fn refused(refused: Refused) -> Self {
         Self {
-            refused: Some(refused),
+            refused: Some(Box::new(refused)),
             ..Self::running(Error::Cancelled)
         }
     }

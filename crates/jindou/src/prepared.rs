@@ -1,6 +1,8 @@
 //! Prepared queries: planned once, run many times with other terms for their parameters.
 
-use crate::database::{Checksum, Database, PlannedQuery, QueryOptions, QueryReport, guarded};
+use crate::database::{
+    Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport, guarded,
+};
 use crate::default_graph::DefaultGraph;
 use crate::native;
 use crate::results::{Answer, AnswerSink, Collector};
@@ -49,6 +51,7 @@ struct Shared {
     query: jindou_plan::Prepared,
     names: Vec<String>,
     union_default: Option<bool>,
+    dataset: Option<DatasetChoice>,
     planned: Mutex<Option<Arc<Planned>>>,
 }
 
@@ -62,7 +65,8 @@ struct Planned {
 impl Database {
     /// Prepares a query with these variables (without `?` or `$`) as its parameters: wherever one of them stands, each run
     /// puts a term. It is planned now for mean terms, unless a parameter stands in an expression, a path, a predicate, a
-    /// class or a column of the result: such queries are planned at the first run with each combination of terms.
+    /// class or a column of the result: such queries are planned at the first run with each combination of terms. The options'
+    /// dataset and default graph hold for all runs.
     ///
     /// # Errors
     /// [`Error::Query`] for bad SPARQL, or names that are no variables of the query or get a value in it; those of
@@ -82,6 +86,7 @@ impl Database {
             query,
             names,
             union_default: options.union_default,
+            dataset: options.dataset.clone(),
             planned: Mutex::new(None),
         };
         shared.planned(&self.snapshot(), &options.token())?;
@@ -98,6 +103,15 @@ impl Database {
 }
 
 impl Shared {
+    /// The options, with the graphs that the query was prepared for.
+    fn over(&self, options: &QueryOptions) -> QueryOptions {
+        QueryOptions {
+            union_default: self.union_default,
+            dataset: self.dataset.clone(),
+            ..options.clone()
+        }
+    }
+
     fn planned(&self, snapshot: &Snapshot, cancel: &CancelToken) -> Result<Arc<Planned>> {
         let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(p) = &*planned
@@ -219,10 +233,9 @@ impl Session {
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
                 if plan.form == Form::Describe {
                     // Only DESCRIBE reads edges beside the plan.
-                    let query = Database::parse(&shared.text, options)?;
-                    let union = options
+                    let query = Database::parse(&shared.text, &shared.over(options))?;
+                    let union = shared
                         .union_default
-                        .or(shared.union_default)
                         .unwrap_or(snapshot.base().union_default());
                     let own = DefaultGraph::of(snapshot, query.dataset(), union);
                     return report(
@@ -300,10 +313,7 @@ impl Session {
             .iter()
             .map(|v| term_of(*v, &snapshot, &mut self.bytes))
             .collect::<Result<Vec<_>>>()?;
-        let options = QueryOptions {
-            union_default: options.union_default.or(shared.union_default),
-            ..options.clone()
-        };
+        let options = shared.over(options);
         let planned = shared
             .db
             .plan_with(&shared.text, &shared.query, terms, &options)?;

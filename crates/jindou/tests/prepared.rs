@@ -252,6 +252,25 @@ fn parameters_may_be_columns_predicates_graphs_and_parts_of_expressions() {
             [format!("<http://e/{name}>")]
         );
     }
+    // The dataset is the one that it was prepared for.
+    let named = QueryOptions {
+        dataset: Some(jindou::DatasetChoice {
+            default: vec!["http://e/g".into()],
+            named: vec![],
+        }),
+        ..QueryOptions::default()
+    };
+    let a = iri("a");
+    for text in [
+        "SELECT ?o { $s <http://e/q> ?o }",
+        "SELECT ?s { $s <http://e/q> ?o }",
+    ] {
+        for (at, rows) in [(&options, 0), (&named, 1), (&options, 0)] {
+            let mut session = db.prepare(text, &["s"], at).unwrap().session();
+            let answer = session.query(&[Value::Term(&a)], &options).unwrap();
+            assert_eq!(answer.solutions().len(), rows, "{text}");
+        }
+    }
     let class = "ASK { $s a $c }";
     assert_eq!(ask(class, &["s", "c"], &[iri("a"), iri("b")]), ["false"]);
 }

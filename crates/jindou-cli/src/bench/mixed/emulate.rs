@@ -2,10 +2,10 @@
 
 use super::classes::Class;
 use super::histogram::Histogram;
-use crate::bench::measure::resident_memory;
+use crate::bench::measure::{cpu_time, resident_memory};
 use jindou::{Crew, Database, Error, PlannedQuery, QueryOptions, Result, Session, Value};
 use jindou_scheduler::{
-    Class as Weight, Counts, Dropped, Job, Options, Ran, Refused, Scheduler, Work,
+    Class as Weight, Counts, Dropped, Job, Options, Ran, Scheduler, Submit, Work,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -72,7 +72,7 @@ impl Random {
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        (u128::from(self.next()) * n as u128 >> 64) as usize
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 }
 
@@ -95,13 +95,24 @@ pub struct Plan {
     pub heavy_clients: usize,
     pub warm_up: Duration,
     pub duration: Duration,
+    /// After an open loop: so many queries a second for [`AFTER`], to see how soon all is well again.
+    pub then: Option<f64>,
     pub seed: u64,
 }
+
+/// How long is looked at what comes after an overload, and in which steps.
+pub const AFTER: Duration = Duration::from_secs(2);
+pub const STEP: Duration = Duration::from_millis(100);
+const STEPS: usize = (AFTER.as_millis() / STEP.as_millis()) as usize;
+/// A client that is later than this leaves out what it should have sent: not to the queries' loss, but it is said.
+const MOST_BEHIND: Duration = Duration::from_millis(5);
 
 /// What one worker saw.
 #[derive(Default)]
 struct Stats {
     latencies: Vec<Histogram>,
+    /// By steps of the time after.
+    after: Vec<Histogram>,
     rows: u64,
     late: u64,
     /// Jobs that were let in and are neither run nor answered.
@@ -120,9 +131,15 @@ pub struct Outcome {
     pub light: Histogram,
     pub heavy: Histogram,
     pub refused: u64,
+    /// Queries that the clients of an open loop did not manage to send.
+    pub unsent: u64,
+    /// Of each step after an open loop: latencies, and queries that were refused.
+    pub after: Vec<(Histogram, u64)>,
     pub late: u64,
     pub unfinished: u64,
     pub counts: Counts,
+    /// Processor time of all threads, clients included, in seconds.
+    pub processor: f64,
     /// Own memory at the begin and at the end, in bytes.
     pub memory: [u64; 2],
     pub checked: usize,
@@ -133,19 +150,26 @@ impl Outcome {
         self.light.count() as f64 / self.seconds
     }
 
+    /// When, after an overload, refusals end and 99 of a hundred queries take less than `limit`, for good.
+    pub fn recovered(&self, limit: Duration) -> Option<Duration> {
+        let bad = |s: &(Histogram, u64)| s.1 > 0 || s.0.quantile(0.99) > limit;
+        let steps = self.after.iter().rposition(bad).map_or(0, |at| at + 1);
+        (steps < self.after.len()).then(|| STEP * steps as u32)
+    }
+
     pub fn heavy_rate(&self) -> f64 {
         self.heavy.count() as f64 / self.seconds
     }
 }
 
-type Submit = Arc<dyn Fn(Job<Task>) -> Result<(), Refused> + Send + Sync>;
-
 struct Emulator {
     setup: Arc<Setup>,
     stats: Box<[Mutex<Stats>]>,
     recording: AtomicBool,
+    /// When an overload ended.
+    over: OnceLock<Instant>,
     closed_loop: bool,
-    again: OnceLock<Submit>,
+    again: OnceLock<Submit<Task>>,
     refused: AtomicU64,
     seed: u64,
 }
@@ -162,6 +186,10 @@ struct Local {
 /// One query in so many is compared with plain execution after the run.
 const SAMPLE: u64 = 512;
 const MOST_SAMPLES: usize = 256;
+
+fn step_of(since: Duration) -> usize {
+    (since.as_nanos() / STEP.as_nanos()) as usize
+}
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
@@ -185,7 +213,14 @@ impl Emulator {
                 s.rows += rows;
                 s.latencies[at].add(job.arrived.elapsed());
             }
-            Ok(_) => {}
+            Ok(_) => {
+                if let Some(over) = self.over.get()
+                    && let Some(since) = job.arrived.checked_duration_since(*over)
+                    && let Some(step) = s.after.get_mut(step_of(since))
+                {
+                    step.add(job.arrived.elapsed());
+                }
+            }
             Err(e) => s.error = Some(e),
         }
         drop(s);
@@ -305,11 +340,13 @@ pub fn run(setup: &Arc<Setup>, options: &Options, plan: &Plan) -> Result<Outcome
             .map(|_| {
                 Mutex::new(Stats {
                     latencies: vec![Histogram::default(); kinds],
+                    after: vec![Histogram::default(); STEPS],
                     ..Stats::default()
                 })
             })
             .collect(),
         recording: AtomicBool::new(false),
+        over: OnceLock::new(),
         closed_loop: matches!(plan.arrivals, Arrivals::Closed { .. }),
         again: OnceLock::new(),
         refused: AtomicU64::new(0),
@@ -339,61 +376,122 @@ pub fn run(setup: &Arc<Setup>, options: &Options, plan: &Plan) -> Result<Outcome
     }
     let begin = Instant::now();
     let (mut from, mut memory) = (begin, [0; 2]);
-    let mut refused_before = 0;
+    let (mut refused_before, mut unsent_before) = (0, 0);
     let end = begin + plan.warm_up + plan.duration;
     let mut recording = false;
-    let mut due = begin;
-    let mut turn = 0u64;
+    let mut processor = Duration::ZERO;
+    let mut sender = match plan.arrivals {
+        Arrivals::Open { rate, clients } => Some(Sender::new(rate, clients, begin, plan.seed)),
+        _ => None,
+    };
+    let unsent = |s: &Option<Sender>| s.as_ref().map_or(0, |s| s.unsent);
     loop {
         let now = Instant::now();
         if !recording && now >= begin + plan.warm_up {
             (recording, from) = (true, now);
             refused_before = work.refused.load(Ordering::Relaxed);
+            unsent_before = unsent(&sender);
             memory[0] = resident_memory().0;
+            processor = cpu_time();
             work.recording.store(true, Ordering::Relaxed);
         }
         if now >= end {
             break;
         }
-        let Arrivals::Open { rate, clients } = plan.arrivals else {
-            let next = if recording { end } else { begin + plan.warm_up };
-            std::thread::sleep(next.saturating_duration_since(now));
-            continue;
-        };
-        while due <= now {
-            turn += 1;
-            let task = setup.draw(&mut random);
-            let mut job = Job::new(task, Weight::Light, turn % clients.max(1) as u64);
-            // Latency counts from here, however late this thread is.
-            job.arrived = due;
-            job.deadline = setup.deadline.map(|d| due + d);
-            if scheduler.submit(job).is_err() {
-                work.refused.fetch_add(1, Ordering::Relaxed);
-            }
-            due += Duration::from_secs_f64(-(1.0 - random.unit()).ln() / rate);
-            if turn.is_multiple_of(4096) && Instant::now() >= end {
-                break;
-            }
+        let next = if recording { end } else { begin + plan.warm_up };
+        match &mut sender {
+            Some(sender) => sender.send(setup, &scheduler, next),
+            None => std::thread::sleep(next.saturating_duration_since(now)),
         }
-        std::thread::sleep(
-            due.saturating_duration_since(Instant::now())
-                .min(Duration::from_millis(1)),
-        );
     }
     work.recording.store(false, Ordering::Relaxed);
     let seconds = from.elapsed().as_secs_f64();
+    let processor = cpu_time().saturating_sub(processor);
     memory[1] = resident_memory().0;
     let refused = work.refused.load(Ordering::Relaxed) - refused_before;
+    let unsent = unsent(&sender) - unsent_before;
+    let mut refused_after = vec![];
+    if let (Some(sender), Some(rate)) = (&mut sender, plan.then) {
+        let over = Instant::now();
+        let _ = work.over.set(over);
+        (sender.rate, sender.due) = (rate, over);
+        for step in 1..=STEPS as u32 {
+            let before = work.refused.load(Ordering::Relaxed);
+            while Instant::now() < over + STEP * step {
+                sender.send(setup, &scheduler, over + STEP * step);
+            }
+            refused_after.push(work.refused.load(Ordering::Relaxed) - before);
+        }
+        // What came last is answered as well.
+        std::thread::sleep(STEP);
+    }
     let counts = scheduler.counts();
     scheduler.close();
-    collect(setup, scheduler.work(), seconds, refused, counts, memory)
+    let mut out = collect(setup, scheduler.work(), seconds, counts, memory)?;
+    (out.refused, out.unsent) = (refused, unsent);
+    out.processor = processor.as_secs_f64();
+    out.after.truncate(refused_after.len());
+    for (step, refused) in out.after.iter_mut().zip(refused_after) {
+        step.1 = refused;
+    }
+    Ok(out)
+}
+
+/// The clients of an open loop.
+struct Sender {
+    rate: f64,
+    clients: usize,
+    due: Instant,
+    random: Random,
+    turn: u64,
+    unsent: u64,
+}
+
+impl Sender {
+    fn new(rate: f64, clients: usize, begin: Instant, seed: u64) -> Self {
+        Self {
+            rate,
+            clients: clients.max(1),
+            due: begin,
+            random: Random::new(seed + 1),
+            turn: 0,
+            unsent: 0,
+        }
+    }
+
+    /// Sends what is due, then sleeps until something is, a millisecond at most; returns soon after `until`.
+    fn send(&mut self, setup: &Setup, scheduler: &Scheduler<Emulator>, until: Instant) {
+        let now = Instant::now();
+        let behind = now.saturating_duration_since(self.due);
+        if behind > MOST_BEHIND {
+            self.unsent += (behind.as_secs_f64() * self.rate) as u64;
+            self.due = now;
+        }
+        while self.due <= now {
+            self.turn += 1;
+            let task = setup.draw(&mut self.random);
+            let mut job = Job::new(task, Weight::Light, self.turn % self.clients as u64);
+            // Latency counts from here, however late this thread is.
+            job.arrived = self.due;
+            job.deadline = setup.deadline.map(|d| job.arrived + d);
+            if scheduler.submit(job).is_err() {
+                scheduler.work().refused.fetch_add(1, Ordering::Relaxed);
+            }
+            let pause = -(1.0 - self.random.unit()).ln() / self.rate;
+            self.due += Duration::from_secs_f64(pause);
+        }
+        let now = Instant::now();
+        let next = self.due.min(until).saturating_duration_since(now);
+        if !next.is_zero() {
+            std::thread::sleep(next.min(Duration::from_millis(1)));
+        }
+    }
 }
 
 fn collect(
     setup: &Setup,
     work: &Emulator,
     seconds: f64,
-    refused: u64,
     counts: Counts,
     memory: [u64; 2],
 ) -> Result<Outcome> {
@@ -403,10 +501,13 @@ fn collect(
         latencies: vec![Histogram::default(); kinds],
         light: Histogram::default(),
         heavy: Histogram::default(),
-        refused,
+        refused: 0,
+        unsent: 0,
+        after: vec![(Histogram::default(), 0); STEPS],
         late: 0,
         unfinished: 0,
         counts,
+        processor: 0.0,
         memory,
         checked: 0,
     };
@@ -421,6 +522,9 @@ fn collect(
         }
         for (all, own) in out.latencies.iter_mut().zip(&s.latencies) {
             all.merge(own);
+        }
+        for (all, own) in out.after.iter_mut().zip(&s.after) {
+            all.0.merge(own);
         }
         out.late += s.late;
         out.unfinished += s.unfinished;
@@ -447,67 +551,4 @@ fn collect(
         }
     }
     Ok(out)
-}
-
-/// Queries a second of one thread that asks one after the other, no scheduler between; by class the mean time, and of the mix.
-pub fn alone(setup: &Setup, how: How, duration: Duration, seed: u64) -> Result<Alone> {
-    let mut sessions: Vec<Session> = setup.classes.iter().map(|c| c.prepared.session()).collect();
-    let options = QueryOptions {
-        threads: 1,
-        ..QueryOptions::default()
-    };
-    let mut random = Random::new(seed);
-    let mut times = vec![(Duration::ZERO, 0u64); setup.classes.len()];
-    let mut count = 0u64;
-    let begin = Instant::now();
-    let mut last = begin;
-    loop {
-        let Task::Light { class, start } = setup.draw(&mut random) else {
-            break;
-        };
-        let (class, start) = (usize::from(class), start as usize);
-        let c = &setup.classes[class];
-        let ran = match how {
-            How::Prepared => {
-                let start = Value::Term(&c.starts[start]);
-                sessions[class].checksum(&[start], &options)?
-            }
-            How::Text => {
-                let planned = setup.db.plan(&c.text(start), &options)?;
-                setup.db.checksum(&planned, &options)?
-            }
-        };
-        std::hint::black_box(ran);
-        count += 1;
-        let now = Instant::now();
-        times[class].0 += now - last;
-        times[class].1 += 1;
-        last = now;
-        if now - begin >= duration {
-            break;
-        }
-    }
-    Ok(Alone {
-        rate: count as f64 / begin.elapsed().as_secs_f64(),
-        means: times
-            .iter()
-            .map(|(t, n)| t.as_secs_f64() / (*n).max(1) as f64)
-            .collect(),
-    })
-}
-
-/// How [`alone`] asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// Prepared queries.
-    Prepared,
-    /// Texts, each parsed and planned unless it was before.
-    Text,
-}
-
-/// What [`alone`] measured.
-pub struct Alone {
-    pub rate: f64,
-    /// Seconds a query, by class.
-    pub means: Vec<f64>,
 }

@@ -2,7 +2,7 @@
 
 use super::emulate::{Arrivals, Outcome, Plan, Random, Setup, Task};
 use super::histogram::Histogram;
-use crate::bench::measure::resident_memory;
+use crate::bench::measure::{cpu_time, resident_memory};
 use jindou::{Error, QueryOptions, Result};
 use jindou_scheduler::Counts;
 use jindou_server::{Server, ServerOptions};
@@ -294,18 +294,19 @@ pub fn run(
         Arrivals::None => 0,
     };
     let mut memory = [0; 2];
-    let (seen, seconds) = std::thread::scope(|scope| {
+    let (seen, seconds, processor) = std::thread::scope(|scope| {
         let shared = &shared;
         let threads: Vec<_> = (0..clients)
             .map(|n| scope.spawn(move || shared.client(to, n, plan)))
             .collect();
         std::thread::sleep(plan.warm_up);
         memory[0] = resident_memory().0;
-        let from = Instant::now();
+        let (from, processor) = (Instant::now(), cpu_time());
         shared.recording.store(true, Ordering::Relaxed);
         std::thread::sleep(plan.duration);
         shared.recording.store(false, Ordering::Relaxed);
         let seconds = from.elapsed().as_secs_f64();
+        let processor = cpu_time().saturating_sub(processor).as_secs_f64();
         memory[1] = resident_memory().0;
         shared.going.store(false, Ordering::Relaxed);
         let seen: Vec<Result<Seen>> = threads
@@ -315,7 +316,7 @@ pub fn run(
                     .unwrap_or_else(|_| Err(failed("a client", "panicked")))
             })
             .collect();
-        (seen, seconds)
+        (seen, seconds, processor)
     });
     server.stop();
     let mut out = Outcome {
@@ -324,9 +325,12 @@ pub fn run(
         light: Histogram::default(),
         heavy: Histogram::default(),
         refused: 0,
+        unsent: 0,
+        after: vec![],
         late: 0,
         unfinished: 0,
         counts: Counts::default(),
+        processor,
         memory,
         checked: 0,
     };

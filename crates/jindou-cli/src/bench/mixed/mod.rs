@@ -1,5 +1,6 @@
 //! `jindou bench mixed`: many light queries at once, alone and beside heavy ones (OSDI '16, §7.5; ATC '18, §6.6).
 
+mod alone;
 mod classes;
 mod emulate;
 mod histogram;
@@ -7,8 +8,9 @@ mod http;
 mod plot;
 
 use crate::args_mixed::{BenchMixed, Rate, Scheduling};
+use alone::{How, alone};
 use classes::{Class, Template};
-use emulate::{Arrivals, How, Outcome, Plan, Setup, alone};
+use emulate::{Arrivals, Outcome, Plan, Setup};
 use histogram::Histogram;
 use jindou::{Database, Error, QueryOptions, Result};
 use jindou_scheduler::{Limits, Options};
@@ -46,10 +48,12 @@ pub fn run(a: &BenchMixed) -> Result<ExitCode> {
     }
     let setup = Arc::new(setup);
     println!(
-        "{} triples; one thread without a scheduler: {:.0} prepared queries/s, {:.0} as text",
+        "{} triples; one thread without a scheduler: {:.0} prepared queries/s ({:.0} a second of processor time), {:.0} ({:.0}) as text",
         Database::info(&a.store)?.quads,
         prepared.rate,
-        text.rate
+        prepared.of_processor,
+        text.rate,
+        text.of_processor
     );
     for (c, (p, t)) in setup
         .classes
@@ -76,7 +80,8 @@ pub fn run(a: &BenchMixed) -> Result<ExitCode> {
     write(a.json.as_deref(), || {
         let runs: Vec<_> = runs.iter().map(|r| as_json(&setup, r)).collect();
         let document = json!({
-            "prepared_alone": prepared.rate, "text_alone": text.rate, "runs": runs,
+            "prepared_alone": prepared.rate, "text_alone": text.rate,
+            "prepared_alone_processor": prepared.of_processor, "text_alone_processor": text.of_processor, "runs": runs,
         });
         format!("{document:#}\n")
     })?;
@@ -158,6 +163,7 @@ fn all_runs(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     let plan = |arrivals, heavy_clients| Plan {
         arrivals,
         heavy_clients,
+        then: None,
         warm_up: a.warm_up,
         duration: a.duration,
         seed: a.seed,
@@ -196,11 +202,10 @@ fn all_runs(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
             };
             for s in &a.scheduling {
                 let o = options(a, s, workers, 1, true);
-                go(
-                    format!("{workers} workers, {s}, open loop {name}"),
-                    &o,
-                    &plan(arrivals, 0),
-                )?;
+                let mut p = plan(arrivals, 0);
+                // Behind an overload, half of what can be done.
+                p.then = (per_second > peak && peak > 0.0).then_some(peak / 2.0);
+                go(format!("{workers} workers, {s}, open loop {name}"), &o, &p)?;
             }
         }
         if heavy == 0 {
@@ -262,6 +267,7 @@ fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
             let plan = Plan {
                 arrivals,
                 heavy_clients: 0,
+                then: None,
                 warm_up: a.warm_up,
                 duration: a.duration,
                 seed: a.seed,
@@ -287,6 +293,8 @@ fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     Ok(runs)
 }
 
+/// What 99 of a hundred light queries must keep for a scheduler to be well.
+const WELL: Duration = Duration::from_millis(20);
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 fn header(setup: &Setup) {
@@ -324,17 +332,30 @@ fn print(title: &str, setup: &Setup, o: &Outcome) {
     }
     let c = &o.counts;
     println!(
-        "    taken from others {}, moved to heavy {}, helped {}; refused {:.0}/s, late {}, unfinished {}; own memory {} → {} MiB; {} answers compared",
+        "    taken from others {}, moved to heavy {}, helped {}; refused {:.0}/s, unsent {:.0}/s, late {}, unfinished {}; {:.2} µs of processor time a light query, all included; own memory {} → {} MiB; {} answers compared",
         c.taken,
         c.moved,
         c.helped,
         o.refused as f64 / o.seconds,
+        o.unsent as f64 / o.seconds,
         o.late,
         o.unfinished,
+        o.processor * 1e6 / o.light.count().max(1) as f64,
         o.memory[0] >> 20,
         o.memory[1] >> 20,
         o.checked
     );
+    if !o.after.is_empty() {
+        match o.recovered(WELL) {
+            Some(time) => println!(
+                "    then at half the peak: nothing refused and p99 under {WELL:?} from {time:?} on"
+            ),
+            None => println!(
+                "    then at half the peak: not well within {:?}",
+                emulate::AFTER
+            ),
+        }
+    }
 }
 
 fn panel<'a>(setup: &'a Setup, run: &'a Named) -> plot::Panel<'a> {
@@ -366,8 +387,56 @@ fn as_json(setup: &Setup, run: &Named) -> serde_json::Value {
     json!({
         "run": run.title, "seconds": o.seconds, "light_per_second": o.light_rate(),
         "heavy_per_second": o.heavy_rate(), "light": of(&o.light), "heavy": of(&o.heavy),
-        "classes": classes, "refused": o.refused, "late": o.late, "unfinished": o.unfinished,
+        "classes": classes, "refused": o.refused, "unsent": o.unsent,
+        "recovered_seconds": o.recovered(WELL).map(|d| d.as_secs_f64()), "late": o.late, "unfinished": o.unfinished,
         "taken": o.counts.taken, "moved": o.counts.moved, "helped": o.counts.helped,
-        "memory_bytes": o.memory, "compared": o.checked,
+        "memory_bytes": o.memory, "processor_seconds": o.processor, "compared": o.checked,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Args;
+    use clap::Parser;
+    use std::path::Path;
+
+    fn run(store: &Path, more: &str) {
+        let store = store.to_string_lossy().into_owned();
+        let fixed = ["jindou", "bench", "mixed", "--store", &store];
+        let short = "--warm-up 30ms --duration 150ms --starts 100 --check 5";
+        let words = short.split_whitespace().chain(more.split_whitespace());
+        let args = Args::try_parse_from(fixed.into_iter().chain(words)).expect("arguments");
+        let code = crate::commands::run(args).expect("answers that are right");
+        assert_eq!(
+            format!("{code:?}"),
+            format!("{:?}", std::process::ExitCode::SUCCESS)
+        );
+    }
+
+    /// Answers are compared with plain execution inside, before and during each run.
+    #[test]
+    fn every_way_to_ask_the_mix_gets_its_answers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = folder.path().join("store");
+        let dir = store.to_string_lossy().into_owned();
+        let load = [
+            "jindou", "load", "--quiet", "--source", "lubm:1", "--store", &dir,
+        ];
+        crate::commands::run(Args::try_parse_from(load).expect("arguments")).expect("a load");
+        run(
+            &store,
+            "--heavy L1,L7 --scheduling oblige,private,stealing,shared,isolation --mt-threshold 1,2",
+        );
+        let svg = folder.path().join("cdf.svg");
+        run(
+            &store,
+            &format!("--rates 0.5x,10x --reciprocal --svg {}", svg.display()),
+        );
+        assert!(
+            std::fs::read_to_string(svg)
+                .expect("a plot")
+                .ends_with("</svg>\n")
+        );
+        run(&store, "--http --batch 20 --pipeline 4 --clients 2");
+    }
 }
