@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::args_mixed::BenchMixed;
 use crate::args_peers::{BenchFiles, Peers, PeersArgs};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use jindou::{Durability, GpuChoice, ResultFormat};
@@ -326,6 +327,12 @@ pub struct Serve {
     /// Light queries that compute at once (default: two a core, at least four).
     #[arg(long, value_name = "N")]
     pub light_slots: Option<usize>,
+    /// Heavy queries that wait; further ones are refused with 503 and Retry-After.
+    #[arg(long, default_value_t = 1024, value_name = "N")]
+    pub heavy_queue: usize,
+    /// Light queries that would wait longer are refused likewise.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    pub light_wait: Duration,
     /// Queries that exist at once, those that wait for a slot or for their reader included.
     #[arg(long, default_value_t = 4096, value_name = "N")]
     pub max_queries: usize,
@@ -533,6 +540,8 @@ pub enum Bench {
     Commits(BenchCommits),
     /// Merging: a copy of a store is changed, merged and opened again.
     Merge(BenchMerge),
+    /// Many light queries at once, alone and beside heavy ones: throughput and latencies by how they are scheduled.
+    Mixed(Box<BenchMixed>),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -917,7 +926,9 @@ pub fn parse_size(s: &str) -> Result<u64, String> {
 /// `500ms`, `30s`, `2m`, `10` (seconds).
 pub fn parse_duration(s: &str) -> Result<Duration, String> {
     let t = s.trim();
-    let (number, scale) = if let Some(n) = t.strip_suffix("ms") {
+    let (number, scale) = if let Some(n) = t.strip_suffix("us") {
+        (n, 1e-6)
+    } else if let Some(n) = t.strip_suffix("ms") {
         (n, 1e-3)
     } else if let Some(n) = t.strip_suffix('s') {
         (n, 1.0)

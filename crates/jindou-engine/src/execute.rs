@@ -5,7 +5,7 @@ use crate::compile::{Builder, Pipe};
 use crate::explore::{Halt, Run, StepStats};
 use crate::held::Held;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, Spec, StageStats};
-use crate::options::{ExecOptions, NodeProfile, Profile, StepProfile};
+use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
@@ -67,7 +67,6 @@ pub(crate) fn drive(
         ));
     }
     options.cancel.check()?;
-    let nodes = Nodes::of(&plan.root)?;
     let stop = AtomicBool::new(false);
     let run = Run {
         snapshot,
@@ -79,8 +78,16 @@ pub(crate) fn drive(
         threads: options.threads.max(1),
         heavy: plan.weight == Weight::Heavy,
         service: options.service.as_deref(),
+        crew: options.crew.as_deref().unwrap_or(&Spawned),
         stop: &stop,
     };
+    if let (Operator::Explore(e), 1, None, false) =
+        (&plan.root, run.threads, elsewhere, plan.is_ask())
+        && e.empty.is_none()
+    {
+        return guarded(|| crate::alone::run(plan, e, &run, sinks, begin));
+    }
+    let nodes = Nodes::of(&plan.root)?;
     let profile = Mutex::new(Profile {
         nodes: vec![NodeProfile::default(); nodes.len()],
         threads: 1,

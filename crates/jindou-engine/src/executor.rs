@@ -6,7 +6,7 @@
 
 use crate::batch::{Batch, View};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, layout};
-use crate::options::{ExecOptions, StepProfile};
+use crate::options::{ExecOptions, Spawned, StepProfile};
 use crate::sink::Sink;
 use crate::terms::QueryTerms;
 use jindou_model::{Error, MemoryBudget, Result};
@@ -222,6 +222,7 @@ impl CpuExecutor {
             threads: 1,
             heavy: false,
             service: None,
+            crew: &Spawned,
             stop: &stop,
         };
         let flow = |f: Flow| match f {

@@ -3,6 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `execute` | runs a plan |
+//! | `alone` | runs a plan that is one exploration, on one thread |
 //! | `compile` | operators to pipelines: leaves, stages, ends |
 //! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
@@ -17,6 +18,7 @@
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
 //! | `beyond` | a plan whose first steps another executor runs |
 
+mod alone;
 mod batch;
 mod beyond;
 mod compile;
@@ -42,7 +44,8 @@ pub use beyond::execute_on;
 pub use execute::{execute, execute_streaming};
 pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
 pub use options::{
-    DEFAULT_BATCH_ROWS, ExecOptions, NodeProfile, Profile, ServiceCaller, StepProfile, TakeRow,
+    Crew, DEFAULT_BATCH_ROWS, ExecOptions, Main, NodeProfile, Profile, ServiceCaller, Spawned,
+    StepProfile, TakeRow,
 };
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

@@ -30,6 +30,39 @@ pub trait ServiceCaller: Debug + Send + Sync {
     ) -> Result<()>;
 }
 
+/// What the thread that was called does; its argument asks for helpers.
+pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
+
+/// Threads that help a heavy plan. Without one of its own a query starts threads for itself.
+pub trait Crew: Debug + Send + Sync {
+    /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to so many further threads call `help`
+    /// once each, if there are any to spare. Returns when `main` and all calls of `help` that began have returned; none
+    /// begins afterwards. Neither of them panics.
+    fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>);
+}
+
+/// Stack of a thread that works on a plan: as much as the deepest tree that runs on its caller's needs.
+const STACK: usize = 8 << 20;
+
+/// Threads of the system's, made for one plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spawned;
+
+impl Crew for Spawned {
+    fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
+        std::thread::scope(|scope| {
+            main(&mut |helpers| {
+                for _ in 0..helpers {
+                    // A system without threads to give runs the query on fewer.
+                    let _ = std::thread::Builder::new()
+                        .stack_size(STACK)
+                        .spawn_scoped(scope, help);
+                }
+            });
+        });
+    }
+}
+
 /// How to run a plan.
 #[derive(Clone, Debug)]
 pub struct ExecOptions {
@@ -46,6 +79,8 @@ pub struct ExecOptions {
     pub profile: bool,
     /// Who calls other endpoints; without one, a plan with `SERVICE` is an error.
     pub service: Option<Arc<dyn ServiceCaller>>,
+    /// Whose threads a heavy plan uses beside this one; `None`: its own.
+    pub crew: Option<Arc<dyn Crew>>,
 }
 
 impl Default for ExecOptions {
@@ -57,6 +92,7 @@ impl Default for ExecOptions {
             batch_rows: DEFAULT_BATCH_ROWS,
             profile: false,
             service: None,
+            crew: None,
         }
     }
 }

@@ -23,8 +23,6 @@ const MORSEL: Range<u64> = 16..16_384;
 const PATIENCE: Duration = Duration::from_micros(300);
 /// Rows that a short start is carried to before its steps are shared among threads.
 const SHARE_FROM: usize = 512;
-/// Stack of a worker: as much as the deepest tree that runs on its caller's needs.
-const STACK: usize = 8 << 20;
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
@@ -281,7 +279,12 @@ fn run_workers<'p, 'a, 's>(
         done.extend(worker(shared, first, &mut || {}));
     } else {
         let others = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
+        let help = || {
+            let d = worker(shared, None, &mut || {});
+            lock(&others).extend(d);
+        };
+        let mut first = Some(first);
+        shared.run.crew.work(&help, &mut |ask| {
             let begin = Instant::now();
             let mut waiting = true;
             let mut start = |at_once: bool| {
@@ -295,22 +298,13 @@ fn run_workers<'p, 'a, 's>(
                 let left: u64 = shared.jobs.iter().map(left).sum();
                 if left > 0 {
                     waiting = false;
-                    for _ in 0..left.min(threads as u64 - 1) {
-                        // A system without threads to give runs the query on fewer.
-                        let _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(
-                            scope,
-                            || {
-                                let d = worker(shared, None, &mut || {});
-                                lock(&others).extend(d);
-                            },
-                        );
-                    }
+                    ask(left.min(threads as u64 - 1) as usize);
                 }
             };
             if heavy {
                 start(true);
             }
-            done.extend(worker(shared, first, &mut || start(false)));
+            done.extend(worker(shared, first.take().flatten(), &mut || start(false)));
         });
         done.append(&mut lock(&others));
     }

@@ -1,6 +1,7 @@
 //! What is known of one edge of a query before any order is tried: counts of its segments, exact lists of
 //! constants, and a few sampled lists.
 
+use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node};
 use crate::{intervals, sample};
 use jindou_model::{DEFAULT_GRAPH, Direction};
@@ -71,6 +72,11 @@ impl EdgeInfo {
             let more_keys = v.patch.map_or(0.0, |p| f64::from(p.more_keys()));
             let node = if d == 0 { edge.subject } else { edge.object };
             let list = match node {
+                // Of a parameter nothing is known: as long a list as the mean one.
+                Node::Const(c) if is_parameter(c) => {
+                    let keys = f64::from(v.default.key_count) + f64::from(v.named.key_count);
+                    edges / keys.max(1.0)
+                }
                 Node::Const(c) => seen(v.default_degree(c) as f64, v.named_degree(c) as f64),
                 Node::Slot(_) => 0.0,
             };
@@ -102,6 +108,9 @@ impl EdgeInfo {
             };
             let far = of(if d == 0 { edge.object } else { edge.subject });
             let (mean, inside) = match (segment, node) {
+                (Some(segment), Node::Const(c)) if is_parameter(c) => {
+                    (None, sample::of(&segment, None, far).1)
+                }
                 (Some(segment), Node::Const(c)) => {
                     let list = segment.neighbours_of(c);
                     (
@@ -140,6 +149,9 @@ impl EdgeInfo {
 /// Edges at a constant over all its predicates; only the first of a long list of predicates are counted.
 pub(crate) fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
     const COUNTED: usize = 64;
+    if is_parameter(c) {
+        return snapshot.quads() as f64 / f64::from(snapshot.vertices().max(1));
+    }
     let predicates = snapshot.predicates_of(c, d);
     let sum: u64 = predicates
         .iter()

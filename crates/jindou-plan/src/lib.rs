@@ -23,6 +23,7 @@ mod liveness;
 mod logical;
 mod model;
 mod operator;
+mod parameters;
 mod parse;
 mod plan;
 mod planner;
@@ -48,6 +49,7 @@ pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service,
 };
+pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};
 pub use parse::{MAX_CHAINED, MAX_NESTING, MAX_PATTERNS, MAX_QUERY_BYTES, parse};
 pub use plan::{
     Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,

@@ -40,14 +40,26 @@ pub fn plan_within(
     options: &PlanOptions,
     cancel: &CancelToken,
 ) -> Result<Plan> {
+    plan_over(query, snapshot, options, cancel, false)
+}
+
+/// [`plan_within`]; the query may have placeholders of parameters.
+pub(crate) fn plan_over(
+    query: &spargebra::Query,
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+    cancel: &CancelToken,
+    parameters: bool,
+) -> Result<Plan> {
+    let here = || plan_here(query, snapshot, options, cancel, parameters);
     if is_shallow(query) {
-        return plan_here(query, snapshot, options, cancel);
+        return here();
     }
     std::thread::scope(|s| {
         std::thread::Builder::new()
             .name("plan".into())
             .stack_size(DEEP_STACK)
-            .spawn_scoped(s, || plan_here(query, snapshot, options, cancel))
+            .spawn_scoped(s, here)
             .map_err(|e| Error::Internal(format!("no thread to plan a deep query: {e}")))?
             .join()
             .map_err(|_| Error::Internal("the planner panicked".into()))?
@@ -73,10 +85,15 @@ fn plan_here(
     snapshot: &Snapshot,
     options: &PlanOptions,
     cancel: &CancelToken,
+    parameters: bool,
 ) -> Result<Plan> {
     let watch = Watch::new(cancel);
     let logical = translate::of(query).map_err(Error::Unsupported)?;
-    let watched = Watched::new(snapshot);
+    let watched = if parameters {
+        Watched::with_parameters(snapshot)
+    } else {
+        Watched::new(snapshot)
+    };
     let dataset = Dataset::of(logical.dataset.as_ref(), &watched, options);
     let mut builder = Builder {
         snapshot: &watched,

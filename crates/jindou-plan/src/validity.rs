@@ -1,5 +1,7 @@
 //! How long a plan may be used: what it took from the data, and what has changed since.
 
+use crate::parameters::placeholder_of;
+use jindou_model::VertexId;
 use jindou_store::Snapshot;
 use std::cell::Cell;
 use std::ops::Deref;
@@ -43,6 +45,8 @@ impl Validity {
 pub(crate) struct Watched<'a> {
     snapshot: &'a Snapshot,
     bound: Cell<bool>,
+    /// Placeholders of parameters are terms, with ids that no vertex has.
+    parameters: bool,
 }
 
 impl<'a> Watched<'a> {
@@ -50,6 +54,15 @@ impl<'a> Watched<'a> {
         Self {
             snapshot,
             bound: Cell::new(false),
+            parameters: false,
+        }
+    }
+
+    /// For a query whose parameters are placeholders.
+    pub fn with_parameters(snapshot: &'a Snapshot) -> Self {
+        Self {
+            parameters: true,
+            ..Self::new(snapshot)
         }
     }
 
@@ -59,7 +72,12 @@ impl<'a> Watched<'a> {
     }
 
     /// As [`Snapshot::lookup`]; an absent term may come with any transaction.
-    pub fn lookup(&self, canonical: &[u8]) -> Option<jindou_model::VertexId> {
+    pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
+        if self.parameters
+            && let Some(id) = placeholder_of(canonical)
+        {
+            return Some(VertexId(id));
+        }
         let found = self.snapshot.lookup(canonical);
         if found.is_none() {
             self.bind();

@@ -66,10 +66,10 @@ impl Out for Short {
 
 /// Answers the query if that is a matter of a moment. Blocks for that moment.
 pub(crate) fn attempt(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Attempt {
-    let Work::Query(text) = &request.work else {
+    if !matches!(request.work, Work::Query(_) | Work::Bound(_)) {
         return Attempt::Later(None);
-    };
-    if text.len() > LONGEST_TEXT || shared.options.gpu == GpuChoice::On {
+    }
+    if request.work.text().len() > LONGEST_TEXT || shared.options.gpu == GpuChoice::On {
         return Attempt::Later(None);
     }
     let Ok(_permit) = shared.at_once.try_acquire() else {
@@ -129,6 +129,7 @@ fn run_here(
             error: Error::SinkClosed,
             planning: false,
             unacceptable: Some(offers),
+            refused: None,
         });
     }
     drop(sink);

@@ -21,7 +21,9 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Response<Body> {
     let route = match request.uri().path() {
-        path @ ("/query" | "/update" | "/store" | "/health" | "/metrics" | "/") => path.to_owned(),
+        path @ ("/query" | "/prepared" | "/batch" | "/update" | "/store" | "/health"
+        | "/metrics" | "/") => path.to_owned(),
+        path if path.starts_with("/prepared/") => "/prepared".into(),
         path if path.starts_with("/store/") => "/store".into(),
         path if path.starts_with("/admin/") => "/admin".into(),
         _ => "other".into(),

@@ -22,6 +22,7 @@
 
 mod at_once;
 mod auth;
+mod batch;
 mod guard;
 mod jobs;
 mod listen;
@@ -32,6 +33,7 @@ mod options;
 mod outlet;
 mod problem;
 mod quads;
+mod registry;
 mod routes;
 mod run;
 mod shared;

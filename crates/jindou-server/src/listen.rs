@@ -5,6 +5,7 @@ use crate::jobs::Jobs;
 use crate::live::{Cause, LiveQueries};
 use crate::metrics::Metrics;
 use crate::options::{ServeError, ServerOptions};
+use crate::registry::Registry;
 use crate::run::Connection;
 use crate::shared::Shared;
 use crate::slots::Slots;
@@ -15,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou::{Database, MemoryBudget};
+use jindou_scheduler::{Admission, Limits};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -100,6 +102,15 @@ impl Server {
             tokens,
             live: Arc::clone(&live),
             slots: Slots::new(options.light_slots, options.heavy_slots),
+            admission: Arc::new(Admission::new(Limits {
+                light: options.max_queries,
+                heavy: options.heavy_queue,
+                light_wait: options.light_wait,
+                heavy_wait: options.max_timeout,
+                light_workers: options.light_slots,
+                heavy_workers: options.heavy_slots,
+            })),
+            prepared: Registry::default(),
             at_once: Semaphore::new(cores),
             memory: MemoryBudget::new(options.memory),
             metrics,

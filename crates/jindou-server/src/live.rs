@@ -2,7 +2,7 @@
 
 use jindou::{CancelToken, Error, MemoryBudget, Result};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -60,6 +60,8 @@ pub(crate) struct LiveQuery {
     pub(crate) bytes: AtomicU64,
     pub(crate) light: OnceLock<bool>,
     state: AtomicU8,
+    /// It waited for its reader at some time.
+    waited: AtomicBool,
     cancel: CancelToken,
     cause: OnceLock<Cause>,
     stop: Notify,
@@ -106,7 +108,15 @@ impl LiveQuery {
         }
     }
 
+    /// True if it ever waited for its reader: then its time is not what it computed.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn set_state(&self, state: State) {
+        if state == State::Sending {
+            self.waited.store(true, Ordering::Relaxed);
+        }
         self.state.store(state as u8, Ordering::Relaxed);
     }
 
@@ -218,6 +228,7 @@ impl LiveQueries {
             bytes: AtomicU64::new(0),
             light: OnceLock::new(),
             state: AtomicU8::new(State::Queued as u8),
+            waited: AtomicBool::new(false),
             cancel: CancelToken::new(),
             cause: OnceLock::new(),
             stop: Notify::new(),

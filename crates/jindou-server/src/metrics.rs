@@ -34,6 +34,7 @@ pub(crate) struct Metrics {
     queued: IntGauge,
     sending: IntGauge,
     plans: IntGauge,
+    prepared: IntGauge,
     memory: IntGauge,
     memory_limit: IntGauge,
     resident: IntGauge,
@@ -216,6 +217,7 @@ impl Metrics {
                 "jindou_queries_sending",
                 "Queries that wait for their reader",
             )?,
+            prepared: gauge("jindou_prepared_queries", "Prepared queries that are kept")?,
             plans: gauge("jindou_plan_cache_plans", "Plans in the cache")?,
             memory: gauge("jindou_query_memory_bytes", "Memory of running queries")?,
             memory_limit: gauge(
@@ -263,6 +265,7 @@ impl Metrics {
         if let Some(status) = shared.db.merge_status() {
             self.merge.set(&status);
         }
+        self.prepared.set(signed(shared.prepared.len() as u64));
         self.plans.set(signed(shared.db.cached_plans() as u64));
         self.memory.set(signed(shared.memory.used()));
         self.memory_limit.set(signed(shared.memory.limit()));

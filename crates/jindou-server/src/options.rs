@@ -27,6 +27,10 @@ pub struct ServerOptions {
     pub heavy_slots: usize,
     /// Light queries that compute at once. They never wait for heavy ones.
     pub light_slots: usize,
+    /// Heavy queries that wait for a slot; further ones are refused.
+    pub heavy_queue: usize,
+    /// Light queries that would wait longer for a slot are refused.
+    pub light_wait: Duration,
     /// Queries that exist at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
     pub max_queries: usize,
     /// Connections at once; further ones wait in the system's queue.
@@ -87,6 +91,8 @@ impl Default for ServerOptions {
             threads: query.threads,
             heavy_slots: query.threads.max(2),
             light_slots: query.threads.max(2) * 2,
+            heavy_queue: 1024,
+            light_wait: Duration::from_secs(1),
             max_queries: 4096,
             max_connections: 10_000,
             max_request_bytes: 8 << 20,

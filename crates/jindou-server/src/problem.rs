@@ -5,6 +5,8 @@ use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jindou::Error;
+use jindou_scheduler::Refused;
+use std::borrow::Cow;
 
 /// An error on its way to the client.
 #[derive(Debug)]
@@ -15,7 +17,7 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Line and column in the query, from 1.
     at: Option<(u32, u32)>,
-    header: Option<(http::HeaderName, &'static str)>,
+    header: Option<(http::HeaderName, Cow<'static, str>)>,
 }
 
 impl Problem {
@@ -39,7 +41,7 @@ impl Problem {
             "method",
             format!("this resource takes {allowed}"),
         );
-        p.header = Some((ALLOW, allowed));
+        p.header = Some((ALLOW, allowed.into()));
         p
     }
 
@@ -57,13 +59,21 @@ impl Problem {
 
     pub(crate) fn unauthorized(detail: &str) -> Self {
         let mut p = Self::new(StatusCode::UNAUTHORIZED, "token", detail);
-        p.header = Some((WWW_AUTHENTICATE, "Bearer"));
+        p.header = Some((WWW_AUTHENTICATE, "Bearer".into()));
         p
     }
 
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
         let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
-        p.header = Some((RETRY_AFTER, "1"));
+        p.header = Some((RETRY_AFTER, "1".into()));
+        p
+    }
+
+    /// A query that was not let in: when its client may come back, in whole seconds.
+    pub(crate) fn refused(refused: &Refused) -> Self {
+        let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string());
+        let seconds = refused.retry_after.as_secs_f64().ceil().clamp(1.0, 3600.0) as u32;
+        p.header = Some((RETRY_AFTER, Cow::Owned(seconds.to_string())));
         p
     }
 
@@ -100,22 +110,27 @@ impl Problem {
         p
     }
 
+    /// As RFC 9457 has it.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        let mut document = serde_json::json!({
+            "type": format!("urn:jindou:problem:{}", self.kind),
+            "title": self.status.canonical_reason().unwrap_or("error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Some((line, column)) = self.at {
+            document["line"] = line.into();
+            document["column"] = column.into();
+        }
+        document
+    }
+
     /// The response, as text if the client likes that better.
     pub(crate) fn response(self, headers: &HeaderMap) -> Response<Body> {
         let (media, json) = negotiate::accept(headers, &negotiate::PROBLEMS)
             .unwrap_or(("application/problem+json", true));
         let body = if json {
-            let mut document = serde_json::json!({
-                "type": format!("urn:jindou:problem:{}", self.kind),
-                "title": self.status.canonical_reason().unwrap_or("error"),
-                "status": self.status.as_u16(),
-                "detail": self.detail,
-            });
-            if let Some((line, column)) = self.at {
-                document["line"] = line.into();
-                document["column"] = column.into();
-            }
-            document.to_string() + "\n"
+            self.document().to_string() + "\n"
         } else {
             self.detail + "\n"
         };
@@ -123,8 +138,10 @@ impl Problem {
         *response.status_mut() = self.status;
         let all = response.headers_mut();
         all.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-        if let Some((name, value)) = self.header {
-            all.insert(name, HeaderValue::from_static(value));
+        if let Some((name, value)) = self.header
+            && let Ok(value) = HeaderValue::from_str(&value)
+        {
+            all.insert(name, value);
         }
         response
     }

@@ -8,15 +8,19 @@ use crate::outlet::{self, Head, Outlet};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::sinks::{Count, Counter, HttpSink, Out, QuadSink};
+use crate::slots::Slot;
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
 use jindou::{
-    DatasetChoice, Error, PlannedQuery, ProfileNode, QueryOptions, QueryReport, Result,
-    ResultFormat,
+    DatasetChoice, Error, PlannedQuery, PreparedQuery, ProfileNode, QueryOptions, QueryReport,
+    Result, ResultFormat, Value,
 };
+use jindou_scheduler::{Class, Refused};
+use oxrdf::Term;
 use oxrdfio::{RdfFormat, RdfSerializer};
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -37,16 +41,33 @@ const CUT_AFTER: Duration = Duration::from_secs(1);
 pub(crate) enum Work {
     /// A query's results.
     Query(String),
+    /// A prepared query's results.
+    Bound(Binding),
     /// A query's profile; its results are thrown away.
     Profile(String),
     /// The graph that these SELECT queries' rows of three or four columns are, in this format.
     Graph(Vec<String>, Offer),
 }
 
+/// A prepared query and the values of its parameters.
+pub(crate) struct Binding {
+    pub(crate) prepared: PreparedQuery,
+    pub(crate) values: Vec<Term>,
+}
+
+/// The number by which a client's share is counted: of its address, without the port.
+pub(crate) fn client_of(peer: &str) -> u64 {
+    let host = peer.rsplit_once(':').map_or(peer, |(host, _)| host);
+    let mut hasher = std::hash::DefaultHasher::new();
+    host.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Work {
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Query(text) | Self::Profile(text) => text,
+            Self::Bound(b) => b.prepared.text(),
             Self::Graph(texts, _) => texts.first().map_or("", String::as_str),
         }
     }
@@ -72,18 +93,32 @@ pub(crate) struct Failure {
     pub(crate) planning: bool,
     /// The client takes none of these formats.
     pub(crate) unacceptable: Option<&'static [Offer]>,
+    /// It was not let in.
+    pub(crate) refused: Option<Box<Refused>>,
 }
 
 impl Failure {
+    /// The queue is too long.
+    fn refused(refused: Refused) -> Self {
+        Self {
+            refused: Some(Box::new(refused)),
+            ..Self::running(Error::Cancelled)
+        }
+    }
+
     pub(crate) fn running(error: Error) -> Self {
         Self {
             error,
             planning: false,
             unacceptable: None,
+            refused: None,
         }
     }
 
     pub(crate) fn problem(&self, query: &LiveQuery) -> Problem {
+        if let Some(refused) = &self.refused {
+            return Problem::refused(refused);
+        }
         if let Some(offers) = self.unacceptable {
             return Problem::not_acceptable(offers);
         }
@@ -102,6 +137,7 @@ impl Failure {
 
     fn outcome(&self, query: &LiveQuery) -> &'static str {
         match (&self.error, query.cause()) {
+            _ if self.refused.is_some() => "refused",
             _ if self.unacceptable.is_some() => "not-acceptable",
             (Error::Cancelled | Error::SinkClosed, Some(Cause::ClientGone) | None) => "client-gone",
             (Error::Cancelled | Error::SinkClosed, Some(Cause::Admin)) => "cancelled",
@@ -280,6 +316,7 @@ pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> 
         gpu: shared.options.gpu,
         dataset: request.dataset.clone(),
         service: shared.options.service.clone(),
+        crew: None,
     }
 }
 
@@ -290,7 +327,7 @@ fn carry_out(
     prepared: Option<Prepared>,
     outlet: &mut Outlet,
 ) -> Result<(), Failure> {
-    let mut options = options(shared, query, request);
+    let options = options(shared, query, request);
     query.check().map_err(Failure::running)?;
     let planning = Instant::now();
     let (text, planned) = match prepared {
@@ -301,28 +338,64 @@ fn carry_out(
     // A graph is read from end to end, whatever its plan looks like.
     let light = planned.is_light() && !matches!(request.work, Work::Graph(..));
     let _ = query.light.set(light);
+    let class = if light { Class::Light } else { Class::Heavy };
+    // What would not begin before its time is over is refused now.
+    let place = shared
+        .admission
+        .admit_within(class, client_of(&query.client), query.left())
+        .map_err(|refused| {
+            shared.metrics.refused.inc();
+            Failure::refused(refused)
+        })?;
     let mut slot = shared.slots.slot(light);
     slot.take(query).map_err(Failure::running)?;
+    drop(place);
+    let computing = Instant::now();
+    let done = compute(
+        shared, query, request, options, outlet, slot, &text, &planned, plan_time,
+    );
+    if !query.has_waited() {
+        shared.admission.served(class, computing.elapsed());
+    }
+    done
+}
+
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parts of one query that has its slot"
+)]
+fn compute(
+    shared: &Shared,
+    query: &Arc<LiveQuery>,
+    request: &Request,
+    mut options: QueryOptions,
+    outlet: &mut Outlet,
+    slot: Slot,
+    text: &str,
+    planned: &PlannedQuery,
+    plan_time: Duration,
+) -> Result<(), Failure> {
     outlet.set_slot(slot);
     query.set_state(State::Running);
     options.timeout = Some(query.left());
     match &request.work {
-        Work::Query(_) => {
+        Work::Query(_) | Work::Bound(_) => {
             let count = Count::new(shared, query);
             let mut sink = HttpSink::new(outlet, request.tables, request.graphs, count);
-            let ran = shared.db.run_planned(&planned, &text, &options, &mut sink);
+            let ran = shared.db.run_planned(planned, text, &options, &mut sink);
             let unacceptable = sink.unacceptable();
             ran.map(drop).map_err(|error| Failure {
                 error,
                 planning: false,
                 unacceptable,
+                refused: None,
             })
         }
         Work::Profile(_) => {
             let mut sink = Counter(Count::new(shared, query));
             let mut report = shared
                 .db
-                .run_planned(&planned, &text, &options, &mut sink)
+                .run_planned(planned, text, &options, &mut sink)
                 .map_err(Failure::running)?;
             report.plan_time = plan_time;
             outlet.set_content_type("application/json");
@@ -370,6 +443,15 @@ pub(crate) fn plan<'r>(
     options: &QueryOptions,
 ) -> Result<(Cow<'r, str>, PlannedQuery), Failure> {
     let text = request.work.text();
+    let failed = |error| Failure {
+        planning: true,
+        ..Failure::running(error)
+    };
+    if let Work::Bound(b) = &request.work {
+        let values: Vec<Value<'_>> = b.values.iter().map(Value::Term).collect();
+        let planned = b.prepared.plan(&values, options).map_err(failed)?;
+        return Ok((text.into(), planned));
+    }
     let found = match (shared.db.plan(text, options), &request.base) {
         (Err(error @ Error::Query(_)), Some(base)) => {
             let based = format!("BASE <{base}> {text}");
@@ -380,11 +462,7 @@ pub(crate) fn plan<'r>(
         }
         (planned, _) => planned.map(|p| (text.into(), p)),
     };
-    let (text, planned) = found.map_err(|error| Failure {
-        error,
-        planning: true,
-        unacceptable: None,
-    })?;
+    let (text, planned) = found.map_err(failed)?;
     let counter = if planned.is_cached() {
         &shared.metrics.plan_hits
     } else {

@@ -7,15 +7,16 @@ use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
 use crate::update::{self, Disk, Journal, Merges, Nothing, OpenOptions, Opened, Writer};
 use crate::{blank_nodes, native};
-use jindou_engine::ServiceCaller;
+use jindou_engine::{Crew, ServiceCaller};
 use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
 use jindou_plan::{CacheKey, Form, Plan, PlanCache, PlanOptions, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
-use oxrdf::NamedNode;
+use oxrdf::{NamedNode, Term};
 use spargebra::Query;
 use spargebra::algebra::QueryDataset;
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +75,8 @@ pub struct QueryOptions {
     pub dataset: Option<DatasetChoice>,
     /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
+    /// Whose threads a heavy query uses beside the caller's; `None`: some that are made for it.
+    pub crew: Option<Arc<dyn Crew>>,
 }
 
 /// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
@@ -139,6 +142,7 @@ impl Default for QueryOptions {
             gpu: GpuChoice::Off,
             dataset: None,
             service: None,
+            crew: None,
         }
     }
 }
@@ -190,6 +194,14 @@ pub struct PlannedQuery {
 }
 
 impl PlannedQuery {
+    pub(crate) fn of(plan: Arc<Plan>, snapshot: Snapshot, cached: bool) -> Self {
+        Self {
+            plan,
+            snapshot,
+            cached,
+        }
+    }
+
     /// True if it is so small that waking a second thread would gain nothing.
     #[must_use]
     pub fn is_light(&self) -> bool {
@@ -347,8 +359,53 @@ impl Database {
         })
     }
 
+    pub(crate) fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// Plans a prepared query with these terms, or finds its plan in the cache.
+    pub(crate) fn plan_with(
+        &self,
+        text: &str,
+        query: &jindou_plan::Prepared,
+        terms: Vec<Term>,
+        options: &QueryOptions,
+    ) -> Result<PlannedQuery> {
+        let snapshot = self.snapshot();
+        // No valid query begins with a zero byte, nor has one, so this is no other's key.
+        let mut keyed = String::from("\0p");
+        for (name, term) in query.names().zip(&terms) {
+            let _ = write!(keyed, "{name} {term}\0");
+        }
+        keyed.push_str(text);
+        let keyed = match &options.dataset {
+            Some(d) => d.key(&keyed),
+            None => keyed,
+        };
+        let key = CacheKey {
+            text: &keyed,
+            options: Self::plan_options(&snapshot, options),
+        };
+        if let Some(plan) = self.inner.plans.get(&key, &snapshot) {
+            return Ok(PlannedQuery {
+                plan,
+                snapshot,
+                cached: true,
+            });
+        }
+        let query = query.with(terms)?;
+        let plan = jindou_plan::plan_within(&query, &snapshot, &key.options, &options.token())?;
+        let plan = Arc::new(plan);
+        self.inner.plans.insert(&key, Arc::clone(&plan));
+        Ok(PlannedQuery {
+            plan,
+            snapshot,
+            cached: false,
+        })
+    }
+
     /// The query over the dataset that the options choose.
-    fn parse(text: &str, options: &QueryOptions) -> Result<Query> {
+    pub(crate) fn parse(text: &str, options: &QueryOptions) -> Result<Query> {
         let mut query = jindou_plan::parse(text)?;
         if text
             .as_bytes()
@@ -399,7 +456,11 @@ impl Database {
     /// # Errors
     /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
-        guarded(|| native::checksum(&self.inner.device, &query.plan, &query.snapshot, options))
+        let cancel = options.token();
+        guarded(|| {
+            let (plan, snapshot) = (&query.plan, &query.snapshot);
+            native::checksum(&self.inner.device, plan, snapshot, options, &cancel)
+        })
     }
 
     /// How a query would run: each step, its estimate, why it comes there.

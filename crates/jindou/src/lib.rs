@@ -12,6 +12,7 @@ mod device;
 mod formatted;
 mod graph_forms;
 mod native;
+mod prepared;
 mod profile;
 pub mod results;
 mod summary;
@@ -23,13 +24,13 @@ pub use backup::{
 };
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
-pub use jindou_engine::{ServiceCaller, TakeRow};
+pub use jindou_engine::{Crew, ServiceCaller, TakeRow};
 pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,
-    Span,
+    Span, VertexId,
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
@@ -38,6 +39,7 @@ pub use jindou_store::{
     CheckReport, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES,
 };
+pub use prepared::{PreparedQuery, Session, Value};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;

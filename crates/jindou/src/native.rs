@@ -34,6 +34,7 @@ fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
         memory: options.memory.clone(),
         profile: options.profile,
         service: options.service.clone(),
+        crew: options.crew.clone(),
         ..ExecOptions::default()
     }
 }
@@ -44,14 +45,14 @@ pub(crate) fn checksum(
     plan: &Plan,
     snapshot: &Snapshot,
     options: &QueryOptions,
+    cancel: &CancelToken,
 ) -> Result<Checksum> {
-    let cancel = options.token();
     if let Some(gpu) = device.choose(plan, options.gpu)? {
         match gpu.execute(
             plan,
             snapshot,
             Output::Checksum,
-            &gpu_options(options, &cancel),
+            &gpu_options(options, cancel),
         ) {
             Ok(r) => {
                 return Ok(Checksum {
@@ -63,7 +64,7 @@ pub(crate) fn checksum(
             Err(Error::Unsupported(_)) => {}
             Err(e) => return Err(e),
         }
-        let exec = exec_options(options, &cancel);
+        let exec = exec_options(options, cancel);
         let (terms, mut sum) = (QueryTerms::new(), ChecksumSink::default());
         match execute_on(plan, snapshot, &exec, &terms, gpu, &mut sum) {
             Ok(_) => {
@@ -80,13 +81,7 @@ pub(crate) fn checksum(
     }
     let terms = QueryTerms::new();
     let sum = Summed::<ChecksumSink>::default();
-    execute(
-        plan,
-        snapshot,
-        &exec_options(options, &cancel),
-        &terms,
-        &sum,
-    )?;
+    execute(plan, snapshot, &exec_options(options, cancel), &terms, &sum)?;
     let sum = sum.into_inner();
     Ok(Checksum {
         rows: sum.rows,

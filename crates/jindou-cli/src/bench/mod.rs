@@ -9,6 +9,7 @@ pub mod lubm;
 mod measure;
 pub mod merge;
 pub mod mix;
+pub mod mixed;
 pub mod operators;
 pub mod papers;
 pub mod peers;

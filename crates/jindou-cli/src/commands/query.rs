@@ -27,6 +27,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         profile: a.profile,
         gpu: a.gpu,
         service: service(&a.service_allow),
+        crew: None,
         ..QueryOptions::default()
     };
     if a.union_default_graph {

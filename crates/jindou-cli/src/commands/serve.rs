@@ -45,6 +45,8 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         threads,
         heavy_slots: a.heavy_slots.unwrap_or(standard.heavy_slots),
         light_slots: a.light_slots.unwrap_or(standard.light_slots),
+        heavy_queue: a.heavy_queue,
+        light_wait: a.light_wait,
         max_queries: a.max_queries,
         max_connections: a.max_connections,
         max_request_bytes: usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX),

@@ -21,7 +21,7 @@ pub(crate) use source::Source;
 pub(crate) use step::{FIRST_HIDDEN, Pipeline, StepStats, layout, layout_after};
 
 use crate::batch::{Batch, View};
-use crate::options::ServiceCaller;
+use crate::options::{Crew, ServiceCaller};
 use crate::terms::QueryTerms;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Operand, Slot};
@@ -66,6 +66,8 @@ pub(crate) struct Run<'r> {
     pub heavy: bool,
     /// Who calls other endpoints.
     pub service: Option<&'r dyn ServiceCaller>,
+    /// Whose threads help.
+    pub crew: &'r dyn Crew,
     /// Set when another worker failed, or when nobody wants more rows.
     pub stop: &'r AtomicBool,
 }

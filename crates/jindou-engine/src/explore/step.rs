@@ -232,23 +232,20 @@ impl<'a> StepState<'a> {
     }
 }
 
-/// Slots that a step binds.
-fn binds(kind: &StepKind) -> Vec<Slot> {
-    let graph_slot = |g: &GraphRef| {
+/// Calls `f` with every slot that a step binds.
+fn binds(kind: &StepKind, f: &mut dyn FnMut(Slot)) {
+    let graph_slot = |g: &GraphRef, f: &mut dyn FnMut(Slot)| {
         if let GraphRef::Bind(s, _) = g {
-            Some(*s)
-        } else {
-            None
+            f(*s);
         }
     };
-    let mut out = Vec::new();
     match kind {
-        StepKind::Start { to, .. } => out.extend(*to),
+        StepKind::Start { to, .. } => to.iter().for_each(|s| f(*s)),
         StepKind::Expand { to, lists, .. } => {
-            out.push(*to);
-            out.extend(lists.iter().filter_map(|l| graph_slot(&l.graph)));
+            f(*to);
+            lists.iter().for_each(|l| graph_slot(&l.graph, f));
         }
-        StepKind::Check { list, .. } => out.extend(graph_slot(&list.graph)),
+        StepKind::Check { list, .. } => graph_slot(&list.graph, f),
         StepKind::Restrict { .. } => {}
         StepKind::ExpandAny {
             predicate,
@@ -257,12 +254,12 @@ fn binds(kind: &StepKind) -> Vec<Slot> {
             ..
         } => {
             if let PredicateRef::Bind(s) = predicate {
-                out.push(*s);
+                f(*s);
             }
             if let FarEnd::Bind(s) = far {
-                out.push(*s);
+                f(*s);
             }
-            out.extend(graph_slot(graph));
+            graph_slot(graph, f);
         }
         StepKind::ScanAll {
             subject,
@@ -270,15 +267,15 @@ fn binds(kind: &StepKind) -> Vec<Slot> {
             object,
             graph,
         } => {
-            out.extend([*subject, *object]);
+            f(*subject);
+            f(*object);
             if let PredicateRef::Bind(s) = predicate {
-                out.push(*s);
+                f(*s);
             }
-            out.extend(graph_slot(graph));
+            graph_slot(graph, f);
         }
-        StepKind::Cross { to, .. } => out.push(*to),
+        StepKind::Cross { to, .. } => f(*to),
     }
-    out
 }
 
 /// Slots from here on are the engine's own: row numbers of the rows that an `Apply` works on.
@@ -297,13 +294,15 @@ pub(crate) fn layout(before: &[Slot], step: &Step) -> Vec<Slot> {
     for c in &step.filters {
         condition_slots(c, &mut filter_slots);
     }
-    let mut out: Vec<Slot> = Vec::new();
-    for s in before.iter().copied().chain(binds(&step.kind)) {
+    let mut out: Vec<Slot> = Vec::with_capacity(before.len() + 3);
+    let mut add = |s: Slot| {
         let needed = step.live.contains(&s) || filter_slots.contains(&s) || s >= FIRST_HIDDEN;
         if needed && !out.contains(&s) {
             out.push(s);
         }
-    }
+    };
+    before.iter().copied().for_each(&mut add);
+    binds(&step.kind, &mut add);
     out
 }
 

@@ -35,6 +35,13 @@ impl Parameters {
         found.map(|(_, v)| v.clone()).collect()
     }
 
+    /// Those whose names begin with a character, which is left out.
+    pub(super) fn prefixed(&self, with: char) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .filter_map(move |(k, v)| Some((k.strip_prefix(with)?, v.as_str())))
+    }
+
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(k, _)| k == name)
     }

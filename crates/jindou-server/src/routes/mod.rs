@@ -7,6 +7,7 @@ mod input;
 mod jobs;
 mod merge;
 mod multipart;
+mod prepared;
 mod query;
 mod store;
 mod update;
@@ -23,13 +24,16 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
+const ROUTES: &str = "Jindou\n\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
 
 /// All routes behind the guard.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", any(home))
         .route("/query", any(query::handle))
+        .route("/prepared", any(prepared::prepare))
+        .route("/prepared/{id}", any(prepared::one))
+        .route("/batch", any(prepared::many))
         .route("/update", any(update::handle))
         .route("/store", any(store::handle))
         .route("/store/{*graph}", any(store::handle))
@@ -76,7 +80,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "there is nothing here; the routes are /query, /update, /store, /health, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "there is nothing here; the routes are /query, /prepared, /batch, /update, /store, /health, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }

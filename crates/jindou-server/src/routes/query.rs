@@ -1,15 +1,18 @@
 //! `/query`: SPARQL 1.1 Protocol, section 2.1.
 
 use super::input::{Parameters, address, body, media_type, utf8};
+use super::prepared::bindings;
 use super::{answered, describe};
 use crate::negotiate::{self, GRAPHS, TABLES};
 use crate::problem::Problem;
-use crate::run::{self, Connection, Work};
+use crate::run::{self, Binding, Connection, Work};
 use crate::shared::Shared;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{HeaderMap, Method, Response};
+use jindou::QueryOptions;
+use oxrdf::Term;
 use std::sync::Arc;
 
 pub(super) async fn handle(
@@ -51,12 +54,60 @@ async fn answer(
         _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
     };
     let profile = parameters.switch("profile")? || headers.contains_key("x-jindou-profile");
+    let values = bindings(&parameters)?;
+    let work = if profile && values.is_empty() {
+        Work::Profile(text)
+    } else if profile {
+        return Err(Problem::bad_request(
+            "a query with values ($name=term) cannot be profiled; write the terms into its text",
+        ));
+    } else if values.is_empty() {
+        Work::Query(text)
+    } else {
+        bound(shared, &parameters, text, values).await?
+    };
+    run(shared, &parameters, headers, connection, work).await
+}
+
+/// The query with values for its variables, prepared unless it was before.
+async fn bound(
+    shared: &Arc<Shared>,
+    parameters: &Parameters,
+    text: String,
+    mut values: Vec<(String, Term)>,
+) -> Result<Work, Problem> {
+    // The same query, in whatever order its values come.
+    values.sort_by(|a, b| a.0.cmp(&b.0));
+    let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
+    let options = QueryOptions {
+        timeout: Some(shared.options.timeout),
+        union_default: shared.options.union_default,
+        dataset: parameters.dataset(),
+        ..QueryOptions::default()
+    };
+    let shared = Arc::clone(shared);
+    let prepare = move || match options.dataset {
+        // Rare, so not kept.
+        Some(_) => shared.db.prepare(&text, &names, &options),
+        None => {
+            let made = shared.prepared.prepare(&shared.db, &text, &names, &options);
+            made.map(|(_, prepared)| prepared)
+        }
+    };
+    let prepared = tokio::task::block_in_place(prepare).map_err(|e| Problem::of(&e, true))?;
+    Ok(Work::Bound(Binding { prepared, values }))
+}
+
+/// Answers what was asked for as the request's parameters and headers say.
+pub(super) async fn run(
+    shared: &Arc<Shared>,
+    parameters: &Parameters,
+    headers: &HeaderMap,
+    connection: Arc<Connection>,
+    work: Work,
+) -> Result<Response<Body>, Problem> {
     let request = run::Request {
-        work: if profile {
-            Work::Profile(text)
-        } else {
-            Work::Query(text)
-        },
+        work,
         timeout: parameters.timeout()?,
         dataset: parameters.dataset(),
         union_default: None,
@@ -70,7 +121,7 @@ async fn answer(
 }
 
 /// The query of a POST: in a form, or as the body itself.
-async fn posted(
+pub(super) async fn posted(
     parameters: &mut Parameters,
     headers: &HeaderMap,
     content: Body,

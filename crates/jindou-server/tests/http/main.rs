@@ -5,6 +5,7 @@ mod fuzz;
 mod jobs;
 mod limits;
 mod negotiation;
+mod prepared;
 mod protocol;
 mod routes;
 mod security;

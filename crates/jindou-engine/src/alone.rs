@@ -1,0 +1,80 @@
+//! One exploration on one thread: nothing to cut and nothing to share. What light queries are, whose time would else go
+//! into making what many workers need.
+
+use crate::batch::View;
+use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
+use crate::operators::{End, EndSpec};
+use crate::options::{NodeProfile, Profile, StepProfile};
+use crate::sink::SinkFactory;
+use jindou_model::{Error, Result};
+use jindou_plan::{Exploration, Plan};
+use std::time::{Duration, Instant};
+
+/// The sink, behind the projection to the plan's output.
+struct Last<'d, 'a, 's> {
+    run: &'d Run<'a>,
+    end: End<'a, 's>,
+}
+
+impl Consumer for Last<'_, '_, '_> {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        self.end.batch(self.run, rows)
+    }
+}
+
+fn unhalted(flow: Flow) -> Result<()> {
+    match flow {
+        Ok(()) | Err(Halt::Stop) => Ok(()),
+        Err(Halt::Failed(e)) => Err(e),
+    }
+}
+
+/// Runs a plan that is this exploration, from `begin` on.
+pub(crate) fn run<'a>(
+    plan: &'a Plan,
+    exploration: &'a Exploration,
+    run: &Run<'a>,
+    sinks: &dyn SinkFactory,
+    begin: Instant,
+) -> Result<Profile> {
+    let mut pipeline = Pipeline::new(exploration, run)?;
+    let source = Pipeline::source(exploration, run)?;
+    let steps = pipeline.steps();
+    let spec = EndSpec::Output(&plan.output, sinks);
+    let mut last = Last {
+        run,
+        end: End::new(spec, pipeline.layout(), run),
+    };
+    unhalted(pipeline.morsel(run, &source, 0..source.len(), steps, &mut last))?;
+    unhalted(pipeline.flush(run, 0..steps, &mut last))?;
+    let End::Output(output) = last.end else {
+        return Err(Error::Internal("a pipeline ended in something else".into()));
+    };
+    let rows = output.done()?.rows;
+    let stats = pipeline.stats();
+    let node = NodeProfile {
+        rows_in: stats.first().map_or(0, |s| s.rows_in),
+        rows_out: stats.last().map_or(0, |s| s.rows_out),
+        time: stats.iter().map(|s| s.time).sum::<Duration>(),
+        threads: 1,
+        steps: stats
+            .iter()
+            .map(|s| StepProfile {
+                rows_in: s.rows_in,
+                rows_out: s.rows_out,
+                time: s.time,
+                bytes: s.touched,
+                written: s.written,
+            })
+            .collect(),
+        ..NodeProfile::default()
+    };
+    Ok(Profile {
+        steps: node.steps.clone(),
+        nodes: vec![node],
+        rows,
+        elapsed: begin.elapsed(),
+        threads: 1,
+        elsewhere: None,
+    })
+}

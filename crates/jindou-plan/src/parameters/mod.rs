@@ -1,0 +1,211 @@
+//! Queries with parameters: variables that get a term before the query is evaluated.
+//!
+//! A parameter is *substituted*: wherever its variable stands, the term stands instead (RDF4J calls this the bindings of a
+//! prepared query). Where all parameters are subjects and objects of triple patterns, the query is planned once, with a
+//! *placeholder* for each: an id that no vertex has, whose lists are estimated as mean ones. Executions then write other ids
+//! in its places ([`Parametric::bind`]). Any other query is substituted and planned for each combination of terms.
+
+mod ids;
+mod substitution;
+
+use crate::planner::plan_over;
+use crate::{Plan, PlanOptions};
+use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Result};
+use jindou_store::Snapshot;
+use oxrdf::{NamedNode, Term, Variable};
+use spargebra::Query;
+
+/// Most parameters of a query.
+pub const MAX_PARAMETERS: usize = 64;
+
+/// Begins a placeholder's IRI. No IRI has a zero byte.
+const PLACEHOLDER: &str = "\0parameter ";
+
+/// True for ids of placeholders.
+pub(crate) fn is_parameter(id: u32) -> bool {
+    id >= FIRST_QUERY_ID
+}
+
+/// The id of a placeholder's canonical bytes.
+pub(crate) fn placeholder_of(canonical: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(canonical.get(1..)?).ok()?;
+    let number: u32 = text.strip_prefix(PLACEHOLDER)?.parse().ok()?;
+    Some(FIRST_QUERY_ID + number)
+}
+
+/// A parsed query and the names of its parameters.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    query: Query,
+    names: Vec<Variable>,
+    /// The query with placeholders, if they stand only where ids can be written.
+    placed: Option<Query>,
+}
+
+impl Prepared {
+    /// Of a query and its parameters' names, without `?` and `$`.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for a name that is no variable's or comes twice, a parameter that the query does not have, or one that
+    /// the query gives a value itself (BIND, VALUES, an aggregate, `AS`). [`Error::Limit`] for more than [`MAX_PARAMETERS`].
+    pub fn new(query: Query, names: &[impl AsRef<str>]) -> Result<Self> {
+        if names.len() > MAX_PARAMETERS {
+            return Err(Error::Limit(format!(
+                "a query has at most {MAX_PARAMETERS} parameters"
+            )));
+        }
+        let mut variables: Vec<Variable> = Vec::with_capacity(names.len());
+        for name in names {
+            let name = name.as_ref();
+            let variable = Variable::new(name)
+                .map_err(|_| Error::Query(format!("'{name}' is not a variable's name")))?;
+            if variables.contains(&variable) {
+                return Err(Error::Query(format!(
+                    "the parameter ${name} is named twice"
+                )));
+            }
+            variables.push(variable);
+        }
+        let placeholders: Vec<(Variable, Term)> = variables
+            .iter()
+            .enumerate()
+            .map(|(i, v)| {
+                let iri = NamedNode::new_unchecked(format!("{PLACEHOLDER}{i}"));
+                (v.clone(), iri.into())
+            })
+            .collect();
+        let (placed, uses) = substitution::of(&query, &placeholders)?;
+        for (name, used) in variables.iter().zip(&uses.of) {
+            if !used {
+                return Err(Error::Query(format!(
+                    "the query has no variable ?{} to be its parameter",
+                    name.as_str()
+                )));
+            }
+        }
+        Ok(Self {
+            query,
+            names: variables,
+            placed: uses.only_ends.then_some(placed),
+        })
+    }
+
+    /// The parameters' names, in the order in which values are given.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(Variable::as_str)
+    }
+
+    /// The query with terms for its parameters.
+    ///
+    /// # Errors
+    /// As [`substitute`]; `Query` for too few or too many terms.
+    pub fn with(&self, values: Vec<Term>) -> Result<Query> {
+        if values.len() != self.names.len() {
+            return Err(Error::Query(format!(
+                "the query has {} parameters and was given {} terms",
+                self.names.len(),
+                values.len()
+            )));
+        }
+        let values: Vec<(Variable, Term)> = self.names.iter().cloned().zip(values).collect();
+        substitute(&self.query, &values)
+    }
+
+    /// A plan whose constants can be written, or `None` if each combination of terms needs its own plan: a parameter is in an
+    /// expression, a path, a predicate, a class or a column of the result, or the plan depends on data.
+    ///
+    /// # Errors
+    /// As [`crate::plan_within`].
+    pub fn plan(
+        &self,
+        snapshot: &Snapshot,
+        options: &PlanOptions,
+        cancel: &CancelToken,
+    ) -> Result<Option<Parametric>> {
+        let Some(query) = &self.placed else {
+            return Ok(None);
+        };
+        let plan = plan_over(query, snapshot, options, cancel, true)?;
+        Ok(Parametric::of(plan))
+    }
+}
+
+/// Puts terms where variables stand.
+///
+/// # Errors
+/// [`Error::Query`] for a blank node (in a query it is a variable), a predicate or a graph that is not an IRI, and a variable
+/// that the query gives a value itself.
+pub fn substitute(query: &Query, values: &[(Variable, Term)]) -> Result<Query> {
+    Ok(substitution::of(query, values)?.0)
+}
+
+/// Refuses blank nodes, also inside of triple terms.
+fn check_value(name: &Variable, value: &Term) -> Result<()> {
+    let has_blank = match value {
+        Term::BlankNode(_) => true,
+        Term::Triple(t) => {
+            check_value(name, &t.subject.clone().into())?;
+            return check_value(name, &t.object);
+        }
+        Term::NamedNode(_) | Term::Literal(_) => false,
+    };
+    if has_blank {
+        return Err(Error::Query(format!(
+            "the parameter ${} cannot be a blank node: in a query a blank node is a variable",
+            name.as_str()
+        )));
+    }
+    Ok(())
+}
+
+/// A plan with places for ids.
+#[derive(Clone, Debug)]
+pub struct Parametric {
+    plan: Plan,
+    /// Places in the order of [`ids::each`], each with its parameter.
+    places: Vec<(u32, u32)>,
+}
+
+impl Parametric {
+    /// `None` if the plan depends on data or has a placeholder where none can be written.
+    fn of(mut plan: Plan) -> Option<Self> {
+        if plan.validity.version.is_some() {
+            return None;
+        }
+        let (mut places, mut at, mut fixed) = (Vec::new(), 0u32, false);
+        ids::each(&mut plan.root, &mut |id, is_operand| {
+            if is_parameter(*id) {
+                fixed |= !is_operand;
+                places.push((at, *id - FIRST_QUERY_ID));
+            }
+            at += u32::from(is_operand);
+        });
+        (!fixed).then_some(Self { plan, places })
+    }
+
+    /// The plan, with the ids that were bound last; before that, with placeholders, which match nothing.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Writes the parameters' ids into the plan: `None` for a term that the store does not have, which matches nothing. No
+    /// allocation; O(steps).
+    pub fn bind(&mut self, ids: &[Option<u32>]) {
+        let mut next = self.places.iter().copied().peekable();
+        let mut at = 0u32;
+        ids::each(&mut self.plan.root, &mut |id, is_operand| {
+            if !is_operand {
+                return;
+            }
+            if let Some((_, parameter)) = next.next_if(|p| p.0 == at) {
+                *id = ids
+                    .get(parameter as usize)
+                    .copied()
+                    .flatten()
+                    .unwrap_or(FIRST_QUERY_ID + parameter);
+            }
+            at += 1;
+        });
+    }
+}

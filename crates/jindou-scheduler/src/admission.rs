@@ -1,0 +1,348 @@
+//! What is let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
+
+use crate::Class;
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bounds.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Light queries that wait or run.
+    pub light: usize,
+    /// Heavy queries that wait or run.
+    pub heavy: usize,
+    /// Longest time that a light query is expected to wait when it is let in.
+    pub light_wait: Duration,
+    /// The same of a heavy one.
+    pub heavy_wait: Duration,
+    /// Threads that serve light queries: what waiting times are told from.
+    pub light_workers: usize,
+    /// Heavy queries that run at once.
+    pub heavy_workers: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            light: 1 << 16,
+            heavy: 256,
+            light_wait: Duration::from_millis(10),
+            heavy_wait: Duration::from_secs(30),
+            light_workers: 1,
+            heavy_workers: 1,
+        }
+    }
+}
+
+/// Why a query was not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The queue of its class is full.
+    Full,
+    /// It would wait too long.
+    Slow,
+    /// Its client has its share of a queue that many want.
+    Share,
+}
+
+/// A query that was not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}; come back in {retry_after:?}", match .reason {
+    Reason::Full => "the queue is full",
+    Reason::Slow => "the query would wait too long",
+    Reason::Share => "this client has its share of the queue",
+})]
+pub struct Refused {
+    /// Why.
+    pub reason: Reason,
+    /// When the queue is expected to be empty: a good time to come back.
+    pub retry_after: Duration,
+}
+
+/// Counts who is in. One short lock a call.
+#[derive(Debug)]
+pub struct Admission {
+    limits: Limits,
+    /// `[Light, Heavy]`
+    classes: [ClassState; 2],
+    begin: Instant,
+    /// Number of the window that times are counted in.
+    window: AtomicU64,
+    /// Light workers that are at heavy queries.
+    away: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct ClassState {
+    within: AtomicUsize,
+    served: [Served; 2],
+    clients: Mutex<FxHashMap<u64, usize>>,
+}
+
+/// Queries that were served in one window of time, and how long. Two of them take turns: a mean of the last one or two windows
+/// holds what seldom happens as well (a worker that lost its core to another process), which one of the last few queries does not.
+#[derive(Debug, Default)]
+struct Served {
+    nanoseconds: AtomicU64,
+    queries: AtomicU64,
+}
+
+/// A window's length in nanoseconds.
+const WINDOW: u64 = 100_000_000;
+/// The clock is looked at once in so many queries.
+const LOOK: u64 = 8;
+
+/// Shares count from this part of the bound on: below, whoever comes may have all.
+const SHARED_FROM: f64 = 0.5;
+
+impl Admission {
+    /// With these bounds.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            classes: Default::default(),
+            begin: Instant::now(),
+            window: AtomicU64::new(0),
+            away: AtomicUsize::new(0),
+        }
+    }
+
+    /// A light worker goes to a heavy query, or comes back.
+    pub(crate) fn go_away(&self, goes: bool) {
+        if goes {
+            self.away.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.away.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none.
+    fn mean(&self, class: Class) -> u64 {
+        let both = &self.class(class).served;
+        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
+            both.iter().map(|s| f(s).load(Ordering::Relaxed)).sum()
+        };
+        sum(|s| &s.nanoseconds) / sum(|s| &s.queries).max(1)
+    }
+
+    fn class(&self, class: Class) -> &ClassState {
+        &self.classes[usize::from(class == Class::Heavy)]
+    }
+
+    /// Queries of a class that are in.
+    #[must_use]
+    pub fn within(&self, class: Class) -> usize {
+        self.class(class).within.load(Ordering::Relaxed)
+    }
+
+    /// The time that all queries of a class that are in will take, as far as earlier ones tell.
+    #[must_use]
+    pub fn expected_wait(&self, class: Class) -> Duration {
+        let c = self.class(class);
+        let workers = match class {
+            Class::Light => {
+                let away = self.away.load(Ordering::Relaxed);
+                self.limits.light_workers.saturating_sub(away)
+            }
+            Class::Heavy => self.limits.heavy_workers,
+        };
+        let all = (c.within.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
+        Duration::from_nanos(all / workers.max(1) as u64)
+    }
+
+    /// Lets a client's query in or not. `client` is any number that is the client's own.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn enter(&self, class: Class, client: u64) -> Result<(), Refused> {
+        self.enter_within(class, client, Duration::MAX)
+    }
+
+    fn enter_within(&self, class: Class, client: u64, most: Duration) -> Result<(), Refused> {
+        let (bound, longest) = match class {
+            Class::Light => (self.limits.light, self.limits.light_wait),
+            Class::Heavy => (self.limits.heavy, self.limits.heavy_wait),
+        };
+        let longest = longest.min(most);
+        let c = self.class(class);
+        let wait = self.expected_wait(class);
+        let refused = |reason| Refused {
+            reason,
+            retry_after: wait.max(Duration::from_millis(1)),
+        };
+        let within = c.within.load(Ordering::Relaxed);
+        if within >= bound {
+            return Err(refused(Reason::Full));
+        }
+        if wait > longest {
+            return Err(refused(Reason::Slow));
+        }
+        let mut clients = c.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is left to share is the smaller of places and waiting time.
+        let busy = (within as f64 / bound as f64)
+            .max(wait.as_secs_f64() / longest.as_secs_f64().max(1e-9));
+        let own = clients.get(&client).copied().unwrap_or(0);
+        let all = clients.len() + usize::from(own == 0);
+        if busy > SHARED_FROM && all > 1 && own * all > within + all {
+            return Err(refused(Reason::Share));
+        }
+        clients.insert(client, own + 1);
+        drop(clients);
+        c.within.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The query is over; `served`: how long it computed.
+    pub fn leave(&self, class: Class, client: u64, served: Option<Duration>) {
+        let c = self.class(class);
+        c.within.fetch_sub(1, Ordering::Relaxed);
+        let mut clients = c.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = clients.get_mut(&client) {
+            *own -= 1;
+            if *own == 0 {
+                clients.remove(&client);
+            }
+        }
+        drop(clients);
+        if let Some(served) = served {
+            self.served(class, served);
+        }
+    }
+
+    /// Notes how long a query computed.
+    pub fn served(&self, class: Class, time: Duration) {
+        let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
+        let c = self.class(class);
+        let window = self.window.load(Ordering::Relaxed);
+        let s = &c.served[(window % 2) as usize];
+        s.nanoseconds.fetch_add(new, Ordering::Relaxed);
+        let before = s.queries.fetch_add(1, Ordering::Relaxed);
+        if !before.is_multiple_of(LOOK) {
+            return;
+        }
+        let now = self.begin.elapsed().as_nanos() as u64 / WINDOW;
+        let turn = |n| {
+            self.window
+                .compare_exchange(window, n, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        };
+        if now > window && turn(window + 1) {
+            // The older window begins anew; a class without queries in the newer one keeps what is known.
+            for c in &self.classes {
+                let [new, old] = [window + 1, window].map(|w| &c.served[(w % 2) as usize]);
+                if old.queries.load(Ordering::Relaxed) > 0 {
+                    new.nanoseconds.store(0, Ordering::Relaxed);
+                    new.queries.store(0, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// [`Self::enter`], with a guard that leaves.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn admit(self: &Arc<Self>, class: Class, client: u64) -> Result<Admitted, Refused> {
+        self.admit_within(class, client, Duration::MAX)
+    }
+
+    /// [`Self::admit`] of a query that can wait so long at most.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn admit_within(
+        self: &Arc<Self>,
+        class: Class,
+        client: u64,
+        most: Duration,
+    ) -> Result<Admitted, Refused> {
+        self.enter_within(class, client, most)?;
+        Ok(Admitted {
+            admission: Arc::clone(self),
+            class,
+            client,
+        })
+    }
+}
+
+/// A query that is in, until it is dropped.
+#[derive(Debug)]
+pub struct Admitted {
+    admission: Arc<Admission>,
+    class: Class,
+    client: u64,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.admission.leave(self.class, self.client, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits {
+            light: 100,
+            heavy: 2,
+            light_wait: Duration::from_millis(10),
+            heavy_wait: Duration::from_secs(1),
+            light_workers: 2,
+            heavy_workers: 1,
+        }
+    }
+
+    #[test]
+    fn classes_have_bounds_of_their_own() {
+        let a = Arc::new(Admission::new(limits()));
+        let one = a.admit(Class::Heavy, 1).unwrap();
+        let _two = a.admit(Class::Heavy, 1).unwrap();
+        let refused = a.admit(Class::Heavy, 2).unwrap_err();
+        assert_eq!(refused.reason, Reason::Full);
+        assert!(a.admit(Class::Light, 1).is_ok());
+        drop(one);
+        assert!(a.admit(Class::Heavy, 2).is_ok());
+    }
+
+    #[test]
+    fn who_would_wait_too_long_is_told_when_to_come_back() {
+        let a = Admission::new(limits());
+        a.enter(Class::Light, 1).unwrap();
+        a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
+        for _ in 0..21 {
+            a.enter(Class::Light, 1).unwrap();
+        }
+        let refused = a.enter(Class::Light, 1).unwrap_err();
+        assert_eq!(refused.reason, Reason::Slow);
+        assert_eq!(refused.retry_after, Duration::from_micros(10_500));
+        a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
+        assert!(a.enter(Class::Light, 1).is_ok());
+    }
+
+    #[test]
+    fn a_full_queue_is_shared() {
+        let a = Admission::new(limits());
+        for _ in 0..60 {
+            a.enter(Class::Light, 1).unwrap();
+        }
+        a.enter(Class::Light, 2).unwrap();
+        assert_eq!(
+            a.enter(Class::Light, 1).unwrap_err().reason,
+            Reason::Share,
+            "60 of 61 are more than half"
+        );
+        for _ in 0..29 {
+            a.enter(Class::Light, 2).unwrap();
+        }
+        assert_eq!(a.within(Class::Light), 90);
+        for _ in 0..60 {
+            a.leave(Class::Light, 1, None);
+        }
+        assert!(a.enter(Class::Light, 1).is_ok());
+    }
+}

@@ -1,0 +1,32 @@
+//! Many queries on few cores: which worker runs which query next, and which queries are let in at all.
+//!
+//! ```text
+//! submit ─► admission ─► a light worker's own queue ──┐
+//!              │     └─► the heavy queue ─────────────┤
+//!              └ refused, with a time to come back    ▼
+//!                                     worker: help a heavy query or begin one, if few enough work on such;
+//!                                             else oblige the next worker if it is stuck (OSDI '16, fig. 11);
+//!                                             else its own queue
+//! ```
+//!
+//! Nothing here knows what a query is: [`Work`] runs tasks. A heavy task is given a [`Crew`](jindou_engine::Crew) whose
+//! threads are the scheduler's other workers, so that there never are more threads that compute than workers.
+
+mod admission;
+mod crew;
+mod options;
+mod queue;
+mod scheduler;
+
+pub use admission::{Admission, Admitted, Limits, Reason, Refused};
+pub use options::{Options, Policy};
+pub use scheduler::{Counts, Dropped, Job, Ran, Scheduler, Submit, Work};
+
+/// How much work a query is expected to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Microseconds on one thread.
+    Light,
+    /// The others: cut into morsels and held to few workers.
+    Heavy,
+}

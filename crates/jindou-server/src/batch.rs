@@ -1,0 +1,395 @@
+//! Many queries in one request: an array or lines of JSON in, a line of SPARQL Results JSON for each out, in their order.
+//!
+//! A batch is one query to everybody else: one place, one time limit, one memory budget. Its queries run one after the
+//! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
+
+use crate::live::{Cause, LiveQuery, Newcomer, State};
+use crate::problem::Problem;
+use crate::run::client_of;
+use crate::shared::Shared;
+use crate::slots::Slot;
+use axum::body::Body;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+use jindou::{
+    Error, MemoryBudget, PreparedQuery, QueryOptions, ResultFormat, ResultWriter, Session, Value,
+};
+use jindou_scheduler::Class;
+use oxrdf::Term;
+use rustc_hash::FxHashMap;
+use serde_json::Value as Json;
+use std::io::{self, Write};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Most queries of a batch.
+const MOST: usize = 100_000;
+/// Longest time of a query in a slot for light ones.
+const LIGHT_TIME: Duration = Duration::from_millis(2);
+
+/// There is no prepared query of this name.
+pub(crate) fn unknown(id: &str) -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "prepared",
+        format!(
+            "there is no prepared query {id} (any more); POST its text and parameters to /prepared again"
+        ),
+    )
+}
+
+/// Answers a batch.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    text: Vec<u8>,
+    timeout: Option<Duration>,
+    peer: &str,
+) -> Result<Response<Body>, Problem> {
+    let options = &shared.options;
+    let newcomer = Newcomer {
+        text: "(a batch of prepared queries)".into(),
+        client: peer.to_owned(),
+        limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
+        memory: shared.memory.part(options.query_memory),
+    };
+    let Some(admitted) = shared.live.admit(newcomer) else {
+        shared.metrics.refused.inc();
+        return Err(Problem::busy(
+            "the server has as many queries as it takes; try again",
+        ));
+    };
+    let guard = shared
+        .admission
+        .admit(Class::Light, client_of(peer))
+        .map_err(|r| {
+            shared.metrics.refused.inc();
+            Problem::refused(&r)
+        })?;
+    let shared = Arc::clone(shared);
+    let query = Arc::clone(&admitted.query);
+    let cancelled = OnDrop(Arc::clone(&query));
+    let job = tokio::task::spawn_blocking(move || {
+        let _guard = guard;
+        let _admitted = admitted;
+        let done = run_all(&shared, &query, &text);
+        let done = done.map_err(|e| Problem::of(&e, false));
+        let failure = done.as_ref().err().map(|_| Error::Cancelled);
+        crate::run::record(
+            &shared,
+            &query,
+            &failure.map_or(Ok(()), |e| Err(crate::run::Failure::running(e))),
+            false,
+        );
+        done
+    });
+    let lines = job
+        .await
+        .map_err(|e| Problem::of(&Error::Internal(e.to_string()), false))??;
+    std::mem::forget(cancelled);
+    let mut response = Response::new(Body::from(lines));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-ndjson"),
+    );
+    Ok(response)
+}
+
+/// A client that goes away ends its batch.
+struct OnDrop(Arc<LiveQuery>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.cancel(Cause::ClientGone);
+    }
+}
+
+struct Runner<'a> {
+    shared: &'a Shared,
+    query: &'a LiveQuery,
+    options: QueryOptions,
+    sessions: FxHashMap<u64, Session>,
+    slot: Slot,
+    heavy: bool,
+    /// Bytes of the answer that the query's memory is charged.
+    charged: u64,
+}
+
+/// The lines of all answers.
+fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut slot = shared.slots.slot(true);
+    slot.take(query)?;
+    query.set_state(State::Running);
+    let _ = query.light.set(true);
+    let mut runner = Runner {
+        shared,
+        query,
+        options: QueryOptions {
+            threads: 1,
+            timeout: None,
+            memory: query.memory.clone(),
+            cancel: query.token(),
+            union_default: shared.options.union_default,
+            service: shared.options.service.clone(),
+            ..QueryOptions::default()
+        },
+        sessions: FxHashMap::default(),
+        slot,
+        heavy: false,
+        charged: 0,
+    };
+    let mut out = Vec::new();
+    let done = runner.all(text, &mut out);
+    query.memory.release(runner.charged);
+    query.bytes.store(out.len() as u64, Ordering::Relaxed);
+    done.map(|()| out)
+}
+
+impl Runner<'_> {
+    fn all(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let is_array = text.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
+        if is_array {
+            // An array of JSON values takes several times its text.
+            let bytes = text.len() as u64 * 8;
+            self.query.memory.charge(bytes)?;
+            let all: Result<Vec<Json>, _> = serde_json::from_slice(text);
+            let done = match all {
+                Ok(list) => list
+                    .iter()
+                    .enumerate()
+                    .try_for_each(|(n, item)| self.item(n, Ok(item), out)),
+                Err(e) => Err(Error::Query(format!("the batch is not JSON: {e}"))),
+            };
+            self.query.memory.release(bytes);
+            return done;
+        }
+        let lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+        for (n, line) in lines.filter(|l| !l.is_empty()).enumerate() {
+            match serde_json::from_slice::<Json>(line) {
+                Ok(item) => self.item(n, Ok(&item), out)?,
+                Err(e) => self.item(n, Err(e.to_string()), out)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One query's line. Errors of its own are its line; those that end the batch are returned.
+    fn item(
+        &mut self,
+        n: usize,
+        item: Result<&Json, String>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if n >= MOST {
+            return Err(Error::Limit(format!("a batch has at most {MOST} queries")));
+        }
+        self.query.check()?;
+        let from = out.len();
+        let answered = item
+            .map_err(|e| Problem::bad_request(format!("the line is not JSON: {e}")))
+            .and_then(|item| self.answer(item, out));
+        if let Err(problem) = answered {
+            self.query.check()?;
+            out.truncate(from);
+            let line = serde_json::json!({ "error": problem.document() }).to_string();
+            self.room(out).write_all(line.as_bytes()).map_err(|_| {
+                Error::Limit("the batch's answers are too long; ask in smaller batches".into())
+            })?;
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+
+    fn answer(&mut self, item: &Json, out: &mut Vec<u8>) -> Result<(), Problem> {
+        let id = item["id"].as_str().ok_or_else(|| {
+            Problem::bad_request("a query of a batch is {\"id\": …, \"values\": {…}}")
+        })?;
+        let number = u64::from_str_radix(id, 16).map_err(|_| unknown(id))?;
+        if !self.sessions.contains_key(&number) {
+            let found: PreparedQuery = self
+                .shared
+                .prepared
+                .get(number)
+                .ok_or_else(|| unknown(id))?;
+            self.sessions.insert(number, found.session());
+        }
+        let Some(session) = self.sessions.get_mut(&number) else {
+            return Err(unknown(id));
+        };
+        let prepared = session.prepared();
+        let names = prepared.parameters();
+        let given = item["values"].as_object();
+        let mut terms = Vec::with_capacity(names.len());
+        for name in names {
+            let text = given
+                .and_then(|v| v.get(name))
+                .and_then(Json::as_str)
+                .ok_or_else(|| {
+                    Problem::bad_request(format!("there is no value for the parameter ${name}"))
+                })?;
+            terms.push(Given::of(text).map_err(|e| {
+                Problem::bad_request(format!(
+                    "${name}: '{text}' is not a term as in N-Triples: {e}"
+                ))
+            })?);
+        }
+        let values: Vec<Value<'_>> = terms.iter().map(Given::value).collect();
+        let from = out.len();
+        let left = self.query.left();
+        self.options.timeout = Some(if self.heavy {
+            left
+        } else {
+            LIGHT_TIME.min(left)
+        });
+        let room = Room::of(self.shared, self.query, &mut self.charged, out);
+        let ran = run(session, &values, &self.options, room);
+        let ran = match ran {
+            Err(Error::Timeout(_)) if !self.heavy => {
+                // It is no light one: it begins again, at the expense of the heavy ones.
+                out.truncate(from);
+                self.swap(true).map_err(|e| Problem::of(&e, false))?;
+                self.options.timeout = Some(self.query.left());
+                self.options.threads = self.shared.options.threads;
+                let Some(session) = self.sessions.get_mut(&number) else {
+                    return Err(unknown(id));
+                };
+                let room = Room::of(self.shared, self.query, &mut self.charged, out);
+                let again = run(session, &values, &self.options, room);
+                self.options.threads = 1;
+                self.swap(false).map_err(|e| Problem::of(&e, false))?;
+                again
+            }
+            other => other,
+        };
+        let rows = ran.map_err(|e| Problem::of(&e, false))?;
+        let before = self.query.rows.fetch_add(rows, Ordering::Relaxed);
+        let most = self.shared.options.max_result_rows.unwrap_or(u64::MAX);
+        if before.saturating_add(rows) > most {
+            return Err(Problem::of(
+                &Error::Limit(format!(
+                    "the batch's answers have more rows than the server's limit of {most}"
+                )),
+                false,
+            ));
+        }
+        Ok(())
+    }
+
+    fn room<'o>(&'o mut self, out: &'o mut Vec<u8>) -> Room<'o> {
+        Room::of(self.shared, self.query, &mut self.charged, out)
+    }
+
+    /// Goes to a slot of the other class.
+    fn swap(&mut self, heavy: bool) -> Result<(), Error> {
+        self.slot.give_back();
+        self.query.set_state(State::Queued);
+        self.slot = self.shared.slots.slot(!heavy);
+        self.heavy = heavy;
+        self.slot.take(self.query)?;
+        self.query.set_state(State::Running);
+        Ok(())
+    }
+}
+
+/// A value; an IRI needs no parsing.
+enum Given<'t> {
+    Iri(&'t str),
+    Term(Term),
+}
+
+impl<'t> Given<'t> {
+    fn of(text: &'t str) -> Result<Self, String> {
+        if let Some(iri) = text.strip_prefix('<').and_then(|t| t.strip_suffix('>'))
+            && !iri.contains(['\\', '<', '>'])
+        {
+            return Ok(Self::Iri(iri));
+        }
+        Term::from_str(text)
+            .map(Self::Term)
+            .map_err(|e| e.to_string())
+    }
+
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Iri(iri) => Value::Iri(iri),
+            Self::Term(t) => Value::Term(t),
+        }
+    }
+}
+
+/// The answers so far, charged to the batch's memory as they grow.
+struct Room<'o> {
+    out: &'o mut Vec<u8>,
+    charged: &'o mut u64,
+    memory: MemoryBudget,
+    most: u64,
+    refused: Option<Error>,
+}
+
+impl<'o> Room<'o> {
+    fn of(shared: &Shared, query: &LiveQuery, charged: &'o mut u64, out: &'o mut Vec<u8>) -> Self {
+        Self {
+            out,
+            charged,
+            memory: query.memory.clone(),
+            most: shared.options.max_result_bytes.unwrap_or(u64::MAX),
+            refused: None,
+        }
+    }
+
+    fn make(&mut self, more: usize) -> Result<(), Error> {
+        let want = (self.out.len() + more) as u64;
+        if want > self.most {
+            return Err(Error::Limit(format!(
+                "the batch's answers are longer than the server's limit of {} bytes; ask in smaller batches",
+                self.most
+            )));
+        }
+        if want > *self.charged {
+            // As the vector grows: twice the size at once, the old one beside the new one.
+            let step = want.next_power_of_two().max(1 << 16) * 2 - *self.charged;
+            self.memory.charge(step)?;
+            *self.charged += step;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Room<'_> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        if let Err(e) = self.make(text.len()) {
+            self.refused = Some(e);
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.out.extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Appends one answer, on one line.
+fn run(
+    session: &mut Session,
+    values: &[Value<'_>],
+    options: &QueryOptions,
+    mut room: Room<'_>,
+) -> Result<u64, Error> {
+    let from = room.out.len();
+    let mut writer = ResultWriter::new(&mut room, ResultFormat::Json);
+    let ran = session.run(values, options, &mut writer);
+    drop(writer);
+    if let Some(refused) = room.refused {
+        return Err(refused);
+    }
+    // Outside of strings a line's end is white space, and inside it is escaped.
+    for b in &mut room.out[from..] {
+        if *b == b'\n' {
+            *b = b' ';
+        }
+    }
+    Ok(ran?.rows)
+}

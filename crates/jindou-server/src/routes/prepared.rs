@@ -1,0 +1,159 @@
+//! `/prepared`: queries that are planned once and asked with other terms, alone or many in a request.
+
+use super::input::{Parameters, body, media_type, utf8};
+use super::{answered, query, text};
+use crate::batch;
+use crate::problem::Problem;
+use crate::run::{Binding, Connection, Work};
+use crate::shared::Shared;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use http::{Method, Response, StatusCode};
+use jindou::QueryOptions;
+use oxrdf::Term;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// POST of a query and its parameters' names.
+pub(super) async fn prepare(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+    let headers = request.headers().clone();
+    answered(prepared(&shared, request).await, &headers)
+}
+
+async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, content) = request.into_parts();
+    if parts.method != Method::POST {
+        return Err(Problem::method("POST, OPTIONS"));
+    }
+    let mut parameters = Parameters::of_url(&parts.uri);
+    let most = shared.options.max_request_bytes;
+    let query = query::posted(&mut parameters, &parts.headers, content, most).await?;
+    let names = parameters.all("parameter");
+    let options = QueryOptions {
+        timeout: Some(shared.options.timeout),
+        union_default: shared.options.union_default,
+        ..QueryOptions::default()
+    };
+    let shared = Arc::clone(shared);
+    // Planning may take longer than a thread of the runtime may be kept.
+    let made = tokio::task::spawn_blocking(move || {
+        shared
+            .prepared
+            .prepare(&shared.db, &query, &names, &options)
+    });
+    let (id, prepared) = made
+        .await
+        .map_err(|e| Problem::of(&jindou::Error::Internal(e.to_string()), true))?
+        .map_err(|e| Problem::of(&e, true))?;
+    let document = serde_json::json!({
+        "id": format!("{id:016x}"), "parameters": prepared.parameters(),
+        "planned": prepared.is_planned(), "light": prepared.is_light(),
+    });
+    let mut response = text("application/json", format!("{document}\n"));
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// The answer to one prepared query, its values given as `$name=term`.
+pub(super) async fn one(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    let answer = async {
+        let (parts, content) = request.into_parts();
+        let mut parameters = Parameters::of_url(&parts.uri);
+        match parts.method {
+            Method::GET | Method::HEAD => {}
+            Method::POST => {
+                let media = media_type(&parts.headers)?;
+                if media.as_deref() != Some("application/x-www-form-urlencoded") {
+                    return Err(Problem::media_type(
+                        "values come as application/x-www-form-urlencoded: $name=term",
+                    ));
+                }
+                let form = body(content, shared.options.max_request_bytes).await?;
+                parameters.add(utf8(form)?.as_bytes());
+            }
+            _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+        }
+        let prepared = find(&shared, &id)?;
+        let mut values = bindings(&parameters)?;
+        let ordered = prepared
+            .parameters()
+            .iter()
+            .map(|name| {
+                let at = values.iter().position(|(n, _)| n == name);
+                at.map(|at| values.swap_remove(at).1).ok_or_else(|| {
+                    Problem::bad_request(format!("there is no value for the parameter ${name}"))
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some((name, _)) = values.first() {
+            return Err(Problem::bad_request(format!(
+                "the query has no parameter ${name}"
+            )));
+        }
+        let work = Work::Bound(Binding {
+            prepared,
+            values: ordered,
+        });
+        query::run(&shared, &parameters, &parts.headers, connection, work).await
+    };
+    answered(answer.await, &headers)
+}
+
+/// Many queries in a request.
+pub(super) async fn many(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    let answer = async {
+        let (parts, content) = request.into_parts();
+        if parts.method != Method::POST {
+            return Err(Problem::method("POST, OPTIONS"));
+        }
+        let parameters = Parameters::of_url(&parts.uri);
+        match media_type(&parts.headers)?.as_deref() {
+            Some("application/x-ndjson" | "application/ndjson" | "application/json") => {}
+            _ => {
+                return Err(Problem::media_type(
+                    "a batch comes as application/x-ndjson or application/json",
+                ));
+            }
+        }
+        let text = body(content, shared.options.max_request_bytes).await?;
+        batch::answer(&shared, text, parameters.timeout()?, &connection.peer).await
+    };
+    answered(answer.await, &headers)
+}
+
+fn find(shared: &Shared, id: &str) -> Result<jindou::PreparedQuery, Problem> {
+    u64::from_str_radix(id, 16)
+        .ok()
+        .filter(|_| id.len() == 16)
+        .and_then(|id| shared.prepared.get(id))
+        .ok_or_else(|| batch::unknown(id))
+}
+
+/// Values that a request gives variables: `$name=<iri>`, `$name="literal"@en`, and so on as in N-Triples.
+pub(super) fn bindings(parameters: &Parameters) -> Result<Vec<(String, Term)>, Problem> {
+    let mut out: Vec<(String, Term)> = vec![];
+    for (name, value) in parameters.prefixed('$') {
+        let term = Term::from_str(value.trim()).map_err(|e| {
+            Problem::bad_request(format!(
+                "${name}: '{value}' is not a term as in N-Triples (<iri>, \"text\", \"7\"^^<datatype>): {e}"
+            ))
+        })?;
+        if out.iter().any(|(n, _)| n == name) {
+            return Err(Problem::bad_request(format!("${name} is given twice")));
+        }
+        out.push((name.to_owned(), term));
+    }
+    Ok(out)
+}

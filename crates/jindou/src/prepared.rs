@@ -1,0 +1,375 @@
+//! Prepared queries: planned once, run many times with other terms for their parameters.
+
+use crate::database::{
+    Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport, guarded,
+};
+use crate::default_graph::DefaultGraph;
+use crate::native;
+use crate::results::{Answer, AnswerSink, Collector};
+use jindou_model::{CancelToken, Error, NO_VERTEX, Result, VertexId, term};
+use jindou_plan::{Form, Parametric, Plan, PlanOptions, Validity, Weight};
+use jindou_store::Snapshot;
+use oxrdf::{NamedNode, Term};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a parameter gets.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'a> {
+    /// A term. Blank nodes are refused: in a query they are variables.
+    Term(&'a Term),
+    /// An IRI.
+    Iri(&'a str),
+    /// A vertex of the current id epoch, as [`Database::vertex`] gives it.
+    Id(VertexId),
+}
+
+/// A query whose parameters get terms at each run. Cheap to clone and to share; each thread makes itself a
+/// [`Session`] of it.
+///
+/// ```no_run
+/// use jindou::{Database, QueryOptions, Value};
+///
+/// let db = Database::open("my.store")?;
+/// let query = "SELECT ?s WHERE { ?s <http://example.org/near> $planet }";
+/// let prepared = db.prepare(query, &["planet"], &QueryOptions::default())?;
+/// let mut session = prepared.session();
+/// for planet in ["http://example.org/Mars", "http://example.org/Venus"] {
+///     let answer = session.query(&[Value::Iri(planet)], &QueryOptions::default())?;
+///     println!("{planet}: {} rows", answer.solutions().len());
+/// }
+/// # Ok::<(), jindou::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct PreparedQuery {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    db: Database,
+    text: String,
+    query: jindou_plan::Prepared,
+    names: Vec<String>,
+    union_default: Option<bool>,
+    dataset: Option<DatasetChoice>,
+    planned: Mutex<Option<Arc<Planned>>>,
+}
+
+/// What planning for some snapshots gave.
+struct Planned {
+    validity: Validity,
+    /// `None`: terms must be known before it can be planned.
+    plan: Option<Parametric>,
+}
+
+impl Database {
+    /// Prepares a query with these variables (without `?` or `$`) as its parameters: wherever one of them stands, each run
+    /// puts a term. It is planned now for mean terms, unless a parameter stands in an expression, a path, a predicate, a
+    /// class or a column of the result: such queries are planned at the first run with each combination of terms. The options'
+    /// dataset and default graph hold for all runs.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for bad SPARQL, or names that are no variables of the query or get a value in it; those of
+    /// [`Self::plan`].
+    pub fn prepare(
+        &self,
+        text: &str,
+        parameters: &[impl AsRef<str>],
+        options: &QueryOptions,
+    ) -> Result<PreparedQuery> {
+        let parsed = Self::parse(text, options)?;
+        let query = jindou_plan::Prepared::new(parsed, parameters)?;
+        let names = query.names().map(str::to_owned).collect();
+        let shared = Shared {
+            db: self.clone(),
+            text: text.to_owned(),
+            query,
+            names,
+            union_default: options.union_default,
+            dataset: options.dataset.clone(),
+            planned: Mutex::new(None),
+        };
+        shared.planned(&self.snapshot(), &options.token())?;
+        Ok(PreparedQuery {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// The vertex of a term, `None` if the store does not have it. It means the same in all snapshots of an id epoch.
+    #[must_use]
+    pub fn vertex(&self, term: &Term) -> Option<VertexId> {
+        self.snapshot().lookup(&term::encode(term))
+    }
+}
+
+impl Shared {
+    /// The options, with the graphs that the query was prepared for.
+    fn over(&self, options: &QueryOptions) -> QueryOptions {
+        QueryOptions {
+            union_default: self.union_default,
+            dataset: self.dataset.clone(),
+            ..options.clone()
+        }
+    }
+
+    fn planned(&self, snapshot: &Snapshot, cancel: &CancelToken) -> Result<Arc<Planned>> {
+        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(p) = &*planned
+            && p.validity.holds(snapshot)
+        {
+            return Ok(Arc::clone(p));
+        }
+        let options = PlanOptions {
+            union_default: self
+                .union_default
+                .unwrap_or(snapshot.base().union_default()),
+        };
+        let plan = self.query.plan(snapshot, &options, cancel)?;
+        // Without a plan another version of the data may have one.
+        let validity = match &plan {
+            Some(p) => p.plan().validity,
+            None => Validity::of(snapshot),
+        };
+        let fresh = Arc::new(Planned { validity, plan });
+        *planned = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+}
+
+impl PreparedQuery {
+    /// The parameters' names, in the order in which values are given.
+    #[must_use]
+    pub fn parameters(&self) -> &[String] {
+        &self.shared.names
+    }
+
+    /// The query's text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.shared.text
+    }
+
+    /// True if runs need no planning, as things are.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        let planned = self.shared.planned.lock();
+        let planned = planned.unwrap_or_else(PoisonError::into_inner);
+        planned.as_ref().is_some_and(|p| p.plan.is_some())
+    }
+
+    /// True if a run is expected to be so small that waking a second thread would gain nothing; `None` where that depends
+    /// on the terms.
+    #[must_use]
+    pub fn is_light(&self) -> Option<bool> {
+        let planned = self.shared.planned.lock();
+        let planned = planned.unwrap_or_else(PoisonError::into_inner);
+        let plan = planned.as_ref()?.plan.as_ref()?;
+        Some(plan.plan().weight == Weight::Light)
+    }
+
+    /// The query with these values, planned, for [`Database::run_planned`] with [`Self::text`]. O(plan) where it is planned
+    /// already; a [`Session`] need not even copy the plan.
+    ///
+    /// # Errors
+    /// As [`Session::run`], for what is known before running.
+    pub fn plan(&self, values: &[Value<'_>], options: &QueryOptions) -> Result<PlannedQuery> {
+        let cancel = options.token();
+        self.session()
+            .with_plan(values, options, &cancel, |plan, snapshot, cached| {
+                let plan = Arc::new(plan.clone());
+                Ok(PlannedQuery::of(plan, snapshot.clone(), cached))
+            })
+    }
+
+    /// The means of one thread to run the query. O(plan).
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session {
+            shared: Arc::clone(&self.shared),
+            planned: None,
+            plan: None,
+            ids: Vec::with_capacity(self.shared.names.len()),
+            bytes: Vec::new(),
+        }
+    }
+}
+
+/// One thread's prepared query: a plan of its own, into which terms are written.
+pub struct Session {
+    shared: Arc<Shared>,
+    /// What `plan` was made of.
+    planned: Option<Arc<Planned>>,
+    plan: Option<Parametric>,
+    ids: Vec<Option<u32>>,
+    bytes: Vec<u8>,
+}
+
+impl Session {
+    /// The query that it runs.
+    #[must_use]
+    pub fn prepared(&self) -> PreparedQuery {
+        PreparedQuery {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Answers the query with these values for its parameters, in their order, into a sink. A term that the store does not
+    /// have matches nothing.
+    ///
+    /// # Errors
+    /// As [`Database::run`]; [`Error::Query`] for too few or too many values, or one that cannot stand where the
+    /// parameter is.
+    pub fn run(
+        &mut self,
+        values: &[Value<'_>],
+        options: &QueryOptions,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<QueryReport> {
+        let begin = Instant::now();
+        let cancel = options.token();
+        guarded(|| {
+            let shared = Arc::clone(&self.shared);
+            let device = shared.db.device();
+            self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
+                if plan.form == Form::Describe {
+                    // Only DESCRIBE reads edges beside the plan.
+                    let query = Database::parse(&shared.text, &shared.over(options))?;
+                    let union = shared
+                        .union_default
+                        .unwrap_or(snapshot.base().union_default());
+                    let own = DefaultGraph::of(snapshot, query.dataset(), union);
+                    return report(
+                        native::run(device, plan, &own, snapshot, options, &cancel, sink)?,
+                        begin,
+                        planned,
+                    );
+                }
+                let own = DefaultGraph::Own;
+                report(
+                    native::run(device, plan, &own, snapshot, options, &cancel, sink)?,
+                    begin,
+                    planned,
+                )
+            })
+        })
+    }
+
+    /// [`Self::run`] with the whole answer kept in memory, charged to the query's.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn query(&mut self, values: &[Value<'_>], options: &QueryOptions) -> Result<Answer> {
+        let mut collector = Collector::new(options.memory.clone());
+        self.run(values, options, &mut collector)?;
+        Ok(collector.into_answer())
+    }
+
+    /// As [`Database::checksum`]: every binding, without decoding and writing.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn checksum(&mut self, values: &[Value<'_>], options: &QueryOptions) -> Result<Checksum> {
+        let cancel = options.token();
+        guarded(|| {
+            let shared = Arc::clone(&self.shared);
+            self.with_plan(values, options, &cancel, |plan, snapshot, _| {
+                native::checksum(shared.db.device(), plan, snapshot, options, &cancel)
+            })
+        })
+    }
+
+    fn with_plan<T>(
+        &mut self,
+        values: &[Value<'_>],
+        options: &QueryOptions,
+        cancel: &CancelToken,
+        run: impl FnOnce(&Plan, &Snapshot, bool) -> Result<T>,
+    ) -> Result<T> {
+        let shared = &self.shared;
+        if values.len() != shared.names.len() {
+            return Err(Error::Query(format!(
+                "the query has {} parameters and was given {} values",
+                shared.names.len(),
+                values.len()
+            )));
+        }
+        let snapshot = shared.db.snapshot();
+        let known = self.planned.as_ref();
+        if !known.is_some_and(|p| p.validity.holds(&snapshot)) {
+            let planned = shared.planned(&snapshot, cancel)?;
+            self.plan.clone_from(&planned.plan);
+            self.planned = Some(planned);
+        }
+        if let Some(plan) = &mut self.plan {
+            self.ids.clear();
+            for (name, value) in shared.names.iter().zip(values) {
+                self.ids
+                    .push(id_of(name, *value, &snapshot, &mut self.bytes)?);
+            }
+            plan.bind(&self.ids);
+            return run(plan.plan(), &snapshot, true);
+        }
+        let terms = values
+            .iter()
+            .map(|v| term_of(*v, &snapshot, &mut self.bytes))
+            .collect::<Result<Vec<_>>>()?;
+        let options = shared.over(options);
+        let planned = shared
+            .db
+            .plan_with(&shared.text, &shared.query, terms, &options)?;
+        run(planned.plan(), planned.snapshot(), planned.is_cached())
+    }
+}
+
+fn report(
+    (rows, measured): (u64, native::Measured),
+    begin: Instant,
+    plan_cached: bool,
+) -> Result<QueryReport> {
+    Ok(QueryReport {
+        rows,
+        plan_time: Duration::ZERO,
+        run_time: begin.elapsed(),
+        profile: measured.text,
+        profile_tree: measured.tree,
+        plan_cached,
+    })
+}
+
+/// The id to write; `None` for a term that is not there.
+fn id_of(
+    name: &str,
+    value: Value<'_>,
+    snapshot: &Snapshot,
+    bytes: &mut Vec<u8>,
+) -> Result<Option<u32>> {
+    bytes.clear();
+    match value {
+        Value::Id(v) => return Ok((v.0 != NO_VERTEX).then_some(v.0)),
+        Value::Iri(iri) => term::push_iri(iri, bytes),
+        Value::Term(Term::BlankNode(_)) => {
+            return Err(Error::Query(format!(
+                "the parameter ${name} cannot be a blank node: in a query a blank node is a variable"
+            )));
+        }
+        Value::Term(t) => term::push_term(t, bytes),
+    }
+    Ok(snapshot.lookup(bytes).map(|v| v.0))
+}
+
+fn term_of(value: Value<'_>, snapshot: &Snapshot, bytes: &mut Vec<u8>) -> Result<Term> {
+    match value {
+        Value::Term(t) => Ok(t.clone()),
+        Value::Iri(iri) => NamedNode::new(iri)
+            .map(Term::from)
+            .map_err(|e| Error::Query(format!("<{iri}> is not an IRI: {e}"))),
+        Value::Id(v) => {
+            bytes.clear();
+            snapshot
+                .term(v, bytes)
+                .then(|| term::decode(bytes))
+                .flatten()
+                .ok_or_else(|| Error::Query(format!("the store has no vertex {}", v.0)))
+        }
+    }
+}
