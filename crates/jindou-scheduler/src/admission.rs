@@ -91,6 +91,9 @@ struct Served {
 
 /// A window's length in nanoseconds.
 const WINDOW: u64 = 100_000_000;
+/// What a light and a heavy query are taken to need before any is known, in nanoseconds: without it a burst right after the
+/// start would be let in whole.
+const GUESS: [u64; 2] = [100_000, 10_000_000];
 /// The clock is looked at once in so many queries.
 const LOOK: u64 = 8;
 
@@ -119,13 +122,17 @@ impl Admission {
         }
     }
 
-    /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none.
+    /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none; a guess
+    /// before the first one is over.
     fn mean(&self, class: Class) -> u64 {
         let both = &self.class(class).served;
         let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
             both.iter().map(|s| f(s).load(Ordering::Relaxed)).sum()
         };
-        sum(|s| &s.nanoseconds) / sum(|s| &s.queries).max(1)
+        match sum(|s| &s.queries) {
+            0 => GUESS[usize::from(class == Class::Heavy)],
+            n => sum(|s| &s.nanoseconds) / n,
+        }
     }
 
     fn class(&self, class: Class) -> &ClassState {

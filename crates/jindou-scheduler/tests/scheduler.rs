@@ -356,11 +356,13 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
         said,
         dropped,
     } = s;
+    let submit = scheduler.submitter();
     let closing = std::thread::spawn(move || {
         scheduler.close();
         scheduler.admission().within(Class::Light)
     });
-    std::thread::sleep(Duration::from_millis(20));
+    // It has begun to close when it lets nobody in; what it let in until then waits behind.
+    until(|| submit(Job::new(Task::Say(9), Class::Heavy, 0)).is_err());
     gate.open();
     assert_eq!(closing.join().unwrap(), 0);
     assert_eq!(said.recv_timeout(SOON).unwrap().0, 2);
