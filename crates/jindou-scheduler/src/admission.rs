@@ -45,6 +45,8 @@ pub enum Reason {
     Slow,
     /// Its client has its share of a queue that many want.
     Share,
+    /// The scheduler ends.
+    Closed,
 }
 
 /// A query that was not let in.
@@ -53,6 +55,7 @@ pub enum Reason {
     Reason::Full => "the queue is full",
     Reason::Slow => "the query would wait too long",
     Reason::Share => "this client has its share of the queue",
+    Reason::Closed => "no queries are taken any more",
 })]
 pub struct Refused {
     /// Why.

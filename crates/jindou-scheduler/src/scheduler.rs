@@ -215,7 +215,7 @@ impl<W: Work> Scheduler<W> {
                 inner.submit(job).map_err(|(refused, _)| refused)
             }
             _ => Err(Refused {
-                reason: Reason::Full,
+                reason: Reason::Closed,
                 retry_after: Duration::from_secs(1),
             }),
         })

@@ -351,6 +351,8 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
     let gate = Arc::new(Gate::default());
     s.light(Task::Wait(Arc::clone(&gate), 2));
     s.light(Task::Say(3));
+    // The worker is at the gate.
+    until(|| s.scheduler.waiting().0 == 1);
     let Started {
         mut scheduler,
         said,
@@ -361,8 +363,11 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
         scheduler.close();
         scheduler.admission().within(Class::Light)
     });
-    // It has begun to close when it lets nobody in; what it let in until then waits behind.
-    until(|| submit(Job::new(Task::Say(9), Class::Heavy, 0)).is_err());
+    // What it let in until it began to close waits behind.
+    until(|| {
+        let asked = submit(Job::new(Task::Say(9), Class::Heavy, 0));
+        asked.is_err_and(|e| e.reason == Reason::Closed)
+    });
     gate.open();
     assert_eq!(closing.join().unwrap(), 0);
     assert_eq!(said.recv_timeout(SOON).unwrap().0, 2);
