@@ -4,7 +4,7 @@
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node};
 use crate::{intervals, sample};
-use jindou_model::{DEFAULT_GRAPH, Direction};
+use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
 use jindou_store::Snapshot;
 use jindou_store::segment::{EdgeView, Scope};
 
@@ -92,7 +92,14 @@ impl EdgeInfo {
                                 - intervals::count(&w.intervals))
                             .max(0.0);
                             let n = n + beyond.min(f64::from(segment.key_count));
-                            Some((n + more_keys * share, exact && v.plain(scope).is_some()))
+                            // What the base's keys say of new ones ends where the base does.
+                            let beyond = intervals::from(&w.intervals, FIRST_TAIL_ID);
+                            let more = if segment.key_count == 0 {
+                                more_keys.min(intervals::count(&w.intervals))
+                            } else {
+                                (more_keys * share).max(more_keys.min(beyond))
+                            };
+                            Some((n + more, exact && v.plain(scope).is_some()))
                         }
                         _ => None,
                     }

@@ -30,6 +30,11 @@ pub(crate) fn count(a: &[[u32; 2]]) -> f64 {
     n as f64
 }
 
+/// Ids from `first` on.
+pub(crate) fn from(a: &[[u32; 2]], first: u32) -> f64 {
+    count(&intersect(a, &[[first, u32::MAX]]))
+}
+
 /// The intervals of some ids, which are sorted here.
 pub(crate) fn of_ids(mut ids: Vec<u32>) -> Intervals {
     ids.sort_unstable();

@@ -7,7 +7,7 @@ use crate::within::{Within, intersect_runs};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
 use jindou_store::Snapshot;
-use jindou_store::segment::{KeyFinder, Scope, Segment};
+use jindou_store::segment::{EdgeView, KeyFinder, Scope, Segment};
 
 enum Form<'a> {
     /// One row without columns.
@@ -234,6 +234,10 @@ fn keys<'a>(
             }
         },
         None => {
+            if let Some(few) = few(&view, scope, &within) {
+                let all = few.len() as u32;
+                return Form::Slices(ConstantList::Owned(few), vec![[0, all]]);
+            }
             if let Some(kept) = view.shared_keys(scope) {
                 return slices(ConstantList::Shared(kept), &within);
             }
@@ -251,6 +255,25 @@ fn keys<'a>(
             Form::Slices(ConstantList::Owned(keys), vec![[0, all]])
         }
     }
+}
+
+/// The keys inside, looked up one by one, where so few ids are inside that this is less than making all keys.
+fn few(view: &EdgeView<'_>, scope: Scope<'_>, within: &Within<'_>) -> Option<Vec<u32>> {
+    /// Keys that are made in the time of one lookup.
+    const EACH: u64 = 8;
+    let runs = within.runs()?;
+    let ids: u64 = runs.iter().map(|r| u64::from(r[1] - r[0])).sum();
+    let patch = view.patch.map_or(0, |p| u64::from(p.more_keys()));
+    let keys = u64::from(view.default.key_count) + u64::from(view.named.key_count) + patch;
+    if ids * EACH > keys {
+        return None;
+    }
+    let mut scratch = Vec::new();
+    let all = runs.iter().flat_map(|r| r[0]..r[1]);
+    Some(
+        all.filter(|&v| !view.read(v, scope, &mut scratch).is_empty())
+            .collect(),
+    )
 }
 
 /// Vertices that may be keys of a predicate in `scope` (a superset), ascending, appended. Chosen named
