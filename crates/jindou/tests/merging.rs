@@ -1,6 +1,5 @@
 //! Merging while a store is used: disks that fail, processes that are killed, old snapshots, readers in other processes.
 
-#[allow(dead_code)]
 #[path = "common/quads.rs"]
 mod quads;
 

@@ -1,7 +1,6 @@
 //! Prepared queries against `spareval` asked with the terms written into the text, and under updates.
 
 #[path = "common/quads.rs"]
-#[allow(dead_code, reason = "some of it is for other tests")]
 mod quads;
 
 use jindou::{Database, Error, QueryOptions, UpdateOptions, Value};
