@@ -1,6 +1,7 @@
 //! The command `jindou`.
 
 mod args;
+mod args_bench;
 mod args_mixed;
 mod args_peers;
 mod bench;

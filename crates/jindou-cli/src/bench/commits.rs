@@ -5,7 +5,7 @@
 //! last as long as asked.
 
 use super::measure::Times;
-use crate::args::BenchCommits;
+use crate::args_bench::BenchCommits;
 use jindou::{Database, Error, Journal, LoadOptions, Progress, Result, Ticket};
 use jindou_log::{Directory, Durability, File, Files, Log, Options};
 use jindou_server::{Server, ServerOptions};

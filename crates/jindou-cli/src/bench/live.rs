@@ -2,7 +2,7 @@
 //! L1 to L7 run meanwhile; beside their times on the store before and on one loaded from all that came.
 
 use super::measure::{Times, run as run_query};
-use crate::args::BenchLive;
+use crate::args_bench::BenchLive;
 use crate::commands::threads_or_all;
 use jindou::{
     Batch, Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions,

@@ -3,7 +3,7 @@
 use super::measure::{Measured, measure, peak_memory, resident_memory};
 use super::peers::{Work, Workload, run as run_peers};
 use super::{light, lookup};
-use crate::args::BenchLubm;
+use crate::args_bench::BenchLubm;
 use crate::commands::threads_or_all;
 use jindou::{
     Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,

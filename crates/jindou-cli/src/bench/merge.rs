@@ -2,7 +2,7 @@
 
 use super::measure::{Times, cpu_time, run as run_query};
 use super::updates::Draw;
-use crate::args::BenchMerge;
+use crate::args_bench::BenchMerge;
 use crate::commands::{merge, threads_or_all};
 use jindou::{
     Access, Batch, Database, Durability, Error, MergeOptions, OpenOptions, Progress, QueryOptions,

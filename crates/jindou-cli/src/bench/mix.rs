@@ -3,7 +3,7 @@
 
 use super::measure::{Measured, Times, measure, peak_memory};
 use super::peers::{Work, Workload, run as run_peers};
-use crate::args::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BsbmMix};
+use crate::args_bench::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BsbmMix};
 use crate::commands::threads_or_all;
 use jindou::{
     Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, QueryOptions,

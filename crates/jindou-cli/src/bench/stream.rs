@@ -4,7 +4,7 @@
 //! the server's. On a machine of few cores the client's copies out of the kernel take their share all the same.
 
 use super::measure::Times;
-use crate::args::BenchStream;
+use crate::args_bench::BenchStream;
 use jindou::{Database, Error, Result};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};

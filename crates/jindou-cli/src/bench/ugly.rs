@@ -2,7 +2,7 @@
 
 use super::lookup;
 use super::measure::Times;
-use crate::args::BenchUgly;
+use crate::args_bench::BenchUgly;
 use crate::commands::threads_or_all;
 use jindou::{Database, Error, LoadOptions, MemoryBudget, Progress, QueryOptions, Result};
 use jindou_store::segment::Scope;

@@ -5,7 +5,7 @@
 
 use super::lookup::Random;
 use super::measure::{Times, cpu_time, run as run_query};
-use crate::args::BenchUpdates;
+use crate::args_bench::BenchUpdates;
 use crate::commands::threads_or_all;
 use jindou::{
     Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result,

@@ -2,7 +2,7 @@
 
 use super::measure::{Measured, Times, measure, peak_memory};
 use super::peers::{Work, Workload as Compared, run as run_peers};
-use crate::args::BenchWatdiv;
+use crate::args_bench::BenchWatdiv;
 use crate::commands::threads_or_all;
 use jindou::{
     Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, QueryOptions,

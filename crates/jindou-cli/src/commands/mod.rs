@@ -12,7 +12,8 @@ mod recluster;
 mod serve;
 mod update;
 
-use crate::args::{Args, Bench, Command, DocumentArgs, Generate};
+use crate::args::{Args, Command, DocumentArgs, Generate};
+use crate::args_bench::Bench;
 use jindou::{CancelToken, Database, DocumentSource, Documents, Error, Result, ServiceCaller};
 use jindou_service::{Allowed, HttpCaller};
 use std::io::Read;

@@ -10,7 +10,7 @@ mod questions;
 mod watdiv;
 
 use super::measure::{Times, cpu_time, run as checksum};
-use crate::args::BenchOperators;
+use crate::args_bench::BenchOperators;
 use crate::commands::threads_or_all;
 use jindou::{Database, Error, PlannedQuery, QueryOptions, Result};
 use lubm::LUBM;

@@ -4,7 +4,7 @@ use super::cost::{Cost, cost};
 use super::published::{TABLE_7, TABLE_8, TABLE_9, Table};
 use super::sheet::{Cell, Sheet, geometric_mean};
 use super::stores::Stores;
-use crate::args::BenchPapers;
+use crate::args_bench::BenchPapers;
 use jindou::{Database, Error, QueryOptions, Result};
 use jindou_parse::Sources;
 use std::collections::BTreeMap;

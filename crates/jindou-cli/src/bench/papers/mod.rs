@@ -10,7 +10,7 @@ mod published;
 mod sheet;
 mod stores;
 
-use crate::args::BenchPapers;
+use crate::args_bench::BenchPapers;
 use crate::commands::threads_or_all;
 use jindou::{Error, Result};
 use serde_json::json;
