@@ -233,7 +233,13 @@ impl Node {
         let mut all = vec![];
         for b in branches {
             match b.kind {
-                Kind::Union(inner) => all.extend(inner),
+                // What all of it binds (the graph that it is in) each part binds.
+                Kind::Union(inner) => all.extend(inner.into_iter().map(|mut part| {
+                    part.certain.add(&b.certain);
+                    part.possible.add(&b.certain);
+                    part.uses.add(&b.certain);
+                    part
+                })),
                 _ => all.push(b),
             }
         }

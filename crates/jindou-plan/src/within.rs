@@ -5,7 +5,7 @@
 //! the conditions marks dirty is inside exactly if the intervals have it; for the others the class is looked up.
 
 use crate::{GraphRef, Intervals, intervals};
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
 use jindou_store::Snapshot;
 use jindou_store::segment::{EdgeView, Patch, Scope};
 
@@ -246,7 +246,13 @@ impl Within {
     #[must_use]
     pub fn exact(&self, snapshot: &Snapshot) -> Intervals {
         let tests = self.tests(snapshot);
-        let mut flips = vec![];
+        // A new vertex is in no interval, so every condition must have been brought to it: lists meet, nothing is looked up.
+        let apart = !self.members.iter().any(|m| reaches_tail(&m.intervals));
+        let mut flips = if apart {
+            self.tail(&tests, snapshot)
+        } else {
+            vec![]
+        };
         let mut gone = vec![];
         for (i, m) in self.members.iter().enumerate() {
             let Some(by) = &m.touched else { continue };
@@ -255,6 +261,9 @@ impl Within {
             by.changed(
                 snapshot,
                 |v| {
+                    if apart && v >= FIRST_TAIL_ID {
+                        return;
+                    }
                     let others = || tests.iter().enumerate().all(|(j, t)| j == i || t.holds(v));
                     if !inside(&m.intervals, v) && others() && (is_sure || tests[i].holds(v)) {
                         flips.push(v);
@@ -271,6 +280,48 @@ impl Within {
         flips.sort();
         flips.dedup();
         flipped(&self.intervals, &flips)
+    }
+}
+
+impl Within {
+    /// The vertices of the tail inside, where no interval has any: ascending. O(edits of the members).
+    fn tail(&self, tests: &[Test<'_>], snapshot: &Snapshot) -> Vec<u32> {
+        let mut lists: Vec<Vec<u32>> = vec![];
+        for m in &self.members {
+            // Exact intervals without a vertex of the tail.
+            let Some(by) = &m.touched else { return vec![] };
+            let mut list = vec![];
+            let keep = |v| {
+                if v >= FIRST_TAIL_ID {
+                    list.push(v);
+                }
+            };
+            by.changed(snapshot, keep, |_| ());
+            // Those of the default graph and of named graphs: two ascending runs.
+            list.sort();
+            list.dedup();
+            if list.is_empty() {
+                return list;
+            }
+            lists.push(list);
+        }
+        lists.sort_by_key(Vec::len);
+        let mut lists = lists.into_iter();
+        let mut all = lists.next().unwrap_or_default();
+        for other in lists {
+            let mut at = other.iter().peekable();
+            all.retain(|v| {
+                while at.next_if(|o| *o < v).is_some() {}
+                at.peek() == Some(&v)
+            });
+        }
+        // Where other graphs count as well, an edit alone does not say that an edge is seen.
+        let mut unsure = tests.iter().filter(|t| !t.reads_default_alone()).peekable();
+        if unsure.peek().is_some() {
+            let unsure: Vec<_> = unsure.collect();
+            all.retain(|&v| unsure.iter().all(|t| t.holds(v)));
+        }
+        all
     }
 }
 
@@ -295,6 +346,10 @@ impl Test<'_> {
             _ => inside(self.intervals, v),
         }
     }
+}
+
+fn reaches_tail(list: &[[u32; 2]]) -> bool {
+    list.last().is_some_and(|r| r[1] > FIRST_TAIL_ID)
 }
 
 fn inside(list: &[[u32; 2]], v: u32) -> bool {

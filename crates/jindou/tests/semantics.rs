@@ -160,6 +160,20 @@ fn bnode_is_one_a_text_and_solution() {
 }
 
 #[test]
+fn a_union_within_a_graph_binds_the_graph_in_a_union() {
+    let s = store();
+    for ends in ["SELECT", "SELECT DISTINCT"] {
+        let got = cells(
+            &s,
+            &format!(
+                "{ends} ?g ?a {{ {{ GRAPH ?g {{ {{ ?a :q :z }} UNION {{ ?a :q :x }} }} }} UNION {{ ?a :price 1.0e0 }} }}"
+            ),
+        );
+        assert_eq!(got, ["- c", "g1 y", "g3 z"], "{ends}");
+    }
+}
+
+#[test]
 fn a_graph_variable_is_in_scope_beside_its_graph() {
     assert_eq!(
         cells(
