@@ -268,11 +268,13 @@ fn merging_folds_the_log_into_the_store() {
     };
     let insert = "INSERT DATA { <http://e/a> <http://e/late> \"late\" }";
     run("update", &[insert]);
+    assert!(run("info", &[]).contains("in the log      1 transaction more, not in any count"));
     assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edits, 1 predicates with 2 edges"));
     assert!(run("merge", &[]).contains("nothing to merge"));
     assert!(
         run("info", &[]).contains("merged          changes up to snapshot 1, in 1 generation\n")
     );
+    assert!(!run("info", &[]).contains("in the log"));
     assert!(run("check", &[]).contains("no damage found"));
     assert!(run("query", &["SELECT ?o { <http://e/a> <http://e/late> ?o }"]).contains("late"));
     // Damage to a merged file is found as any other is.

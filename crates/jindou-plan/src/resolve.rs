@@ -19,7 +19,7 @@ use spargebra::algebra::QueryDataset;
 const MAX_TEST_INTERVALS: usize = 1_024;
 /// Where nothing is a constant, many rows are tested, and narrowing early is worth more: classes that merged updates
 /// scattered have so many intervals.
-const MAX_OPEN_INTERVALS: usize = 1 << 16;
+const MAX_OPEN_INTERVALS: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {

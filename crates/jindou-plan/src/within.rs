@@ -53,7 +53,20 @@ impl TouchedBy {
     #[inline]
     #[must_use]
     pub fn may_hold(&self, view: &EdgeView<'_>, scope: Scope<'_>, v: u32) -> bool {
-        self.neighbour.is_none_or(|n| view.contains(v, n, scope))
+        self.may_hold_counting(view, scope, v, &mut 0)
+    }
+
+    /// As [`Self::may_hold`]; `looked` as in [`EdgeView::contains_counting`].
+    #[inline]
+    pub fn may_hold_counting(
+        &self,
+        view: &EdgeView<'_>,
+        scope: Scope<'_>,
+        v: u32,
+        looked: &mut u64,
+    ) -> bool {
+        self.neighbour
+            .is_none_or(|n| view.contains_counting(v, n, scope, looked))
     }
 
     /// Edits to look at to find the vertices that edits brought or took. O(log edits).
@@ -104,13 +117,22 @@ impl TouchedBy {
         }
     }
 
-    /// Vertices that edits may have brought, about: for the planner. O(log edits).
-    fn brought(&self, snapshot: &Snapshot) -> f64 {
-        let patch = self.deciding(snapshot).patch;
-        patch.map_or(0.0, |p| match self.neighbour {
-            Some(n) => (p.degree_change(n).0 + p.named_degree_change(n).0) as f64,
-            None => f64::from(p.more_keys()),
-        })
+    /// Vertices that edits may have brought, about: those of the base, and those of the tail. For the planner. O(log edits).
+    fn brought(&self, snapshot: &Snapshot) -> [f64; 2] {
+        let Some(p) = self.deciding(snapshot).patch else {
+            return [0.0; 2];
+        };
+        let (all, tail) = match self.neighbour {
+            Some(n) => {
+                let all = p.degree_change(n).0 + p.named_degree_change(n).0;
+                (all as f64, p.tail_share(n..=n, true))
+            }
+            None => (
+                f64::from(p.more_keys()),
+                p.tail_share(FIRST_TAIL_ID..=u32::MAX, false),
+            ),
+        };
+        [all * (1.0 - tail), all * tail]
     }
 }
 
@@ -206,13 +228,19 @@ impl Within {
 
     /// Ids inside, about. O(intervals + members log edits).
     pub(crate) fn count(&self, snapshot: &Snapshot) -> f64 {
-        let touched = self.members.iter().filter_map(|m| m.touched.as_ref());
-        // Whatever edits brought must fulfil the other conditions as well.
-        let brought = touched
-            .map(|t| t.brought(snapshot))
-            .fold(0.0, f64::max)
-            .min(f64::from(snapshot.vertices()));
-        intervals::count(&self.intervals) + brought
+        // Whatever edits brought to one condition must fulfil the others as well: new vertices must have been brought to all.
+        let (mut base, mut tail) = (0.0, f64::from(snapshot.vertices()));
+        for m in &self.members {
+            let touched = m.touched.as_ref();
+            let came = touched.map_or([0.0; 2], |t| t.brought(snapshot));
+            base = f64::max(base, came[0]);
+            tail = f64::min(tail, intervals::from(&m.intervals, FIRST_TAIL_ID) + came[1]);
+        }
+        if self.is_exact() {
+            tail = 0.0;
+        }
+        let known = intervals::from(&self.intervals, FIRST_TAIL_ID);
+        intervals::count(&self.intervals) + base + f64::max(tail - known, 0.0)
     }
 
     /// At most so many vertices are not as the intervals say. O(members log edits).
@@ -242,10 +270,14 @@ impl Within {
         self.members.iter().map(test).collect()
     }
 
-    /// The ids inside in this snapshot. O(intervals + exceptions × (log edits + log intervals)).
+    /// The ids inside in this snapshot. O(intervals + exceptions × (log edits + log intervals)), or O(instances × those) of
+    /// a class that has fewer.
     #[must_use]
     pub fn exact(&self, snapshot: &Snapshot) -> Intervals {
         let tests = self.tests(snapshot);
+        if let Some(found) = self.of_smallest_class(&tests, snapshot) {
+            return found;
+        }
         // A new vertex is in no interval, so every condition must have been brought to it: lists meet, nothing is looked up.
         let apart = !self.members.iter().any(|m| reaches_tail(&m.intervals));
         let mut flips = if apart {
@@ -284,6 +316,28 @@ impl Within {
 }
 
 impl Within {
+    /// The instances of the smallest class among the members that are inside, if they are fewer than the edits.
+    fn of_smallest_class(&self, tests: &[Test<'_>], snapshot: &Snapshot) -> Option<Intervals> {
+        let class = |(i, t): (usize, &Test<'_>)| {
+            let (by, ..) = t.touched.as_ref()?;
+            let (class, instances) = (by.neighbour?, by.deciding(snapshot));
+            let count = instances.default_degree(class) + instances.named_degree(class);
+            Some((count, i, class, instances))
+        };
+        let all = tests.iter().enumerate().filter_map(class);
+        let (count, i, class, instances) = all.min_by_key(|c| c.0)?;
+        if count >= self.most_exceptions(snapshot) {
+            return None;
+        }
+        let scope = tests[i].touched.as_ref()?.3;
+        let mut scratch = vec![];
+        let list = instances.read(class, scope, &mut scratch);
+        let others = |v: u32| tests.iter().enumerate().all(|(j, t)| j == i || t.holds(v));
+        Some(intervals::of_ids(
+            list.iter().copied().filter(|&v| others(v)).collect(),
+        ))
+    }
+
     /// The vertices of the tail inside, where no interval has any: ascending. O(edits of the members).
     fn tail(&self, tests: &[Test<'_>], snapshot: &Snapshot) -> Vec<u32> {
         let mut lists: Vec<Vec<u32>> = vec![];

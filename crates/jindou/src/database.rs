@@ -304,9 +304,14 @@ impl Database {
         Ok(report)
     }
 
-    /// Counts and sizes of a store directory.
+    /// Counts and sizes of a store directory's segments, and how much the log has over them. O(bytes of the log).
+    ///
+    /// # Errors
+    /// As [`Database::open`]; damage of the log is no error (see [`Database::check`]).
     pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
-        jindou_store::info(dir.as_ref())
+        let mut report = jindou_store::info(dir.as_ref())?;
+        report.log = crate::update::log_size(dir.as_ref(), report.epoch, report.merged)?;
+        Ok(report)
     }
 
     /// The current snapshot.

@@ -54,6 +54,14 @@ fn print(r: &InfoReport, a: &Info) {
             if r.generations == 1 { "" } else { "s" }
         );
     }
+    if r.log[0] > 0 {
+        println!(
+            "in the log      {} transaction{} more, not in any count here ({} bytes; `jindou merge` folds them in)",
+            r.log[0],
+            if r.log[0] == 1 { "" } else { "s" },
+            r.log[1]
+        );
+    }
     println!(
         "size            {} bytes, {:.2} a quad",
         r.bytes,
@@ -146,6 +154,7 @@ fn json(r: &InfoReport, top: usize) -> serde_json::Value {
         "quads": r.quads, "named_quads": r.named_quads, "graphs": r.graphs, "terms": r.terms,
         "ids_left": r.ids_left, "predicate_count": r.predicates.len(), "class_count": r.classes.len(),
         "set_runs": r.set_runs, "planner_sets": r.planner_sets, "bytes": r.bytes,
+        "log": {"transactions": r.log[0], "bytes": r.log[1]},
         "merged": r.merged, "generations": r.generations,
         "union_default_graph": r.union_default, "epoch": format!("{:016x}", r.epoch),
         "parts": parts, "predicates": predicates, "classes": classes,

@@ -81,6 +81,7 @@ impl<'a> Check<'a> {
         let (_, index, rows) = out.columns(None);
         let end = input.rows.min(self.row + (index.len() - *rows));
         let mut w = *rows;
+        let mut looked = 0;
         for row in self.row..end {
             self.lists.prefetch(row + AHEAD);
             let v = self.other.of(input, row);
@@ -88,15 +89,17 @@ impl<'a> Check<'a> {
                 Some(list) => has(list, v),
                 None => {
                     let scope = self.lists.graph.of(input, row);
+                    let anchor = self.lists.anchor(input, row);
                     self.lists
                         .view
-                        .contains(self.lists.anchor(input, row), v, scope)
+                        .contains_counting(anchor, v, scope, &mut looked)
                 }
             };
             index[w] = row as u32;
             w += usize::from(hit);
         }
         *rows = w;
+        self.lists.note_merged(looked);
         self.touched += 4 * (end - self.row) as u64;
         self.row = end;
         run.check()?;

@@ -11,6 +11,7 @@ use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef};
 use jindou_store::segment::prefetch;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Ids that loops touch between two looks at the clock and the cancel flag.
 pub(crate) const WORK_PER_CHECK: usize = 1 << 18;
@@ -229,7 +230,11 @@ impl<'a> Expand<'a> {
             &Within::One(start, width) => {
                 self.fill_one(run, input, out, move |v| v.wrapping_sub(start) < width)
             }
-            Within::Many(_) | Within::Except(_) => {
+            Within::Many(runs) => {
+                let runs = Arc::clone(runs);
+                self.fill_one(run, input, out, |v| runs.contains(v))
+            }
+            Within::Except(_) => {
                 let within = self.within.clone();
                 self.fill_one(run, input, out, |v| within.contains(v))
             }

@@ -125,7 +125,11 @@ pub(crate) struct Lists<'a> {
     more: Vec<u32>,
     /// Every row of the batch has a range.
     whole: bool,
+    /// And all are the segment's: the patch marked keys without edits only.
+    clean: bool,
     finger: PatchFinger<'a>,
+    /// Lists of keys that the patch marks, read so far.
+    merged: u64,
 }
 
 /// Ids of merged lists that a batch makes beforehand; further ones are made when their row comes.
@@ -162,7 +166,9 @@ impl<'a> Lists<'a> {
             ranges: vec![],
             more: vec![],
             whole: false,
+            clean: false,
             finger: PatchFinger::default(),
+            merged: 0,
         };
         if let (RowGraph::Fixed(scope), false) = (graph, bind) {
             it.form = match anchor {
@@ -213,10 +219,13 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// After [`Self::prepare`]: the key numbers and neighbours when every key has exactly one neighbour.
+    /// After [`Self::prepare_whole`]: the key numbers and neighbours when every key has exactly one neighbour.
     pub fn degree_one(&self) -> Option<(&[u32], &'a [u32])> {
         match self.form {
             Form::Plain(s) if s.offsets.is_none() => Some((&self.keys, s.neighbours)),
+            Form::Dirty(s, _) if s.offsets.is_none() && self.clean => {
+                Some((&self.keys, s.neighbours))
+            }
             _ => None,
         }
     }
@@ -225,7 +234,7 @@ impl<'a> Lists<'a> {
     pub fn prepare_whole(&mut self, input: View<'_>) {
         self.prepare(input);
         self.more.clear();
-        self.whole = false;
+        (self.whole, self.clean) = (false, false);
         let (Form::Dirty(s, _), RowGraph::Fixed(scope), Anchor::Column(c)) =
             (&self.form, self.graph, self.anchor)
         else {
@@ -236,6 +245,8 @@ impl<'a> Lists<'a> {
             return;
         }
         let mut last = None;
+        let mut merged = 0;
+        let mut clean = true;
         for (range, &v) in self.ranges.iter_mut().zip(input.column(c)) {
             if *range != MERGED {
                 continue;
@@ -250,20 +261,30 @@ impl<'a> Lists<'a> {
             let from = self.more.len();
             if self
                 .view
-                .append_touched(v, scope, &mut self.finger, &mut self.more)
+                .append_touched(v, scope, &mut self.finger, &mut self.more, &mut merged)
             {
                 if self.more.len() > MOST_MERGED {
                     self.more.truncate(from);
                     return;
                 }
                 *range = [(end + from) as u32, (end + self.more.len()) as u32];
+                clean = false;
             } else {
                 let (a, b) = s.range(s.finder.find(v));
                 *range = [a as u32, b as u32];
             }
             last = Some((v, *range));
         }
-        self.whole = true;
+        self.note_merged(merged);
+        (self.whole, self.clean) = (true, clean);
+    }
+
+    /// So many more lists of keys that the patch marks were merged or looked through.
+    pub fn note_merged(&mut self, lists: u64) {
+        if lists > 0 {
+            self.merged += lists;
+            self.view.note_merged(lists, self.merged);
+        }
     }
 
     /// After [`Self::prepare_whole`]: the lists' bounds, when every row has one list.

@@ -194,7 +194,7 @@ impl IndexBuilder {
 
     /// Adds a class (ascending calls) with its instances, ascending; keeps intervals if they are few.
     pub fn push_class(&mut self, class: u32, instances: &[u32]) {
-        let limit = MAX_CLASS_INTERVALS.max(instances.len() / 64);
+        let limit = MAX_CLASS_INTERVALS.max(instances.len() / 8);
         let start = self.class_intervals.len();
         for &v in instances {
             match self.class_intervals[start..].last_mut() {

@@ -26,6 +26,9 @@ pub struct InfoReport {
     pub merged: u32,
     /// Generations of files that merges made.
     pub generations: u64,
+    /// Transactions of the log after those that are in the segments, which no count here includes, and bytes of the log's
+    /// files. `jindou::Database::info` sets them.
+    pub log: [u64; 2],
     /// Runs of ids with equal characteristic sets.
     pub set_runs: u64,
     /// Sets that the planner keeps.
@@ -151,6 +154,7 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
     let mut by_size: Vec<(u32, u64)> = s.classes.iter().map(|(&c, &n)| (c, n)).collect();
     by_size.sort_unstable_by_key(|&(c, n)| (std::cmp::Reverse(n), c));
     Ok(InfoReport {
+        log: [0; 2],
         epoch: manifest.epoch,
         union_default: manifest.union_default,
         quads: manifest.quads,

@@ -1,23 +1,54 @@
-//! What readers made of a patch and the next reader of the same version need not make again: long merged lists, and keys.
+//! What readers made of a patch and the next reader of the same version need not make again: merged lists, and keys.
 
+use super::dirty::DirtyBits;
+use super::merged_lists::{Found, MergedLists};
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Most ids kept for one patch: 16 megabytes.
 const ROOM: usize = 4 << 20;
 
-/// See the module. A clone starts empty: it is made to be changed.
+/// See the module. A clone is made to be changed: it starts empty, but knows which of the merged lists stay right.
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     lists: Mutex<FxHashMap<u32, Arc<[u32]>>>,
     keys: OnceLock<Arc<[u32]>>,
+    /// `None` in it: they do not fit.
+    merged: OnceLock<Option<Arc<MergedLists>>>,
+    /// Those of an earlier version.
+    older: Option<Older>,
+    /// Lists that readers merged.
+    spent: AtomicU64,
+    /// Somebody makes `merged`.
+    making: AtomicBool,
     kept: AtomicUsize,
 }
 
+/// Merged lists of an earlier version, and the keys that were changed since. All versions behind that one share these
+/// bits, as with a patch's dirty bits: a version may see some of later ones.
+#[derive(Clone, Debug)]
+struct Older {
+    lists: Arc<MergedLists>,
+    changed: Arc<DirtyBits>,
+}
+
+/// Changed keys that earlier lists outlast, for one of their own.
+const OUTLASTS: u64 = 2;
+
 impl Clone for Derived {
     fn clone(&self) -> Self {
-        Self::default()
+        let older = match self.merged.get() {
+            Some(Some(lists)) => Some(Older {
+                lists: Arc::clone(lists),
+                changed: Arc::new(DirtyBits::for_keys(lists.keys() / OUTLASTS)),
+            }),
+            _ => self.older.clone(),
+        };
+        Self {
+            older,
+            ..Self::default()
+        }
     }
 }
 
@@ -47,6 +78,56 @@ impl Derived {
         made
     }
 
+    /// What merged lists, if there are any, know of a key.
+    #[inline]
+    pub fn find(&self, key: u32) -> Found<'_> {
+        match (self.merged.get(), &self.older) {
+            (Some(Some(lists)), _) => lists.find(key),
+            (_, Some(o)) if !o.changed.has(key) => o.lists.find(key),
+            _ => Found::Unknown,
+        }
+    }
+
+    /// These keys' lists are going to change.
+    pub fn change(&mut self, keys: impl Iterator<Item = u32>) {
+        let Some(o) = &self.older else { return };
+        keys.for_each(|key| o.changed.add(key));
+        if o.changed.is_full() {
+            self.older = None;
+        }
+    }
+
+    /// Lists that readers merge before it is worth it to merge and keep those of all keys, which are so many.
+    pub fn worth(&self, keys: u64) -> u64 {
+        /// Copying a list that stays right costs so many times less than merging one.
+        const COPY: u64 = 4;
+        match self.older {
+            Some(_) => keys / COPY,
+            None => keys,
+        }
+    }
+
+    /// True while the lists of this version may be merged.
+    #[inline]
+    pub fn may_be_merged(&self) -> bool {
+        self.merged.get().is_none()
+    }
+
+    /// Counts lists that a reader merged; all so far.
+    pub fn spend(&self, lists: u64) -> u64 {
+        self.spent.fetch_add(lists, Relaxed) + lists
+    }
+
+    /// Keeps what `make` makes in the room given; not if somebody else is at it.
+    pub fn merge(&self, make: impl FnOnce(usize) -> Option<MergedLists>) {
+        if self.making.swap(true, Relaxed) || !self.may_be_merged() {
+            return;
+        }
+        let made = make(ROOM.saturating_sub(self.kept.load(Relaxed)));
+        let made = made.filter(|m| self.take_room(m.room()));
+        let _ = self.merged.set(made.map(Arc::new));
+    }
+
     fn take_room(&self, ids: usize) -> bool {
         let fits = self.kept.fetch_add(ids, Relaxed) + ids <= ROOM;
         if !fits {
@@ -56,6 +137,7 @@ impl Derived {
     }
 
     pub fn bytes(&self) -> usize {
-        self.kept.load(Relaxed) * 4
+        let older = self.older.as_ref();
+        self.kept.load(Relaxed) * 4 + older.map_or(0, |o| o.lists.room() * 4 + o.changed.bytes())
     }
 }

@@ -14,16 +14,19 @@
 
 mod build;
 mod derived;
+mod dirty;
 mod finder;
+mod merged_lists;
 mod packed;
 mod patch;
 mod tree;
 mod view;
 
 pub use build::{SegmentArrays, SegmentBuilder};
+pub use dirty::Dirty;
 pub use finder::{Interval, KeyFinder, NO_KEY, PlainDirectory, RankBlock, folded};
 pub use packed::{NamedList, NamedSegment, Packing};
-pub use patch::{Dirty, Patch, PatchBuilder, PatchFinger};
+pub use patch::{Patch, PatchBuilder, PatchFinger};
 pub use tree::{CowTree, Finger, Slices};
 pub use view::{EdgeView, Scope};
 

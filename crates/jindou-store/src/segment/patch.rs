@@ -5,81 +5,11 @@
 //! untouched keys therefore cost one bit test. Patches are values: the next snapshot's shares what did not change.
 
 use super::derived::Derived;
+use super::dirty::{Dirty, DirtyBits};
 use super::tree::{CowTree, Finger, Slices};
-use jindou_model::DEFAULT_GRAPH;
+use jindou_model::{DEFAULT_GRAPH, FIRST_TAIL_ID};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-
-/// Bits a touched key, so that at most one untouched key in so many looks dirty.
-const BITS_A_KEY: u64 = 16;
-/// Never more bits than a mask of 31 bits folds to.
-const MAX_BITS: u64 = 1 << 31;
-
-/// A folded bitmap that all versions of a patch share. It only ever gains bits, and gains those of a version before
-/// that is published; an older version then sees some more false positives.
-#[derive(Debug)]
-struct DirtyBits {
-    words: Box<[AtomicU64]>,
-    mask: u32,
-    set: AtomicU32,
-}
-
-impl Default for DirtyBits {
-    fn default() -> Self {
-        Self::for_keys(1)
-    }
-}
-
-impl DirtyBits {
-    fn for_keys(keys: u64) -> Self {
-        let bits = (keys * BITS_A_KEY).next_power_of_two().clamp(64, MAX_BITS);
-        Self {
-            words: (0..bits / 64).map(|_| AtomicU64::new(0)).collect(),
-            mask: (bits - 1) as u32,
-            set: AtomicU32::new(0),
-        }
-    }
-
-    #[inline]
-    fn has(&self, v: u32) -> bool {
-        let (words, mask) = (&*self.words, self.mask);
-        Dirty { words, mask }.has(v)
-    }
-
-    fn add(&self, v: u32) {
-        let bit = v & self.mask;
-        if let Some(w) = self.words.get((bit / 64) as usize) {
-            let one = 1 << (bit % 64);
-            if w.fetch_or(one, Relaxed) & one == 0 {
-                self.set.fetch_add(1, Relaxed);
-            }
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        let bits = u64::from(self.mask) + 1;
-        u64::from(self.set.load(Relaxed)) * BITS_A_KEY > bits && bits < MAX_BITS
-    }
-}
-
-/// The dirty bits of a [`Patch`]. One bit is read a test.
-#[derive(Clone, Copy, Debug)]
-pub struct Dirty<'a> {
-    words: &'a [AtomicU64],
-    mask: u32,
-}
-
-impl Dirty<'_> {
-    /// As [`Patch::is_dirty`].
-    #[inline]
-    #[must_use]
-    pub fn has(self, v: u32) -> bool {
-        let bit = v & self.mask;
-        self.words
-            .get((bit / 64) as usize)
-            .is_some_and(|w| w.load(Relaxed) >> (bit % 64) & 1 == 1)
-    }
-}
 
 /// All edits of one predicate in one direction. Cloning is O(1).
 #[derive(Debug, Clone, Default)]
@@ -157,7 +87,7 @@ fn split<T: Copy + Ord>(list: &[T], tree: &CowTree<T>) -> (Vec<T>, Vec<T>) {
 }
 
 impl Patch {
-    /// True if `v` may have been touched: one bit, false positives at most 1 in 16.
+    /// True if `v` may have been touched: one bit, false positives at most 1 in 32.
     #[inline]
     #[must_use]
     pub fn is_dirty(&self, v: u32) -> bool {
@@ -168,17 +98,13 @@ impl Patch {
     #[inline]
     #[must_use]
     pub fn dirty(&self) -> Dirty<'_> {
-        Dirty {
-            words: &self.dirty.words,
-            mask: self.dirty.mask,
-        }
+        self.dirty.reader()
     }
 
     /// The folded dirty bits as they are now, and the mask to fold an id with (for devices and remote readers).
     #[must_use]
     pub fn dirty_bits(&self) -> (Vec<u64>, u32) {
-        let words = self.dirty.words.iter().map(|w| w.load(Relaxed)).collect();
-        (words, self.dirty.mask)
+        self.dirty.copy()
     }
 
     /// Edges of the default graph with this key that the base lacks, and those that are gone.
@@ -251,6 +177,20 @@ impl Patch {
         )
     }
 
+    /// Of the edges of the default graph that the base lacks, the part with one of these keys; with `far`, of those with the
+    /// (one) key the part whose neighbour is of the tail. 0 without any. O(log edits).
+    #[must_use]
+    pub fn tail_share(&self, keys: RangeInclusive<u32>, far: bool) -> f64 {
+        let (a, b) = keys.into_inner();
+        let least = if far { FIRST_TAIL_ID } else { 0 };
+        let some = self.added.count(edge(a, least), edge(b, u32::MAX));
+        let all = match far {
+            true => self.added.count(edge(a, 0), edge(b, u32::MAX)),
+            false => self.added.len(),
+        };
+        some as f64 / all.max(1) as f64
+    }
+
     /// The same of named graphs.
     #[must_use]
     pub fn named_degree_change(&self, key: u32) -> (u64, u64) {
@@ -291,6 +231,27 @@ impl Patch {
     pub fn next_added_key(&self, from: u32) -> Option<u32> {
         let first = self.added.first_from(&edge(from, 0))?;
         Some((first >> 32) as u32)
+    }
+
+    /// Touched keys, about. O(1).
+    pub(super) fn touched_keys(&self) -> u64 {
+        self.dirty.count()
+    }
+
+    /// Keys of edits of the default graph, ascending, each once. O(edits).
+    pub(super) fn default_keys(&self) -> Vec<u32> {
+        let mut keys: Vec<u32> = Vec::new();
+        for tree in [&self.added, &self.removed] {
+            for e in tree.iter() {
+                let key = (e >> 32) as u32;
+                if keys.last() != Some(&key) {
+                    keys.push(key);
+                }
+            }
+        }
+        keys.sort();
+        keys.dedup();
+        keys
     }
 
     /// Calls `f` with every key that has an edge which the base lacks: those of the default graph, then those of named
@@ -370,7 +331,7 @@ impl Patch {
     /// Bytes on the heap, what other versions share included. O(edits / 100).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.dirty.words.len() * 8
+        self.dirty.bytes()
             + self.derived.bytes()
             + self.added.bytes()
             + self.removed.bytes()
@@ -385,6 +346,9 @@ impl Patch {
     /// Lays a change over this. Gives the keys that lost edges which the base lacks, ascending, and the named ones
     /// among those edges. O(change log edits).
     pub(crate) fn apply(&mut self, change: &PatchChange) -> (Vec<u32>, Vec<[u32; 3]>) {
+        for list in [&change.added, &change.removed] {
+            self.derived.change(list.iter().map(|e| (e >> 32) as u32));
+        }
         // An edge that comes back is no edit any more, one that goes again neither.
         let (back, fresh) = split(&change.added, &self.removed);
         let (dropped, gone) = split(&change.removed, &self.added);

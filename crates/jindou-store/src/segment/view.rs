@@ -1,6 +1,7 @@
 //! The edges of one predicate in one direction as a query sees them: the default graph's segment, the
 //! named graphs' segment and the patch as one, for one choice of graphs.
 
+use super::merged_lists::{Found, MergedLists};
 use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
 use jindou_model::DEFAULT_GRAPH;
 use std::iter::Peekable;
@@ -119,6 +120,11 @@ impl<'a> EdgeView<'a> {
             if !scope.sees(DEFAULT_GRAPH) {
                 return &[];
             }
+            match patch.derived().find(key) {
+                Found::Untouched => return d,
+                Found::List(list) => return list,
+                Found::Unknown => {}
+            }
             let (added, removed) = patch.edits_of(key);
             if added.is_empty() && removed.is_empty() {
                 return d;
@@ -146,12 +152,14 @@ impl<'a> EdgeView<'a> {
 
     /// Appends the neighbours of a key that edits touch to `out`, as [`Self::read`] gives them; false, and nothing
     /// appended, where no edit of the key is seen. `at` is used with this view only; ascending keys are found fast.
+    /// `merged` counts lists of the default graph that were merged: see [`Self::note_merged`].
     pub fn append_touched(
         &self,
         key: u32,
         scope: Scope<'_>,
         at: &mut PatchFinger<'a>,
         out: &mut Vec<u32>,
+        merged: &mut u64,
     ) -> bool {
         let Some(patch) = self.touched(key) else {
             return false;
@@ -168,12 +176,50 @@ impl<'a> EdgeView<'a> {
         if !scope.sees(DEFAULT_GRAPH) {
             return true;
         }
+        match patch.derived().find(key) {
+            Found::Untouched => false,
+            Found::List(list) => {
+                out.extend_from_slice(list);
+                true
+            }
+            Found::Unknown => {
+                *merged += 1;
+                self.append_merged(key, at, out)
+            }
+        }
+    }
+
+    /// Appends the neighbours of a key in the default graph, merged; false, and nothing appended, without edits of it.
+    pub(super) fn append_merged(
+        &self,
+        key: u32,
+        at: &mut PatchFinger<'a>,
+        out: &mut Vec<u32>,
+    ) -> bool {
+        let Some(patch) = self.patch else {
+            return false;
+        };
         let (added, removed) = patch.edits_at(key, at);
         if added.is_empty() && removed.is_empty() {
             return false;
         }
         merge_runs(self.default.neighbours_of(key), added, removed, out);
         true
+    }
+
+    /// A reader merged, or looked through, the lists of so many touched keys, of `all` so far. Where all readers of this
+    /// version together did so often enough, and this one had a sixteenth of it, the lists of all touched keys are merged
+    /// and kept for those that follow: what the making delays is then never much more than what it had to do anyway.
+    pub fn note_merged(&self, lists: u64, all: u64) {
+        let Some(patch) = self.patch.filter(|p| p.derived().may_be_merged()) else {
+            return;
+        };
+        let least = patch.derived().worth(patch.touched_keys());
+        if patch.derived().spend(lists) >= least && all >= least / 16 {
+            patch
+                .derived()
+                .merge(|room| MergedLists::new(self, patch, room));
+        }
     }
 
     /// The patch, if only the default graph's edges are seen.
@@ -263,13 +309,31 @@ impl<'a> EdgeView<'a> {
     /// True if an edge `key`–`neighbour` is seen. O(log degree + log edits), and the graphs of the edge.
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
+        self.contains_counting(key, neighbour, scope, &mut 0)
+    }
+
+    /// As [`Self::contains`]; `looked` counts keys whose edits were looked through: see [`Self::note_merged`].
+    pub fn contains_counting(
+        &self,
+        key: u32,
+        neighbour: u32,
+        scope: Scope<'_>,
+        looked: &mut u64,
+    ) -> bool {
         let touched = self.touched(key);
-        if scope.sees(DEFAULT_GRAPH)
-            && touched
-                .and_then(|p| p.says(key, neighbour, DEFAULT_GRAPH))
-                .unwrap_or_else(|| self.default.contains(key, neighbour))
-        {
-            return true;
+        if scope.sees(DEFAULT_GRAPH) {
+            let there = match touched.map(|p| (p, p.derived().find(key))) {
+                Some((_, Found::List(list))) => list.binary_search(&neighbour).is_ok(),
+                Some((p, Found::Unknown)) => {
+                    *looked += 1;
+                    p.says(key, neighbour, DEFAULT_GRAPH)
+                        .unwrap_or_else(|| self.default.contains(key, neighbour))
+                }
+                Some((_, Found::Untouched)) | None => self.default.contains(key, neighbour),
+            };
+            if there {
+                return true;
+            }
         }
         if !scope.sees_named() {
             return false;

@@ -213,17 +213,9 @@ impl Ticket for jindou_log::Ticket {
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
-    let folder = match Place::of(dir) {
-        Ok(place) => place.folder().join(LOG),
-        // Said already.
-        Err(Error::Store(_)) => return Ok(()),
-        Err(e) => return Err(e),
-    };
-    if !folder.is_dir() {
+    let Some(found) = found_in_log(dir)? else {
         return Ok(());
-    }
-    let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
-    let found = jindou_log::check(&files)?;
+    };
     report.files += found.files;
     report.bytes += found.bytes;
     report
@@ -234,6 +226,37 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
             what: format!("from byte {} on: {}", d.offset, d.what),
         }));
     Ok(())
+}
+
+/// Transactions in the log of a store directory behind number `after`, and bytes of its files.
+///
+/// # Errors
+/// [`Error::Io`] if a file cannot be read.
+pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
+    let Some(found) = found_in_log(dir)? else {
+        return Ok([0; 2]);
+    };
+    let of_epoch = found.epochs.iter().filter(|e| e.0 == epoch);
+    let count = of_epoch.filter_map(|e| e.1.as_ref()).map(|numbers| {
+        let first = (*numbers.start()).max(after.saturating_add(1));
+        u64::from((*numbers.end()).saturating_add(1).saturating_sub(first))
+    });
+    Ok([count.sum(), found.bytes])
+}
+
+/// `None` without a log.
+fn found_in_log(dir: &Path) -> Result<Option<jindou_log::Report>> {
+    let folder = match Place::of(dir) {
+        Ok(place) => place.folder().join(LOG),
+        // Said already.
+        Err(Error::Store(_)) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
+    jindou_log::check(&files).map(Some)
 }
 
 /// Keeps others from changing a store directory that has a log, if it is one.

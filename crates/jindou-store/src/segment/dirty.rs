@@ -1,0 +1,96 @@
+//! Which keys were touched: one bit to read, with false positives.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Bits a touched key, so that at most one untouched key in so many looks dirty.
+const BITS_A_KEY: u64 = 32;
+/// Never more bits than a mask of 31 bits folds to.
+const MAX_BITS: u64 = 1 << 31;
+
+/// A folded bitmap that all versions of a patch share. It only ever gains bits, and gains those of a version before
+/// that is published; an older version then sees some more false positives.
+#[derive(Debug)]
+pub(super) struct DirtyBits {
+    words: Box<[AtomicU64]>,
+    mask: u32,
+    set: AtomicU32,
+}
+
+impl Default for DirtyBits {
+    fn default() -> Self {
+        Self::for_keys(1)
+    }
+}
+
+impl DirtyBits {
+    pub fn for_keys(keys: u64) -> Self {
+        let bits = (keys * BITS_A_KEY).next_power_of_two().clamp(64, MAX_BITS);
+        Self {
+            words: (0..bits / 64).map(|_| AtomicU64::new(0)).collect(),
+            mask: (bits - 1) as u32,
+            set: AtomicU32::new(0),
+        }
+    }
+
+    #[inline]
+    pub fn has(&self, v: u32) -> bool {
+        self.reader().has(v)
+    }
+
+    #[inline]
+    pub fn reader(&self) -> Dirty<'_> {
+        Dirty {
+            words: &self.words,
+            mask: self.mask,
+        }
+    }
+
+    /// The bits as they are now, and the mask.
+    pub fn copy(&self) -> (Vec<u64>, u32) {
+        let words = self.words.iter().map(|w| w.load(Relaxed)).collect();
+        (words, self.mask)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.words.len() * 8
+    }
+
+    pub fn add(&self, v: u32) {
+        let bit = v & self.mask;
+        if let Some(w) = self.words.get((bit / 64) as usize) {
+            let one = 1 << (bit % 64);
+            if w.fetch_or(one, Relaxed) & one == 0 {
+                self.set.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// Bits that are set.
+    pub fn count(&self) -> u64 {
+        u64::from(self.set.load(Relaxed))
+    }
+
+    pub fn is_full(&self) -> bool {
+        let bits = u64::from(self.mask) + 1;
+        u64::from(self.set.load(Relaxed)) * BITS_A_KEY > bits && bits < MAX_BITS
+    }
+}
+
+/// The dirty bits of a [`super::Patch`]. One bit is read a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Dirty<'a> {
+    words: &'a [AtomicU64],
+    mask: u32,
+}
+
+impl Dirty<'_> {
+    /// As [`super::Patch::is_dirty`].
+    #[inline]
+    #[must_use]
+    pub fn has(self, v: u32) -> bool {
+        let bit = v & self.mask;
+        self.words
+            .get((bit / 64) as usize)
+            .is_some_and(|w| w.load(Relaxed) >> (bit % 64) & 1 == 1)
+    }
+}

@@ -1,0 +1,147 @@
+//! The merged lists of all keys that a patch touches, side by side: what readers of one version of a patch would otherwise
+//! merge again and again. It lies between base and patch as a small segment.
+//!
+//! Making it costs about what merging each touched key's list once costs, so it is made when readers have merged that
+//! many ([`EdgeView::note_merged`]): whatever they do, at most twice the least possible work is done.
+
+use super::finder::{FinderArrays, build_folded, fold_behind};
+use super::{EdgeView, NO_KEY, Patch, PatchFinger};
+use jindou_model::FIRST_TAIL_ID;
+
+/// Longer lists are merged when they are asked for: there are few of them, and they cost room.
+const LONG: usize = 1 << 16;
+
+/// See the module. Of the default graph's edges.
+#[derive(Debug, Default)]
+pub(super) struct MergedLists {
+    finder: FinderArrays,
+    offsets: Vec<u32>,
+    neighbours: Vec<u32>,
+    /// Numbers of keys whose lists are not here, ascending.
+    long: Vec<u32>,
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found<'a> {
+    /// No edit of the default graph has this key: the base's list is right.
+    Untouched,
+    /// Merged.
+    List(&'a [u32]),
+    /// Not kept: to be merged.
+    Unknown,
+}
+
+impl MergedLists {
+    /// Merges the lists of all keys that the view's patch touches, or takes them from an earlier version's; `None` where they are more than `room` ids.
+    /// O(edits + their lists).
+    pub fn new(view: &EdgeView<'_>, patch: &Patch, room: usize) -> Option<Self> {
+        let alone = EdgeView {
+            patch: Some(patch),
+            ..*view
+        };
+        let mut it = Self {
+            offsets: vec![0],
+            ..Self::default()
+        };
+        let mut keys = Vec::new();
+        let mut at = PatchFinger::default();
+        for key in patch.default_keys() {
+            if let Found::List(list) = patch.derived().find(key) {
+                it.neighbours.extend_from_slice(list);
+            } else {
+                let (added, removed) = patch.degree_change(key);
+                let degree = view.default.neighbours_of(key).len() + (added + removed) as usize;
+                if degree > LONG {
+                    it.long.push(keys.len() as u32);
+                } else {
+                    alone.append_merged(key, &mut at, &mut it.neighbours);
+                }
+            }
+            if it.neighbours.len() + 2 * keys.len() > room {
+                return None;
+            }
+            keys.push(key);
+            it.offsets.push(it.neighbours.len() as u32);
+        }
+        let base = keys.partition_point(|&k| k < FIRST_TAIL_ID);
+        let last = base.checked_sub(1).and_then(|i| keys.get(i)).copied();
+        it.finder = build_folded(keys, last.map(fold_behind));
+        Some(it)
+    }
+
+    /// What is known of a key. O(1).
+    #[inline]
+    pub fn find(&self, key: u32) -> Found<'_> {
+        let k = self.finder.view().find(key);
+        if k == NO_KEY {
+            return Found::Untouched;
+        }
+        let at = self.offsets.get(k as usize..).and_then(|o| o.first_chunk());
+        let Some(&[a, b]) = at else {
+            return Found::Unknown;
+        };
+        if a == b && self.long.binary_search(&k).is_ok() {
+            return Found::Unknown;
+        }
+        Found::List(self.neighbours.get(a as usize..b as usize).unwrap_or(&[]))
+    }
+
+    /// Keys that it knows.
+    pub fn keys(&self) -> u64 {
+        self.offsets.len().saturating_sub(1) as u64
+    }
+
+    /// Ids of room that it takes.
+    pub fn room(&self) -> usize {
+        self.neighbours.len() + 2 * self.offsets.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PatchBuilder, Scope, SegmentBuilder};
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn lists_are_those_of_the_view(
+            base in prop::collection::btree_set((1u32..60, 1u32..9), 0..90),
+            edits in prop::collection::btree_set((1u32..60, 1u32..9, any::<bool>()), 0..60),
+            scattered: bool,
+        ) {
+            // Keys of the base, of the tail, and far apart.
+            let id = |k: u32| if k > 40 { FIRST_TAIL_ID + k } else if scattered { k * 5_000 } else { k };
+            let mut d = SegmentBuilder::new(false);
+            let base: BTreeSet<(u32, u32)> = base.into_iter().filter(|e| e.0 <= 40).collect();
+            base.iter().for_each(|&(k, n)| d.push(id(k), n, 0));
+            let d = d.finish().unwrap();
+            let mut pb = PatchBuilder::default();
+            let mut last = None;
+            for &(k, n, _) in &edits {
+                if last != Some((k, n)) {
+                    pb.push(id(k), n, 0, !base.contains(&(k, n)));
+                    last = Some((k, n));
+                }
+            }
+            let patch = pb.finish();
+            let view = EdgeView { default: d.view(), named: super::super::NamedSegment::EMPTY, patch: Some(&patch) };
+            let merged = MergedLists::new(&view, &patch, 1 << 20).unwrap();
+            for k in 0..70 {
+                let mut scratch = vec![];
+                let want = view.read(id(k), Scope::Default, &mut scratch);
+                match merged.find(id(k)) {
+                    Found::Untouched => {
+                        prop_assert!(edits.iter().all(|e| e.0 != k));
+                        prop_assert_eq!(want, d.view().neighbours_of(id(k)));
+                    }
+                    Found::List(list) => prop_assert_eq!(want, list),
+                    Found::Unknown => prop_assert!(false),
+                }
+            }
+            prop_assert!(edits.len() < 9 || MergedLists::new(&view, &patch, 4).is_none());
+        }
+    }
+}
