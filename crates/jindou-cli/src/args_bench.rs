@@ -67,7 +67,7 @@ pub struct BenchStream {
 
 #[derive(ClapArgs, Debug)]
 pub struct BenchLive {
-    /// The store directory, of LUBM; it is only read.
+    /// The store directory, of LUBM; a copy of it in the temporary folder is changed.
     #[arg(long, value_name = "DIR")]
     pub store: PathBuf,
     /// How many universities it holds.

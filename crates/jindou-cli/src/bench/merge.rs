@@ -109,7 +109,8 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Copies a store directory that has no log.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir(to).map_err(|e| Error::io(to, e))?;
     for entry in std::fs::read_dir(from).map_err(|e| Error::io(from, e))? {
         let path = entry.map_err(|e| Error::io(from, e))?.path();
@@ -120,7 +121,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn open(store: &Path) -> Result<(Database, Duration)> {
+/// Opens a store directory to change it, and says how long that took.
+pub(super) fn open(store: &Path) -> Result<(Database, Duration)> {
     let begun = Instant::now();
     let options = OpenOptions {
         access: Access::Write,
