@@ -20,11 +20,11 @@ test: lint unit
 
 lint: needs
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 
 unit: needs
 	cargo test --workspace --locked $(PROFILE) $(TESTFLAGS)
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet $(PROFILE)
 
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.
 test-long: build

@@ -186,8 +186,8 @@ const WATDIV_LIST: &[Question] = &[
          ?a w:follows+ ?b }",
         &[FOLLOWS],
         Check::Same(
-            "SELECT ?a ?b { VALUES ?b { w:User2 w:User50 w:User1000 w:User4444 } VALUES ?a { w:User1 w:User7 w:User13 w:User99 } \
-             ?a w:follows ?x . ?x w:follows* ?y FILTER(?y = ?b) } GROUP BY ?a ?b",
+            "SELECT ?a ?b { { SELECT DISTINCT ?a ?b { VALUES ?a { w:User1 w:User7 w:User13 w:User99 } ?a w:follows/w:follows* ?b } } \
+             FILTER(?b IN (w:User2, w:User50, w:User1000, w:User4444)) }",
         ),
     ),
     question(
