@@ -61,7 +61,7 @@ impl Clock {
         self.idle_since = Instant::now();
         self.marked = false;
         self.longest = match options.durability {
-            Durability::Batch => options.gather.min(time / 2),
+            Durability::Batch => options.gather.min(time / 4 * 3),
             _ => Duration::ZERO,
         };
     }

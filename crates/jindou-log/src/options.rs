@@ -36,7 +36,7 @@ pub struct Options {
     /// With nothing to do for that long, the log writes down that its last group was durable, so that damage to it will
     /// not pass for a torn tail.
     pub idle: Duration,
-    /// At most that long, and never more than half of what a sync takes, a group waits for the clients that were
+    /// At most that long, and never more than three quarters of what a sync takes, a group waits for the clients that were
     /// acknowledged just before: otherwise two halves of them take turns, and each waits for the other's sync. Where
     /// they do not come back in that time, it soon waits no more.
     pub gather: Duration,
@@ -52,7 +52,7 @@ impl Default for Options {
             group_bytes: 16 << 20,
             unsynced_bytes: 16 << 20,
             idle: Duration::from_secs(1),
-            gather: Duration::from_millis(2),
+            gather: Duration::from_millis(4),
         }
     }
 }

@@ -27,6 +27,9 @@ pub(crate) struct Compiler<'a> {
     pub resources: u128,
     /// Slots that are bound in every row; `None` if all are. Cheap forms do not know unbound slots.
     pub certain: Option<&'a SlotSet>,
+    /// Slots hold terms of the store only: patterns bound them. Others (VALUES, BIND, SERVICE) may hold a term that the
+    /// store lacks, and such a constant must be compared as a term then.
+    pub stored: bool,
 }
 
 impl Compiler<'_> {
@@ -55,11 +58,11 @@ impl Compiler<'_> {
                     _ => return None,
                 };
                 match c {
-                    Expression::NamedNode(n) => ids.extend(self.iri(n.as_str())),
+                    Expression::NamedNode(n) => ids.extend(self.iri(n.as_str())?),
                     Expression::Literal(l) if same => {
                         let mut bytes = vec![];
                         term::push_literal(l, &mut bytes);
-                        ids.extend(self.snapshot.lookup(&bytes).map(|v| v.0));
+                        ids.extend(self.id(&bytes)?);
                     }
                     _ => return None,
                 }
@@ -73,7 +76,7 @@ impl Compiler<'_> {
                     let Expression::NamedNode(n) = e else {
                         return None;
                     };
-                    ids.extend(self.iri(n.as_str()));
+                    ids.extend(self.iri(n.as_str())?);
                 }
                 self.slot(v, scope)?
             }
@@ -86,10 +89,17 @@ impl Compiler<'_> {
         })
     }
 
-    fn iri(&self, iri: &str) -> Option<u32> {
+    /// As [`Self::id`].
+    fn iri(&self, iri: &str) -> Option<Option<u32>> {
         let mut bytes = vec![];
         term::push_iri(iri, &mut bytes);
-        self.snapshot.lookup(&bytes).map(|v| v.0)
+        self.id(&bytes)
+    }
+
+    /// The id of a term; `Some(None)` if no slot can hold it, `None` if one might though the store lacks it.
+    fn id(&self, canonical: &[u8]) -> Option<Option<u32>> {
+        let id = self.snapshot.lookup(canonical).map(|v| v.0);
+        (id.is_some() || self.stored).then_some(id)
     }
 
     /// `And([])` is true, `Or([])` is false. Recursion ends at `MAX_INLINE` levels in a general expression.
@@ -161,7 +171,7 @@ impl Compiler<'_> {
                     .map(|c| match (&**v, c) {
                         (Expression::Variable(x), Expression::NamedNode(n)) => {
                             let slot = self.slot(x, scope)?;
-                            Some(match self.iri(n.as_str()) {
+                            Some(match self.iri(n.as_str())? {
                                 Some(id) => {
                                     Condition::Same(Operand::Slot(slot), Operand::Const(id))
                                 }

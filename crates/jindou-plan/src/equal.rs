@@ -1,12 +1,14 @@
 //! Filters that equate two variables: what nothing else connects, they do.
 //!
-//! `sameTerm(?a, ?b)`, and `?a = ?b` where one is an IRI or a blank node, make one slot of two ([`unified`]), so that the search
+//! `sameTerm(?a, ?b)`, and `?a = ?b` where one is an IRI or a blank node (since it is a subject, or all objects of its predicate
+//! are), make one slot of two ([`unified`]), so that the search
 //! explores through it. Any other `?a = ?b` between groups of patterns that share no slot ([`components`]) is a join on values.
 
 use crate::Slot;
 use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::set::SlotSet;
+use jindou_store::Snapshot;
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
 
@@ -38,11 +40,14 @@ pub(crate) fn between(f: &Expr, left: &SlotSet, right: &SlotSet) -> Option<(Slot
 
 /// The group with one slot in place of two wherever a filter lets only one and the same term through, and what each
 /// slot that is gone is a copy of; `None` if there is no such filter.
-pub(crate) fn unified(group: &Bgp) -> Option<(Bgp, Vec<(Slot, Expr)>)> {
+pub(crate) fn unified(group: &Bgp, snapshot: &Snapshot) -> Option<(Bgp, Vec<(Slot, Expr)>)> {
     let mut out: Option<(Bgp, Vec<(Slot, Expr)>)> = None;
     loop {
         let at = out.as_ref().map_or(group, |o| &o.0);
-        let resources = resources(&at.patterns);
+        if !at.filters.iter().any(|f| pair(f).is_some()) {
+            return out;
+        }
+        let resources = resources(&at.patterns, snapshot);
         let bound: SlotSet = at.patterns.iter().flat_map(Pattern::slots).collect();
         // Predicates and graphs keep their slots: patterns treat those in their own way.
         let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
@@ -111,14 +116,26 @@ fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
 }
 
 /// Slots that are an IRI or a blank node wherever the patterns match.
-fn resources(patterns: &[Pattern]) -> SlotSet {
-    let subject = |p: &Pattern| match p.subject {
-        End::Slot(s) => Some(s),
+fn resources(patterns: &[Pattern], snapshot: &Snapshot) -> SlotSet {
+    let slot = |e: &End| match e {
+        End::Slot(s) => Some(*s),
         End::Term(_) => None,
+    };
+    let object = |p: &Pattern| {
+        let (object, End::Term(predicate)) = (slot(&p.object)?, &p.predicate) else {
+            return None;
+        };
+        let known = snapshot.predicate_of(snapshot.lookup(predicate)?)?;
+        snapshot.objects_are_resources(known).then_some(object)
     };
     patterns
         .iter()
-        .flat_map(|p| subject(p).into_iter().chain(fixed(p)))
+        .flat_map(|p| {
+            slot(&p.subject)
+                .into_iter()
+                .chain(fixed(p))
+                .chain(object(p))
+        })
         .collect()
 }
 

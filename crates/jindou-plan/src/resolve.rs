@@ -351,6 +351,7 @@ impl Resolver<'_> {
 
     fn filters(&mut self, filters: &[Expr]) -> Result<(), Empty> {
         let mut resources = 0u128;
+        let compares = filters.iter().any(|f| f.slots().len() > 1);
         for e in &self.out.edges {
             let graph = if let Graph::Slot(g) = e.graph {
                 Some(g)
@@ -367,7 +368,13 @@ impl Resolver<'_> {
             } else {
                 None
             };
-            for s in [graph, predicate, subject].into_iter().flatten() {
+            let object = match (e.object, e.predicate) {
+                (Node::Slot(o), Predicate::Known(p)) if compares => {
+                    self.snapshot.objects_are_resources(p).then_some(o)
+                }
+                _ => None,
+            };
+            for s in [graph, predicate, subject, object].into_iter().flatten() {
                 resources |= 1 << s;
             }
         }
@@ -375,6 +382,7 @@ impl Resolver<'_> {
             snapshot: self.snapshot,
             resources,
             certain: None,
+            stored: true,
         };
         for f in filters {
             match compiler.compile(f) {

@@ -4,11 +4,11 @@ use crate::delta::{TailTerms, Touched};
 use crate::directory::{IndexParts, Manifest, SegmentFile};
 use crate::segment::{NamedSegment, Segment};
 use crate::statistics::Statistics;
-use jindou_dictionary::Dictionary;
-use jindou_model::PredicateId;
+use jindou_dictionary::{Dictionary, TermKind};
+use jindou_model::{PredicateId, VertexId};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Four files of segments that were written together.
 #[derive(Debug)]
@@ -48,9 +48,46 @@ pub struct Base {
     pub(crate) manifest: Manifest,
     /// Versions given to snapshots of this base and of those that merges make of it.
     pub(crate) versions: Arc<AtomicU64>,
+    /// What [`Self::objects_are_resources`] found.
+    pub(crate) resources: Mutex<FxHashMap<u32, bool>>,
 }
 
+/// Keys that are looked at between two looks at the answer so far.
+const CHUNK: u32 = 4096;
+
 impl Base {
+    /// True if no object of the predicate, in any graph, is a literal or a triple term; false also where one came with an
+    /// update, merged or not. O(objects) once where it is true, O(1) mostly where it is not, and O(1) later.
+    pub(crate) fn objects_are_resources(&self, p: u32) -> bool {
+        let known = || {
+            self.resources
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(&known) = known().get(&p) {
+            return known;
+        }
+        let default = self.default_segment(p, 1);
+        let named = self.named_segment(p, 1);
+        let found = self.all_resources(default.key_count, |a, b, out| default.keys_into(a, b, out))
+            && self.all_resources(named.key_count, |a, b, out| named.keys_into(a, b, out));
+        known().insert(p, found);
+        found
+    }
+
+    fn all_resources(&self, count: u32, keys: impl Fn(u32, u32, &mut Vec<u32>)) -> bool {
+        let mut some = Vec::new();
+        let is_resource = |&v: &u32| {
+            let kind = self.dictionary.kind(VertexId(v));
+            matches!(kind, Some(TermKind::Iri | TermKind::Blank))
+        };
+        (0..count).step_by(CHUNK as usize).all(|from| {
+            some.clear();
+            keys(from, from.saturating_add(CHUNK).min(count), &mut some);
+            some.iter().all(is_resource)
+        })
+    }
+
     /// Finds each predicate in the newest file that holds it.
     pub(crate) fn places(sets: &[Arc<SegmentSet>], predicates: usize) -> Vec<u8> {
         if sets.len() < 2 {

@@ -287,6 +287,13 @@ impl Snapshot {
             .is_some_and(|p| !p.is_empty())
     }
 
+    /// True if every object of the predicate, in all graphs, is surely an IRI or a blank node. False for a predicate that
+    /// updates touch. O(objects) the first time, O(1) later.
+    #[must_use]
+    pub fn objects_are_resources(&self, p: PredicateId) -> bool {
+        !self.is_predicate_patched(p) && self.base.objects_are_resources(p.0)
+    }
+
     /// The characteristic sets of the base. Edits widen those of some vertices: [`Self::widened_vertices`].
     #[must_use]
     pub fn base_sets(&self) -> CharacteristicSets<'_> {

@@ -3,6 +3,7 @@
 #[path = "common/stores.rs"]
 mod stores;
 
+use jindou::UpdateOptions;
 use oxrdf::Term;
 use stores::Store;
 
@@ -171,6 +172,51 @@ fn a_union_within_a_graph_binds_the_graph_in_a_union() {
         );
         assert_eq!(got, ["- c", "g1 y", "g3 z"], "{ends}");
     }
+}
+
+#[test]
+fn terms_that_the_store_lacks_are_found_among_values() {
+    let s = store();
+    for filter in [
+        "sameTerm(?v, 77)",
+        "sameTerm(?v, 77) || ?v = :nobody",
+        "?v IN (77, 78)",
+        "!sameTerm(?v, :absent)",
+    ] {
+        let query = format!("SELECT ?v {{ VALUES ?v {{ 77 :absent }} FILTER({filter}) }}");
+        assert_eq!(cells(&s, &query), ["77"], "{filter}");
+    }
+    for filter in [
+        "?v = :absent",
+        "sameTerm(?v, :absent)",
+        "?v IN (:absent, :nobody)",
+        "?v IN (:absent, 78)",
+        "?v != 77 && ?v = :absent",
+    ] {
+        let query = format!("SELECT ?v {{ VALUES ?v {{ 77 :absent }} FILTER({filter}) }}");
+        assert_eq!(cells(&s, &query), ["absent"], "{filter}");
+    }
+    let made = "SELECT ?v { :a :price ?o BIND(IRI(CONCAT(STR(:a), \"bsent\")) AS ?v) FILTER(?v = :absent) }";
+    assert_eq!(cells(&s, made), ["absent"]);
+}
+
+#[test]
+fn equal_objects_join_as_terms_or_as_values() {
+    let s = stores::of_trig(
+        r#"@prefix : <http://e/> . :a :made :x , :y . :b :made :y . :c :by _:n . :d :by _:n . :a :size 1 . :b :size 1.0 .
+        :g { :e :made :y }"#,
+    );
+    let made = "SELECT ?p ?q { ?p :made ?x . ?q :made ?y FILTER(?x = ?y && ?p != ?q) }";
+    assert_eq!(cells(&s, made), ["a b", "b a"]);
+    let by = "SELECT ?p ?q { ?p :by ?x . ?q :by ?y FILTER(?x = ?y && ?p != ?q) }";
+    assert_eq!(cells(&s, by), ["c d", "d c"]);
+    // Numbers are equal though the terms are not.
+    let size = "SELECT ?p ?q { ?p :size ?x . ?q :size ?y FILTER(?x = ?y && ?p != ?q) }";
+    assert_eq!(cells(&s, size), ["a b", "b a"]);
+    // A literal that comes by an update makes it a comparison of values.
+    let insert = "PREFIX : <http://e/> INSERT DATA { :a :made 1 . :b :made 1.0 }";
+    s.db.update(insert, &UpdateOptions::default()).unwrap();
+    assert_eq!(cells(&s, made), ["a b", "a b", "b a", "b a"]);
 }
 
 #[test]

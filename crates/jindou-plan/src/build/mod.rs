@@ -259,7 +259,7 @@ impl Builder<'_> {
             let (parts, filters) = cut(bgp);
             return self.join(&parts, filters);
         }
-        if let Some((group, copies)) = equal::unified(bgp) {
+        if let Some((group, copies)) = equal::unified(bgp, self.snapshot) {
             let one = self.explore(&group);
             return copies
                 .iter()
@@ -453,6 +453,7 @@ impl Builder<'_> {
             snapshot: self.snapshot,
             resources: 0,
             certain: Some(certain),
+            stored: false,
         };
         let mut all: Vec<Condition> = filters
             .iter()
