@@ -1,6 +1,7 @@
 //! Expressions compiled to a small tree that is interpreted a row at a time: no allocation, no string where numbers
 //! do. What has no code of its own becomes a [`Code::Slow`] leaf, evaluated by `spareval` and remembered by its inputs.
 
+use super::cast::Cast;
 use super::replace::{Pattern, Replace};
 use super::slow::Slow;
 use super::val::Arithmetic;
@@ -45,6 +46,8 @@ pub(crate) enum Code {
     Random,
     /// Number of a slow part, and its arguments.
     Slow(usize, Vec<Code>),
+    /// A cast, and the number of the slow part for values that it does not know.
+    Cast(Cast, Box<Code>, usize),
 }
 
 /// Functions of values.
@@ -363,7 +366,7 @@ impl Compiler<'_, '_> {
             Function::Rand | Function::Uuid | Function::StrUuid | Function::BNode
         );
         self.out.pure &= pure;
-        let arguments = self.list(list, depth)?;
+        let mut arguments = self.list(list, depth)?;
         let variables: Vec<Variable> = (0..list.len())
             .map(|i| Variable::new_unchecked(format!("a{i}")))
             .collect();
@@ -376,7 +379,14 @@ impl Compiler<'_, '_> {
             slow,
             ids: Vec::with_capacity(list.len()),
         });
-        Ok(Code::Slow(self.out.slow.len() - 1, arguments))
+        let number = self.out.slow.len() - 1;
+        if let (Function::Custom(name), 1) = (f, arguments.len())
+            && let Some(cast) = Cast::named(name.as_str())
+            && let Some(of) = arguments.pop()
+        {
+            return Ok(Code::Cast(cast, Box::new(of), number));
+        }
+        Ok(Code::Slow(number, arguments))
     }
 }
 

@@ -388,35 +388,61 @@ impl Machine {
                 })
             }
             Code::Random => Some(Val::Num(Num::Dbl(rand::random::<f64>().into()))),
-            Code::Slow(n, arguments) => {
-                let mut ids = match self.slow.get_mut(*n) {
-                    Some(part) => std::mem::take(&mut part.ids),
-                    None => return Ok(None),
+            Code::Cast(to, of, slow) => {
+                let Some(v) = self.eval(run, of, at)? else {
+                    return Ok(None);
                 };
-                ids.clear();
+                match self.cast(run, *to, v) {
+                    Some(known) => known,
+                    None => {
+                        let id = self.id(run, v)?;
+                        self.slow_value(run, *slow, |_, ids| {
+                            ids.push(id);
+                            Ok(())
+                        })?
+                    }
+                }
+            }
+            Code::Slow(n, arguments) => self.slow_value(run, *n, |it, ids| {
                 for a in arguments {
-                    let id = match self.eval(run, a, at)? {
-                        Some(v) => self.id(run, v)?,
+                    let id = match it.eval(run, a, at)? {
+                        Some(v) => it.id(run, v)?,
                         None => 0,
                     };
                     ids.push(id);
                 }
-                let Self { slow, arena, .. } = self;
-                let Some(part) = slow.get_mut(*n) else {
-                    return Ok(None);
-                };
-                let value = part.slow.value(run, &ids)?.map(|bytes| {
-                    let start = arena.len() as u32;
-                    arena.extend_from_slice(bytes);
-                    Val::Term(Span {
-                        start,
-                        end: arena.len() as u32,
-                    })
-                });
-                part.ids = ids;
-                value
-            }
+                Ok(())
+            })?,
         })
+    }
+
+    /// What `spareval` makes of the arguments, whose ids `fill` gives; 0 for one without a value.
+    fn slow_value(
+        &mut self,
+        run: &Run<'_>,
+        part: usize,
+        fill: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
+    ) -> Result<Maybe> {
+        let mut ids = match self.slow.get_mut(part) {
+            Some(part) => std::mem::take(&mut part.ids),
+            None => return Ok(None),
+        };
+        ids.clear();
+        fill(self, &mut ids)?;
+        let Self { slow, arena, .. } = self;
+        let Some(part) = slow.get_mut(part) else {
+            return Ok(None);
+        };
+        let value = part.slow.value(run, &ids)?.map(|bytes| {
+            let start = arena.len() as u32;
+            arena.extend_from_slice(bytes);
+            Val::Term(Span {
+                start,
+                end: arena.len() as u32,
+            })
+        });
+        part.ids = ids;
+        Ok(value)
     }
 
     /// OR (`decides` = true) and AND: one part that decides settles it, else an error does.

@@ -8,6 +8,7 @@
 //! Semantics are `spareval`'s, but for terms that an expression only passes on: they stay the terms they are.
 
 mod aggregate;
+mod cast;
 mod code;
 mod equal;
 mod machine;

@@ -345,6 +345,70 @@ fn expressions_agree_with_spareval() {
     random_expressions(1_500, 0x9E37_79B9_7F4A_7C15);
 }
 
+#[test]
+fn casts_agree_with_spareval() {
+    let mut all = terms();
+    for text in [
+        "1.5",
+        "-3",
+        "+4",
+        "1e3",
+        " 7 ",
+        ".5",
+        "5.",
+        "INF",
+        "-INF",
+        "NaN",
+        "0x10",
+        "1_0",
+        "012",
+        "",
+        "99999999999999999999",
+        "1E400",
+        "0.1234567890123456789",
+    ] {
+        all.push(Literal::from(text).into());
+        let currency = NamedNode::new_unchecked("http://e/currency");
+        all.push(Literal::new_typed_literal(text, currency).into());
+    }
+    all.push(Literal::new_typed_literal("7", xsd::BYTE).into());
+    let types = ["string", "integer", "decimal", "float", "double", "boolean"];
+    let name = |t: &str| format!("<http://www.w3.org/2001/XMLSchema#{t}>");
+    let once = types.map(|t| format!("{}(?x0)", name(t)));
+    let twice = types
+        .iter()
+        .flat_map(|a| once.iter().map(move |b| format!("{}({b})", name(a))));
+    let texts: Vec<String> = once.iter().cloned().chain(twice).collect();
+    with_terms(&all, |run, ids| {
+        let mut values = 0;
+        for text in &texts {
+            let e = parse(text).expect("a cast");
+            let g = GeneralExpression {
+                expression: e.clone(),
+                variables: vec![(x(0), 0)],
+                base_iri: None,
+                per_row: false,
+            };
+            let columns = [ids.to_vec()];
+            let view = View {
+                columns: &columns,
+                rows: ids.len(),
+            };
+            let mut out = vec![0; ids.len()];
+            let mut evaluator = Evaluator::new(&g, &[0], run).unwrap();
+            evaluator.column(run, view, &mut out).unwrap();
+            for (&id, &got) in ids.iter().zip(&out) {
+                let input = read(run, id);
+                let got = read(run, got);
+                let want = spareval_value(&e, std::slice::from_ref(&input));
+                assert_eq!(got, want, "{text} of {input:?}");
+                values += usize::from(got.is_some());
+            }
+        }
+        assert!(values > 500, "most casts were errors: {values} were not");
+    });
+}
+
 /// 100,000 expressions; some minutes.
 #[test]
 #[ignore = "long"]

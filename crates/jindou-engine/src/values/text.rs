@@ -37,7 +37,8 @@ impl Machine {
         text
     }
 
-    fn simple(&mut self, run: &Run<'_>, v: Val) -> Option<Span> {
+    /// The text of a simple string; `None` for other values.
+    pub(super) fn simple(&mut self, run: &Run<'_>, v: Val) -> Option<Span> {
         self.as_text(run, v)
             .and_then(|t| t.lang.is_none().then_some(t.text))
     }
