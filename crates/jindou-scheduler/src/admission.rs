@@ -3,7 +3,7 @@
 use crate::Class;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bounds.
@@ -64,7 +64,7 @@ pub struct Refused {
     pub retry_after: Duration,
 }
 
-/// Counts who is in. One short lock a call.
+/// Counts who is in. One short lock a call, that few others want.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -77,12 +77,25 @@ pub struct Admission {
     away: AtomicUsize,
 }
 
+/// On cache lines of its own: who counts does not disturb who reads what seldom changes.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
 #[derive(Debug, Default)]
 struct ClassState {
-    within: AtomicUsize,
-    served: [Served; 2],
-    clients: Mutex<FxHashMap<u64, usize>>,
+    within: Apart<AtomicUsize>,
+    served: Apart<[Served; 2]>,
+    /// Mean time of its queries in nanoseconds, as far as is known; 0: not yet.
+    mean: Apart<AtomicU64>,
+    /// Clients that have queries in.
+    present: Apart<AtomicUsize>,
+    /// Their queries that are in, by the client's last bits.
+    clients: [Apart<Mutex<FxHashMap<u64, usize>>>; SHARDS],
 }
+
+/// Locks that clients are spread over.
+const SHARDS: usize = 16;
 
 /// Queries that were served in one window of time, and how long. Two of them take turns: a mean of the last one or two windows
 /// holds what seldom happens as well (a worker that lost its core to another process), which one of the last few queries does not.
@@ -90,6 +103,26 @@ struct ClassState {
 struct Served {
     nanoseconds: AtomicU64,
     queries: AtomicU64,
+}
+
+impl ClassState {
+    fn clients(&self, client: u64) -> MutexGuard<'_, FxHashMap<u64, usize>> {
+        self.clients[client as usize % SHARDS]
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The mean anew, of what both windows have.
+    fn told(&self) {
+        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
+            let both = self.served.0.iter();
+            both.map(|s| f(s).load(Ordering::Relaxed)).sum()
+        };
+        if let Some(mean) = sum(|s| &s.nanoseconds).checked_div(sum(|s| &s.queries)) {
+            self.mean.0.store(mean.max(1), Ordering::Relaxed);
+        }
+    }
 }
 
 /// A window's length in nanoseconds.
@@ -128,13 +161,9 @@ impl Admission {
     /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none; a guess
     /// before the first one is over.
     fn mean(&self, class: Class) -> u64 {
-        let both = &self.class(class).served;
-        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
-            both.iter().map(|s| f(s).load(Ordering::Relaxed)).sum()
-        };
-        match sum(|s| &s.queries) {
+        match self.class(class).mean.0.load(Ordering::Relaxed) {
             0 => GUESS[usize::from(class == Class::Heavy)],
-            n => sum(|s| &s.nanoseconds) / n,
+            n => n,
         }
     }
 
@@ -145,7 +174,7 @@ impl Admission {
     /// Queries of a class that are in.
     #[must_use]
     pub fn within(&self, class: Class) -> usize {
-        self.class(class).within.load(Ordering::Relaxed)
+        self.class(class).within.0.load(Ordering::Relaxed)
     }
 
     /// The time that all queries of a class that are in will take, as far as earlier ones tell.
@@ -159,7 +188,7 @@ impl Admission {
             }
             Class::Heavy => self.limits.heavy_workers,
         };
-        let all = (c.within.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
+        let all = (c.within.0.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
         Duration::from_nanos(all / workers.max(1) as u64)
     }
 
@@ -171,52 +200,90 @@ impl Admission {
         self.enter_within(class, client, Duration::MAX)
     }
 
+    /// [`Self::enter`] of a query that came some time ago, and has `waited` since: that counts.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) fn enter_late(
+        &self,
+        class: Class,
+        client: u64,
+        waited: Duration,
+    ) -> Result<(), Refused> {
+        let longest = self.longest(class);
+        if longest == Duration::MAX {
+            return self.enter(class, client);
+        }
+        match longest.checked_sub(waited) {
+            Some(left) => self.enter_within(class, client, left),
+            None => Err(Refused {
+                reason: Reason::Slow,
+                retry_after: self.expected_wait(class).max(Duration::from_millis(1)),
+            }),
+        }
+    }
+
+    fn longest(&self, class: Class) -> Duration {
+        match class {
+            Class::Light => self.limits.light_wait,
+            Class::Heavy => self.limits.heavy_wait,
+        }
+    }
+
     fn enter_within(&self, class: Class, client: u64, most: Duration) -> Result<(), Refused> {
-        let (bound, longest) = match class {
-            Class::Light => (self.limits.light, self.limits.light_wait),
-            Class::Heavy => (self.limits.heavy, self.limits.heavy_wait),
+        let bound = match class {
+            Class::Light => self.limits.light,
+            Class::Heavy => self.limits.heavy,
         };
-        let longest = longest.min(most);
+        let longest = self.longest(class).min(most);
         let c = self.class(class);
         let wait = self.expected_wait(class);
         let refused = |reason| Refused {
             reason,
             retry_after: wait.max(Duration::from_millis(1)),
         };
-        let within = c.within.load(Ordering::Relaxed);
+        let within = c.within.0.load(Ordering::Relaxed);
         if within >= bound {
             return Err(refused(Reason::Full));
         }
         if wait > longest {
             return Err(refused(Reason::Slow));
         }
-        let mut clients = c.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = c.clients(client);
         // What is left to share is the smaller of places and waiting time.
         let busy = (within as f64 / bound as f64)
             .max(wait.as_secs_f64() / longest.as_secs_f64().max(1e-9));
         let own = clients.get(&client).copied().unwrap_or(0);
-        let all = clients.len() + usize::from(own == 0);
+        let all = c.present.0.load(Ordering::Relaxed) + usize::from(own == 0);
         if busy > SHARED_FROM && all > 1 && own * all > within + all {
             return Err(refused(Reason::Share));
         }
         clients.insert(client, own + 1);
         drop(clients);
-        c.within.fetch_add(1, Ordering::Relaxed);
+        if own == 0 {
+            c.present.0.fetch_add(1, Ordering::Relaxed);
+        }
+        c.within.0.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// The query is over; `served`: how long it computed.
     pub fn leave(&self, class: Class, client: u64, served: Option<Duration>) {
         let c = self.class(class);
-        c.within.fetch_sub(1, Ordering::Relaxed);
-        let mut clients = c.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        c.within.0.fetch_sub(1, Ordering::Relaxed);
+        let mut clients = c.clients(client);
+        let mut last = false;
         if let Some(own) = clients.get_mut(&client) {
             *own -= 1;
-            if *own == 0 {
+            last = *own == 0;
+            if last {
                 clients.remove(&client);
             }
         }
         drop(clients);
+        if last {
+            c.present.0.fetch_sub(1, Ordering::Relaxed);
+        }
         if let Some(served) = served {
             self.served(class, served);
         }
@@ -224,15 +291,22 @@ impl Admission {
 
     /// Notes how long a query computed.
     pub fn served(&self, class: Class, time: Duration) {
+        self.served_many(class, time, 1);
+    }
+
+    /// Notes how long `n` queries computed together.
+    pub(crate) fn served_many(&self, class: Class, time: Duration, n: u64) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);
         let window = self.window.load(Ordering::Relaxed);
-        let s = &c.served[(window % 2) as usize];
+        let s = &c.served.0[(window % 2) as usize];
         s.nanoseconds.fetch_add(new, Ordering::Relaxed);
-        let before = s.queries.fetch_add(1, Ordering::Relaxed);
-        if !before.is_multiple_of(LOOK) {
+        let before = s.queries.fetch_add(n, Ordering::Relaxed);
+        // The first ones are looked at one by one: a guess is worse than any of them.
+        if before > LOOK && before / LOOK == (before + n) / LOOK {
             return;
         }
+        c.told();
         let now = self.begin.elapsed().as_nanos() as u64 / WINDOW;
         let turn = |n| {
             self.window
@@ -242,7 +316,7 @@ impl Admission {
         if now > window && turn(window + 1) {
             // The older window begins anew; a class without queries in the newer one keeps what is known.
             for c in &self.classes {
-                let [new, old] = [window + 1, window].map(|w| &c.served[(w % 2) as usize]);
+                let [new, old] = [window + 1, window].map(|w| &c.served.0[(w % 2) as usize]);
                 if old.queries.load(Ordering::Relaxed) > 0 {
                     new.nanoseconds.store(0, Ordering::Relaxed);
                     new.queries.store(0, Ordering::Relaxed);
