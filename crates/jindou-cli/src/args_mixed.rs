@@ -190,6 +190,9 @@ pub struct BenchMixed {
     /// Write the runs' cumulative distributions as a plot.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Only plot, and write as CSV, the runs that have this in their titles.
+    #[arg(long, value_name = "TEXT")]
+    pub plot: Option<String>,
     /// Write them as CSV.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub enum Policy {
     /// One queue for all workers.
     Shared,
-    /// That worker, however long its current query takes.
+    /// That worker, however long its current query takes; heavy queries and light ones first come, first served.
     Private,
     /// Any worker whose own queue is empty.
     Stealing,

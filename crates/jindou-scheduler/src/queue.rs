@@ -126,6 +126,14 @@ impl<T> Queue<T> {
         job
     }
 
+    /// When the first of those that wait came.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        if self.is_empty() {
+            return None;
+        }
+        self.lock().front().map(|j| j.arrived)
+    }
+
     fn serve(&self, worker: usize, end: u64) {
         self.current.store(worker, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);

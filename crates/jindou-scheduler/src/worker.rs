@@ -92,6 +92,14 @@ impl<W: Work> Inner<W> {
         if worker < self.heavy_from() || !wanted && self.heavy_queue.is_empty() {
             return false;
         }
+        if self.options.policy == Policy::Private
+            && let (Some(heavy), Some(light)) =
+                (self.heavy_queue.oldest(), self.queues[worker].oldest())
+            && light < heavy
+        {
+            // Nobody else will take it, and first come is first served in the papers' private queues.
+            return false;
+        }
         if !self.heavy.enter() {
             return false;
         }

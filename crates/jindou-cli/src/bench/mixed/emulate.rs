@@ -120,6 +120,8 @@ pub struct Emulator {
     setup: Arc<Setup>,
     stats: Box<[Apart<Mutex<Stats>>]>,
     recording: AtomicBool,
+    /// From when to when it was.
+    recorded: OnceLock<(Instant, Instant)>,
     /// When an overload ended.
     over: OnceLock<Instant>,
     /// A closed loop's queries are followed by others at once.
@@ -303,7 +305,16 @@ impl Work for Emulator {
         let mut s = self.stats(job.client as usize);
         match why {
             Dropped::Late => s.late += 1,
-            Dropped::Closed => s.unfinished += 1,
+            Dropped::Closed => {
+                s.unfinished += 1;
+                // Whoever still waits has waited so long: without them a queue that nobody serves would look well.
+                let span = self.recorded.get().copied();
+                if let (Task::Light { class, .. }, Some((from, to))) = (job.task, span)
+                    && (from..to).contains(&job.arrived)
+                {
+                    s.latencies[usize::from(class)].add(to - job.arrived);
+                }
+            }
             Dropped::Refused(_) => {}
         }
         drop(s);
@@ -369,6 +380,7 @@ pub fn run(
             .map(|_| Apart(Mutex::new(Stats::new(kinds))))
             .collect(),
         recording: AtomicBool::new(false),
+        recorded: OnceLock::new(),
         over: OnceLock::new(),
         closed_loop: matches!(plan.arrivals, Arrivals::Closed { .. }),
         sources,
@@ -477,6 +489,7 @@ fn watch(
     windows.sort_by(f64::total_cmp);
     out.best_tenth = windows.get(windows.len() * 9 / 10).copied().unwrap_or(0.0);
     work.recording.store(false, Ordering::Relaxed);
+    let _ = work.recorded.set((from, Instant::now()));
     out.seconds = from.elapsed().as_secs_f64();
     out.processor = cpu_time().saturating_sub(processor).as_secs_f64();
     out.taken = Reading::now().since(&reading);

@@ -144,6 +144,50 @@ pub fn stalls(threads: usize, duration: Duration) -> Stalls {
     out
 }
 
+/// Rounds of arithmetic a second on one core alone, and on each of two at once: near one another on cores, and far apart on two
+/// threads of one core. Medians of slices in turn.
+pub fn arithmetic() -> (f64, f64) {
+    let slice = |core: usize| {
+        pin(core);
+        let begin = Instant::now();
+        let mut rounds = 0u64;
+        while begin.elapsed() < Duration::from_millis(20) {
+            sums();
+            rounds += 1;
+        }
+        rounds as f64 / begin.elapsed().as_secs_f64()
+    };
+    let at_once = |cores: usize| -> f64 {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..cores).map(|c| scope.spawn(move || slice(c))).collect();
+            let rates = all.into_iter().filter_map(|t| t.join().ok());
+            rates.sum::<f64>() / cores as f64
+        })
+    };
+    let (mut one, mut two) = (vec![], vec![]);
+    for _ in 0..15 {
+        one.push(at_once(1));
+        two.push(at_once(2));
+    }
+    let median = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    (median(one), median(two))
+}
+
+/// Four independent sums, as many as a core of its own can keep going.
+fn sums() {
+    let (mut a, mut b, mut c, mut d) = (1u64, 2u64, 3u64, 4u64);
+    for i in 0..4096u64 {
+        a = black_box(a.wrapping_add(i));
+        b = black_box(b ^ i);
+        c = black_box(c.wrapping_add(i << 1));
+        d = black_box(d ^ (i >> 1));
+    }
+    black_box((a, b, c, d));
+}
+
 /// What another thread does, without any scheduler, while one worker answers light queries: what the hardware, and what the
 /// store by itself, cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -236,12 +280,8 @@ fn work(what: Beside, setup: &Setup, seed: u64, mut go_on: impl FnMut() -> bool)
     };
     match what {
         Beside::Alu => {
-            let (mut a, mut b) = (1u64, 2u64);
             while go_on() {
-                for _ in 0..4096 {
-                    a = black_box(a.wrapping_mul(3).wrapping_add(1));
-                    b = black_box(b ^ (b << 7));
-                }
+                sums();
             }
         }
         Beside::Stream => {
@@ -282,6 +322,8 @@ mod tests {
     fn a_loop_that_others_interrupt_sees_it() {
         let seen = stalls(2, Duration::from_millis(20));
         assert!((0.0..=1.0).contains(&seen.lost), "{seen:?}");
+        let (one, two) = arithmetic();
+        assert!(one > 0.0 && two > 0.0);
         let before = Reading::now();
         let quiet = Reading::now().since(&before);
         assert!(quiet.others >= 0.0 && quiet.preempted >= 0.0);

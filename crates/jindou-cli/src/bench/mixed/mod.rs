@@ -86,14 +86,19 @@ pub fn run(a: &BenchMixed) -> Result<ExitCode> {
     }
     if let Some(time) = a.stalls {
         let threads = a.workers.iter().copied().max().unwrap_or(1);
-        print_stalls(&machine::stalls(threads, time));
+        print_stalls(&machine::stalls(threads, time), machine::arithmetic());
     }
     let runs = if a.http {
         runs::over_http(a, &setup)?
     } else {
         runs::all(a, &setup)?
     };
-    let panels: Vec<plot::Panel<'_>> = runs.iter().map(|r| panel(&setup, r)).collect();
+    let wanted = |r: &&Named| a.plot.as_ref().is_none_or(|text| r.title.contains(text));
+    let panels: Vec<plot::Panel<'_>> = runs
+        .iter()
+        .filter(wanted)
+        .map(|r| panel(&setup, r))
+        .collect();
     write(a.svg.as_deref(), || plot::svg(&panels))?;
     write(a.csv.as_deref(), || plot::csv(&panels))?;
     write(a.json.as_deref(), || {
@@ -224,5 +229,15 @@ mod tests {
                 .ends_with("</svg>\n")
         );
         run(&store, "--http --batch 20 --pipeline 4 --clients 2");
+        run(&store, "--http --batch 20 --rates 3x --clients 40");
+        run(&store, "--clients-on threads --rates 0.5x --heavy L1");
+        run(
+            &store,
+            "--heavy L1 --beside alu,stream,light,heavy --stalls 20ms --pin",
+        );
+        run(
+            &store,
+            "--heavy L2 --reciprocal --freely --mt-threshold 1,2",
+        );
     }
 }

@@ -128,17 +128,27 @@ pub fn as_json(setup: &Setup, run: &Named) -> serde_json::Value {
 }
 
 /// What a bare loop saw of the machine.
-pub fn print_stalls(s: &Stalls) {
+pub fn print_stalls(s: &Stalls, (one, two): (f64, f64)) {
     let [a, b, c, d] = s.longer;
     println!(
         "a bare loop on each core: {a:.1} pauses/s over 50 µs, {b:.1} over 200 µs, {c:.1} over 1 ms, {d:.1} over 5 ms, the longest {:.1} ms; {:.2} % of the time lost",
         s.longest.as_secs_f64() * 1e3,
         s.lost * 100.0
     );
+    println!(
+        "a loop of arithmetic on each of two cores runs at {:.0} % of its speed on one alone",
+        100.0 * two / one
+    );
 }
 
-/// Light queries beside heavy ones against what one core gives with nothing beside it: medians over the rounds.
-pub fn print_ratios(title: &str, alone: &[&Outcome], beside: &[&Outcome], heavy: Option<&Outcome>) {
+/// Light queries beside something against those of one core in `than`: medians over the rounds.
+pub fn print_ratios(
+    title: &str,
+    than: &str,
+    alone: &[&Outcome],
+    beside: &[&Outcome],
+    heavy: Option<&Outcome>,
+) {
     let p99 = |o: &Outcome| o.light.quantile(0.99).as_secs_f64();
     let ratio = |of: &dyn Fn(&Outcome) -> f64| {
         median(
@@ -150,7 +160,7 @@ pub fn print_ratios(title: &str, alone: &[&Outcome], beside: &[&Outcome], heavy:
         )
     };
     print!(
-        "{title}: light {:.0} % of one core alone, light p99 {:.2} times",
+        "{title}: light {:.0} % of {than}, p99 {:.2} times",
         100.0 * ratio(&Outcome::light_rate),
         ratio(&p99)
     );

@@ -80,6 +80,10 @@ impl Runs<'_> {
         self.done.len() - 1
     }
 
+    fn of(&self, runs: &[usize]) -> Vec<&Outcome> {
+        runs.iter().map(|n| &self.done[*n].outcome).collect()
+    }
+
     /// One worker's light queries with nothing beside it; the same with another thread at something, without a scheduler.
     fn one_worker(&mut self, what: Option<Beside>) -> Result<usize> {
         let o = options(self.args, Scheduling::Oblige, 1, 1, false);
@@ -123,32 +127,26 @@ impl Runs<'_> {
         }
         // With one worker, or where heavy queries may have all, there is no core to compare with.
         let fair = workers > threads;
-        let mut rounds: Vec<(Vec<usize>, Vec<usize>)> =
-            vec![Default::default(); a.scheduling.len()];
+        let (mut alone, mut bare) = (vec![], vec![]);
+        let mut beside = vec![vec![]; a.scheduling.len()];
         for _ in 0..a.rounds.max(1) {
-            let alone = match fair {
-                true => Some(self.one_worker(None)?),
-                false => None,
-            };
-            for (s, round) in a.scheduling.iter().zip(&mut rounds) {
+            if fair {
+                alone.push(self.one_worker(None)?);
+                bare.push(self.one_worker(Some(Beside::Heavy))?);
+            }
+            for (s, beside) in a.scheduling.iter().zip(&mut beside) {
                 let title = format!("{workers} workers, {s}, light beside heavy on {threads}");
                 let o = options(a, *s, workers, threads, false);
-                let beside = self.go(title, &o, &self.plan(self.closed(), clients))?;
-                round.0.extend(alone);
-                round.1.push(beside);
+                beside.push(self.go(title, &o, &self.plan(self.closed(), clients))?);
             }
         }
-        let of = |all: &[usize]| {
-            all.iter()
-                .map(|n| &self.done[*n].outcome)
-                .collect::<Vec<_>>()
-        };
-        for (s, (alone, beside)) in a.scheduling.iter().zip(&rounds) {
-            if fair {
-                let title = format!("{workers} workers, {s}");
-                let heavy = Some(&self.done[heavy].outcome);
-                print_ratios(&title, &of(alone), &of(beside), heavy);
-            }
+        for (s, beside) in a.scheduling.iter().zip(&beside).filter(|_| fair) {
+            let title = format!("{workers} workers, {s}");
+            let (beside, heavy) = (self.of(beside), &self.done[heavy].outcome);
+            let than = "one core alone";
+            print_ratios(&title, than, &self.of(&alone), &beside, Some(heavy));
+            let than = "one core beside a bare loop of the heavy queries";
+            print_ratios(&title, than, &self.of(&bare), &beside, None);
         }
         for rate in &a.rates {
             let Rate::Absolute(n) = rate else { continue };
@@ -174,17 +172,9 @@ impl Runs<'_> {
             }
         }
         for (what, (alone, beside)) in kinds.iter().zip(&rounds) {
-            let of = |all: &[usize]| {
-                all.iter()
-                    .map(|n| &self.done[*n].outcome)
-                    .collect::<Vec<_>>()
-            };
-            print_ratios(
-                &format!("1 worker beside {what}"),
-                &of(alone),
-                &of(beside),
-                None,
-            );
+            let title = format!("1 worker beside {what}");
+            let (alone, beside) = (self.of(alone), self.of(beside));
+            print_ratios(&title, "one core alone", &alone, &beside, None);
         }
         Ok(())
     }
