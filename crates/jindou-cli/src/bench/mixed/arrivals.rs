@@ -321,8 +321,9 @@ mod tests {
                     let (sources, counter) = (&sources, &counter);
                     scope.spawn(move || {
                         let mut look = Look::new(begin);
-                        let mut own = vec![];
-                        while begin.elapsed() < Duration::from_millis(50) {
+                        let (mut own, mut asked) = (vec![], 0);
+                        while begin.elapsed() < Duration::from_millis(50) || asked < 10_000 {
+                            asked += 1;
                             if let Next::Now(a) =
                                 sources.next(numbered(counter), worker, &mut look, Instant::now())
                             {

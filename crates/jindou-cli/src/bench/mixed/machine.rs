@@ -124,7 +124,7 @@ pub fn stalls(threads: usize, duration: Duration) -> Stalls {
             }
             last = now;
         }
-        (counts, lost, longest)
+        (counts, lost, longest, last - begin)
     };
     let seen: Vec<_> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..threads)
@@ -133,8 +133,9 @@ pub fn stalls(threads: usize, duration: Duration) -> Stalls {
         all.into_iter().filter_map(|t| t.join().ok()).collect()
     });
     let mut out = Stalls::default();
-    let all = duration.as_secs_f64() * threads.max(1) as f64;
-    for (counts, lost, longest) in seen {
+    let spans = seen.iter().map(|s| s.3.as_secs_f64());
+    let all = spans.sum::<f64>().max(1e-9);
+    for (counts, lost, longest, _) in seen {
         for (sum, n) in out.longer.iter_mut().zip(counts) {
             *sum += n as f64 / all;
         }

@@ -62,14 +62,15 @@ pub fn run(a: &BenchMixed) -> Result<ExitCode> {
     }
     setup.sums = sums(&setup, a.freely);
     let setup = Arc::new(setup);
-    println!(
-        "{} triples; one thread without a scheduler: {:.0} prepared queries/s ({:.0} a second of processor time), {:.0} ({:.0}) as text",
-        Database::info(&a.store)?.quads,
-        prepared.rate,
-        prepared.of_processor,
-        text.rate,
-        text.of_processor
-    );
+    let quads = Database::info(&a.store)?.quads;
+    if setup.classes.is_empty() {
+        println!("{quads} triples");
+    } else {
+        println!(
+            "{quads} triples; one thread without a scheduler: {:.0} prepared queries/s ({:.0} a second of processor time), {:.0} ({:.0}) as text",
+            prepared.rate, prepared.of_processor, text.rate, text.of_processor
+        );
+    }
     for (c, (p, t)) in setup
         .classes
         .iter()

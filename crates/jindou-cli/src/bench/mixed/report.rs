@@ -65,10 +65,21 @@ pub fn print(title: &str, setup: &Setup, o: &Outcome) {
         o.unfinished,
         o.checked
     );
+    let mut light = String::new();
+    if o.best_tenth > 0.0 {
+        light += &format!(
+            "in the best tenth of stretches of 10 ms {:.0}/s; ",
+            o.best_tenth
+        );
+    }
+    if o.light.count() > 0 {
+        light += &format!(
+            "{:.2} µs of processor time a light query, all included; ",
+            o.processor * 1e6 / o.light.count() as f64
+        );
+    }
     println!(
-        "    in the best tenth of stretches of 10 ms {:.0}/s; {:.2} µs of processor time a light query, all included; others had {:.2} cores and the host {:.2}, preempted {:.0}/s; own memory {} → {} MiB, {} at most{}",
-        o.best_tenth,
-        o.processor * 1e6 / o.light.count().max(1) as f64,
+        "    {light}others had {:.2} cores and the host {:.2}, preempted {:.0}/s; own memory {} → {} MiB, {} at most{}",
         o.taken.others,
         o.taken.stolen,
         o.taken.preempted,
@@ -174,5 +185,11 @@ pub fn print_ratios(
 
 fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+    let at = |n: usize| all.get(n).copied().unwrap_or(f64::NAN);
+    let half = all.len() / 2;
+    if all.len().is_multiple_of(2) {
+        (at(half.wrapping_sub(1)) + at(half)) / 2.0
+    } else {
+        at(half)
+    }
 }
