@@ -1,9 +1,8 @@
 //! What is let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
 
 use crate::Class;
-use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bounds.
@@ -64,7 +63,7 @@ pub struct Refused {
     pub retry_after: Duration,
 }
 
-/// Counts who is in. One short lock a call, that few others want.
+/// Counts who is in, without locks.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -88,14 +87,59 @@ struct ClassState {
     served: Apart<[Served; 2]>,
     /// Mean time of its queries in nanoseconds, as far as is known; 0: not yet.
     mean: Apart<AtomicU64>,
-    /// Clients that have queries in.
+    /// Clients that have queries in, or had in this window or the last.
     present: Apart<AtomicUsize>,
-    /// Their queries that are in, by the client's last bits.
-    clients: [Apart<Mutex<FxHashMap<u64, usize>>>; SHARDS],
+    /// Queries that are in, by a hash of their client, and whether that is among those present.
+    clients: Clients,
 }
 
-/// Locks that clients are spread over.
-const SHARDS: usize = 16;
+/// A counter a client. Two clients in some thousands have one together, and one share.
+#[derive(Debug)]
+struct Clients(Box<[AtomicU32]>);
+
+/// Counters of clients: a power of two.
+const SLOTS: usize = 4096;
+/// Beside a client's count: it is among those present.
+const PRESENT: u32 = 1 << 31;
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self((0..SLOTS).map(|_| AtomicU32::new(0)).collect())
+    }
+}
+
+impl Clients {
+    fn slot(&self, client: u64) -> &AtomicU32 {
+        let hash = client.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &self.0[(hash >> (64 - SLOTS.trailing_zeros())) as usize]
+    }
+
+    fn own(&self, client: u64) -> usize {
+        (self.slot(client).load(Ordering::Relaxed) & !PRESENT) as usize
+    }
+
+    /// Counts one more; true if the client was not among those present.
+    fn add(&self, client: u64) -> bool {
+        let slot = self.slot(client);
+        slot.fetch_add(1, Ordering::Relaxed) & PRESENT == 0
+            && slot.fetch_or(PRESENT, Ordering::Relaxed) & PRESENT == 0
+    }
+
+    fn remove(&self, client: u64) {
+        self.slot(client).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Forgets who has no queries in; how many those are. O(slots).
+    fn forget(&self) -> usize {
+        let gone = |slot: &&AtomicU32| {
+            slot.load(Ordering::Relaxed) == PRESENT
+                && slot
+                    .compare_exchange(PRESENT, 0, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+        };
+        self.0.iter().filter(gone).count()
+    }
+}
 
 /// Queries that were served in one window of time, and how long. Two of them take turns: a mean of the last one or two windows
 /// holds what seldom happens as well (a worker that lost its core to another process), which one of the last few queries does not.
@@ -106,13 +150,6 @@ struct Served {
 }
 
 impl ClassState {
-    fn clients(&self, client: u64) -> MutexGuard<'_, FxHashMap<u64, usize>> {
-        self.clients[client as usize % SHARDS]
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The mean anew, of what both windows have.
     fn told(&self) {
         let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
@@ -249,18 +286,17 @@ impl Admission {
         if wait > longest {
             return Err(refused(Reason::Slow));
         }
-        let mut clients = c.clients(client);
         // What is left to share is the smaller of places and waiting time.
         let busy = (within as f64 / bound as f64)
             .max(wait.as_secs_f64() / longest.as_secs_f64().max(1e-9));
-        let own = clients.get(&client).copied().unwrap_or(0);
-        let all = c.present.0.load(Ordering::Relaxed) + usize::from(own == 0);
-        if busy > SHARED_FROM && all > 1 && own * all > within + all {
-            return Err(refused(Reason::Share));
+        if busy > SHARED_FROM {
+            let own = c.clients.own(client);
+            let all = c.present.0.load(Ordering::Relaxed) + usize::from(own == 0);
+            if all > 1 && own * all > within + all {
+                return Err(refused(Reason::Share));
+            }
         }
-        clients.insert(client, own + 1);
-        drop(clients);
-        if own == 0 {
+        if c.clients.add(client) {
             c.present.0.fetch_add(1, Ordering::Relaxed);
         }
         c.within.0.fetch_add(1, Ordering::Relaxed);
@@ -269,24 +305,30 @@ impl Admission {
 
     /// The query is over; `served`: how long it computed.
     pub fn leave(&self, class: Class, client: u64, served: Option<Duration>) {
-        let c = self.class(class);
-        c.within.0.fetch_sub(1, Ordering::Relaxed);
-        let mut clients = c.clients(client);
-        let mut last = false;
-        if let Some(own) = clients.get_mut(&client) {
-            *own -= 1;
-            last = *own == 0;
-            if last {
-                clients.remove(&client);
-            }
-        }
-        drop(clients);
-        if last {
-            c.present.0.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.gone(class, client);
+        self.left(class, 1);
         if let Some(served) = served {
             self.served(class, served);
         }
+    }
+
+    /// The client has one query less; [`Self::left`] is to follow.
+    pub(crate) fn gone(&self, class: Class, client: u64) {
+        self.class(class).clients.remove(client);
+    }
+
+    /// So many queries that are over leave.
+    pub(crate) fn left(&self, class: Class, n: usize) {
+        self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// True if some queries more or less that are in make no difference.
+    pub(crate) fn is_roomy(&self, class: Class) -> bool {
+        let bound = match class {
+            Class::Light => self.limits.light,
+            Class::Heavy => self.limits.heavy,
+        };
+        bound >= 1024
     }
 
     /// Notes how long a query computed.
@@ -321,6 +363,8 @@ impl Admission {
                     new.nanoseconds.store(0, Ordering::Relaxed);
                     new.queries.store(0, Ordering::Relaxed);
                 }
+                let gone = c.clients.forget();
+                c.present.0.fetch_sub(gone, Ordering::Relaxed);
             }
         }
     }
@@ -406,6 +450,40 @@ mod tests {
         assert_eq!(refused.retry_after, Duration::from_micros(10_500));
         a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
         assert!(a.enter(Class::Light, 1).is_ok());
+    }
+
+    #[test]
+    fn who_left_does_not_count_among_those_who_share() {
+        let a = Admission::new(limits());
+        for client in 0..1000 {
+            a.enter(Class::Light, client).unwrap();
+            a.leave(Class::Light, client, None);
+        }
+        // Windows end when queries do.
+        std::thread::sleep(Duration::from_nanos(2 * WINDOW));
+        a.served_many(Class::Light, Duration::from_micros(1), 16);
+        for _ in 0..60 {
+            a.enter(Class::Light, 7).unwrap();
+        }
+        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
+        // Two thousand at once, from several threads, and none of them counted twice or left behind.
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let a = &a;
+                scope.spawn(move || {
+                    for n in 0..5000u64 {
+                        let client = 100 + (n * 7 + thread) % 500;
+                        if a.enter(Class::Light, client).is_ok() {
+                            a.leave(Class::Light, client, Some(Duration::from_nanos(10)));
+                        }
+                    }
+                });
+            }
+        });
+        std::thread::sleep(Duration::from_nanos(2 * WINDOW));
+        a.served_many(Class::Light, Duration::from_micros(1), 16);
+        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
+        assert_eq!(a.within(Class::Light), 60);
     }
 
     #[test]

@@ -14,7 +14,7 @@ const NAP: Duration = Duration::from_millis(100);
 const MOST_DRAWN: usize = 64;
 /// Who has work of its own looks at its neighbours' queues so many times in T, since looking moves their cache lines.
 const LOOKS: u32 = 8;
-/// Light jobs whose times are told to the admission at once.
+/// Light jobs that the admission is told of at once: who counts them all moves a cache line for each.
 const TOLD: u64 = 8;
 
 /// A worker's own state.
@@ -31,6 +31,8 @@ struct Turn {
     idle: Option<Instant>,
     /// Light jobs, and their time, that the admission does not know of yet.
     untold: (u64, Duration),
+    /// Those of them that were not followed by others of their clients.
+    left: usize,
 }
 
 impl<W: Work> Inner<W> {
@@ -46,6 +48,7 @@ impl<W: Work> Inner<W> {
             since: now,
             idle: None,
             untold: (0, Duration::ZERO),
+            left: 0,
         };
         while !self.closed.load(Ordering::Relaxed) {
             let due = self.draw(&mut local, now);
@@ -65,6 +68,7 @@ impl<W: Work> Inner<W> {
             now = Instant::now();
             turn.since = now;
         }
+        self.tell(&mut turn);
     }
 
     /// Lets in what has come by itself; when more is due, if that is known.
@@ -257,15 +261,14 @@ impl<W: Work> Inner<W> {
         let time = end.saturating_duration_since(turn.since);
         turn.since = end;
         match class {
-            Class::Light => {
-                turn.untold = (turn.untold.0 + 1, turn.untold.1 + time);
-                if turn.untold.0 >= TOLD {
-                    self.tell(turn);
-                }
-            }
+            Class::Light => turn.untold = (turn.untold.0 + 1, turn.untold.1 + time),
             Class::Heavy => self.admission.served(class, time),
         }
         match ran {
+            Ok(Ran::Done) if class == Class::Light => {
+                self.admission.gone(class, client);
+                turn.left += 1;
+            }
             Ok(Ran::Next(next)) if next.class == class && next.client == client => {
                 self.enqueue(next);
             }
@@ -282,6 +285,9 @@ impl<W: Work> Inner<W> {
             // A panic's message is on standard error; its task is lost, the worker is not.
             Ok(Ran::Done) | Err(_) => self.admission.leave(class, client, None),
         }
+        if turn.untold.0 >= TOLD || !self.admission.is_roomy(Class::Light) {
+            self.tell(turn);
+        }
         end
     }
 
@@ -293,11 +299,15 @@ impl<W: Work> Inner<W> {
         }
     }
 
-    /// Tells the admission how long the last light jobs took.
+    /// Tells the admission that the last light jobs are over, and how long they took.
     fn tell(&self, turn: &mut Turn) {
         let (n, time) = std::mem::take(&mut turn.untold);
         if n > 0 {
             self.admission.served_many(Class::Light, time, n);
+        }
+        match std::mem::take(&mut turn.left) {
+            0 => {}
+            left => self.admission.left(Class::Light, left),
         }
     }
 }
