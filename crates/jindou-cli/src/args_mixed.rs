@@ -1,6 +1,7 @@
 //! The command line of `jindou bench mixed`.
 
 use crate::args::parse_duration;
+use crate::bench::mixed::Beside;
 use clap::{Args as ClapArgs, ValueEnum};
 use jindou_scheduler::Policy;
 use std::fmt;
@@ -73,6 +74,15 @@ impl fmt::Display for Scheduling {
     }
 }
 
+/// Who sends light queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClientsOn {
+    /// The workers draw them by themselves.
+    Workers,
+    /// Threads of their own, which need processors as well.
+    Threads,
+}
+
 #[derive(ClapArgs, Debug)]
 pub struct BenchMixed {
     /// The store directory; it is only read.
@@ -81,6 +91,9 @@ pub struct BenchMixed {
     /// Templates of light queries in the form of Wukong's emulator, with `mix_config` (default: A1 to A6 over LUBM).
     #[arg(long, value_name = "DIR")]
     pub templates: Option<PathBuf>,
+    /// Another file of that folder in place of `mix_config`; it may have heavy queries as well (mix_config_heavy).
+    #[arg(long, value_name = "FILE", requires = "templates")]
+    pub mix: Option<String>,
     /// Shares by the reciprocal of each class' mean latency, instead of the mix' own.
     #[arg(long)]
     pub reciprocal: bool,
@@ -93,9 +106,30 @@ pub struct BenchMixed {
     /// Clients that send heavy queries, each one after the other.
     #[arg(long, default_value_t = 1)]
     pub heavy_clients: usize,
+    /// Clients send light and heavy queries as the shares have it (ATC '18, §6.6); heavy ones have no clients of their own.
+    #[arg(long, requires = "reciprocal")]
+    pub freely: bool,
+    /// Only runs of heavy queries with nothing beside them (ATC '18, §6.7).
+    #[arg(long)]
+    pub heavy_only: bool,
     /// Only runs with heavy queries.
     #[arg(long)]
     pub only_heavy: bool,
+    /// Who sends light queries.
+    #[arg(long, value_enum, default_value = "workers")]
+    pub clients_on: ClientsOn,
+    /// Also one worker beside a thread that does this, with no scheduler between: several to compare.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub beside: Vec<Beside>,
+    /// Repeat comparisons of light queries beside something with light ones alone, in turn.
+    #[arg(long, default_value_t = 1)]
+    pub rounds: usize,
+    /// Say first how often a bare loop on each core is interrupted, for so long.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub stalls: Option<Duration>,
+    /// Keep each worker on a core of its own.
+    #[arg(long)]
+    pub pin: bool,
     /// Clients of light queries.
     #[arg(long, default_value_t = 4)]
     pub clients: usize,
@@ -126,6 +160,9 @@ pub struct BenchMixed {
     /// A worker that takes longer for one query is stuck.
     #[arg(long, value_name = "TIME", default_value = "200us", value_parser = parse_duration)]
     pub stuck_after: Duration,
+    /// A worker with nothing to do looks for so long before it sleeps.
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = parse_duration)]
+    pub spin: Duration,
     /// A light query that takes longer is moved to the heavy ones.
     #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = parse_duration)]
     pub light_limit: Duration,
@@ -153,6 +190,9 @@ pub struct BenchMixed {
     /// Write the runs' cumulative distributions as a plot.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Only plot, and write as CSV, the runs that have this in their titles.
+    #[arg(long, value_name = "TEXT")]
+    pub plot: Option<String>,
     /// Write them as CSV.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,

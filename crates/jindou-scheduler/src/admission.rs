@@ -1,9 +1,8 @@
 //! What is let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
 
 use crate::Class;
-use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bounds.
@@ -64,7 +63,7 @@ pub struct Refused {
     pub retry_after: Duration,
 }
 
-/// Counts who is in. One short lock a call.
+/// Counts who is in, without locks.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -77,11 +76,69 @@ pub struct Admission {
     away: AtomicUsize,
 }
 
+/// On cache lines of its own: who counts does not disturb who reads what seldom changes.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
 #[derive(Debug, Default)]
 struct ClassState {
-    within: AtomicUsize,
-    served: [Served; 2],
-    clients: Mutex<FxHashMap<u64, usize>>,
+    within: Apart<AtomicUsize>,
+    served: Apart<[Served; 2]>,
+    /// Mean time of its queries in nanoseconds, as far as is known; 0: not yet.
+    mean: Apart<AtomicU64>,
+    /// Clients that have queries in, or had in this window or the last.
+    present: Apart<AtomicUsize>,
+    /// Queries that are in, by a hash of their client, and whether that is among those present.
+    clients: Clients,
+}
+
+/// A counter a client. Two clients in some thousands have one together, and one share.
+#[derive(Debug)]
+struct Clients(Box<[AtomicU32]>);
+
+/// Counters of clients: a power of two.
+const SLOTS: usize = 4096;
+/// Beside a client's count: it is among those present.
+const PRESENT: u32 = 1 << 31;
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self((0..SLOTS).map(|_| AtomicU32::new(0)).collect())
+    }
+}
+
+impl Clients {
+    fn slot(&self, client: u64) -> &AtomicU32 {
+        let hash = client.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &self.0[(hash >> (64 - SLOTS.trailing_zeros())) as usize]
+    }
+
+    fn own(&self, client: u64) -> usize {
+        (self.slot(client).load(Ordering::Relaxed) & !PRESENT) as usize
+    }
+
+    /// Counts one more; true if the client was not among those present.
+    fn add(&self, client: u64) -> bool {
+        let slot = self.slot(client);
+        slot.fetch_add(1, Ordering::Relaxed) & PRESENT == 0
+            && slot.fetch_or(PRESENT, Ordering::Relaxed) & PRESENT == 0
+    }
+
+    fn remove(&self, client: u64) {
+        self.slot(client).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Forgets who has no queries in; how many those are. O(slots).
+    fn forget(&self) -> usize {
+        let gone = |slot: &&AtomicU32| {
+            slot.load(Ordering::Relaxed) == PRESENT
+                && slot
+                    .compare_exchange(PRESENT, 0, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+        };
+        self.0.iter().filter(gone).count()
+    }
 }
 
 /// Queries that were served in one window of time, and how long. Two of them take turns: a mean of the last one or two windows
@@ -90,6 +147,19 @@ struct ClassState {
 struct Served {
     nanoseconds: AtomicU64,
     queries: AtomicU64,
+}
+
+impl ClassState {
+    /// The mean anew, of what both windows have.
+    fn told(&self) {
+        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
+            let both = self.served.0.iter();
+            both.map(|s| f(s).load(Ordering::Relaxed)).sum()
+        };
+        if let Some(mean) = sum(|s| &s.nanoseconds).checked_div(sum(|s| &s.queries)) {
+            self.mean.0.store(mean.max(1), Ordering::Relaxed);
+        }
+    }
 }
 
 /// A window's length in nanoseconds.
@@ -128,13 +198,9 @@ impl Admission {
     /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none; a guess
     /// before the first one is over.
     fn mean(&self, class: Class) -> u64 {
-        let both = &self.class(class).served;
-        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
-            both.iter().map(|s| f(s).load(Ordering::Relaxed)).sum()
-        };
-        match sum(|s| &s.queries) {
+        match self.class(class).mean.0.load(Ordering::Relaxed) {
             0 => GUESS[usize::from(class == Class::Heavy)],
-            n => sum(|s| &s.nanoseconds) / n,
+            n => n,
         }
     }
 
@@ -145,7 +211,7 @@ impl Admission {
     /// Queries of a class that are in.
     #[must_use]
     pub fn within(&self, class: Class) -> usize {
-        self.class(class).within.load(Ordering::Relaxed)
+        self.class(class).within.0.load(Ordering::Relaxed)
     }
 
     /// The time that all queries of a class that are in will take, as far as earlier ones tell.
@@ -159,7 +225,7 @@ impl Admission {
             }
             Class::Heavy => self.limits.heavy_workers,
         };
-        let all = (c.within.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
+        let all = (c.within.0.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
         Duration::from_nanos(all / workers.max(1) as u64)
     }
 
@@ -171,68 +237,118 @@ impl Admission {
         self.enter_within(class, client, Duration::MAX)
     }
 
+    /// [`Self::enter`] of a query that came some time ago, and has `waited` since: that counts.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) fn enter_late(
+        &self,
+        class: Class,
+        client: u64,
+        waited: Duration,
+    ) -> Result<(), Refused> {
+        let longest = self.longest(class);
+        if longest == Duration::MAX {
+            return self.enter(class, client);
+        }
+        match longest.checked_sub(waited) {
+            Some(left) => self.enter_within(class, client, left),
+            None => Err(Refused {
+                reason: Reason::Slow,
+                retry_after: self.expected_wait(class).max(Duration::from_millis(1)),
+            }),
+        }
+    }
+
+    fn longest(&self, class: Class) -> Duration {
+        match class {
+            Class::Light => self.limits.light_wait,
+            Class::Heavy => self.limits.heavy_wait,
+        }
+    }
+
     fn enter_within(&self, class: Class, client: u64, most: Duration) -> Result<(), Refused> {
-        let (bound, longest) = match class {
-            Class::Light => (self.limits.light, self.limits.light_wait),
-            Class::Heavy => (self.limits.heavy, self.limits.heavy_wait),
+        let bound = match class {
+            Class::Light => self.limits.light,
+            Class::Heavy => self.limits.heavy,
         };
-        let longest = longest.min(most);
+        let longest = self.longest(class).min(most);
         let c = self.class(class);
         let wait = self.expected_wait(class);
         let refused = |reason| Refused {
             reason,
             retry_after: wait.max(Duration::from_millis(1)),
         };
-        let within = c.within.load(Ordering::Relaxed);
+        let within = c.within.0.load(Ordering::Relaxed);
         if within >= bound {
             return Err(refused(Reason::Full));
         }
         if wait > longest {
             return Err(refused(Reason::Slow));
         }
-        let mut clients = c.clients.lock().unwrap_or_else(PoisonError::into_inner);
         // What is left to share is the smaller of places and waiting time.
         let busy = (within as f64 / bound as f64)
             .max(wait.as_secs_f64() / longest.as_secs_f64().max(1e-9));
-        let own = clients.get(&client).copied().unwrap_or(0);
-        let all = clients.len() + usize::from(own == 0);
-        if busy > SHARED_FROM && all > 1 && own * all > within + all {
-            return Err(refused(Reason::Share));
+        if busy > SHARED_FROM {
+            let own = c.clients.own(client);
+            let all = c.present.0.load(Ordering::Relaxed) + usize::from(own == 0);
+            if all > 1 && own * all > within + all {
+                return Err(refused(Reason::Share));
+            }
         }
-        clients.insert(client, own + 1);
-        drop(clients);
-        c.within.fetch_add(1, Ordering::Relaxed);
+        if c.clients.add(client) {
+            c.present.0.fetch_add(1, Ordering::Relaxed);
+        }
+        c.within.0.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// The query is over; `served`: how long it computed.
     pub fn leave(&self, class: Class, client: u64, served: Option<Duration>) {
-        let c = self.class(class);
-        c.within.fetch_sub(1, Ordering::Relaxed);
-        let mut clients = c.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = clients.get_mut(&client) {
-            *own -= 1;
-            if *own == 0 {
-                clients.remove(&client);
-            }
-        }
-        drop(clients);
+        self.gone(class, client);
+        self.left(class, 1);
         if let Some(served) = served {
             self.served(class, served);
         }
     }
 
+    /// The client has one query less; [`Self::left`] is to follow.
+    pub(crate) fn gone(&self, class: Class, client: u64) {
+        self.class(class).clients.remove(client);
+    }
+
+    /// So many queries that are over leave.
+    pub(crate) fn left(&self, class: Class, n: usize) {
+        self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// True if some queries more or less that are in make no difference.
+    pub(crate) fn is_roomy(&self, class: Class) -> bool {
+        let bound = match class {
+            Class::Light => self.limits.light,
+            Class::Heavy => self.limits.heavy,
+        };
+        bound >= 1024
+    }
+
     /// Notes how long a query computed.
     pub fn served(&self, class: Class, time: Duration) {
+        self.served_many(class, time, 1);
+    }
+
+    /// Notes how long `n` queries computed together.
+    pub(crate) fn served_many(&self, class: Class, time: Duration, n: u64) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);
         let window = self.window.load(Ordering::Relaxed);
-        let s = &c.served[(window % 2) as usize];
+        let s = &c.served.0[(window % 2) as usize];
         s.nanoseconds.fetch_add(new, Ordering::Relaxed);
-        let before = s.queries.fetch_add(1, Ordering::Relaxed);
-        if !before.is_multiple_of(LOOK) {
+        let before = s.queries.fetch_add(n, Ordering::Relaxed);
+        // The first ones are looked at one by one: a guess is worse than any of them.
+        if before > LOOK && before / LOOK == (before + n) / LOOK {
             return;
         }
+        c.told();
         let now = self.begin.elapsed().as_nanos() as u64 / WINDOW;
         let turn = |n| {
             self.window
@@ -242,11 +358,13 @@ impl Admission {
         if now > window && turn(window + 1) {
             // The older window begins anew; a class without queries in the newer one keeps what is known.
             for c in &self.classes {
-                let [new, old] = [window + 1, window].map(|w| &c.served[(w % 2) as usize]);
+                let [new, old] = [window + 1, window].map(|w| &c.served.0[(w % 2) as usize]);
                 if old.queries.load(Ordering::Relaxed) > 0 {
                     new.nanoseconds.store(0, Ordering::Relaxed);
                     new.queries.store(0, Ordering::Relaxed);
                 }
+                let gone = c.clients.forget();
+                c.present.0.fetch_sub(gone, Ordering::Relaxed);
             }
         }
     }
@@ -332,6 +450,40 @@ mod tests {
         assert_eq!(refused.retry_after, Duration::from_micros(10_500));
         a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
         assert!(a.enter(Class::Light, 1).is_ok());
+    }
+
+    #[test]
+    fn who_left_does_not_count_among_those_who_share() {
+        let a = Admission::new(limits());
+        for client in 0..1000 {
+            a.enter(Class::Light, client).unwrap();
+            a.leave(Class::Light, client, None);
+        }
+        // Windows end when queries do.
+        std::thread::sleep(Duration::from_nanos(2 * WINDOW));
+        a.served_many(Class::Light, Duration::from_micros(1), 16);
+        for _ in 0..60 {
+            a.enter(Class::Light, 7).unwrap();
+        }
+        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
+        // Two thousand at once, from several threads, and none of them counted twice or left behind.
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let a = &a;
+                scope.spawn(move || {
+                    for n in 0..5000u64 {
+                        let client = 100 + (n * 7 + thread) % 500;
+                        if a.enter(Class::Light, client).is_ok() {
+                            a.leave(Class::Light, client, Some(Duration::from_nanos(10)));
+                        }
+                    }
+                });
+            }
+        });
+        std::thread::sleep(Duration::from_nanos(2 * WINDOW));
+        a.served_many(Class::Light, Duration::from_micros(1), 16);
+        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
+        assert_eq!(a.within(Class::Light), 60);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! ```text
 //! submit ─► admission ─► a light worker's own queue ──┐
 //!              │     └─► the heavy queue ─────────────┤
-//!              └ refused, with a time to come back    ▼
+//!   (or drawn  └ refused, with a time to come back    ▼
+//!    by workers)
 //!                                     worker: help a heavy query or begin one, if few enough work on such;
 //!                                             else oblige the next worker if it is stuck (OSDI '16, fig. 11);
 //!                                             else its own queue
@@ -13,14 +14,19 @@
 //! threads are the scheduler's other workers, so that there never are more threads that compute than workers.
 
 mod admission;
+mod counts;
 mod crew;
+mod job;
 mod options;
 mod queue;
 mod scheduler;
+mod worker;
 
 pub use admission::{Admission, Admitted, Limits, Reason, Refused};
+pub use counts::Counts;
+pub use job::{Drawn, Dropped, Job, Ran, Submit, Work};
 pub use options::{Options, Policy};
-pub use scheduler::{Counts, Dropped, Job, Ran, Scheduler, Submit, Work};
+pub use scheduler::Scheduler;
 
 /// How much work a query is expected to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

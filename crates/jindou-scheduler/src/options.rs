@@ -8,12 +8,13 @@ use std::time::Duration;
 pub enum Policy {
     /// One queue for all workers.
     Shared,
-    /// That worker, however long its current query takes.
+    /// That worker, however long its current query takes; heavy queries and light ones first come, first served.
     Private,
     /// Any worker whose own queue is empty.
     Stealing,
     /// That worker, or the one before it once the current query has taken longer than [`Options::stuck_after`] (the
-    /// worker-obliger of OSDI '16, §5.4 and fig. 11).
+    /// worker-obliger of OSDI '16, §5.4 and fig. 11). Beyond the paper: a worker at a heavy query counts as stuck at once, and
+    /// who has nothing else to do takes what has waited that long.
     Oblige,
 }
 
@@ -26,6 +27,9 @@ pub struct Options {
     pub policy: Policy,
     /// The threshold T of fig. 11.
     pub stuck_after: Duration,
+    /// How long a worker that finds nothing to do keeps looking before it sleeps. Waking a sleeper costs it some 50 µs and the waker
+    /// some; looking costs the processor to others.
+    pub spin: Duration,
     /// Threads that one heavy query may use (`mt_threshold` of OSDI '16, §7.5).
     pub heavy_threads: usize,
     /// Workers that may be at heavy queries at once, all of these together.
@@ -45,6 +49,7 @@ impl Default for Options {
             workers,
             policy: Policy::Oblige,
             stuck_after: Duration::from_micros(200),
+            spin: Duration::from_micros(50),
             heavy_threads: heavy,
             heavy_workers: heavy,
             isolate: false,

@@ -2,45 +2,54 @@
 
 use crate::Job;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// See the module.
+/// The worker works, or looks for work.
+const AWAKE: u8 = 0;
+/// It sleeps until a time at which it can take something that it knows of: only a job in its own queue is a reason to wake it.
+const WATCHES: u8 = 1;
+/// It sleeps: wake it for whatever it may take.
+const SLEEPS: u8 = 2;
+
+/// See the module. Queues of different workers share no cache line.
+#[repr(align(128))]
 pub(crate) struct Queue<T> {
-    state: Mutex<State<T>>,
+    jobs: Mutex<VecDeque<Job<T>>>,
     /// Jobs in it, to be looked at without the lock.
     len: AtomicUsize,
-    /// Its worker sleeps, or is about to look whether it may.
-    pub(crate) asleep: AtomicBool,
-}
-
-struct State<T> {
-    jobs: VecDeque<Job<T>>,
-    /// The worker that serves the queue now.
-    current: usize,
-    /// When what it serves counts as lengthy.
-    end: Instant,
-    thread: Option<Thread>,
+    /// What its worker does.
+    state: AtomicU8,
+    thread: Mutex<Option<Thread>>,
+    /// The worker that serves the queue now. This and `end` are hints: who reads an old one takes a job a little early or late.
+    current: AtomicUsize,
+    /// When what that one serves counts as lengthy, in nanoseconds after `begin`.
+    end: AtomicU64,
+    begin: Instant,
 }
 
 impl<T> Queue<T> {
-    pub(crate) fn new(worker: usize) -> Self {
+    /// `begin`: the time that all queues count from.
+    pub(crate) fn new(worker: usize, begin: Instant) -> Self {
         Self {
-            state: Mutex::new(State {
-                jobs: VecDeque::new(),
-                current: worker,
-                end: Instant::now(),
-                thread: None,
-            }),
+            jobs: Mutex::default(),
             len: AtomicUsize::new(0),
-            asleep: AtomicBool::new(false),
+            state: AtomicU8::new(AWAKE),
+            thread: Mutex::new(None),
+            current: AtomicUsize::new(worker),
+            end: AtomicU64::new(0),
+            begin,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Job<T>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn at(&self, time: Instant) -> u64 {
+        time.saturating_duration_since(self.begin).as_nanos() as u64
     }
 
     /// Who is about to sleep looks here after it has said so, and who pushes looks for sleepers after that: one of them sees
@@ -54,30 +63,56 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn push(&self, job: Job<T>) {
-        let mut s = self.lock();
-        s.jobs.push_back(job);
-        self.len.store(s.jobs.len(), Ordering::SeqCst);
+        let mut jobs = self.lock();
+        jobs.push_back(job);
+        self.len.store(jobs.len(), Ordering::SeqCst);
     }
 
     pub(crate) fn set_thread(&self, thread: Thread) {
-        self.lock().thread = Some(thread);
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    /// Wakes its worker if that sleeps; true if it did.
+    /// The worker is about to sleep: [`Self::wake`] and [`Self::call`] wake it from now on.
+    pub(crate) fn lie_down(&self) {
+        self.state.store(SLEEPS, Ordering::SeqCst);
+    }
+
+    /// The worker will wake by itself when it can take what waits elsewhere: only [`Self::wake`] wakes it from now on.
+    pub(crate) fn watch(&self) {
+        // Who has seen it asleep wakes it: that stays.
+        let _ = self
+            .state
+            .compare_exchange(SLEEPS, WATCHES, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get_up(&self) {
+        self.state.store(AWAKE, Ordering::SeqCst);
+    }
+
+    /// Wakes its worker if that sleeps: there is something in this queue, or something that only it can see to. True if it slept.
     pub(crate) fn wake(&self) -> bool {
-        if !self.asleep.load(Ordering::SeqCst) || !self.asleep.swap(false, Ordering::SeqCst) {
-            return false;
-        }
-        if let Some(thread) = &self.lock().thread {
-            thread.unpark();
-        }
-        true
+        self.rouse(WATCHES)
     }
 
-    fn pop(&self, s: &mut State<T>) -> Option<Job<T>> {
-        let job = s.jobs.pop_front();
-        self.len.store(s.jobs.len(), Ordering::Relaxed);
-        job
+    /// Wakes its worker if that knows of nothing to do: there is something elsewhere. True if it slept.
+    pub(crate) fn call(&self) -> bool {
+        self.rouse(SLEEPS)
+    }
+
+    fn rouse(&self, from: u8) -> bool {
+        let state = self.state.load(Ordering::SeqCst);
+        let slept = state >= from
+            && self
+                .state
+                .compare_exchange(state, AWAKE, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok();
+        if slept {
+            let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(thread) = &*thread {
+                thread.unpark();
+            }
+        }
+        slept
     }
 
     /// The next job, whoever else serves the queue.
@@ -85,52 +120,83 @@ impl<T> Queue<T> {
         if self.is_empty() {
             return None;
         }
-        let mut s = self.lock();
-        self.pop(&mut s)
+        let mut jobs = self.lock();
+        let job = jobs.pop_front();
+        self.len.store(jobs.len(), Ordering::Relaxed);
+        job
+    }
+
+    /// When the first of those that wait came.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        if self.is_empty() {
+            return None;
+        }
+        self.lock().front().map(|j| j.arrived)
+    }
+
+    fn serve(&self, worker: usize, end: u64) {
+        self.current.store(worker, Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
     }
 
     /// SELF of fig. 11: the queue's own worker takes the next job, at `now`.
     pub(crate) fn take_own(&self, worker: usize, now: Instant, t: Duration) -> Option<Job<T>> {
-        let mut s = self.lock();
-        (s.current, s.end) = (worker, now + t);
-        self.pop(&mut s)
+        let job = self.take()?;
+        self.serve(worker, self.at(now + t));
+        Some(job)
     }
 
-    /// The queue's own worker goes to something that is in no queue, at `now`.
-    pub(crate) fn away(&self, worker: usize, now: Instant, t: Duration) {
-        let mut s = self.lock();
-        (s.current, s.end) = (worker, now + t);
+    /// The queue's own worker goes to a heavy query at `now`: that is lengthy, as is known without waiting for T.
+    pub(crate) fn away(&self, worker: usize, now: Instant) {
+        self.serve(worker, self.at(now));
     }
 
-    /// OBLIGER of fig. 11: takes a job if the queue's worker is at a lengthy one, or `worker` already stands in for it. `None`
-    /// if it is not stuck; `Some(None)` if nothing waits.
+    /// OBLIGER of fig. 11: takes a job if the queue's worker is at a lengthy one, or `worker` already stands in for it. Who is
+    /// `idle` also takes what has waited for longer than T, though each query of a slow worker (another process has its core)
+    /// may take less. `None` if there is no need; `Some(None)` if nothing waits.
     pub(crate) fn oblige(
         &self,
         worker: usize,
         now: Instant,
         t: Duration,
+        idle: bool,
     ) -> Option<Option<Job<T>>> {
         if self.is_empty() {
             // Nothing waits, so it does not matter.
             return None;
         }
-        let mut s = self.lock();
-        if s.current != worker && s.end >= now {
+        let stuck = self.current.load(Ordering::Relaxed) == worker
+            || self.end.load(Ordering::Relaxed) < self.at(now);
+        if stuck {
+            let job = self.take();
+            self.serve(worker, self.at(now + t));
+            return Some(job);
+        }
+        if !idle {
             return None;
         }
-        (s.current, s.end) = (worker, now + t);
-        Some(self.pop(&mut s))
+        let mut jobs = self.lock();
+        let waited = jobs
+            .front()
+            .map(|j| now.saturating_duration_since(j.arrived));
+        if waited.is_none_or(|w| w <= t) {
+            return None;
+        }
+        let job = jobs.pop_front();
+        self.len.store(jobs.len(), Ordering::Relaxed);
+        Some(job)
     }
 
-    /// When the queue's worker counts as stuck.
-    pub(crate) fn stuck_at(&self) -> Instant {
-        self.lock().end
+    /// How long after `now` it is till somebody else may take what waits here.
+    pub(crate) fn stuck_in(&self, now: Instant, t: Duration) -> Duration {
+        let end = self.end.load(Ordering::Relaxed);
+        Duration::from_nanos(end.saturating_sub(self.at(now))).min(t)
     }
 
     /// All that waits.
     pub(crate) fn drain(&self) -> VecDeque<Job<T>> {
-        let mut s = self.lock();
+        let mut jobs = self.lock();
         self.len.store(0, Ordering::Relaxed);
-        std::mem::take(&mut s.jobs)
+        std::mem::take(&mut *jobs)
     }
 }

@@ -1,117 +1,16 @@
-//! The workers.
+//! The scheduler: its workers' queues, what is let into them, and its end.
 
+use crate::counts::Counters;
 use crate::crew::Heavy;
 use crate::queue::Queue;
-use crate::{Admission, Class, Options, Policy, Reason, Refused};
+use crate::{
+    Admission, Class, Counts, Dropped, Job, Options, Policy, Reason, Refused, Submit, Work,
+};
 use jindou_engine::Crew;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Runs tasks.
-pub trait Work: Send + Sync + 'static {
-    /// What is to be done.
-    type Task: Send + 'static;
-    /// What each worker keeps from task to task.
-    type Local;
-
-    /// A worker's own state, made on its thread.
-    fn local(&self, worker: usize) -> Self::Local;
-
-    /// Does it. Of a heavy task the `crew` are other workers that may be asked to help, `threads` at most with this one.
-    fn run(
-        &self,
-        job: Job<Self::Task>,
-        local: &mut Self::Local,
-        crew: &Arc<dyn Crew>,
-        threads: usize,
-    ) -> Ran<Self::Task>;
-
-    /// A job was let in but will not be run.
-    fn dropped(&self, job: Job<Self::Task>, why: Dropped);
-}
-
-/// A task on its way.
-#[derive(Clone, Debug)]
-pub struct Job<T> {
-    /// What is to be done.
-    pub task: T,
-    /// How much it is.
-    pub class: Class,
-    /// Whose.
-    pub client: u64,
-    /// When it came: deadlines and latencies count from here.
-    pub arrived: Instant,
-    /// When nobody wants it any more.
-    pub deadline: Option<Instant>,
-    /// It began as a light one.
-    pub moved: bool,
-}
-
-impl<T> Job<T> {
-    /// A job that comes now.
-    pub fn new(task: T, class: Class, client: u64) -> Self {
-        Self {
-            task,
-            class,
-            client,
-            arrived: Instant::now(),
-            deadline: None,
-            moved: false,
-        }
-    }
-}
-
-/// Submits jobs from anywhere.
-pub type Submit<T> = Arc<dyn Fn(Job<T>) -> Result<(), Refused> + Send + Sync>;
-
-/// What became of a job that was run.
-pub enum Ran<T> {
-    /// It is over.
-    Done,
-    /// It was called light and is not: nothing of it was given out, and it begins again as a heavy one.
-    TooLong(Job<T>),
-}
-
-/// Why a job was not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
-    /// Its deadline passed while it waited.
-    Late,
-    /// It turned out heavy, and no heavy one is let in.
-    Refused(Refused),
-    /// The scheduler ends.
-    Closed,
-}
-
-/// What workers did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Light jobs that were run.
-    pub light: u64,
-    /// Heavy jobs that were run.
-    pub heavy: u64,
-    /// Light jobs that were taken from another worker's queue.
-    pub taken: u64,
-    /// Light jobs that became heavy ones.
-    pub moved: u64,
-    /// Jobs whose deadline passed while they waited.
-    pub late: u64,
-    /// Times a worker helped a heavy query.
-    pub helped: u64,
-}
-
-#[derive(Default)]
-struct Counters {
-    light: AtomicU64,
-    heavy: AtomicU64,
-    taken: AtomicU64,
-    moved: AtomicU64,
-    late: AtomicU64,
-    helped: AtomicU64,
-}
 
 /// See [`crate`].
 pub struct Scheduler<W: Work> {
@@ -119,24 +18,22 @@ pub struct Scheduler<W: Work> {
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Inner<W: Work> {
-    work: W,
-    options: Options,
-    admission: Admission,
-    queues: Box<[Queue<W::Task>]>,
-    heavy_queue: Queue<W::Task>,
-    heavy: Arc<Heavy>,
+/// What workers share.
+pub(crate) struct Inner<W: Work> {
+    pub work: W,
+    pub options: Options,
+    pub admission: Admission,
+    pub queues: Box<[Queue<W::Task>]>,
+    pub heavy_queue: Queue<W::Task>,
+    pub heavy: Arc<Heavy>,
     /// The same, as the engine knows it.
-    crew: Arc<dyn Crew>,
+    pub crew: Arc<dyn Crew>,
     /// Workers that take light queries: the first so many.
-    light_workers: usize,
+    pub light_workers: usize,
     turn: AtomicUsize,
-    closed: AtomicBool,
-    counters: Counters,
+    pub closed: AtomicBool,
+    pub counters: Box<[Counters]>,
 }
-
-/// Longest sleep of a worker that nobody wakes.
-const NAP: Duration = Duration::from_millis(100);
 
 impl<W: Work> Scheduler<W> {
     /// Starts the workers.
@@ -151,17 +48,18 @@ impl<W: Work> Scheduler<W> {
             workers
         };
         let heavy = Arc::new(Heavy::new(options.heavy_workers.clamp(1, workers)));
+        let begin = Instant::now();
         let inner = Arc::new(Inner {
             work,
             admission: Admission::new(options.limits.clone()),
-            queues: (0..workers).map(Queue::new).collect(),
-            heavy_queue: Queue::new(usize::MAX),
+            queues: (0..workers).map(|w| Queue::new(w, begin)).collect(),
+            heavy_queue: Queue::new(usize::MAX, begin),
             crew: Arc::clone(&heavy) as Arc<dyn Crew>,
             heavy,
             light_workers,
             turn: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            counters: Counters::default(),
+            counters: (0..workers).map(|_| Counters::default()).collect(),
             options,
         });
         let weak = Arc::downgrade(&inner);
@@ -224,16 +122,7 @@ impl<W: Work> Scheduler<W> {
     /// What workers did so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let c = &self.inner.counters;
-        let of = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        Counts {
-            light: of(&c.light),
-            heavy: of(&c.heavy),
-            taken: of(&c.taken),
-            moved: of(&c.moved),
-            late: of(&c.late),
-            helped: of(&c.helped),
-        }
+        Counters::sum(self.inner.counters.iter())
     }
 
     /// Jobs that wait: of the light queues, and of the heavy one.
@@ -273,14 +162,16 @@ impl<W: Work> Drop for Scheduler<W> {
 
 impl<W: Work> Inner<W> {
     fn submit(&self, job: Job<W::Task>) -> Result<(), (Refused, Job<W::Task>)> {
-        if let Err(refused) = self.admission.enter(job.class, job.client) {
+        let waited = job.arrived.elapsed();
+        if let Err(refused) = self.admission.enter_late(job.class, job.client, waited) {
             return Err((refused, job));
         }
         self.enqueue(job);
         Ok(())
     }
 
-    fn enqueue(&self, job: Job<W::Task>) {
+    /// Gives a job that was let in to a worker, or to its class.
+    pub(crate) fn enqueue(&self, job: Job<W::Task>) {
         if job.class == Class::Heavy {
             self.heavy_queue.push(job);
             if self.heavy.has_place() {
@@ -288,9 +179,10 @@ impl<W: Work> Inner<W> {
             }
             return;
         }
-        let at = match self.options.policy {
-            Policy::Shared => 0,
-            _ => self.turn.fetch_add(1, Ordering::Relaxed) % self.light_workers,
+        let at = match (self.options.policy, job.home) {
+            (Policy::Shared, _) => 0,
+            (_, Some(home)) => home % self.light_workers,
+            (_, None) => self.turn.fetch_add(1, Ordering::Relaxed) % self.light_workers,
         };
         self.queues[at].push(job);
         if self.queues[at].wake() || self.options.policy == Policy::Private {
@@ -298,14 +190,14 @@ impl<W: Work> Inner<W> {
         }
         // Its worker is at something. One that sleeps can take the job, or see when it may.
         for q in &self.queues[..self.light_workers] {
-            if q.wake() {
+            if q.call() {
                 return;
             }
         }
     }
 
     /// The workers that may take heavy queries.
-    fn heavy_from(&self) -> usize {
+    pub(crate) fn heavy_from(&self) -> usize {
         if self.light_workers < self.queues.len() {
             self.light_workers
         } else {
@@ -313,7 +205,7 @@ impl<W: Work> Inner<W> {
         }
     }
 
-    fn wake_for_heavy(&self, n: usize) {
+    pub(crate) fn wake_for_heavy(&self, n: usize) {
         let mut left = n;
         for q in &self.queues[self.heavy_from()..] {
             if left == 0 {
@@ -323,177 +215,7 @@ impl<W: Work> Inner<W> {
         }
     }
 
-    fn serve(&self, worker: usize) {
-        let own = &self.queues[worker];
-        own.set_thread(std::thread::current());
-        let mut local = self.work.local(worker);
-        let mut next = 1;
-        while !self.closed.load(Ordering::Relaxed) {
-            if self.heavy_turn(worker, &mut local) {
-                continue;
-            }
-            match self.next_light(worker, &mut next) {
-                Some(job) => self.run(job, &mut local),
-                None => self.sleep(worker),
-            }
-        }
-    }
-
-    /// Works on a heavy query if there is one and few enough are at it.
-    fn heavy_turn(&self, worker: usize, local: &mut W::Local) -> bool {
-        let wanted = self.heavy.wanted.load(Ordering::Relaxed) > 0;
-        if worker < self.heavy_from() || !wanted && self.heavy_queue.is_empty() {
-            return false;
-        }
-        if !self.heavy.enter() {
-            return false;
-        }
-        let is_light = worker < self.light_workers;
-        if is_light {
-            self.admission.go_away(true);
-        }
-        let t = self.options.stuck_after;
-        self.queues[worker].away(worker, Instant::now(), t);
-        let helped = wanted && self.heavy.help();
-        if helped {
-            self.counters.helped.fetch_add(1, Ordering::Relaxed);
-        }
-        let job = if helped {
-            None
-        } else {
-            self.heavy_queue.take()
-        };
-        let did = helped || job.is_some();
-        if let Some(job) = job {
-            self.run(job, local);
-        }
-        self.heavy.leave();
-        if is_light {
-            self.admission.go_away(false);
-        }
-        let more = !self.heavy_queue.is_empty() || self.heavy.wanted.load(Ordering::Relaxed) > 0;
-        if did && more {
-            self.wake_for_heavy(1);
-        }
-        did
-    }
-
-    fn next_light(&self, worker: usize, next: &mut usize) -> Option<Job<W::Task>> {
-        if worker >= self.light_workers {
-            return None;
-        }
-        let t = self.options.stuck_after;
-        let queues = &self.queues[..self.light_workers];
-        match self.options.policy {
-            Policy::Shared => queues[0].take(),
-            Policy::Private => queues[worker].take(),
-            Policy::Stealing => queues[worker].take().or_else(|| {
-                let job =
-                    (1..queues.len()).find_map(|n| queues[(worker + n) % queues.len()].take());
-                self.counters
-                    .taken
-                    .fetch_add(u64::from(job.is_some()), Ordering::Relaxed);
-                job
-            }),
-            Policy::Oblige => {
-                let now = Instant::now();
-                if *next < queues.len() {
-                    let at = (worker + *next) % queues.len();
-                    if let Some(obliged) = queues[at].oblige(worker, now, t) {
-                        *next += 1;
-                        if obliged.is_some() {
-                            self.counters.taken.fetch_add(1, Ordering::Relaxed);
-                            return obliged;
-                        }
-                    }
-                }
-                *next = 1;
-                queues[worker].take_own(worker, now, t)
-            }
-        }
-    }
-
-    /// True if something waits that this worker could take, now or soon.
-    fn has_work(&self, worker: usize) -> Option<Duration> {
-        let heavy = worker >= self.heavy_from()
-            && self.heavy.has_place()
-            && (!self.heavy_queue.is_empty() || self.heavy.wanted.load(Ordering::SeqCst) > 0);
-        if heavy {
-            return Some(Duration::ZERO);
-        }
-        if worker >= self.light_workers {
-            return None;
-        }
-        let queues = &self.queues[..self.light_workers];
-        match self.options.policy {
-            Policy::Shared => (!queues[0].is_empty()).then_some(Duration::ZERO),
-            Policy::Private => (!queues[worker].is_empty()).then_some(Duration::ZERO),
-            Policy::Stealing => queues
-                .iter()
-                .any(|q| !q.is_empty())
-                .then_some(Duration::ZERO),
-            Policy::Oblige => {
-                if !queues[worker].is_empty() {
-                    return Some(Duration::ZERO);
-                }
-                let next = &queues[(worker + 1) % queues.len()];
-                if !next.is_empty() {
-                    return Some(next.stuck_at().saturating_duration_since(Instant::now()));
-                }
-                // Some other one is stuck, and whoever obliges it may be as well.
-                queues
-                    .iter()
-                    .any(|q| !q.is_empty())
-                    .then_some(self.options.stuck_after)
-            }
-        }
-    }
-
-    fn sleep(&self, worker: usize) {
-        let own = &self.queues[worker];
-        own.asleep.store(true, Ordering::SeqCst);
-        // Who pushes after this look sees that the worker sleeps.
-        match self.has_work(worker) {
-            Some(Duration::ZERO) => {}
-            Some(soon) => std::thread::park_timeout(soon),
-            None if self.closed.load(Ordering::SeqCst) => {}
-            None => std::thread::park_timeout(NAP),
-        }
-        own.asleep.store(false, Ordering::SeqCst);
-    }
-
-    fn run(&self, job: Job<W::Task>, local: &mut W::Local) {
-        if job.deadline.is_some_and(|d| Instant::now() > d) {
-            self.counters.late.fetch_add(1, Ordering::Relaxed);
-            return self.drop_job(job, Dropped::Late);
-        }
-        let (class, client) = (job.class, job.client);
-        let threads = match class {
-            Class::Light => 1,
-            Class::Heavy => self.options.heavy_threads.max(1),
-        };
-        let counter = match class {
-            Class::Light => &self.counters.light,
-            Class::Heavy => &self.counters.heavy,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        let begin = Instant::now();
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            self.work.run(job, local, &self.crew, threads)
-        }));
-        self.admission.leave(class, client, Some(begin.elapsed()));
-        // A panic's message is on standard error; its task is lost, the worker is not.
-        if let Ok(Ran::TooLong(mut job)) = ran {
-            self.counters.moved.fetch_add(1, Ordering::Relaxed);
-            (job.class, job.moved) = (Class::Heavy, true);
-            match self.admission.enter(Class::Heavy, job.client) {
-                Ok(()) => self.enqueue(job),
-                Err(refused) => self.work.dropped(job, Dropped::Refused(refused)),
-            }
-        }
-    }
-
-    fn drop_job(&self, job: Job<W::Task>, why: Dropped) {
+    pub(crate) fn drop_job(&self, job: Job<W::Task>, why: Dropped) {
         self.admission.leave(job.class, job.client, None);
         self.work.dropped(job, why);
     }

@@ -2,8 +2,9 @@
 
 use jindou_engine::Crew;
 use jindou_scheduler::{
-    Class, Counts, Dropped, Job, Limits, Options, Policy, Ran, Reason, Scheduler, Work,
+    Class, Counts, Drawn, Dropped, Job, Limits, Options, Policy, Ran, Reason, Scheduler, Work,
 };
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
@@ -44,11 +45,15 @@ enum Task {
     Panic,
     /// Computes for so long.
     Spin(Duration, usize),
+    /// Says its number, and is followed by one with the next number until this one.
+    Chain(usize, usize),
 }
 
 struct Sayer {
     said: Mutex<Sender<(usize, ThreadId)>>,
     dropped: Mutex<Sender<(usize, Dropped)>>,
+    /// Jobs that come by themselves, when they are due.
+    coming: Mutex<VecDeque<Job<Task>>>,
 }
 
 impl Sayer {
@@ -67,7 +72,8 @@ fn number(task: &Task) -> usize {
         | Task::Wait(_, n)
         | Task::Long(n)
         | Task::Help(_, _, n)
-        | Task::Spin(_, n) => *n,
+        | Task::Spin(_, n)
+        | Task::Chain(n, _) => *n,
         Task::Panic => usize::MAX,
     }
 }
@@ -112,6 +118,16 @@ impl Work for Sayer {
                 }
                 self.say(*n);
             }
+            Task::Chain(n, last) => {
+                self.say(*n);
+                if n < last {
+                    let next = Task::Chain(n + 1, *last);
+                    return Ran::Next(Job {
+                        home: Some(*n),
+                        ..Job::new(next, job.class, job.client)
+                    });
+                }
+            }
             Task::Panic => panic!("a task panics, on purpose"),
         }
         Ran::Done
@@ -119,6 +135,15 @@ impl Work for Sayer {
 
     fn dropped(&self, job: Job<Task>, why: Dropped) {
         let _ = self.dropped.lock().unwrap().send((number(&job.task), why));
+    }
+
+    fn draw(&self, (): &mut (), now: Instant) -> Drawn<Task> {
+        let mut coming = self.coming.lock().unwrap();
+        match coming.front().map(|j| j.arrived) {
+            None => Drawn::Never,
+            Some(due) if due > now => Drawn::At(due),
+            Some(_) => coming.pop_front().map_or(Drawn::Never, Drawn::Job),
+        }
     }
 }
 
@@ -132,11 +157,16 @@ const SOON: Duration = Duration::from_secs(20);
 
 impl Started {
     fn new(options: Options) -> Self {
+        Self::with(options, VecDeque::new())
+    }
+
+    fn with(options: Options, coming: VecDeque<Job<Task>>) -> Self {
         let (a, said) = channel();
         let (b, dropped) = channel();
         let work = Sayer {
             said: Mutex::new(a),
             dropped: Mutex::new(b),
+            coming: Mutex::new(coming),
         };
         Self {
             scheduler: Scheduler::start(work, options).unwrap(),
@@ -179,6 +209,7 @@ fn options(workers: usize, policy: Policy) -> Options {
         workers,
         policy,
         stuck_after: Duration::from_millis(1),
+        spin: Duration::from_micros(50),
         heavy_threads: 1,
         heavy_workers: 1,
         isolate: false,
@@ -393,7 +424,7 @@ fn overload_is_refused_at_once_and_leaves_nothing_behind() {
             Ok(()) => accepted += 1,
             Err((r, _)) => {
                 assert_eq!(r.reason, Reason::Slow);
-                assert!(r.retry_after >= Duration::from_millis(5));
+                assert!(r.retry_after >= Duration::from_millis(1));
                 refused += 1;
                 longest_refusal = longest_refusal.max(begin.elapsed());
             }
@@ -419,4 +450,115 @@ fn overload_is_refused_at_once_and_leaves_nothing_behind() {
     println!(
         "{accepted} in, {refused} refused (the slowest in {longest_refusal:?}), {most} waited"
     );
+}
+
+/// `n` light jobs, one each 20 µs from `begin` on, for the queues in turn.
+fn arrivals(n: usize, begin: Instant, task: impl Fn(usize) -> Task) -> VecDeque<Job<Task>> {
+    (0..n)
+        .map(|i| Job {
+            home: Some(i),
+            arrived: begin + Duration::from_micros(20) * i as u32,
+            ..Job::new(task(i), Class::Light, i as u64 % 3)
+        })
+        .collect()
+}
+
+#[test]
+fn what_comes_by_itself_is_run_once_and_not_before_its_time() {
+    for spin in [Duration::ZERO, Duration::from_micros(50)] {
+        for policy in [Policy::Shared, Policy::Stealing, Policy::Oblige] {
+            let begin = Instant::now() + Duration::from_millis(5);
+            let coming = arrivals(2000, begin, Task::Say);
+            let s = Started::with(
+                Options {
+                    spin,
+                    ..options(3, policy)
+                },
+                coming,
+            );
+            let gate = Arc::new(Gate::default());
+            s.submit(Task::Wait(Arc::clone(&gate), 5000), Class::Heavy);
+            let mut heard: Vec<usize> = (0..2000).map(|_| s.heard()).collect();
+            assert!(begin.elapsed() >= Duration::from_micros(20) * 1999);
+            heard.sort_unstable();
+            assert_eq!(heard, (0..2000).collect::<Vec<_>>(), "{policy:?}");
+            gate.open();
+            assert_eq!(s.heard(), 5000);
+            until(|| s.scheduler.admission().within(Class::Light) == 0);
+        }
+    }
+}
+
+#[test]
+fn too_much_of_what_comes_by_itself_is_refused() {
+    let mut o = options(2, Policy::Oblige);
+    o.limits.light_wait = Duration::from_millis(5);
+    // A hundred microseconds each, and fifty thousand a second: two workers can do twenty thousand.
+    let spin = |n| Task::Spin(Duration::from_micros(100), n);
+    let s = Started::with(o, arrivals(20_000, Instant::now(), spin));
+    let (mut ran, mut refused) = (0, 0);
+    let mut all = vec![false; 20_000];
+    let end = Instant::now() + SOON;
+    while ran + refused < all.len() {
+        assert!(Instant::now() < end, "{ran} ran and {refused} were refused");
+        if let Ok((n, _)) = s.said.recv_timeout(Duration::from_millis(1)) {
+            assert!(!std::mem::replace(&mut all[n], true), "{n} twice");
+            ran += 1;
+        }
+        while let Ok((n, why)) = s.dropped.try_recv() {
+            assert!(matches!(why, Dropped::Refused(r) if r.reason != Reason::Full));
+            assert!(!std::mem::replace(&mut all[n], true), "{n} twice");
+            refused += 1;
+        }
+    }
+    assert!(ran > 500 && refused > 2000, "{ran} ran, {refused} did not");
+    until(|| s.scheduler.admission().within(Class::Light) == 0);
+}
+
+#[test]
+fn a_clients_next_query_takes_the_place_of_its_last() {
+    let mut o = options(2, Policy::Oblige);
+    o.limits.light = 2;
+    let s = Started::new(o);
+    s.light(Task::Chain(0, 5000));
+    let heard: Vec<usize> = (0..=5000).map(|_| s.heard()).collect();
+    assert_eq!(heard, (0..=5000).collect::<Vec<_>>());
+    until(|| s.scheduler.admission().within(Class::Light) == 0);
+    assert_eq!(s.counts().light, 5001);
+}
+
+#[test]
+fn a_worker_at_a_heavy_query_is_obliged_at_once() {
+    let mut o = options(2, Policy::Oblige);
+    o.stuck_after = SOON * 10;
+    let s = Started::new(o);
+    let gate = Arc::new(Gate::default());
+    s.submit(Task::Wait(Arc::clone(&gate), 1000), Class::Heavy);
+    until(|| s.scheduler.waiting().1 == 0);
+    for n in 0..100 {
+        s.light(Task::Say(n));
+    }
+    let mut heard: Vec<usize> = (0..100).map(|_| s.heard()).collect();
+    heard.sort_unstable();
+    assert_eq!(heard, (0..100).collect::<Vec<_>>());
+    gate.open();
+    assert_eq!(s.heard(), 1000);
+}
+
+#[test]
+fn who_is_idle_helps_one_that_is_slow_and_not_stuck() {
+    let s = Started::new(options(2, Policy::Oblige));
+    // Each is short of T = 1 ms; the last would wait for 40 times as long.
+    for n in 0..200 {
+        let task = Task::Spin(Duration::from_micros(200), n);
+        let job = Job {
+            home: Some(0),
+            ..Job::new(task, Class::Light, 0)
+        };
+        assert!(s.scheduler.submit(job).is_ok());
+    }
+    for _ in 0..200 {
+        s.heard();
+    }
+    assert!(s.counts().taken > 0);
 }

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most queries of a batch.
 const MOST: usize = 100_000;
@@ -112,6 +112,8 @@ struct Runner<'a> {
     sessions: FxHashMap<u64, Session>,
     slot: Slot,
     heavy: bool,
+    /// One of its queries was.
+    moved: bool,
     /// Bytes of the answer that the query's memory is charged.
     charged: u64,
 }
@@ -122,6 +124,7 @@ fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u
     slot.take(query)?;
     query.set_state(State::Running);
     let _ = query.light.set(true);
+    let computing = Instant::now();
     let mut runner = Runner {
         shared,
         query,
@@ -137,10 +140,15 @@ fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u
         sessions: FxHashMap::default(),
         slot,
         heavy: false,
+        moved: false,
         charged: 0,
     };
     let mut out = Vec::new();
     let done = runner.all(text, &mut out);
+    if !runner.moved {
+        // Else it waited for a slot among the heavy ones, and tells nothing of the others.
+        shared.admission.served(Class::Light, computing.elapsed());
+    }
     query.memory.release(runner.charged);
     query.bytes.store(out.len() as u64, Ordering::Relaxed);
     done.map(|()| out)
@@ -286,6 +294,7 @@ impl Runner<'_> {
         self.query.set_state(State::Queued);
         self.slot = self.shared.slots.slot(!heavy);
         self.heavy = heavy;
+        self.moved = true;
         self.slot.take(self.query)?;
         self.query.set_state(State::Running);
         Ok(())

@@ -1,6 +1,7 @@
 //! One thread that asks one query after the other, no scheduler between: what the clients' queries cost by themselves.
 
-use super::emulate::{Random, Setup, Task};
+use super::arrivals::Random;
+use super::emulate::{Setup, Task};
 use crate::bench::measure::cpu_time;
 use jindou::{QueryOptions, Result, Session, Value};
 use std::time::{Duration, Instant};

@@ -61,26 +61,48 @@ pub fn lubm() -> Vec<Template> {
         .collect()
 }
 
-/// Templates of a folder: the files that its `mix_config` names (the first line: how many are light and heavy; then a path and a
-/// weight a line, of which the file's name counts), or all of `q1`, `q2`, … with equal weights.
-pub fn folder(dir: &Path) -> Result<Vec<Template>> {
+/// What a mix is of.
+#[derive(Clone, Debug, Default)]
+pub struct Mix {
+    pub light: Vec<Template>,
+    /// Names of heavy queries, and their weights.
+    pub heavy: Vec<(String, f64)>,
+}
+
+/// Templates of a folder: those that its `mix_config`, or the file that is named, lists (the first line: how many are light and
+/// how many heavy; then a path and a weight a line, of which the file's name counts; `lubm_q7` is LUBM's L7), or all of `q1`, `q2`,
+/// … with equal weights.
+pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
     let read = |name: &str| {
         let path = dir.join(name);
         std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))
     };
-    let config = dir.join("mix_config");
     let mut named: Vec<(String, f64)> = vec![];
-    if config.exists() {
-        let text = read("mix_config")?;
-        for line in text.lines().skip(1) {
+    let mut light = usize::MAX;
+    let config = mix.unwrap_or("mix_config");
+    if mix.is_some() || dir.join(config).exists() {
+        let text = read(config)?;
+        let bad = |what: &str| Error::Query(format!("{}: {what}", dir.join(config).display()));
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or("");
+        light = first
+            .split_whitespace()
+            .next()
+            .and_then(|n| n.parse().ok())
+            .ok_or_else(|| {
+                bad(&format!(
+                    "'{first}' does not say how many queries are light"
+                ))
+            })?;
+        for line in lines {
             let mut words = line.split_whitespace();
             let (Some(path), Some(weight)) = (words.next(), words.next()) else {
                 continue;
             };
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-            let weight = weight.parse().map_err(|_| {
-                Error::Query(format!("{}: '{weight}' is no weight", config.display()))
-            })?;
+            let weight = weight
+                .parse()
+                .map_err(|_| bad(&format!("'{weight}' is no weight")))?;
             named.push((name, weight));
         }
     } else {
@@ -97,13 +119,21 @@ pub fn folder(dir: &Path) -> Result<Vec<Template>> {
             dir.display()
         )));
     }
-    named
-        .into_iter()
-        .map(|(name, weight)| {
-            template(&name, &read(&name)?, weight)
-                .map_err(|why| Error::Query(format!("{}: {why}", dir.join(&name).display())))
-        })
-        .collect()
+    let mut mix = Mix::default();
+    for (i, (name, weight)) in named.into_iter().enumerate() {
+        if i < light {
+            let read = template(&name, &read(&name)?, weight)
+                .map_err(|why| Error::Query(format!("{}: {why}", dir.join(&name).display())))?;
+            mix.light.push(read);
+            continue;
+        }
+        let name = match name.strip_prefix("lubm_q") {
+            Some(number) => format!("L{number}"),
+            None => dir.join(&name).to_string_lossy().into_owned(),
+        };
+        mix.heavy.push((name, weight));
+    }
+    Ok(mix)
 }
 
 /// Reads `%class` or `%<fromPredicate>` in a template; `<-` at a pattern's end, a hint of an order, is a full stop.

@@ -1,47 +1,77 @@
 //! One run: clients in the process, workers of a scheduler, latencies from intended arrival to the last row.
 
+use super::arrivals::{Arrivals, Look, Next, Random, Sources};
 use super::classes::Class;
-use super::histogram::Histogram;
+use super::machine::{Neighbour, Reading, pin};
+use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
+use super::threads::{Sender, client};
 use crate::bench::measure::{cpu_time, resident_memory};
 use jindou::{Crew, Database, Error, PlannedQuery, QueryOptions, Result, Session, Value};
 use jindou_scheduler::{
-    Class as Weight, Counts, Dropped, Job, Options, Ran, Scheduler, Submit, Work,
+    Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
 };
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+/// A heavy query.
+pub struct Heavy {
+    pub name: String,
+    pub planned: PlannedQuery,
+    /// Its share of the heavy queries; 0: all have their turns.
+    pub weight: f64,
+}
 
 /// What is asked.
 pub struct Setup {
     pub db: Database,
     pub classes: Vec<Class>,
-    /// Sums of the classes' weights.
+    pub heavy: Vec<Heavy>,
+    /// Sums of the classes' weights, and of the heavy queries' if clients send those as well.
     pub sums: Vec<f64>,
-    pub heavy: Vec<(String, PlannedQuery)>,
     /// A light query that takes longer is moved.
     pub light_limit: Duration,
     /// A job that waits longer is dropped.
     pub deadline: Option<Duration>,
+    /// Each worker keeps to a core of its own.
+    pub pinned: bool,
 }
 
 impl Setup {
-    /// A class and a start point, drawn by the classes' weights.
+    /// A class and a start point, drawn by the classes' weights; or a heavy query, where clients send both.
     pub fn draw(&self, random: &mut Random) -> Task {
         let all = self.sums.last().copied().unwrap_or(0.0);
         let x = random.unit() * all;
-        let class = self.sums.partition_point(|s| *s <= x);
-        let class = class.min(self.classes.len() - 1);
-        let start = random.below(self.classes[class].starts.len());
-        Task::Light {
-            class: class as u16,
-            start: start as u32,
+        let at = self.sums.partition_point(|s| *s <= x);
+        let at = at.min(self.sums.len().saturating_sub(1));
+        match self.classes.get(at) {
+            Some(class) => Task::Light {
+                class: at as u16,
+                start: random.below(class.starts.len()) as u32,
+            },
+            None => Task::Heavy((at - self.classes.len()) as u16),
         }
+    }
+
+    /// The heavy query that a client of such sends after this one.
+    fn after(&self, query: u16, random: &mut Random) -> Task {
+        let sum: f64 = self.heavy.iter().map(|h| h.weight).sum();
+        if sum <= 0.0 {
+            return Task::Heavy((query + 1) % self.heavy.len().max(1) as u16);
+        }
+        let mut x = random.unit() * sum;
+        let at = self.heavy.iter().position(|h| {
+            x -= h.weight;
+            x < 0.0
+        });
+        Task::Heavy(at.unwrap_or(0) as u16)
     }
 
     /// Names of light classes, then of heavy queries.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let light = self.classes.iter().map(|c| c.name.as_str());
-        light.chain(self.heavy.iter().map(|h| h.0.as_str()))
+        light.chain(self.heavy.iter().map(|h| h.name.as_str()))
     }
 }
 
@@ -52,143 +82,66 @@ pub enum Task {
     Heavy(u16),
 }
 
-/// xorshift64*.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+impl Task {
+    pub fn weight(self) -> Weight {
+        match self {
+            Self::Light { .. } => Weight::Light,
+            Self::Heavy(_) => Weight::Heavy,
+        }
     }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-}
-
-/// How light queries come.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Arrivals {
-    /// None.
-    None,
-    /// So many clients, each of which keeps so many queries under way.
-    Closed { clients: usize, window: usize },
-    /// So many a second, at random intended times (a Poisson process), whatever becomes of earlier ones.
-    Open { rate: f64, clients: usize },
 }
 
 /// What is measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub arrivals: Arrivals,
+    /// Light queries are drawn by the workers, and not by threads of their own.
+    pub on_workers: bool,
     /// Clients that send heavy queries, one after the other.
     pub heavy_clients: usize,
     pub warm_up: Duration,
     pub duration: Duration,
-    /// After an open loop: so many queries a second for [`AFTER`], to see how soon all is well again.
+    /// After an open loop: so many queries a second for a while, to see how soon all is well again.
     pub then: Option<f64>,
     pub seed: u64,
 }
 
-/// How long is looked at what comes after an overload, and in which steps.
-pub const AFTER: Duration = Duration::from_secs(2);
-pub const STEP: Duration = Duration::from_millis(100);
-const STEPS: usize = (AFTER.as_millis() / STEP.as_millis()) as usize;
-/// A client that is later than this leaves out what it should have sent: not to the queries' loss, but it is said.
-const MOST_BEHIND: Duration = Duration::from_millis(5);
+/// How often is looked at how many queries are done.
+const WINDOW: Duration = Duration::from_millis(10);
+/// Heavy clients are numbered from here.
+const HEAVY: u64 = 1 << 32;
 
-/// What one worker saw.
-#[derive(Default)]
-struct Stats {
-    latencies: Vec<Histogram>,
-    /// By steps of the time after.
-    after: Vec<Histogram>,
-    rows: u64,
-    late: u64,
-    /// Jobs that were let in and are neither run nor answered.
-    unfinished: u64,
-    /// Some queries' rows, to be compared.
-    samples: Vec<(u16, u32, u64)>,
-    error: Option<Error>,
-    turn: u64,
-}
+/// On cache lines of its own.
+#[repr(align(128))]
+struct Apart<T>(T);
 
-/// What a run gave.
-pub struct Outcome {
-    pub seconds: f64,
-    /// By class: light ones, then heavy ones.
-    pub latencies: Vec<Histogram>,
-    pub light: Histogram,
-    pub heavy: Histogram,
-    pub refused: u64,
-    /// Queries that the clients of an open loop did not manage to send.
-    pub unsent: u64,
-    /// Of each step after an open loop: latencies, and queries that were refused.
-    pub after: Vec<(Histogram, u64)>,
-    pub late: u64,
-    pub unfinished: u64,
-    pub counts: Counts,
-    /// Processor time of all threads, clients included, in seconds.
-    pub processor: f64,
-    /// Own memory at the begin and at the end, in bytes.
-    pub memory: [u64; 2],
-    pub checked: usize,
-}
-
-impl Outcome {
-    pub fn light_rate(&self) -> f64 {
-        self.light.count() as f64 / self.seconds
-    }
-
-    /// When, after an overload, refusals end and 99 of a hundred queries take less than `limit`, for good.
-    pub fn recovered(&self, limit: Duration) -> Option<Duration> {
-        let bad = |s: &(Histogram, u64)| s.1 > 0 || s.0.quantile(0.99) > limit;
-        let steps = self.after.iter().rposition(bad).map_or(0, |at| at + 1);
-        (steps < self.after.len()).then(|| STEP * steps as u32)
-    }
-
-    pub fn heavy_rate(&self) -> f64 {
-        self.heavy.count() as f64 / self.seconds
-    }
-}
-
-struct Emulator {
+/// The work of a scheduler: runs queries, and says what comes next.
+pub struct Emulator {
     setup: Arc<Setup>,
-    stats: Box<[Mutex<Stats>]>,
+    stats: Box<[Apart<Mutex<Stats>>]>,
     recording: AtomicBool,
+    /// From when to when it was.
+    recorded: OnceLock<(Instant, Instant)>,
     /// When an overload ended.
     over: OnceLock<Instant>,
+    /// A closed loop's queries are followed by others at once.
     closed_loop: bool,
+    sources: Option<Sources>,
+    /// Where clients that are threads get their answers.
+    answers: Vec<mpsc::Sender<()>>,
+    /// For the few jobs that follow one that was dropped.
     again: OnceLock<Submit<Task>>,
-    refused: AtomicU64,
     seed: u64,
 }
 
 /// A worker's own.
-struct Local {
+pub struct Local {
     worker: usize,
     sessions: Vec<Session>,
     random: Random,
+    look: Look,
     light: QueryOptions,
     heavy: QueryOptions,
-}
-
-/// One query in so many is compared with plain execution after the run.
-const SAMPLE: u64 = 512;
-const MOST_SAMPLES: usize = 256;
-
-fn step_of(since: Duration) -> usize {
-    (since.as_nanos() / STEP.as_nanos()) as usize
 }
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -196,8 +149,15 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Emulator {
-    fn ended(&self, local: &mut Local, job: &Job<Task>, done: Result<u64>) {
-        let mut s = lock(&self.stats[local.worker]);
+    fn stats(&self, worker: usize) -> MutexGuard<'_, Stats> {
+        lock(&self.stats[worker % self.stats.len()].0)
+    }
+
+    /// Counts an answer; gives its client's next query.
+    fn ended(&self, local: &mut Local, job: &Job<Task>, done: Result<u64>) -> Option<Job<Task>> {
+        let now = Instant::now();
+        let mut s = self.stats(local.worker);
+        let latency = now.saturating_duration_since(job.arrived);
         match done {
             Ok(rows) if self.recording.load(Ordering::Relaxed) => {
                 let at = match job.task {
@@ -210,43 +170,70 @@ impl Emulator {
                     }
                     Task::Heavy(q) => self.setup.classes.len() + usize::from(q),
                 };
-                s.rows += rows;
-                s.latencies[at].add(job.arrived.elapsed());
+                s.latencies[at].add(latency);
             }
             Ok(_) => {
                 if let Some(over) = self.over.get()
                     && let Some(since) = job.arrived.checked_duration_since(*over)
                     && let Some(step) = s.after.get_mut(step_of(since))
                 {
-                    step.add(job.arrived.elapsed());
+                    step.add(latency);
                 }
             }
             Err(e) => s.error = Some(e),
         }
         drop(s);
-        self.next(job, &mut local.random);
+        self.next(job, &mut local.random, now)
     }
 
     /// The client's next query: a closed loop's, or a heavy client's.
-    fn next(&self, job: &Job<Task>, random: &mut Random) {
-        let task = match job.task {
-            Task::Light { .. } if self.closed_loop => self.setup.draw(random),
-            Task::Light { .. } => return,
-            Task::Heavy(q) => Task::Heavy((q + 1) % self.setup.heavy.len() as u16),
+    fn next(&self, job: &Job<Task>, random: &mut Random, now: Instant) -> Option<Job<Task>> {
+        let task = if job.client >= HEAVY {
+            let Task::Heavy(query) = job.task else {
+                return None;
+            };
+            self.setup.after(query, random)
+        } else if let Some(client) = self.answers.get(job.client as usize) {
+            // It draws by itself; it is gone when the run ends.
+            let _ = client.send(());
+            return None;
+        } else if self.closed_loop {
+            self.setup.draw(random)
+        } else {
+            return None;
         };
-        let class = match task {
-            Task::Light { .. } => Weight::Light,
-            Task::Heavy(_) => Weight::Heavy,
-        };
-        if let Some(submit) = self.again.get() {
-            let _ = submit(self.job(task, class, job.client));
+        Some(self.job(task, job.client, job.home, now))
+    }
+
+    /// A query that comes at `now`.
+    pub fn job(&self, task: Task, client: u64, home: Option<usize>, now: Instant) -> Job<Task> {
+        Job {
+            task,
+            class: task.weight(),
+            client,
+            home,
+            arrived: now,
+            deadline: self.setup.deadline.map(|d| now + d),
+            moved: false,
         }
     }
 
-    fn job(&self, task: Task, class: Weight, client: u64) -> Job<Task> {
-        let mut job = Job::new(task, class, client);
-        job.deadline = self.setup.deadline.map(|d| job.arrived + d);
-        job
+    /// Counts a query that was not let in.
+    pub fn count_refused(&self, worker: usize, arrived: Instant, why: Refused) {
+        let mut s = self.stats(worker);
+        if self.recording.load(Ordering::Relaxed) {
+            s.refused += 1;
+            s.retry = s.retry.max(why.retry_after);
+        } else if let Some(over) = self.over.get()
+            && let Some(since) = arrived.checked_duration_since(*over)
+            && let Some(step) = s.refused_after.get_mut(step_of(since))
+        {
+            *step += 1;
+        }
+    }
+
+    pub fn setup(&self) -> &Setup {
+        &self.setup
     }
 }
 
@@ -255,19 +242,19 @@ impl Work for Emulator {
     type Local = Local;
 
     fn local(&self, worker: usize) -> Local {
+        if self.setup.pinned {
+            pin(worker);
+        }
         let options = QueryOptions {
             threads: 1,
             ..QueryOptions::default()
         };
+        let sessions = self.setup.classes.iter().map(|c| c.prepared.session());
         Local {
             worker,
-            sessions: self
-                .setup
-                .classes
-                .iter()
-                .map(|c| c.prepared.session())
-                .collect(),
+            sessions: sessions.collect(),
             random: Random::new(self.seed + 1000 + worker as u64),
+            look: Look::new(Instant::now()),
             light: QueryOptions {
                 timeout: Some(self.setup.light_limit),
                 ..options.clone()
@@ -297,7 +284,7 @@ impl Work for Emulator {
                     local.sessions[usize::from(class)].checksum(&[Value::Term(start)], options)
                 }
                 Task::Heavy(q) => {
-                    let planned = &self.setup.heavy[usize::from(q)].1;
+                    let planned = &self.setup.heavy[usize::from(q)].planned;
                     self.setup.db.checksum(planned, options)
                 }
             };
@@ -308,247 +295,224 @@ impl Work for Emulator {
                 ran => break ran,
             }
         };
-        self.ended(local, &job, ran.map(|c| c.rows));
-        Ran::Done
+        match self.ended(local, &job, ran.map(|c| c.rows)) {
+            Some(next) => Ran::Next(next),
+            None => Ran::Done,
+        }
     }
 
     fn dropped(&self, job: Job<Task>, why: Dropped) {
-        let at = job.client as usize % self.stats.len();
-        let mut s = lock(&self.stats[at]);
+        let mut s = self.stats(job.client as usize);
         match why {
             Dropped::Late => s.late += 1,
-            Dropped::Closed => s.unfinished += 1,
-            Dropped::Refused(_) => {
-                self.refused.fetch_add(1, Ordering::Relaxed);
+            Dropped::Closed => {
+                s.unfinished += 1;
+                // Whoever still waits has waited so long: without them a queue that nobody serves would look well.
+                let span = self.recorded.get().copied();
+                if let (Task::Light { class, .. }, Some((from, to))) = (job.task, span)
+                    && (from..to).contains(&job.arrived)
+                {
+                    s.latencies[usize::from(class)].add(to - job.arrived);
+                }
             }
+            Dropped::Refused(_) => {}
         }
         drop(s);
-        if why != Dropped::Closed {
-            let seed = job.arrived.elapsed().as_nanos() as u64;
-            self.next(&job, &mut Random::new(seed));
+        if let Dropped::Refused(why) = why {
+            self.count_refused(job.client as usize, job.arrived, why);
         }
+        if why != Dropped::Closed {
+            let now = Instant::now();
+            let seed = now.saturating_duration_since(job.arrived).as_nanos() as u64;
+            let next = self.next(&job, &mut Random::new(seed), now);
+            if let (Some(next), Some(submit)) = (next, self.again.get()) {
+                let _ = submit(next);
+            }
+        }
+    }
+
+    fn draw(&self, local: &mut Local, now: Instant) -> Drawn<Task> {
+        let Some(sources) = &self.sources else {
+            return Drawn::Never;
+        };
+        let draw = |random: &mut Random| self.setup.draw(random);
+        match sources.next(draw, local.worker, &mut local.look, now) {
+            Next::Now(a) => Drawn::Job(self.job(a.task, a.client, Some(a.home), a.at)),
+            Next::At(at) => Drawn::At(at),
+        }
+    }
+
+    fn refused(&self, local: &mut Local, job: Job<Task>, why: Refused) {
+        self.count_refused(local.worker, job.arrived, why);
     }
 }
 
 /// Runs the clients against a scheduler with these options.
-pub fn run(setup: &Arc<Setup>, options: &Options, plan: &Plan) -> Result<Outcome> {
+pub fn run(
+    setup: &Arc<Setup>,
+    options: &Options,
+    plan: &Plan,
+    beside: Option<&Neighbour>,
+) -> Result<Outcome> {
     let workers = options.workers.max(1);
     let kinds = setup.names().count();
+    let begin = Instant::now();
+    let (mut threads, mut sender, mut sources, mut answers) = (vec![], None, None, vec![]);
+    match plan.arrivals {
+        Arrivals::Open { rate, clients } if plan.on_workers => {
+            sources = Some(Sources::new(rate, clients, workers, begin, plan.seed));
+        }
+        Arrivals::Open { rate, clients } => {
+            sender = Some(Sender::new(rate, clients, begin, plan.seed));
+        }
+        Arrivals::Closed { clients, .. } if !plan.on_workers => {
+            for _ in 0..clients {
+                let (answer, answered) = mpsc::channel();
+                answers.push(answer);
+                threads.push(answered);
+            }
+        }
+        Arrivals::Closed { .. } | Arrivals::None => {}
+    }
     let emulator = Emulator {
         setup: Arc::clone(setup),
         stats: (0..workers)
-            .map(|_| {
-                Mutex::new(Stats {
-                    latencies: vec![Histogram::default(); kinds],
-                    after: vec![Histogram::default(); STEPS],
-                    ..Stats::default()
-                })
-            })
+            .map(|_| Apart(Mutex::new(Stats::new(kinds))))
             .collect(),
         recording: AtomicBool::new(false),
+        recorded: OnceLock::new(),
         over: OnceLock::new(),
         closed_loop: matches!(plan.arrivals, Arrivals::Closed { .. }),
+        sources,
+        answers,
         again: OnceLock::new(),
-        refused: AtomicU64::new(0),
         seed: plan.seed,
     };
     let mut scheduler = Scheduler::start(emulator, options.clone())
         .map_err(|e| Error::Limit(format!("no threads for {workers} workers: {e}")))?;
     let _ = scheduler.work().again.set(scheduler.submitter());
-    let work = scheduler.work();
     let mut random = Random::new(plan.seed);
-    for client in 0..plan.heavy_clients {
-        let first = Task::Heavy((client % setup.heavy.len().max(1)) as u16);
-        let job = work.job(first, Weight::Heavy, 1 << 32 | client as u64);
+    let submit = |task, client, home| {
+        let job = scheduler.work().job(task, client, home, Instant::now());
         scheduler
             .submit(job)
-            .map_err(|(r, _)| Error::Limit(r.to_string()))?;
+            .map_err(|(r, _)| Error::Limit(r.to_string()))
+    };
+    for client in 0..plan.heavy_clients {
+        let first = Task::Heavy((client % setup.heavy.len().max(1)) as u16);
+        submit(first, HEAVY | client as u64, None)?;
     }
     if let Arrivals::Closed { clients, window } = plan.arrivals {
-        for client in 0..clients as u64 {
-            for _ in 0..window {
-                let job = work.job(setup.draw(&mut random), Weight::Light, client);
-                scheduler
-                    .submit(job)
-                    .map_err(|(r, _)| Error::Limit(r.to_string()))?;
-            }
+        for n in 0..(clients * window) as u64 {
+            let client = n % clients as u64;
+            let home = plan.on_workers.then_some(client as usize);
+            submit(setup.draw(&mut random), client, home)?;
         }
     }
-    let begin = Instant::now();
-    let (mut from, mut memory) = (begin, [0; 2]);
-    let (mut refused_before, mut unsent_before) = (0, 0);
-    let end = begin + plan.warm_up + plan.duration;
-    let mut recording = false;
-    let mut processor = Duration::ZERO;
-    let mut sender = match plan.arrivals {
-        Arrivals::Open { rate, clients } => Some(Sender::new(rate, clients, begin, plan.seed)),
-        _ => None,
+    let mut out = Outcome::default();
+    let going = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for (n, answered) in threads.into_iter().enumerate() {
+            let (scheduler, going) = (&scheduler, &going);
+            let seed = plan.seed + 31 * n as u64;
+            scope.spawn(move || client(scheduler, n as u64, &answered, going, seed));
+        }
+        watch(setup, &scheduler, plan, beside, sender, &mut out);
+        going.store(false, Ordering::Relaxed);
+    });
+    out.counts = scheduler.counts();
+    scheduler.close();
+    for s in &scheduler.work().stats {
+        out.add(setup, std::mem::take(&mut *lock(&s.0)))?;
+    }
+    if plan.then.is_none() {
+        out.after.clear();
+    }
+    Ok(out)
+}
+
+/// Waits, or sends, until a run is over; says when it counts, and what the machine does meanwhile.
+fn watch(
+    setup: &Setup,
+    scheduler: &Scheduler<Emulator>,
+    plan: &Plan,
+    beside: Option<&Neighbour>,
+    mut sender: Option<Sender>,
+    out: &mut Outcome,
+) {
+    let work = scheduler.work();
+    let unsent = |sender: &Option<Sender>| {
+        let drawn = work.sources.as_ref().map_or(0, Sources::unsent);
+        drawn + sender.as_ref().map_or(0, |s| s.unsent)
     };
-    let unsent = |s: &Option<Sender>| s.as_ref().map_or(0, |s| s.unsent);
-    loop {
-        let now = Instant::now();
-        if !recording && now >= begin + plan.warm_up {
-            (recording, from) = (true, now);
-            refused_before = work.refused.load(Ordering::Relaxed);
-            unsent_before = unsent(&sender);
-            memory[0] = resident_memory().0;
-            processor = cpu_time();
-            work.recording.store(true, Ordering::Relaxed);
-        }
-        if now >= end {
-            break;
-        }
-        let next = if recording { end } else { begin + plan.warm_up };
-        match &mut sender {
-            Some(sender) => sender.send(setup, &scheduler, next),
-            None => std::thread::sleep(next.saturating_duration_since(now)),
-        }
-    }
+    let mut windows = vec![];
+    let until =
+        |sender: &mut Option<Sender>, end: Instant, most: &mut u64, windows: &mut Vec<f64>| {
+            let mut look = Instant::now();
+            loop {
+                let now = Instant::now();
+                if now >= end {
+                    return;
+                }
+                if now >= look {
+                    *most = (*most).max(resident_memory().0);
+                    look = now + Duration::from_secs(1);
+                }
+                let done = scheduler.counts().light;
+                match sender {
+                    Some(sender) => sender.send(setup, scheduler, end.min(look).min(now + WINDOW)),
+                    None => std::thread::sleep(end.saturating_duration_since(now).min(WINDOW)),
+                }
+                let done = scheduler.counts().light - done;
+                windows.push(done as f64 / now.elapsed().as_secs_f64());
+            }
+        };
+    let rounds = || beside.map_or(0, Neighbour::rounds);
+    until(
+        &mut sender,
+        Instant::now() + plan.warm_up,
+        &mut 0,
+        &mut windows,
+    );
+    windows.clear();
+    let (processor, reading, before) = (cpu_time(), Reading::now(), unsent(&sender));
+    out.memory = [resident_memory().0; 3];
+    let rounds_before = rounds();
+    let from = Instant::now();
+    work.recording.store(true, Ordering::Relaxed);
+    until(
+        &mut sender,
+        from + plan.duration,
+        &mut out.memory[2],
+        &mut windows,
+    );
+    windows.sort_by(f64::total_cmp);
+    out.best_tenth = windows.get(windows.len() * 9 / 10).copied().unwrap_or(0.0);
     work.recording.store(false, Ordering::Relaxed);
-    let seconds = from.elapsed().as_secs_f64();
-    let processor = cpu_time().saturating_sub(processor);
-    memory[1] = resident_memory().0;
-    let refused = work.refused.load(Ordering::Relaxed) - refused_before;
-    let unsent = unsent(&sender) - unsent_before;
-    let mut refused_after = vec![];
-    if let (Some(sender), Some(rate)) = (&mut sender, plan.then) {
+    let _ = work.recorded.set((from, Instant::now()));
+    out.seconds = from.elapsed().as_secs_f64();
+    out.processor = cpu_time().saturating_sub(processor).as_secs_f64();
+    out.taken = Reading::now().since(&reading);
+    out.memory[1] = resident_memory().0;
+    out.memory[2] = out.memory[2].max(out.memory[1]);
+    out.unsent = unsent(&sender) - before;
+    out.beside = beside.map(|_| (rounds() - rounds_before) as f64 / out.seconds);
+    if let Some(rate) = plan.then {
         let over = Instant::now();
         let _ = work.over.set(over);
-        (sender.rate, sender.due) = (rate, over);
-        for step in 1..=STEPS as u32 {
-            let before = work.refused.load(Ordering::Relaxed);
-            while Instant::now() < over + STEP * step {
-                sender.send(setup, &scheduler, over + STEP * step);
-            }
-            refused_after.push(work.refused.load(Ordering::Relaxed) - before);
+        if let Some(sources) = &work.sources {
+            sources.set_rate(rate, over);
         }
+        if let Some(sender) = &mut sender {
+            sender.set_rate(rate, over);
+        }
+        until(
+            &mut sender,
+            over + STEP * STEPS as u32,
+            &mut 0,
+            &mut windows,
+        );
         // What came last is answered as well.
         std::thread::sleep(STEP);
     }
-    let counts = scheduler.counts();
-    scheduler.close();
-    let mut out = collect(setup, scheduler.work(), seconds, counts, memory)?;
-    (out.refused, out.unsent) = (refused, unsent);
-    out.processor = processor.as_secs_f64();
-    out.after.truncate(refused_after.len());
-    for (step, refused) in out.after.iter_mut().zip(refused_after) {
-        step.1 = refused;
-    }
-    Ok(out)
-}
-
-/// The clients of an open loop.
-struct Sender {
-    rate: f64,
-    clients: usize,
-    due: Instant,
-    random: Random,
-    turn: u64,
-    unsent: u64,
-}
-
-impl Sender {
-    fn new(rate: f64, clients: usize, begin: Instant, seed: u64) -> Self {
-        Self {
-            rate,
-            clients: clients.max(1),
-            due: begin,
-            random: Random::new(seed + 1),
-            turn: 0,
-            unsent: 0,
-        }
-    }
-
-    /// Sends what is due, then sleeps until something is, a millisecond at most; returns soon after `until`.
-    fn send(&mut self, setup: &Setup, scheduler: &Scheduler<Emulator>, until: Instant) {
-        let now = Instant::now();
-        let behind = now.saturating_duration_since(self.due);
-        if behind > MOST_BEHIND {
-            self.unsent += (behind.as_secs_f64() * self.rate) as u64;
-            self.due = now;
-        }
-        while self.due <= now {
-            self.turn += 1;
-            let task = setup.draw(&mut self.random);
-            let mut job = Job::new(task, Weight::Light, self.turn % self.clients as u64);
-            // Latency counts from here, however late this thread is.
-            job.arrived = self.due;
-            job.deadline = setup.deadline.map(|d| job.arrived + d);
-            if scheduler.submit(job).is_err() {
-                scheduler.work().refused.fetch_add(1, Ordering::Relaxed);
-            }
-            let pause = -(1.0 - self.random.unit()).ln() / self.rate;
-            self.due += Duration::from_secs_f64(pause);
-        }
-        let now = Instant::now();
-        let next = self.due.min(until).saturating_duration_since(now);
-        if !next.is_zero() {
-            std::thread::sleep(next.min(Duration::from_millis(1)));
-        }
-    }
-}
-
-fn collect(
-    setup: &Setup,
-    work: &Emulator,
-    seconds: f64,
-    counts: Counts,
-    memory: [u64; 2],
-) -> Result<Outcome> {
-    let kinds = setup.names().count();
-    let mut out = Outcome {
-        seconds,
-        latencies: vec![Histogram::default(); kinds],
-        light: Histogram::default(),
-        heavy: Histogram::default(),
-        refused: 0,
-        unsent: 0,
-        after: vec![(Histogram::default(), 0); STEPS],
-        late: 0,
-        unfinished: 0,
-        counts,
-        processor: 0.0,
-        memory,
-        checked: 0,
-    };
-    let options = QueryOptions {
-        threads: 1,
-        ..QueryOptions::default()
-    };
-    for s in &work.stats {
-        let mut s = lock(s);
-        if let Some(e) = s.error.take() {
-            return Err(e);
-        }
-        for (all, own) in out.latencies.iter_mut().zip(&s.latencies) {
-            all.merge(own);
-        }
-        for (all, own) in out.after.iter_mut().zip(&s.after) {
-            all.0.merge(own);
-        }
-        out.late += s.late;
-        out.unfinished += s.unfinished;
-        for &(class, start, rows) in &s.samples {
-            let c = &setup.classes[usize::from(class)];
-            let text = c.text(start as usize);
-            let plain = setup
-                .db
-                .checksum(&setup.db.plan_uncached(&text, &options)?, &options)?;
-            if plain.rows != rows {
-                return Err(Error::Internal(format!(
-                    "{rows} rows under load, {} alone: {text}",
-                    plain.rows
-                )));
-            }
-            out.checked += 1;
-        }
-    }
-    for (i, h) in out.latencies.iter().enumerate() {
-        if i < setup.classes.len() {
-            out.light.merge(h);
-        } else {
-            out.heavy.merge(h);
-        }
-    }
-    Ok(out)
 }

@@ -1,10 +1,11 @@
 //! The same clients over HTTP on loopback: a server in this process, a connection and a thread for each client.
 
-use super::emulate::{Arrivals, Outcome, Plan, Random, Setup, Task};
-use super::histogram::Histogram;
+use super::arrivals::{Arrivals, Random};
+use super::emulate::{Plan, Setup, Task};
+use super::machine::Reading;
+use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, Stats};
 use crate::bench::measure::{cpu_time, resident_memory};
-use jindou::{Error, QueryOptions, Result};
-use jindou_scheduler::Counts;
+use jindou::{Error, Result};
 use jindou_server::{Server, ServerOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -44,6 +45,8 @@ struct Client {
     reader: BufReader<TcpStream>,
     line: Vec<u8>,
     body: Vec<u8>,
+    /// What the last answer said of when to come back.
+    retry_after: Option<Duration>,
 }
 
 impl Client {
@@ -59,6 +62,7 @@ impl Client {
             reader: BufReader::with_capacity(64 << 10, stream),
             line: vec![],
             body: vec![],
+            retry_after: None,
         })
     }
 
@@ -82,7 +86,7 @@ impl Client {
             .get(9..12)
             .and_then(|s| std::str::from_utf8(s).ok()?.parse().ok())
             .ok_or_else(|| failed("reading", "no status line"))?;
-        let (mut length, mut chunked) = (0usize, false);
+        let (mut length, mut chunked, mut retry_after) = (0usize, false, None);
         loop {
             let line = self.line()?;
             if line.is_empty() {
@@ -92,8 +96,13 @@ impl Client {
             if let Some(n) = text.strip_prefix("content-length:") {
                 length = n.trim().parse().map_err(|e| failed("content-length", e))?;
             }
+            if let Some(n) = text.strip_prefix("retry-after:") {
+                let seconds = n.trim().parse().map_err(|e| failed("retry-after", e))?;
+                retry_after = Some(Duration::from_secs(seconds));
+            }
             chunked |= text.starts_with("transfer-encoding:") && text.ends_with("chunked");
         }
+        self.retry_after = retry_after;
         self.body.clear();
         loop {
             if chunked {
@@ -150,16 +159,8 @@ fn requests(setup: &Setup, to: SocketAddr, batch: usize) -> Result<Requests> {
     Ok(Requests(all))
 }
 
-/// What one client saw.
-#[derive(Default)]
-struct Seen {
-    latencies: Vec<Histogram>,
-    refused: u64,
-    samples: Vec<(u16, u32, u64)>,
-    turn: u64,
-}
-
-const SAMPLE: u64 = 512;
+/// A client that is later than this leaves out what it should have sent: not to the queries' loss, but it is said.
+const MOST_BEHIND: Duration = Duration::from_millis(5);
 
 struct Shared<'a> {
     setup: &'a Setup,
@@ -184,7 +185,7 @@ impl Shared<'_> {
         client: &mut Client,
         random: &mut Random,
         text: &mut Vec<u8>,
-        seen: &mut Seen,
+        seen: &mut Stats,
         due: Instant,
     ) -> Result<()> {
         let Travel { batch, pipeline } = self.travel;
@@ -220,7 +221,11 @@ impl Shared<'_> {
                 continue;
             }
             if status == 503 {
+                let retry = client
+                    .retry_after
+                    .ok_or_else(|| failed("answer", "503 without Retry-After"))?;
                 seen.refused += asked.len() as u64;
+                seen.retry = seen.retry.max(retry);
                 continue;
             }
             if status != 200 {
@@ -231,7 +236,7 @@ impl Shared<'_> {
             for (n, &(class, start)) in asked.iter().enumerate() {
                 seen.latencies[usize::from(class)].add(latency);
                 seen.turn += 1;
-                if seen.turn.is_multiple_of(SAMPLE) && seen.samples.len() < 256 {
+                if seen.turn.is_multiple_of(SAMPLE) && seen.samples.len() < MOST_SAMPLES {
                     let line = match batch {
                         1 => Some(&client.body[..]),
                         _ => client.body.split(|b| *b == b'\n').nth(n),
@@ -248,22 +253,27 @@ impl Shared<'_> {
         Ok(())
     }
 
-    fn client(&self, to: SocketAddr, number: usize, plan: &Plan) -> Result<Seen> {
+    fn client(&self, to: SocketAddr, number: usize, plan: &Plan) -> Result<Stats> {
         let mut client = Client::connect(to)?;
         let mut random = Random::new(plan.seed + 77 * number as u64);
         let mut text = vec![];
-        let mut seen = Seen {
-            latencies: vec![Histogram::default(); self.setup.names().count()],
-            ..Seen::default()
-        };
+        let mut seen = Stats::new(self.setup.names().count());
         let mut due = Instant::now();
         while self.going.load(Ordering::Relaxed) {
             match plan.arrivals {
                 Arrivals::Open { rate, clients } => {
                     let queries = (self.travel.batch * self.travel.pipeline) as f64;
-                    let mean = queries * clients.max(1) as f64 / rate;
-                    due += Duration::from_secs_f64(-(1.0 - random.unit()).ln() * mean);
-                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                    let each = rate / (queries * clients.max(1) as f64);
+                    due += random.gap(each);
+                    let now = Instant::now();
+                    let behind = now.saturating_duration_since(due);
+                    if behind > MOST_BEHIND {
+                        if self.recording.load(Ordering::Relaxed) {
+                            seen.unsent += (behind.as_secs_f64() * each * queries) as u64;
+                        }
+                        due = now;
+                    }
+                    std::thread::sleep(due.saturating_duration_since(now));
                 }
                 _ => due = Instant::now(),
             }
@@ -293,7 +303,8 @@ pub fn run(
         Arrivals::Closed { clients, .. } | Arrivals::Open { clients, .. } => clients.max(1),
         Arrivals::None => 0,
     };
-    let mut memory = [0; 2];
+    let mut memory = [0; 3];
+    let mut out = Outcome::default();
     let (seen, seconds, processor) = std::thread::scope(|scope| {
         let shared = &shared;
         let threads: Vec<_> = (0..clients)
@@ -301,15 +312,18 @@ pub fn run(
             .collect();
         std::thread::sleep(plan.warm_up);
         memory[0] = resident_memory().0;
+        let reading = Reading::now();
         let (from, processor) = (Instant::now(), cpu_time());
         shared.recording.store(true, Ordering::Relaxed);
         std::thread::sleep(plan.duration);
         shared.recording.store(false, Ordering::Relaxed);
         let seconds = from.elapsed().as_secs_f64();
         let processor = cpu_time().saturating_sub(processor).as_secs_f64();
+        out.taken = Reading::now().since(&reading);
         memory[1] = resident_memory().0;
+        memory[2] = memory[0].max(memory[1]);
         shared.going.store(false, Ordering::Relaxed);
-        let seen: Vec<Result<Seen>> = threads
+        let seen: Vec<Result<Stats>> = threads
             .into_iter()
             .map(|t| {
                 t.join()
@@ -319,45 +333,10 @@ pub fn run(
         (seen, seconds, processor)
     });
     server.stop();
-    let mut out = Outcome {
-        seconds,
-        latencies: vec![Histogram::default(); setup.names().count()],
-        light: Histogram::default(),
-        heavy: Histogram::default(),
-        refused: 0,
-        unsent: 0,
-        after: vec![],
-        late: 0,
-        unfinished: 0,
-        counts: Counts::default(),
-        processor,
-        memory,
-        checked: 0,
-    };
-    let alone = QueryOptions {
-        threads: 1,
-        ..QueryOptions::default()
-    };
+    (out.seconds, out.processor, out.memory) = (seconds, processor, memory);
     for s in seen {
-        let s = s?;
-        for (all, own) in out.latencies.iter_mut().zip(&s.latencies) {
-            all.merge(own);
-            out.light.merge(own);
-        }
-        out.refused += s.refused;
-        for (class, start, rows) in s.samples {
-            let text = setup.classes[usize::from(class)].text(start as usize);
-            let plain = setup
-                .db
-                .checksum(&setup.db.plan_uncached(&text, &alone)?, &alone)?;
-            if plain.rows != rows {
-                return Err(failed(
-                    "an answer",
-                    format!("{rows} rows over HTTP, {} alone: {text}", plain.rows),
-                ));
-            }
-            out.checked += 1;
-        }
+        out.add(setup, s?)?;
     }
+    out.after.clear();
     Ok(out)
 }
