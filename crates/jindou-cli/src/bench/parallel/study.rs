@@ -1,0 +1,384 @@
+//! The study itself: classify, then every model in turn.
+
+use super::build::{Parts, parts};
+use super::crew::{Crew, unexpected};
+use super::data::{Prepared, Round, prepare};
+use super::decompose::Rules;
+use super::fit::{Line, mean_and_deviation};
+use super::footprint;
+use super::report;
+use super::task::{self, Pass, Right};
+use super::wire::Message;
+use super::worker::options;
+use super::workload::{Query, Workload};
+use crate::args_parallel::{BenchParallel, Gather, Partition};
+use jindou::{Database, Error, Result};
+use std::path::Path;
+
+/// A query and what is known of it.
+pub struct Classified {
+    pub query: Query,
+    /// Rows and checksum of each text.
+    pub right: Vec<Right>,
+    /// Bytes of the store that its first text touches.
+    pub touched: u64,
+    pub is_large: bool,
+    /// Seconds of its first text on one worker; the median of some.
+    pub warm: f64,
+    pub cold: Option<f64>,
+    /// Processor time over time.
+    pub processor: f64,
+}
+
+/// What one query met on one partition.
+pub struct Asked {
+    pub name: String,
+    pub is_large: bool,
+    pub parts: usize,
+    pub rows: u64,
+    /// Ids that came back in one round.
+    pub bytes: u64,
+    /// Matches of its patterns in the whole graph, and those that the paper's form finds.
+    pub matches: u64,
+    pub naive: u64,
+}
+
+/// Runs for the serial time of one query.
+const RUNS: usize = 5;
+/// Passes over a pool, of which the median counts.
+const PASSES: usize = 3;
+
+/// Answers on the whole store in this process, footprints and serial times in a worker.
+///
+/// # Errors
+/// [`Error::Store`] for a count that is not the known one.
+pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified>> {
+    let mut out = vec![];
+    {
+        let db = Database::open(&workload.store)?;
+        let options = options();
+        for query in &workload.queries {
+            let right = query
+                .texts
+                .iter()
+                .map(|t| {
+                    let seen = db.checksum(&db.plan(t, &options)?, &options)?;
+                    Ok((seen.rows, seen.checksum))
+                })
+                .collect::<Result<Vec<Right>>>()?;
+            if let Some(rows) = query.rows
+                && right[0].0 != rows
+            {
+                return Err(Error::Store(format!(
+                    "{}: {} rows, {rows} are right",
+                    query.name, right[0].0
+                )));
+            }
+            out.push(Classified {
+                query: query.clone(),
+                right,
+                touched: 0,
+                is_large: false,
+                warm: 0.0,
+                cold: None,
+                processor: 0.0,
+            });
+        }
+        // Closed before any cold run: what is mapped here would stay in memory.
+    }
+    let bytes = footprint::size(&workload.store)?;
+    let mut crew = task::crew(workload, 1)?;
+    let queries = out.iter().map(|q| q.query.texts[0].clone()).collect();
+    crew.tell(0, &Message::Touch { queries })?;
+    let touched = match crew.hear(0)? {
+        Message::Touched(t) => t,
+        m => return Err(unexpected(0, &m)),
+    };
+    for (q, touched) in out.iter_mut().zip(touched) {
+        q.touched = touched;
+        q.is_large = touched as f64 >= a.large * bytes as f64;
+        let pool = [q.query.texts[0].as_str(); RUNS];
+        let right = [q.right[0]; RUNS];
+        let pass = task::serial(&mut crew, &pool, &right, false)?;
+        q.warm = median(pass.ran.iter().map(|r| r.wall as f64 / 1e9));
+        q.processor = pass.processor_share();
+        if a.cold_rounds > 0 {
+            let n = a.cold_rounds.min(RUNS);
+            let cold = task::serial(&mut crew, &pool[..n], &right[..n], true)?;
+            q.cold = Some(median(cold.ran.iter().map(|r| r.wall as f64 / 1e9)));
+        }
+    }
+    report::footprints(&out, bytes, a.large);
+    Ok(out)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut v: Vec<f64> = values.collect();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// ST and LT.
+pub fn tasks(
+    workload: &Workload,
+    queries: &[Classified],
+    a: &BenchParallel,
+    lines: &mut Vec<Line>,
+) -> Result<()> {
+    for (cold, times) in [(false, &a.times), (true, &a.cold_times)] {
+        for (large, model) in [(false, "ST"), (true, "LT")] {
+            let times = times.get(usize::from(large)).copied().unwrap_or(0);
+            let (pool, right) = pool(queries, large, times);
+            if pool.is_empty() {
+                continue;
+            }
+            let passes = if cold {
+                cold_passes(workload, a, &pool, &right)?
+            } else {
+                warm_passes(workload, a, &pool, &right)?
+            };
+            let serial = passes[0].seconds;
+            for pass in &passes[1..] {
+                let workers = pass.tasks.len();
+                lines.push(Line {
+                    model,
+                    cold,
+                    way: String::new(),
+                    workers: workers as u32,
+                    serial,
+                    seconds: pass.seconds,
+                    compute: pass.compute() / workers as f64,
+                    master: pass.master,
+                    balance: mean_and_deviation(pass.tasks.iter().map(|&t| t as f64)),
+                    processor: pass.processor_share(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All texts of one class in order, several times over, as in the paper.
+fn pool(queries: &[Classified], large: bool, times: usize) -> (Vec<&str>, Vec<Right>) {
+    let of_class = || queries.iter().filter(|q| q.is_large == large);
+    let mut pool = vec![];
+    let mut right = vec![];
+    for _ in 0..times {
+        for q in of_class() {
+            pool.extend(q.query.texts.iter().map(String::as_str));
+            right.extend(&q.right);
+        }
+    }
+    (pool, right)
+}
+
+/// Serial, then each number of workers: medians of passes that take turns, after one that does not count.
+fn warm_passes(
+    workload: &Workload,
+    a: &BenchParallel,
+    pool: &[&str],
+    right: &[Right],
+) -> Result<Vec<Pass>> {
+    let mut alone = task::crew(workload, 1)?;
+    let mut crews = a
+        .workers
+        .iter()
+        .map(|&w| task::crew(workload, w))
+        .collect::<Result<Vec<Crew>>>()?;
+    // Every worker plans every query before it counts.
+    let mut distinct: Vec<String> = pool.iter().map(|q| (*q).to_owned()).collect();
+    distinct.sort();
+    distinct.dedup();
+    for crew in crews.iter_mut().chain([&mut alone]) {
+        for worker in 0..crew.len() {
+            let queries = distinct.clone();
+            crew.tell(worker, &Message::Run { cold: false, queries })?;
+            crew.hear(worker)?;
+        }
+    }
+    let mut all: Vec<Vec<Pass>> = vec![vec![]; crews.len() + 1];
+    for _ in 0..PASSES {
+        all[0].push(task::serial(&mut alone, pool, right, false)?);
+        for (crew, passes) in crews.iter_mut().zip(&mut all[1..]) {
+            passes.push(task::parallel(crew, pool, right, false)?);
+        }
+    }
+    Ok(all
+        .into_iter()
+        .filter_map(|mut passes| {
+            passes.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+            let middle = passes.len() / 2;
+            passes.into_iter().nth(middle)
+        })
+        .collect())
+}
+
+/// The same once, with no process but the one that is measured: any other would keep pages in memory.
+fn cold_passes(
+    workload: &Workload,
+    a: &BenchParallel,
+    pool: &[&str],
+    right: &[Right],
+) -> Result<Vec<Pass>> {
+    let mut out = vec![task::serial(
+        &mut task::crew(workload, 1)?,
+        pool,
+        right,
+        true,
+    )?];
+    for &w in &a.workers {
+        out.push(task::parallel(
+            &mut task::crew(workload, w)?,
+            pool,
+            right,
+            true,
+        )?);
+    }
+    Ok(out)
+}
+
+/// SD and LD.
+pub fn data(
+    workload: &Workload,
+    queries: &[Classified],
+    work: &Path,
+    a: &BenchParallel,
+    lines: &mut Vec<Line>,
+) -> Result<()> {
+    let db = Database::open(&workload.store)?;
+    let mut alone = task::crew(workload, 1)?;
+    for &how in &a.partition {
+        let hops = a.hops.unwrap_or(u32::from(how != Partition::Hash));
+        for &workers in &a.workers {
+            let parts = parts(&db, work, how, workers, hops)?;
+            report::partition(&parts);
+            let asked = one_partition(&db, queries, &parts, a, &mut alone, lines)?;
+            if Some(&workers) == a.workers.last() {
+                report::asked(&asked);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ways(a: &BenchParallel) -> Vec<Gather> {
+    match a.gather {
+        Gather::Both => vec![Gather::Point, Gather::Gather],
+        one => vec![one],
+    }
+}
+
+fn one_partition(
+    db: &Database,
+    queries: &[Classified],
+    parts: &Parts,
+    a: &BenchParallel,
+    alone: &mut Crew,
+    lines: &mut Vec<Line>,
+) -> Result<Vec<Asked>> {
+    let rules = Rules::of(parts);
+    let mut crew = Crew::start(parts.workers)?;
+    crew.open(parts.stores())?;
+    let mut asked = vec![];
+    let mut ready: Vec<(&Classified, Prepared, (u64, u64))> = vec![];
+    for q in queries {
+        let text = &q.query.texts[0];
+        let prepared = match prepare(text, &rules) {
+            Err(Error::Unsupported(why)) => {
+                println!("{}: not asked of partitions: {why}", q.query.name);
+                continue;
+            }
+            p => p?,
+        };
+        let right = prepared.right(db, text)?;
+        let round = prepared.round(db, &mut crew, false, false)?;
+        equal(q, parts, right, &round)?;
+        let (matches, naive) = prepared.missed(db, &mut crew)?;
+        asked.push(Asked {
+            name: q.query.name.clone(),
+            is_large: q.is_large,
+            parts: prepared.parts(),
+            rows: right.0,
+            bytes: round.bytes,
+            matches,
+            naive,
+        });
+        ready.push((q, prepared, right));
+    }
+    for (cold, rounds) in [(false, a.rounds), (true, a.cold_rounds)] {
+        for (large, model) in [(false, "SD"), (true, "LD")] {
+            let mine: Vec<_> = ready.iter().filter(|r| r.0.is_large == large).collect();
+            if mine.is_empty() || rounds == 0 {
+                continue;
+            }
+            let mut serial = 0.0;
+            let mut of_way: Vec<Vec<Round>> = ways(a).iter().map(|_| vec![]).collect();
+            for _ in 0..rounds {
+                for (q, prepared, right) in &mine {
+                    serial += match (cold, q.cold) {
+                        (true, Some(seconds)) => seconds,
+                        _ => {
+                            let pool = [q.query.texts[0].as_str()];
+                            task::serial(alone, &pool, &q.right[..1], false)?.compute()
+                        }
+                    };
+                    for (way, rounds) in ways(a).iter().zip(&mut of_way) {
+                        let gather = *way == Gather::Gather;
+                        let round = prepared.round(db, &mut crew, gather, cold)?;
+                        equal(q, parts, *right, &round)?;
+                        rounds.push(round);
+                    }
+                }
+            }
+            for (way, rounds) in ways(a).iter().zip(&of_way) {
+                let way = format!("{}, {way}", parts.how);
+                lines.push(line(model, cold, way, parts.workers, serial, rounds));
+            }
+        }
+    }
+    Ok(asked)
+}
+
+/// An answer must be the single store's, whatever the partition.
+fn equal(q: &Classified, parts: &Parts, right: (u64, u64), round: &Round) -> Result<()> {
+    // Which rows a LIMIT without an order leaves is nobody's to say.
+    let text = q.query.texts[0].to_ascii_uppercase();
+    let open = text.contains("LIMIT") && !text.contains("ORDER BY");
+    if round.answer.0 != right.0 || !open && round.answer != right {
+        return Err(Error::Store(format!(
+            "{} on {} partitions by {}: {} rows where the single store has {}, or others",
+            q.query.name, parts.workers, parts.how, round.answer.0, right.0
+        )));
+    }
+    Ok(())
+}
+
+fn line(
+    model: &'static str,
+    cold: bool,
+    way: String,
+    workers: u32,
+    serial: f64,
+    rounds: &[Round],
+) -> Line {
+    let sum = |f: fn(&Round) -> f64| rounds.iter().map(f).sum::<f64>();
+    let balances = rounds
+        .iter()
+        .map(|r| mean_and_deviation(r.workers.iter().map(|w| w.1 as f64)));
+    let n = rounds.len().max(1) as f64;
+    let balance = balances.fold([0.0; 2], |s, b| [s[0] + b[0] / n, s[1] + b[1] / n]);
+    let busy = sum(|r| r.workers.iter().map(|w| w.0).sum());
+    let processor = sum(|r| r.processor);
+    Line {
+        model,
+        cold,
+        way,
+        workers,
+        serial,
+        seconds: sum(|r| r.seconds),
+        compute: sum(|r| r.compute),
+        master: sum(|r| r.merge),
+        balance,
+        processor: processor / busy.max(1e-12),
+    }
+}
