@@ -84,7 +84,12 @@ pub struct BenchParallel {
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: Vec<u32>,
     /// How the graph is cut: several to compare.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "hash,star,mincut")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "hash,star,mincut"
+    )]
     pub partition: Vec<Partition>,
     /// Replicate this many hops around what a worker owns (default: 0 for hash, else 1).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=3))]
@@ -96,7 +101,12 @@ pub struct BenchParallel {
     #[arg(long, value_name = "SHARE", default_value_t = 0.02)]
     pub large: f64,
     /// How often the small and the large queries are in the task pool.
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "100,33")]
+    #[arg(
+        long,
+        value_name = "N,N",
+        value_delimiter = ',',
+        default_value = "100,33"
+    )]
     pub times: Vec<usize>,
     /// The same for cold runs; 0 for none.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "5,5")]

@@ -71,10 +71,14 @@ pub fn divide(text: &str) -> Result<Divided> {
         Ok(())
     })?;
     let mut rest = query.clone();
-    walk(self::pattern(&mut rest)?, &Constants::new(), &mut |bgp, _| {
-        *bgp = GraphPattern::default();
-        Ok(())
-    })?;
+    walk(
+        self::pattern(&mut rest)?,
+        &Constants::new(),
+        &mut |bgp, _| {
+            *bgp = GraphPattern::default();
+            Ok(())
+        },
+    )?;
     let rest = rest.to_string();
     let all = rest.contains("COUNT(DISTINCT *)");
     let mentioned = mentioned(&rest);
@@ -102,11 +106,7 @@ pub fn divide(text: &str) -> Result<Divided> {
 }
 
 /// The query with inline data in the place of its patterns, in the order of [`Divided::bgps`].
-pub fn rebuild(
-    query: &Query,
-    bgps: &[Bgp],
-    tables: Vec<(Vec<String>, Bindings)>,
-) -> Result<Query> {
+pub fn rebuild(query: &Query, bgps: &[Bgp], tables: Vec<(Vec<String>, Bindings)>) -> Result<Query> {
     let mut query = query.clone();
     let mut next = bgps.iter().zip(tables);
     walk(pattern(&mut query)?, &Constants::new(), &mut |at, _| {
@@ -369,15 +369,10 @@ mod tests {
 
     #[test]
     fn a_bound_constant_takes_its_variables_place() {
-        let d = divide(
-            "SELECT * { BIND(<http://e/x> AS ?x) { ?x ?p ?o } UNION { ?s ?p ?x } }",
-        )
-        .unwrap();
+        let d = divide("SELECT * { BIND(<http://e/x> AS ?x) { ?x ?p ?o } UNION { ?s ?p ?x } }")
+            .unwrap();
         assert_eq!(d.bgps.len(), 2);
-        assert_eq!(
-            d.bgps[0].patterns[0].to_string(),
-            "<http://e/x> ?p ?o"
-        );
+        assert_eq!(d.bgps[0].patterns[0].to_string(), "<http://e/x> ?p ?o");
         assert_eq!(d.bgps[1].patterns[0].to_string(), "?s ?p <http://e/x>");
         assert_eq!(d.bgps[0].constants.len(), 1);
     }

@@ -65,13 +65,7 @@ fn ids(dir: &Path, worker: u32) -> PathBuf {
 ///
 /// # Errors
 /// Those of a load, and [`Error::Unsupported`] for a store with updates.
-pub fn parts(
-    db: &Database,
-    work: &Path,
-    how: Partition,
-    workers: u32,
-    hops: u32,
-) -> Result<Parts> {
+pub fn parts(db: &Database, work: &Path, how: Partition, workers: u32, hops: u32) -> Result<Parts> {
     let snapshot = db.snapshot();
     let epoch = snapshot.base().epoch();
     let dir = work.join(format!("{epoch:016x}-{how}-{workers}-{hops}"));
@@ -222,7 +216,11 @@ impl QuadSource for Part<'_> {
             }
         };
         for p in (0..self.graph.predicates()).filter(|&p| p as usize % workers == worker) {
-            let predicate = self.graph.snapshot.vertex_of(jindou_model::PredicateId(p)).0;
+            let predicate = self
+                .graph
+                .snapshot
+                .vertex_of(jindou_model::PredicateId(p))
+                .0;
             self.edges(p, |s, o| {
                 give([
                     &|out| self.graph.term(s, out),

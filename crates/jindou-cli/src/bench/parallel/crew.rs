@@ -91,12 +91,6 @@ impl Crew {
         self.sockets.len()
     }
 
-    /// Process ids, in order.
-    #[cfg(test)]
-    pub fn processes(&self) -> Vec<u32> {
-        self.processes.iter().map(Child::id).collect()
-    }
-
     /// Why a worker does not answer.
     fn ended(&mut self, worker: usize) -> Error {
         let child = &mut self.processes[worker];

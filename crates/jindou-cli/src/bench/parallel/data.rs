@@ -71,7 +71,11 @@ impl Prepared {
 
     /// The texts of all parts, in order.
     pub fn texts(&self) -> Vec<String> {
-        self.parts.iter().flatten().map(|p| p.text.clone()).collect()
+        self.parts
+            .iter()
+            .flatten()
+            .map(|p| p.text.clone())
+            .collect()
     }
 
     /// What the single store answers: rows and checksum, such that [`Self::finish`] gives the same.

@@ -86,7 +86,12 @@ pub fn decompose(
         let best = (0..cores.len())
             .max_by_key(|&c| {
                 let is_constant = cores[c].starts_with('<');
-                (new(&reaches[c]), is_constant, all(&reaches[c]), usize::MAX - c)
+                (
+                    new(&reaches[c]),
+                    is_constant,
+                    all(&reaches[c]),
+                    usize::MAX - c,
+                )
             })
             .filter(|&c| new(&reaches[c]) > 0)
             .ok_or_else(|| Error::Internal("a pattern that no core reaches".into()))?;
@@ -115,7 +120,10 @@ pub fn decompose(
         let columns: Vec<String> = bound[i]
             .iter()
             .filter(|v| {
-                let elsewhere = bound.iter().enumerate().any(|(j, b)| j != i && b.contains(*v));
+                let elsewhere = bound
+                    .iter()
+                    .enumerate()
+                    .any(|(j, b)| j != i && b.contains(*v));
                 needed.contains(*v) || elsewhere
             })
             .cloned()
@@ -215,8 +223,7 @@ fn reach(core: &str, patterns: &[TriplePattern], rules: &Rules) -> Vec<bool> {
         .iter()
         .map(|p| (p.subject.to_string(), p.object.to_string()))
         .collect();
-    let is_entity =
-        |v: &String| v.starts_with('<') || ends.iter().any(|(subject, _)| subject == v);
+    let is_entity = |v: &String| v.starts_with('<') || ends.iter().any(|(subject, _)| subject == v);
     let mut inside: BTreeSet<String> = [core.to_owned()].into();
     for _ in 1..rules.hops.max(1) {
         let before = inside.clone();

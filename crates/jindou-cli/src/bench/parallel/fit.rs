@@ -108,7 +108,12 @@ mod tests {
 
     #[test]
     fn a_fit_goes_through_both_points() {
-        for (one, two, master) in [(10.0, 5.0, 0.0), (10.0, 6.0, 0.5), (10.0, 12.0, 1.0), (10.0, 5.1, 3.0)] {
+        for (one, two, master) in [
+            (10.0, 5.0, 0.0),
+            (10.0, 6.0, 0.5),
+            (10.0, 12.0, 1.0),
+            (10.0, 5.1, 3.0),
+        ] {
             let fit = Fit::new(&line(1, one, master), &line(2, two, master));
             assert!((fit.seconds(1) - one).abs() < 1e-9);
             assert!((fit.seconds(2) - two).abs() < 1e-9, "{fit:?}");

@@ -97,9 +97,8 @@ mod tests {
         let file = File::open(&path).unwrap();
         // SAFETY: the file is this test's own, and nothing changes it while it is mapped.
         let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
-        let sum = |pages: std::ops::Range<usize>| {
-            pages.map(|p| u64::from(map[p << 12])).sum::<u64>()
-        };
+        let sum =
+            |pages: std::ops::Range<usize>| pages.map(|p| u64::from(map[p << 12])).sum::<u64>();
         assert_eq!(sum(0..64), 64);
         if let Err(e) = clear() {
             println!("skipped: {e}");

@@ -55,7 +55,14 @@ pub fn partition(p: &Parts) {
 pub fn asked(list: &[Asked]) {
     println!(
         "{:<28} {:>6} {:>5} {:>10} {:>12} {:>12} {:>8}  {}",
-        "query", "class", "parts", "rows", "sent KB", "matches", "missed", "missed: by the paper's form (broadcast whole, union, DISTINCT)"
+        "query",
+        "class",
+        "parts",
+        "rows",
+        "sent KB",
+        "matches",
+        "missed",
+        "missed: by the paper's form (broadcast whole, union, DISTINCT)"
     );
     for a in list {
         let missed = if a.matches == 0 {
@@ -127,9 +134,8 @@ pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
 pub fn series(lines: &[Line]) -> Vec<Vec<&Line>> {
     let mut out: Vec<Vec<&Line>> = vec![];
     for l in lines {
-        let same = |s: &&mut Vec<&Line>| {
-            (s[0].model, s[0].cold, &s[0].way) == (l.model, l.cold, &l.way)
-        };
+        let same =
+            |s: &&mut Vec<&Line>| (s[0].model, s[0].cold, &s[0].way) == (l.model, l.cold, &l.way);
         match out.iter_mut().find(same) {
             Some(s) => s.push(l),
             None => out.push(vec![l]),
@@ -252,7 +258,10 @@ pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
         }
     }
     let legends = legend.len().div_ceil(4) as f64;
-    let mut out = Canvas::new(2.0 * WIDTH, HEIGHT * models.len() as f64 + 18.0 * legends + 10.0);
+    let mut out = Canvas::new(
+        2.0 * WIDTH,
+        HEIGHT * models.len() as f64 + 18.0 * legends + 10.0,
+    );
     let last = all
         .iter()
         .flatten()
@@ -270,7 +279,10 @@ pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
             // Points of a series up to `last`, projected where two were measured.
             let points = |s: &[&Line]| -> Vec<(u32, f64)> {
                 let Some(f) = fit(s) else {
-                    return s.iter().map(|l| (l.cores(), value(l.speed_up(), l.cores()))).collect();
+                    return s
+                        .iter()
+                        .map(|l| (l.cores(), value(l.speed_up(), l.cores())))
+                        .collect();
                 };
                 (2..=last)
                     .map(|c| (c, value(s[0].serial / f.seconds(c - 1), c)))
@@ -296,8 +308,15 @@ pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
             for s in of_model() {
                 let name = name(s[0]);
                 let colour = colour(&legend, &name);
-                out.curve(points(s).into_iter().map(|(c, v)| (x(c), y(v))), colour, true);
-                let measured = || s.iter().map(|l| (l.cores(), value(l.speed_up(), l.cores())));
+                out.curve(
+                    points(s).into_iter().map(|(c, v)| (x(c), y(v))),
+                    colour,
+                    true,
+                );
+                let measured = || {
+                    s.iter()
+                        .map(|l| (l.cores(), value(l.speed_up(), l.cores())))
+                };
                 out.curve(measured().map(|(c, v)| (x(c), y(v))), colour, false);
                 for (c, v) in measured() {
                     out.dot(x(c), y(v), colour);

@@ -192,7 +192,13 @@ fn warm_passes(
     for crew in crews.iter_mut().chain([&mut alone]) {
         for worker in 0..crew.len() {
             let queries = distinct.clone();
-            crew.tell(worker, &Message::Run { cold: false, queries })?;
+            crew.tell(
+                worker,
+                &Message::Run {
+                    cold: false,
+                    queries,
+                },
+            )?;
             crew.hear(worker)?;
         }
     }

@@ -99,13 +99,7 @@ impl Opened {
         };
         let mut rows = CollectSink::default();
         let terms = QueryTerms::new();
-        execute_streaming(
-            planned.plan(),
-            planned.snapshot(),
-            &exec,
-            &terms,
-            &mut rows,
-        )?;
+        execute_streaming(planned.plan(), planned.snapshot(), &exec, &terms, &mut rows)?;
         let mut table = Table {
             width: rows.width,
             rows: rows.rows,
@@ -220,7 +214,10 @@ impl Worker {
             }
             Message::Touch { queries } => {
                 let opened = self.opened()?;
-                let bytes = queries.iter().map(|q| opened.touch(q)).collect::<Result<_>>()?;
+                let bytes = queries
+                    .iter()
+                    .map(|q| opened.touch(q))
+                    .collect::<Result<_>>()?;
                 send(&mut self.master, &Message::Touched(bytes))
             }
             Message::Find {
@@ -262,7 +259,10 @@ impl Worker {
             opened.cool()?;
         }
         let (start, cpu) = (Instant::now(), cpu_time());
-        let tables = parts.iter().map(|p| opened.find(p)).collect::<Result<_>>()?;
+        let tables = parts
+            .iter()
+            .map(|p| opened.find(p))
+            .collect::<Result<_>>()?;
         Ok(Share {
             worker,
             wall: start.elapsed().as_nanos() as u64,

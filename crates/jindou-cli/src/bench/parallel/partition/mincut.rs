@@ -141,10 +141,7 @@ mod tests {
     fn rays_are_folded_into_their_centre() {
         // A star of 1 with the rays 2 and 3, an edge to 4, which has one to 5 and 6; 7 and 8 have each other.
         let edges = [(1, 2), (1, 3), (1, 4), (4, 5), (4, 6), (5, 6), (7, 8)];
-        assert_eq!(
-            fold_rays(9, &edges),
-            [0, 1, 1, 1, 4, 5, 6, 7, 7]
-        );
+        assert_eq!(fold_rays(9, &edges), [0, 1, 1, 1, 4, 5, 6, 7, 7]);
     }
 
     #[test]

@@ -58,9 +58,7 @@ impl<'a> Graph<'a> {
 
     /// Every edge of a predicate once, as subject and object, by subject.
     pub fn edges(&self, predicate: u32, mut f: impl FnMut(u32, u32)) {
-        let view = self
-            .snapshot
-            .edges(PredicateId(predicate), Direction::Out);
+        let view = self.snapshot.edges(PredicateId(predicate), Direction::Out);
         let mut subjects = vec![];
         view.candidate_keys(self.scope, &mut subjects);
         for s in subjects {

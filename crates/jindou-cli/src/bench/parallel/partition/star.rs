@@ -50,7 +50,11 @@ pub fn owners(graph: &Graph<'_>, weights: &[u32], workers: u32, owners: &mut [u8
             let n = entities[at..range.end].partition_point(|e| of(e.0).starts_with(beginning));
             let group = at..at + n.max(1);
             at = group.end;
-            let heavy = entities[group.clone()].iter().map(|e| weight(e.1)).sum::<u64>() > limit;
+            let heavy = entities[group.clone()]
+                .iter()
+                .map(|e| weight(e.1))
+                .sum::<u64>()
+                > limit;
             if heavy && group.len() > 1 {
                 open.push((group, next + 1));
             } else {
