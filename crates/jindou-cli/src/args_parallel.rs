@@ -91,9 +91,9 @@ pub struct BenchParallel {
         default_value = "hash,star,mincut"
     )]
     pub partition: Vec<Partition>,
-    /// Replicate this many hops around what a worker owns (default: 0 for hash, else 1).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=3))]
-    pub hops: Option<u32>,
+    /// Replicate this many hops around what a worker owns (never for hash): several to compare.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u32).range(..=3))]
+    pub hops: Vec<u32>,
     /// How partial results come together.
     #[arg(long, value_enum, default_value = "both")]
     pub gather: Gather,
@@ -111,7 +111,7 @@ pub struct BenchParallel {
     /// The same for cold runs; 0 for none.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "5,5")]
     pub cold_times: Vec<usize>,
-    /// Runs of each query with data parallelism.
+    /// Runs of each query with data parallelism; medians count.
     #[arg(long, default_value_t = 10)]
     pub rounds: usize,
     /// The same for cold runs; 0 for none.

@@ -21,7 +21,7 @@ fn lubm_is_answered_by_every_model_on_every_partition() {
     let dir = tempfile::tempdir().unwrap();
     let (csv, svg) = (dir.path().join("out.csv"), dir.path().join("out.svg"));
     let o = bench(
-        "--lubm 1 --workers 1,2,3 --times 1,1 --cold-times 1,1 --rounds 1 --cold-rounds 1 --instances 2 --large 0.3",
+        "--lubm 1 --workers 1,2,3 --times 1,1 --cold-times 1,1 --rounds 1 --cold-rounds 1 --instances 2 --large 0.3 --hops 1",
         &dir.path().join("work"),
     )
     .arg("--csv")

@@ -7,8 +7,11 @@ use super::decompose::{PartQuery, Rules, decompose, naive};
 use super::join::{Relation, join};
 use super::wire::{Message, Share, Table};
 use super::worker::options;
+use crate::bench::measure::Null;
 use jindou::results::{RowText, Rows};
-use jindou::{AnswerSink, Database, Error, QueryOptions, Result, VertexId};
+use jindou::{
+    AnswerSink, Database, Error, QueryOptions, Result, ResultFormat, ResultWriter, VertexId,
+};
 use spargebra::algebra::GraphPattern;
 use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -20,6 +23,17 @@ pub struct Prepared {
     parts: Vec<Vec<PartQuery>>,
     /// Each pattern whole.
     naive: Vec<PartQuery>,
+}
+
+/// How a round goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Results pass along the tree of workers.
+    pub gather: bool,
+    /// Workers open their files anew, and these are not in memory.
+    pub cold: bool,
+    /// The answer's checksum in place of its text.
+    pub check: bool,
 }
 
 /// One round's times in seconds, and what each worker did.
@@ -36,7 +50,7 @@ pub struct Round {
     pub processor: f64,
     /// Bytes of ids that came back.
     pub bytes: u64,
-    /// Rows and checksum.
+    /// Rows, and bytes of TSV, or where it was asked for the checksum.
     pub answer: (u64, u64),
 }
 
@@ -94,11 +108,12 @@ impl Prepared {
         }
     }
 
-    /// Puts the workers' tables together, in ids of `db`, the whole store: rows and checksum of the answer.
+    /// Puts the workers' tables together, in ids of `db`, the whole store: rows, and bytes of the answer as TSV, which goes nowhere, or
+    /// its checksum.
     ///
     /// # Errors
     /// [`Error::Limit`] for too large a join.
-    pub fn finish(&self, db: &Database, tables: Vec<Table>) -> Result<(u64, u64)> {
+    pub fn finish(&self, db: &Database, tables: Vec<Table>, check: bool) -> Result<(u64, u64)> {
         let mut tables = tables.into_iter();
         let mut joined = vec![];
         for parts in &self.parts {
@@ -113,7 +128,8 @@ impl Prepared {
         }
         match &self.divided.shape {
             Shape::Bgp { columns, distinct } => match joined.pop() {
-                Some(only) => Ok(only.checksum(columns, *distinct)),
+                Some(only) if check => Ok(only.checksum(columns, *distinct)),
+                Some(only) => write(db, &only, columns, *distinct),
                 None => Err(Error::Internal("one pattern without parts".into())),
             },
             Shape::General(query) => {
@@ -124,10 +140,17 @@ impl Prepared {
                     .collect::<Result<_>>()?;
                 let query = rebuild(query, &self.divided.bgps, inline)?;
                 let options = options();
-                let mut sum = TermSum::default();
                 let planned = db.plan_parsed(&query, &options)?;
-                db.run_planned(&planned, "", &options, &mut sum)?;
-                Ok((sum.rows, sum.checksum))
+                if check {
+                    let mut sum = TermSum::default();
+                    db.run_planned(&planned, "", &options, &mut sum)?;
+                    return Ok((sum.rows, sum.checksum));
+                }
+                let mut out = Null::default();
+                let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+                let report = db.run_planned(&planned, "", &options, &mut writer)?;
+                drop(writer);
+                Ok((report.rows, out.0))
             }
         }
     }
@@ -159,7 +182,12 @@ impl Prepared {
     ///
     /// # Errors
     /// [`Error::Store`] if a worker ended or failed.
-    pub fn round(&self, db: &Database, crew: &mut Crew, gather: bool, cold: bool) -> Result<Round> {
+    pub fn round(&self, db: &Database, crew: &mut Crew, how: How) -> Result<Round> {
+        let How {
+            gather,
+            cold,
+            check,
+        } = how;
         let message = Message::Find {
             cold,
             gather,
@@ -169,7 +197,7 @@ impl Prepared {
         crew.tell_all(&message)?;
         let (shares, tables) = collect(crew, gather, self.parts())?;
         let collected = start.elapsed().as_secs_f64();
-        let answer = self.finish(db, tables)?;
+        let answer = self.finish(db, tables, check)?;
         let seconds = start.elapsed().as_secs_f64();
         let mut workers = vec![(0.0, 0); crew.len()];
         for s in &shares {
@@ -233,6 +261,44 @@ fn count(db: &Database, bgp: &Bgp, options: &QueryOptions) -> Result<u64> {
         }
     );
     Ok(db.checksum(&db.plan(&text, options)?, options)?.rows)
+}
+
+/// Rows handed on at a time.
+const WRITTEN: usize = 1024;
+
+/// Writes some columns of a table of ids as TSV to nowhere: rows and bytes.
+fn write(
+    db: &Database,
+    relation: &Relation,
+    columns: &[String],
+    distinct: bool,
+) -> Result<(u64, u64)> {
+    let snapshot = db.snapshot();
+    let mut out = Null::default();
+    let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+    writer.solutions(columns)?;
+    let mut rows = Rows::default();
+    rows.clear(columns.len());
+    let mut written = 0;
+    relation.project(columns, distinct, |ids| {
+        for &id in ids {
+            if id != 0 && !snapshot.term(VertexId(id), &mut rows.bytes) {
+                return Err(Error::Internal(format!("no term has the id {id}")));
+            }
+            rows.end_cell();
+        }
+        rows.rows += 1;
+        written += 1;
+        if rows.rows == WRITTEN {
+            writer.rows(&rows)?;
+            rows.clear(columns.len());
+        }
+        Ok(())
+    })?;
+    writer.rows(&rows)?;
+    writer.finish()?;
+    drop(writer);
+    Ok((written, out.0))
 }
 
 /// A table of ids as inline data.

@@ -62,6 +62,8 @@ pub fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> [f64; 2]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     one: f64,
+    /// The master's work, which more workers do not shorten.
+    least: f64,
     pub serial_share: f64,
     pub contention: f64,
 }
@@ -79,16 +81,17 @@ impl Fit {
         };
         Self {
             one: one.seconds,
+            least: one.master,
             serial_share,
             contention,
         }
     }
 
-    /// The time with so many workers.
+    /// The time with so many workers; never less than the master works.
     pub fn seconds(&self, workers: u32) -> f64 {
         let w = f64::from(workers.max(1));
         let more = self.serial_share * (w - 1.0) + self.contention * w * (w - 1.0);
-        self.one * (1.0 + more) / w
+        (self.one * (1.0 + more) / w).max(self.least)
     }
 }
 
@@ -113,10 +116,15 @@ mod tests {
             (10.0, 6.0, 0.5),
             (10.0, 12.0, 1.0),
             (10.0, 5.1, 3.0),
+            (10.0, 4.8, 3.0),
         ] {
             let fit = Fit::new(&line(1, one, master), &line(2, two, master));
             assert!((fit.seconds(1) - one).abs() < 1e-9);
-            assert!((fit.seconds(2) - two).abs() < 1e-9, "{fit:?}");
+            assert!(
+                (fit.seconds(2) - f64::max(two, 5.0)).abs() < 1e-9,
+                "{fit:?}"
+            );
+            assert!(fit.seconds(47) >= master);
         }
         // Amdahl's law where pairs cost nothing: σ of 0.02 limits 47 workers to 24.5.
         let fit = Fit::new(&line(1, 10.0, 0.2), &line(2, 5.1, 0.2));

@@ -3,7 +3,7 @@
 use super::wire::Table;
 use jindou::{Error, Result};
 use jindou_engine::ChecksumSink;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A table with names for its columns.
 #[derive(Clone, Debug, Default)]
@@ -114,26 +114,43 @@ fn pair(build: &Relation, probe: &Relation) -> Result<Relation> {
 }
 
 impl Relation {
-    /// Rows and checksum of some columns, as [`jindou::Database::checksum`] has them; a column that is not there is unbound.
-    pub fn checksum(&self, columns: &[String], distinct: bool) -> (u64, u64) {
+    /// Hands on some columns of every row, or of every different one; a column that is not there is unbound (0).
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn project(
+        &self,
+        columns: &[String],
+        distinct: bool,
+        mut take: impl FnMut(&[u32]) -> Result<()>,
+    ) -> Result<()> {
         let at: Vec<Option<usize>> = columns
             .iter()
             .map(|c| self.columns.iter().position(|d| c == d))
             .collect();
-        let mut seen: FxHashMap<Vec<u32>, ()> = FxHashMap::default();
-        let (mut rows, mut sum) = (0, 0u64);
+        let mut seen: FxHashSet<Vec<u32>> = FxHashSet::default();
         let mut projected = vec![0; columns.len()];
         for r in 0..self.table.rows {
             let row = self.table.row(r);
             for (to, at) in projected.iter_mut().zip(&at) {
                 *to = at.map_or(0, |i| row[i]);
             }
-            if distinct && seen.insert(projected.clone(), ()).is_some() {
-                continue;
+            if !distinct || seen.insert(projected.clone()) {
+                take(&projected)?;
             }
-            rows += 1;
-            sum = sum.wrapping_add(ChecksumSink::row_hash(&projected));
         }
+        Ok(())
+    }
+
+    /// Rows and checksum of some columns, as [`jindou::Database::checksum`] has them.
+    pub fn checksum(&self, columns: &[String], distinct: bool) -> (u64, u64) {
+        let (mut rows, mut sum) = (0, 0u64);
+        let all = self.project(columns, distinct, |row| {
+            rows += 1;
+            sum = sum.wrapping_add(ChecksumSink::row_hash(row));
+            Ok(())
+        });
+        debug_assert!(all.is_ok());
         (rows, sum)
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Table II: what each query touches.
 pub fn footprints(queries: &[Classified], store_bytes: u64, large: f64) {
     println!(
-        "\nQueries (as in the paper's table II). Footprint: pages of the store's files, 4 KiB each, that planning and running it touches; \
+        "\nQueries (as in the paper's table II). Footprint: pages of the store's files, 4 KiB each, that answering it touches, from parsing to TSV; \
          large from {:.0} KB on ({:.1} % of the store's {:.1} MB)",
         large * store_bytes as f64 / 1024.0,
         large * 100.0,
@@ -54,15 +54,11 @@ pub fn partition(p: &Parts) {
 /// What each query meets there.
 pub fn asked(list: &[Asked]) {
     println!(
-        "{:<28} {:>6} {:>5} {:>10} {:>12} {:>12} {:>8}  {}",
-        "query",
-        "class",
-        "parts",
-        "rows",
-        "sent KB",
-        "matches",
-        "missed",
-        "missed: by the paper's form (broadcast whole, union, DISTINCT)"
+        "every answer equals the single store's, rows and checksum; missed: by the paper's form (broadcast whole, union, DISTINCT)"
+    );
+    println!(
+        "{:<28} {:>6} {:>5} {:>10} {:>12} {:>12} {:>8}",
+        "query", "class", "parts", "rows", "sent KB", "matches", "missed"
     );
     for a in list {
         let missed = if a.matches == 0 {
@@ -71,7 +67,7 @@ pub fn asked(list: &[Asked]) {
             100.0 * (a.matches - a.naive.min(a.matches)) as f64 / a.matches as f64
         };
         println!(
-            "{:<28} {:>6} {:>5} {:>10} {:>12.1} {:>12} {:>7.1}%  here: equal to the single store",
+            "{:<28} {:>6} {:>5} {:>10} {:>12.1} {:>12} {:>7.1}%",
             a.name,
             if a.is_large { "large" } else { "small" },
             a.parts,
@@ -88,7 +84,9 @@ pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
     if lines.is_empty() {
         return;
     }
-    println!("\n{title}");
+    println!(
+        "\n{title}\ncompute: the workers' mean, with data parallelism the slowest of each round; master: handing out, or merging; commun.: messages and waiting"
+    );
     println!(
         "{:<5} {:<5} {:<16} {:>7} {:>5} {:>10} {:>10} {:>8} {:>9} {:>9}  {:>7} {:>7} {:>7}  {:>22} {:>6}",
         "model",
@@ -103,7 +101,7 @@ pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
         "÷ cores",
         "compute",
         "master",
-        "rest",
+        "commun.",
         format!("{unit}, mean ± sd"),
         "% CPU"
     );
@@ -158,7 +156,7 @@ pub fn projection(lines: &[Line], cores: u32) {
     }
     println!(
         "\nPROJECTION, not measured: T(w) = T(1) (1 + σ(w−1) + κw(w−1)) / w through the times of 1 and 2 workers, \
-         σ = the master's share of one worker's time; {} workers and the master on {cores} cores",
+         σ = the master's share of one worker's time, and T never less than the master works; {} workers and the master on {cores} cores",
         cores - 1
     );
     println!(

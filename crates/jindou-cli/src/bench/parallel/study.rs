@@ -2,14 +2,14 @@
 
 use super::build::{Parts, parts};
 use super::crew::{Crew, unexpected};
-use super::data::{Prepared, Round, prepare};
+use super::data::{How, Prepared, Round, prepare};
 use super::decompose::Rules;
 use super::fit::{Line, mean_and_deviation};
 use super::footprint;
 use super::report;
 use super::task::{self, Pass, Right};
 use super::wire::Message;
-use super::worker::options;
+use super::worker::{answer, options};
 use super::workload::{Query, Workload};
 use crate::args_parallel::{BenchParallel, Gather, Partition};
 use jindou::{Database, Error, Result};
@@ -18,7 +18,7 @@ use std::path::Path;
 /// A query and what is known of it.
 pub struct Classified {
     pub query: Query,
-    /// Rows and checksum of each text.
+    /// Rows and bytes of the answer to each text.
     pub right: Vec<Right>,
     /// Bytes of the store that its first text touches.
     pub touched: u64,
@@ -61,10 +61,7 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
             let right = query
                 .texts
                 .iter()
-                .map(|t| {
-                    let seen = db.checksum(&db.plan(t, &options)?, &options)?;
-                    Ok((seen.rows, seen.checksum))
-                })
+                .map(|t| answer(&db, t, &options))
                 .collect::<Result<Vec<Right>>>()?;
             if let Some(rows) = query.rows
                 && right[0].0 != rows
@@ -254,13 +251,18 @@ pub fn data(
     let db = Database::open(&workload.store)?;
     let mut alone = task::crew(workload, 1)?;
     for &how in &a.partition {
-        let hops = a.hops.unwrap_or(u32::from(how != Partition::Hash));
-        for &workers in &a.workers {
-            let parts = parts(&db, work, how, workers, hops)?;
-            report::partition(&parts);
-            let asked = one_partition(&db, queries, &parts, a, &mut alone, lines)?;
-            if Some(&workers) == a.workers.last() {
-                report::asked(&asked);
+        let hops: &[u32] = match how {
+            Partition::Hash => &[0],
+            _ => &a.hops,
+        };
+        for &hops in hops {
+            for &workers in &a.workers {
+                let parts = parts(&db, work, how, workers, hops)?;
+                report::partition(&parts);
+                let asked = one_partition(&db, queries, &parts, a, &mut alone, lines)?;
+                if Some(&workers) == a.workers.last() {
+                    report::asked(&asked);
+                }
             }
         }
     }
@@ -286,7 +288,7 @@ fn one_partition(
     let mut crew = Crew::start(parts.workers)?;
     crew.open(parts.stores())?;
     let mut asked = vec![];
-    let mut ready: Vec<(&Classified, Prepared, (u64, u64))> = vec![];
+    let mut ready: Vec<(&Classified, Prepared)> = vec![];
     for q in queries {
         let text = &q.query.texts[0];
         let prepared = match prepare(text, &rules) {
@@ -297,8 +299,17 @@ fn one_partition(
             p => p?,
         };
         let right = prepared.right(db, text)?;
-        let round = prepared.round(db, &mut crew, false, false)?;
-        equal(q, parts, right, &round)?;
+        let checked = How {
+            check: true,
+            ..How::default()
+        };
+        let round = prepared.round(db, &mut crew, checked)?;
+        // Which rows a LIMIT without an order leaves is nobody's to say.
+        let upper = text.to_ascii_uppercase();
+        let is_open = upper.contains("LIMIT") && !upper.contains("ORDER BY");
+        if round.answer.0 != right.0 || !is_open && round.answer != right {
+            return Err(unequal(q, parts, round.answer.0, right.0));
+        }
         let (matches, naive) = prepared.missed(db, &mut crew)?;
         asked.push(Asked {
             name: q.query.name.clone(),
@@ -309,7 +320,7 @@ fn one_partition(
             matches,
             naive,
         });
-        ready.push((q, prepared, right));
+        ready.push((q, prepared));
     }
     for (cold, rounds) in [(false, a.rounds), (true, a.cold_rounds)] {
         for (large, model) in [(false, "SD"), (true, "LD")] {
@@ -318,26 +329,20 @@ fn one_partition(
                 continue;
             }
             let mut serial = 0.0;
-            let mut of_way: Vec<Vec<Round>> = ways(a).iter().map(|_| vec![]).collect();
-            for _ in 0..rounds {
-                for (q, prepared, right) in &mine {
-                    serial += match (cold, q.cold) {
-                        (true, Some(seconds)) => seconds,
-                        _ => {
-                            let pool = [q.query.texts[0].as_str()];
-                            task::serial(alone, &pool, &q.right[..1], false)?.compute()
-                        }
-                    };
-                    for (way, rounds) in ways(a).iter().zip(&mut of_way) {
-                        let gather = *way == Gather::Gather;
-                        let round = prepared.round(db, &mut crew, gather, cold)?;
-                        equal(q, parts, *right, &round)?;
-                        rounds.push(round);
+            // The round of median time of each query, a list for each way.
+            let mut of_way: Vec<Vec<Round>> = vec![vec![]; ways(a).len()];
+            for (q, prepared) in &mine {
+                let (alone_took, took) = measure(db, q, prepared, (&mut crew, alone), a, cold)?;
+                serial += alone_took;
+                for (round, list) in took.into_iter().zip(&mut of_way) {
+                    if round.answer.0 != q.right[0].0 {
+                        return Err(unequal(q, parts, round.answer.0, q.right[0].0));
                     }
+                    list.push(round);
                 }
             }
             for (way, rounds) in ways(a).iter().zip(&of_way) {
-                let way = format!("{}, {way}", parts.how);
+                let way = format!("{} {}h, {way}", parts.how, parts.hops);
                 lines.push(line(model, cold, way, parts.workers, serial, rounds));
             }
         }
@@ -345,18 +350,51 @@ fn one_partition(
     Ok(asked)
 }
 
-/// An answer must be the single store's, whatever the partition.
-fn equal(q: &Classified, parts: &Parts, right: (u64, u64), round: &Round) -> Result<()> {
-    // Which rows a LIMIT without an order leaves is nobody's to say.
-    let text = q.query.texts[0].to_ascii_uppercase();
-    let open = text.contains("LIMIT") && !text.contains("ORDER BY");
-    if round.answer.0 != right.0 || !open && round.answer != right {
-        return Err(Error::Store(format!(
-            "{} on {} partitions by {}: {} rows where the single store has {}, or others",
-            q.query.name, parts.workers, parts.how, round.answer.0, right.0
-        )));
+/// One query's serial time and, for each way to gather, its round of median time. Runs take turns.
+fn measure(
+    db: &Database,
+    q: &Classified,
+    prepared: &Prepared,
+    (crew, alone): (&mut Crew, &mut Crew),
+    a: &BenchParallel,
+    cold: bool,
+) -> Result<(f64, Vec<Round>)> {
+    let rounds = if cold { a.cold_rounds } else { a.rounds };
+    let mut serial = vec![];
+    let mut of_way: Vec<Vec<Round>> = vec![vec![]; ways(a).len()];
+    for _ in 0..rounds {
+        serial.push(match (cold, q.cold) {
+            (true, Some(seconds)) => seconds,
+            _ => {
+                let pool = [q.query.texts[0].as_str()];
+                task::serial(alone, &pool, &q.right[..1], false)?.compute()
+            }
+        });
+        for (way, list) in ways(a).iter().zip(&mut of_way) {
+            let how = How {
+                gather: *way == Gather::Gather,
+                cold,
+                check: false,
+            };
+            list.push(prepared.round(db, crew, how)?);
+        }
     }
-    Ok(())
+    let middle = of_way
+        .into_iter()
+        .filter_map(|mut list| {
+            list.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+            let at = list.len() / 2;
+            list.into_iter().nth(at)
+        })
+        .collect();
+    Ok((median(serial.into_iter()), middle))
+}
+
+fn unequal(q: &Classified, parts: &Parts, rows: u64, right: u64) -> Error {
+    Error::Store(format!(
+        "{} on {} partitions by {}: {rows} rows where the single store has {right}, or others",
+        q.query.name, parts.workers, parts.how
+    ))
 }
 
 fn line(

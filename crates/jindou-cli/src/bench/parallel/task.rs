@@ -7,7 +7,7 @@ use super::workload::Workload;
 use jindou::{Error, Result};
 use std::time::{Duration, Instant};
 
-/// What one query must give: rows and checksum.
+/// What one query must give: rows, and bytes of TSV.
 pub type Right = (u64, u64);
 
 /// One pass over a pool.
@@ -127,11 +127,11 @@ fn check(pool: &[&str], right: &[Right], ran: &[Ran]) -> Result<()> {
     }
     for r in ran {
         let at = r.query as usize;
-        if right.get(at) != Some(&(r.rows, r.checksum)) {
+        if right.get(at) != Some(&(r.rows, r.bytes)) {
             return Err(Error::Store(format!(
-                "a worker found {} rows where {:?} are right: {}",
-                r.rows,
-                right.get(at).map(|r| r.0),
+                "a worker found {:?} (rows, bytes) where {:?} are right: {}",
+                (r.rows, r.bytes),
+                right.get(at),
                 pool.get(at).unwrap_or(&"")
             )));
         }

@@ -3,6 +3,7 @@
 use super::build::{Parts, parts};
 use super::data::{gathered, prepare};
 use super::decompose::Rules;
+use super::wire::Table;
 use super::worker::Opened;
 use crate::args_parallel::Partition;
 use jindou::{Database, LoadOptions, Progress};
@@ -156,12 +157,15 @@ fn check(db: &Database, data: &[Quad], parts: &Parts, queries: &[String]) {
         };
         let prepared = prepare(text, &rules).unwrap();
         let texts = prepared.texts();
-        let tables = stores
+        let tables: Vec<Vec<Table>> = stores
             .iter_mut()
             .map(|s| texts.iter().map(|t| s.find(t).unwrap()).collect())
             .collect();
         let found = prepared
-            .finish(db, gathered(tables, prepared.parts()))
+            .finish(db, gathered(tables.clone(), prepared.parts()), true)
+            .unwrap();
+        let written = prepared
+            .finish(db, gathered(tables, prepared.parts()), false)
             .unwrap();
         let about = || {
             format!(
@@ -170,6 +174,7 @@ fn check(db: &Database, data: &[Quad], parts: &Parts, queries: &[String]) {
             )
         };
         assert_eq!(found.0, rows.len() as u64, "{}", about());
+        assert_eq!(written.0, found.0, "{}", about());
         assert_eq!(found, prepared.right(db, text).unwrap(), "{}", about());
     }
 }

@@ -42,7 +42,8 @@ pub struct Ran {
     /// Its place in the request.
     pub query: u32,
     pub rows: u64,
-    pub checksum: u64,
+    /// Bytes of its answer.
+    pub bytes: u64,
     /// Time for it at the worker, in nanoseconds.
     pub wall: u64,
     /// Processor time of it.
@@ -176,7 +177,7 @@ fn encode(message: &Message, out: &mut Out) {
             out.u32(list.len() as u32);
             for r in list {
                 out.u32(r.query);
-                for v in [r.rows, r.checksum, r.wall, r.cpu] {
+                for v in [r.rows, r.bytes, r.wall, r.cpu] {
                     out.u64(v);
                 }
             }
@@ -248,7 +249,7 @@ fn decode(bytes: &[u8]) -> Result<Message> {
             Ok(Ran {
                 query: i.u32()?,
                 rows: i.u64()?,
-                checksum: i.u64()?,
+                bytes: i.u64()?,
                 wall: i.u64()?,
                 cpu: i.u64()?,
             })
@@ -360,7 +361,7 @@ mod tests {
         let ran = Ran {
             query: 1,
             rows: 2,
-            checksum: u64::MAX,
+            bytes: u64::MAX,
             wall: 4,
             cpu: 5,
         };
