@@ -23,6 +23,9 @@ pub struct Prepared {
     parts: Vec<Vec<PartQuery>>,
     /// Each pattern whole.
     naive: Vec<PartQuery>,
+    /// Where one part is all there is, and rows may repeat: the part with the query's own columns. Workers write its rows, and the
+    /// answer is all they wrote.
+    only: Option<String>,
 }
 
 /// How a round goes.
@@ -48,7 +51,7 @@ pub struct Round {
     pub workers: Vec<(f64, u64)>,
     /// Processor seconds of all workers together.
     pub processor: f64,
-    /// Bytes of ids that came back.
+    /// Bytes of ids or text that came back.
     pub bytes: u64,
     /// Rows, and bytes of TSV, or where it was asked for the checksum.
     pub answer: (u64, u64),
@@ -65,6 +68,17 @@ pub fn prepare(text: &str, rules: &Rules) -> Result<Prepared> {
         .iter()
         .map(|b| decompose(&b.patterns, &b.needed, rules))
         .collect::<Result<_>>()?;
+    let parts: Vec<Vec<PartQuery>> = parts;
+    let only = match (&divided.shape, parts.as_slice()) {
+        (
+            Shape::Bgp {
+                columns,
+                distinct: false,
+            },
+            [parts],
+        ) if parts.len() == 1 && !columns.is_empty() => Some(parts[0].with_columns(columns)),
+        _ => None,
+    };
     let naive = divided
         .bgps
         .iter()
@@ -74,13 +88,25 @@ pub fn prepare(text: &str, rules: &Rules) -> Result<Prepared> {
         divided,
         parts,
         naive,
+        only,
     })
 }
 
 impl Prepared {
+    /// True if the answer is some columns of one pattern, and so has as many bytes as the single store's.
+    pub fn is_pattern(&self) -> bool {
+        matches!(self.divided.shape, Shape::Bgp { .. })
+    }
+
     /// Parts of all patterns.
     pub fn parts(&self) -> usize {
         self.parts.iter().map(Vec::len).sum()
+    }
+
+    /// The whole query as a part whose rows workers may write, if it is one.
+    #[cfg(test)]
+    pub fn only(&self) -> Option<&str> {
+        self.only.as_deref()
     }
 
     /// The texts of all parts, in order.
@@ -165,6 +191,7 @@ impl Prepared {
             let message = Message::Find {
                 cold: false,
                 gather: false,
+                text: false,
                 parts: vec![naive.text.clone()],
             };
             crew.tell_all(&message)?;
@@ -188,31 +215,36 @@ impl Prepared {
             cold,
             check,
         } = how;
+        let only = self.only.as_ref().filter(|_| !check);
         let message = Message::Find {
             cold,
             gather,
-            parts: self.texts(),
+            text: only.is_some(),
+            parts: only.map_or_else(|| self.texts(), |text| vec![text.clone()]),
         };
         let start = Instant::now();
         crew.tell_all(&message)?;
         let (shares, tables) = collect(crew, gather, self.parts())?;
         let collected = start.elapsed().as_secs_f64();
-        let answer = self.finish(db, tables, check)?;
+        let answer = match (only, &self.divided.shape) {
+            (Some(_), Shape::Bgp { columns, .. }) => written(&shares, columns)?,
+            _ => self.finish(db, tables, check)?,
+        };
         let seconds = start.elapsed().as_secs_f64();
         let mut workers = vec![(0.0, 0); crew.len()];
         for s in &shares {
-            let rows = s.tables.iter().map(|t| t.rows as u64).sum();
-            workers[s.worker as usize] = (s.wall as f64 / 1e9, rows);
+            workers[s.worker as usize] = (s.wall as f64 / 1e9, s.rows);
         }
         let compute = workers.iter().map(|w| w.0).fold(0.0, f64::max);
         let ids = shares.iter().flat_map(|s| &s.tables).map(|t| t.ids.len());
+        let text: usize = shares.iter().map(|s| s.text.len()).sum();
         Ok(Round {
             seconds,
             compute,
             merge: seconds - collected,
             workers,
             processor: shares.iter().map(|s| s.cpu).sum::<u64>() as f64 / 1e9,
-            bytes: ids.sum::<usize>() as u64 * 4,
+            bytes: (ids.sum::<usize>() * 4 + text) as u64,
             answer,
         })
     }
@@ -261,6 +293,19 @@ fn count(db: &Database, bgp: &Bgp, options: &QueryOptions) -> Result<u64> {
         }
     );
     Ok(db.checksum(&db.plan(&text, options)?, options)?.rows)
+}
+
+/// The answer's text, of which the workers wrote the rows, goes nowhere: rows and bytes.
+fn written(shares: &[Share], columns: &[String]) -> Result<(u64, u64)> {
+    let mut out = Null::default();
+    let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+    writer.solutions(columns)?;
+    for s in shares {
+        writer.raw(&s.text, s.rows)?;
+    }
+    writer.finish()?;
+    drop(writer);
+    Ok((shares.iter().map(|s| s.rows).sum(), out.0))
 }
 
 /// Rows handed on at a time.

@@ -1,8 +1,6 @@
 //! What a query touches of a store's files, and making those files cold.
 
 use jindou::{Error, Result};
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// Forgets which pages of this process were touched.
@@ -64,16 +62,34 @@ pub fn size(dir: &Path) -> Result<u64> {
 }
 
 /// Asks the system to drop the files in `dir` from its page cache. What a process has mapped and touched stays.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Unsupported`] where the system cannot be asked.
+#[cfg(target_os = "linux")]
 pub fn drop_from_cache(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
         let path = entry.map_err(|e| Error::io(dir, e))?.path();
         if path.is_file() {
-            let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+            let file = std::fs::File::open(&path).map_err(|e| Error::io(&path, e))?;
             // SAFETY: the descriptor is open for the whole call, and the call touches no memory of ours.
-            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+            unsafe {
+                libc::posix_fadvise(
+                    std::os::fd::AsRawFd::as_raw_fd(&file),
+                    0,
+                    0,
+                    libc::POSIX_FADV_DONTNEED,
+                )
+            };
         }
     }
     Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn drop_from_cache(_: &Path) -> Result<()> {
+    Err(Error::Unsupported(
+        "cold files on this system; give --cold-times 0,0 --cold-rounds 0".into(),
+    ))
 }
 
 #[cfg(test)]
@@ -94,7 +110,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         std::fs::write(&path, vec![1; 64 << 12]).unwrap();
-        let file = File::open(&path).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
         // SAFETY: the file is this test's own, and nothing changes it while it is mapped.
         let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
         let sum =

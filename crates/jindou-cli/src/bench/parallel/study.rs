@@ -9,7 +9,7 @@ use super::footprint;
 use super::report;
 use super::task::{self, Pass, Right};
 use super::wire::Message;
-use super::worker::{answer, options};
+use super::worker::{options, size_of_answer};
 use super::workload::{Query, Workload};
 use crate::args_parallel::{BenchParallel, Gather, Partition};
 use jindou::{Database, Error, Result};
@@ -36,7 +36,7 @@ pub struct Asked {
     pub is_large: bool,
     pub parts: usize,
     pub rows: u64,
-    /// Ids that came back in one round.
+    /// Bytes of ids that came back in one round; where one part is all, its rows as text come instead.
     pub bytes: u64,
     /// Matches of its patterns in the whole graph, and those that the paper's form finds.
     pub matches: u64,
@@ -61,7 +61,7 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
             let right = query
                 .texts
                 .iter()
-                .map(|t| answer(&db, t, &options))
+                .map(|t| size_of_answer(&db, t, &options))
                 .collect::<Result<Vec<Right>>>()?;
             if let Some(rows) = query.rows
                 && right[0].0 != rows
@@ -335,7 +335,8 @@ fn one_partition(
                 let (alone_took, took) = measure(db, q, prepared, (&mut crew, alone), a, cold)?;
                 serial += alone_took;
                 for (round, list) in took.into_iter().zip(&mut of_way) {
-                    if round.answer.0 != q.right[0].0 {
+                    let right = q.right[0];
+                    if round.answer.0 != right.0 || prepared.is_pattern() && round.answer != right {
                         return Err(unequal(q, parts, round.answer.0, q.right[0].0));
                     }
                     list.push(round);

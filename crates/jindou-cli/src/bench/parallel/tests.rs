@@ -4,7 +4,7 @@ use super::build::{Parts, parts};
 use super::data::{gathered, prepare};
 use super::decompose::Rules;
 use super::wire::Table;
-use super::worker::Opened;
+use super::worker::{Opened, options, size_of_answer};
 use crate::args_parallel::Partition;
 use jindou::{Database, LoadOptions, Progress};
 use jindou_parse::Sources;
@@ -167,6 +167,16 @@ fn check(db: &Database, data: &[Quad], parts: &Parts, queries: &[String]) {
         let written = prepared
             .finish(db, gathered(tables, prepared.parts()), false)
             .unwrap();
+        // What the workers write is as much as the single store writes.
+        if let Some(only) = prepared.only() {
+            let written: Vec<(u64, Vec<u8>)> =
+                stores.iter_mut().map(|s| s.write(only).unwrap()).collect();
+            let whole = size_of_answer(db, text, &options()).unwrap();
+            let rows: u64 = written.iter().map(|w| w.0).sum();
+            let bytes: usize = written.iter().map(|w| w.1.len()).sum();
+            let names: usize = only.find(" WHERE").unwrap() - "SELECT".len();
+            assert_eq!((rows, (bytes + names) as u64), whole, "{only}");
+        }
         let about = || {
             format!(
                 "{} over {}, {} hops: {text}\n{texts:#?}",

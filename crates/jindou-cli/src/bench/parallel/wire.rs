@@ -60,6 +60,9 @@ pub struct Share {
     pub cpu: u64,
     /// A table a part.
     pub tables: Vec<Table>,
+    /// Or the only part's rows as text, and how many.
+    pub text: Vec<u8>,
+    pub rows: u64,
 }
 
 /// What is said.
@@ -79,10 +82,11 @@ pub enum Message {
     Touch { queries: Vec<String> },
     /// Worker: bytes for each.
     Touched(Vec<u64>),
-    /// Master: find these parts; through the tree if `gather`.
+    /// Master: find these parts; through the tree if `gather`; as text if `text`.
     Find {
         cold: bool,
         gather: bool,
+        text: bool,
         parts: Vec<String>,
     },
     /// Worker: its own share, or those of all below it.
@@ -196,9 +200,12 @@ fn encode(message: &Message, out: &mut Out) {
         Message::Find {
             cold,
             gather,
+            text,
             parts,
         } => {
-            out.0.extend([7, u8::from(*cold), u8::from(*gather)]);
+            let flags = [*cold, *gather, *text].map(u8::from);
+            out.0.push(7);
+            out.0.extend(flags);
             out.texts(parts);
         }
         Message::Found(shares) => {
@@ -208,6 +215,9 @@ fn encode(message: &Message, out: &mut Out) {
                 out.u32(s.worker);
                 out.u64(s.wall);
                 out.u64(s.cpu);
+                out.u64(s.rows);
+                out.u32(s.text.len() as u32);
+                out.0.extend_from_slice(&s.text);
                 out.u32(s.tables.len() as u32);
                 for t in &s.tables {
                     out.u32(t.width as u32);
@@ -261,6 +271,7 @@ fn decode(bytes: &[u8]) -> Result<Message> {
         7 => Message::Find {
             cold: i.u8()? != 0,
             gather: i.u8()? != 0,
+            text: i.u8()? != 0,
             parts: texts(&mut i)?,
         },
         8 => Message::Found(i.list(|i| {
@@ -268,6 +279,11 @@ fn decode(bytes: &[u8]) -> Result<Message> {
                 worker: i.u32()?,
                 wall: i.u64()?,
                 cpu: i.u64()?,
+                rows: i.u64()?,
+                text: {
+                    let n = i.u32()? as usize;
+                    i.take(n)?.to_vec()
+                },
                 tables: i.list(table)?,
             })
         })?),
@@ -345,6 +361,8 @@ mod tests {
             worker: 3,
             wall: 5,
             cpu: 4,
+            rows: 2,
+            text: b"a\n".to_vec(),
             tables: vec![
                 Table {
                     width: 2,
@@ -385,6 +403,7 @@ mod tests {
             Message::Find {
                 cold: false,
                 gather: true,
+                text: true,
                 parts: vec!["p".into()],
             },
             Message::Found(vec![share]),

@@ -6,6 +6,7 @@ use crate::args_parallel::ParallelWorker;
 use crate::bench::measure::{Null, cpu_time};
 use jindou::{Database, Error, QueryOptions, Result, ResultFormat, ResultWriter};
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
+use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,15 +39,23 @@ pub fn options() -> QueryOptions {
     }
 }
 
-/// Answers a query from its text to the last byte of TSV, which goes nowhere; nothing is cached, so that asking one query many times over, as
-/// the paper does, is not cheaper than asking many. Gives rows, and bytes, which do not depend on the rows' order.
-pub fn answer(db: &Database, text: &str, options: &QueryOptions) -> Result<(u64, u64)> {
+/// Answers a query from its text to the last byte of TSV; nothing is cached, so that asking one query many times over, as the paper does,
+/// is not cheaper than asking many. Gives the rows.
+pub fn answer(
+    db: &Database,
+    text: &str,
+    options: &QueryOptions,
+    out: impl Write + Send,
+) -> Result<u64> {
     let planned = db.plan_uncached(text, options)?;
+    let mut writer = ResultWriter::new(out, ResultFormat::Tsv);
+    Ok(db.run_planned(&planned, text, options, &mut writer)?.rows)
+}
+
+/// The same to nowhere: rows, and bytes, which do not depend on the rows' order.
+pub fn size_of_answer(db: &Database, text: &str, options: &QueryOptions) -> Result<(u64, u64)> {
     let mut out = Null::default();
-    let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
-    let report = db.run_planned(&planned, text, options, &mut writer)?;
-    drop(writer);
-    Ok((report.rows, out.0))
+    Ok((answer(db, text, options, &mut out)?, out.0))
 }
 
 /// A store, and what its ids are in the whole store.
@@ -93,7 +102,17 @@ impl Opened {
     /// One query on the whole store: its rows, and the bytes of its answer.
     fn run(&mut self, text: &str) -> Result<(u64, u64)> {
         let options = self.options.clone();
-        answer(self.db()?, text, &options)
+        size_of_answer(self.db()?, text, &options)
+    }
+
+    /// The rows of one part of a query as lines of TSV, without the line of names; and how many.
+    pub fn write(&mut self, text: &str) -> Result<(u64, Vec<u8>)> {
+        let options = self.options.clone();
+        let mut out = vec![];
+        let rows = answer(self.db()?, text, &options, &mut out)?;
+        let names = out.iter().position(|&b| b == b'\n').map_or(0, |n| n + 1);
+        out.drain(..names);
+        Ok((rows, out))
     }
 
     /// The rows of one part of a query, in ids of the whole store.
@@ -131,9 +150,9 @@ impl Opened {
         let options = self.options.clone();
         let dir = self.dir.clone();
         let db = self.db()?;
-        answer(db, text, &options)?;
+        size_of_answer(db, text, &options)?;
         footprint::clear()?;
-        answer(db, text, &options)?;
+        size_of_answer(db, text, &options)?;
         footprint::touched(&dir)
     }
 }
@@ -231,9 +250,10 @@ impl Worker {
             Message::Find {
                 cold,
                 gather,
+                text,
                 parts,
             } => {
-                let share = self.share(cold, &parts)?;
+                let share = self.share(cold, text, &parts)?;
                 self.pass_on(gather, share)
             }
             m => Err(Error::Internal(format!("a worker was told {m:?}"))),
@@ -260,23 +280,29 @@ impl Worker {
         Ok(out)
     }
 
-    fn share(&mut self, cold: bool, parts: &[String]) -> Result<Share> {
+    fn share(&mut self, cold: bool, text: bool, parts: &[String]) -> Result<Share> {
         let worker = self.number;
         let opened = self.opened()?;
         if cold {
             opened.cool()?;
         }
         let (start, cpu) = (Instant::now(), cpu_time());
-        let tables = parts
-            .iter()
-            .map(|p| opened.find(p))
-            .collect::<Result<_>>()?;
-        Ok(Share {
+        let mut share = Share {
             worker,
-            wall: start.elapsed().as_nanos() as u64,
-            cpu: cpu_time().saturating_sub(cpu).as_nanos() as u64,
-            tables,
-        })
+            ..Share::default()
+        };
+        for part in parts {
+            if text {
+                (share.rows, share.text) = opened.write(part)?;
+            } else {
+                let table = opened.find(part)?;
+                share.rows += table.rows as u64;
+                share.tables.push(table);
+            }
+        }
+        share.wall = start.elapsed().as_nanos() as u64;
+        share.cpu = cpu_time().saturating_sub(cpu).as_nanos() as u64;
+        Ok(share)
     }
 
     fn pass_on(&mut self, gather: bool, share: Share) -> Result<()> {

@@ -60,8 +60,8 @@ pub fn owners(
     // Rays of a star that has nothing else stay with its centre.
     alone.retain(|&(_, v)| centres[v as usize] == v);
     spread(alone, workers, |v, worker| owners[v as usize] = worker);
-    for v in 1..graph.ids() {
-        if is_entity[v] && owners[v] == NOBODY {
+    for v in (1..graph.ids()).filter(|&v| is_entity[v]) {
+        if owners[v] == NOBODY {
             owners[v] = owners[centres[v] as usize];
         }
     }
