@@ -42,7 +42,8 @@ pub enum Gather {
     /// Each worker sends to the master when it is done.
     Point,
     /// Workers pass their results on along a tree; the master gets all of them as one message.
-    Gather,
+    #[value(name = "gather")]
+    Tree,
     /// One after the other.
     Both,
 }
@@ -51,7 +52,7 @@ impl fmt::Display for Gather {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Point => "point",
-            Self::Gather => "gather",
+            Self::Tree => "gather",
             Self::Both => "both",
         })
     }

@@ -5,7 +5,7 @@ use jindou::{Error, Result, parse_query};
 use spargebra::Query;
 use spargebra::algebra::{Expression, GraphPattern};
 use spargebra::term::{
-    GroundTerm, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
+    GroundTerm, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -325,7 +325,7 @@ fn mentioned(text: &str) -> BTreeSet<String> {
 pub fn ground(canonical: &[u8]) -> Result<GroundTerm> {
     match jindou::decode_term(canonical) {
         Some(oxrdf::Term::NamedNode(n)) => Ok(GroundTerm::NamedNode(n)),
-        Some(oxrdf::Term::Literal(l)) => Ok(GroundTerm::Literal(Literal::from(l))),
+        Some(oxrdf::Term::Literal(l)) => Ok(GroundTerm::Literal(l)),
         Some(oxrdf::Term::BlankNode(b)) => Ok(GroundTerm::NamedNode(NamedNode::new_unchecked(
             format!("{BLANK}{}", b.as_str()),
         ))),

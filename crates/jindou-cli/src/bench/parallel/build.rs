@@ -5,6 +5,8 @@ use crate::args_parallel::Partition;
 use jindou::{
     Database, Error, LoadOptions, Progress, QuadBatch, QuadSink, QuadSource, Result, Span, VertexId,
 };
+use jindou_model::PredicateId;
+use jindou_model::term::push_iri;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -184,6 +186,41 @@ impl Part<'_> {
     }
 }
 
+/// A batch on its way.
+struct Out<'a> {
+    batch: QuadBatch,
+    sink: &'a mut dyn QuadSink,
+    progress: &'a Progress,
+    outcome: Result<()>,
+}
+
+impl Out<'_> {
+    fn span(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let start = self.batch.bytes.len();
+        write(&mut self.batch.bytes);
+        Span {
+            start: start as u32,
+            len: (self.batch.bytes.len() - start) as u32,
+        }
+    }
+
+    /// Adds a triple, and hands the batch on when it is full. After an error nothing happens any more.
+    fn triple(&mut self, [s, p, o]: [Span; 3]) {
+        self.batch.quads.push([s, p, o, Span::default()]);
+        if self.batch.quads.len() >= BATCH_QUADS {
+            self.hand_on();
+        }
+    }
+
+    fn hand_on(&mut self) {
+        if self.outcome.is_ok() {
+            self.outcome = self.sink.batch(&self.batch);
+        }
+        self.progress.add(0, self.batch.quads.len() as u64);
+        self.batch.clear();
+    }
+}
+
 impl QuadSource for Part<'_> {
     fn run(
         &self,
@@ -192,53 +229,29 @@ impl QuadSource for Part<'_> {
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let mut batch = QuadBatch::default();
-        let mut outcome = Ok(());
-        let mut give = |terms: [&dyn Fn(&mut Vec<u8>); 3]| {
-            if outcome.is_err() {
-                return;
-            }
-            let spans = terms.map(|t| {
-                let start = batch.bytes.len();
-                t(&mut batch.bytes);
-                Span {
-                    start: start as u32,
-                    len: (batch.bytes.len() - start) as u32,
-                }
-            });
-            batch
-                .quads
-                .push([spans[0], spans[1], spans[2], Span::default()]);
-            if batch.quads.len() >= BATCH_QUADS {
-                outcome = sink.batch(&batch);
-                progress.add(0, batch.quads.len() as u64);
-                batch.clear();
-            }
+        let mut out = Out {
+            batch: QuadBatch::default(),
+            sink,
+            progress,
+            outcome: Ok(()),
         };
         for p in (0..self.graph.predicates()).filter(|&p| p as usize % workers == worker) {
-            let predicate = self
-                .graph
-                .snapshot
-                .vertex_of(jindou_model::PredicateId(p))
-                .0;
+            let predicate = self.graph.snapshot.vertex_of(PredicateId(p)).0;
             self.edges(p, |s, o| {
-                give([
-                    &|out| self.graph.term(s, out),
-                    &|out| self.graph.term(predicate, out),
-                    &|out| self.graph.term(o, out),
-                ]);
+                let spans = [s, predicate, o].map(|v| out.span(|b| self.graph.term(v, b)));
+                out.triple(spans);
             });
         }
         if worker == 0 && self.cut.hops > 0 {
-            let mark = |out: &mut Vec<u8>| jindou_model::term::push_iri(OWNED, out);
             for (v, &owner) in self.cut.owners.iter().enumerate() {
                 if u32::from(owner) == self.worker {
-                    give([&|out| self.graph.term(v as u32, out), &mark, &mark]);
+                    let vertex = out.span(|b| self.graph.term(v as u32, b));
+                    let mark = out.span(|b| push_iri(OWNED, b));
+                    out.triple([vertex, mark, mark]);
                 }
             }
         }
-        outcome?;
-        progress.add(0, batch.quads.len() as u64);
-        sink.batch(&batch)
+        out.hand_on();
+        out.outcome
     }
 }

@@ -53,7 +53,7 @@ pub fn size(dir: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
         let entry = entry.map_err(|e| Error::io(dir, e))?;
-        let meta = entry.metadata().map_err(|e| Error::io(&entry.path(), e))?;
+        let meta = entry.metadata().map_err(|e| Error::io(entry.path(), e))?;
         if meta.is_file() {
             bytes += meta.len();
         }

@@ -271,7 +271,7 @@ pub fn data(
 
 fn ways(a: &BenchParallel) -> Vec<Gather> {
     match a.gather {
-        Gather::Both => vec![Gather::Point, Gather::Gather],
+        Gather::Both => vec![Gather::Point, Gather::Tree],
         one => vec![one],
     }
 }
@@ -373,7 +373,7 @@ fn measure(
         });
         for (way, list) in ways(a).iter().zip(&mut of_way) {
             let how = How {
-                gather: *way == Gather::Gather,
+                gather: *way == Gather::Tree,
                 cold,
                 check: false,
             };
