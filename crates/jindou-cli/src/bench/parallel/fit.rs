@@ -59,6 +59,8 @@ pub fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> [f64; 2]
 
 /// Gunther's Universal Scalability Law (Guerrilla Capacity Planning, 2007, chapter 4): with `w` workers
 /// `T(w) = T(1) (1 + σ (w − 1) + κ w (w − 1)) / w`. σ is what only one can do at a time, κ what each pair costs.
+///
+/// Two points tell one parameter, so there are two ends of what they may mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     one: f64,
@@ -69,21 +71,30 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Through the times of one and of two workers. Two points tell one parameter; the other, σ, is the share of one worker's time in which
-    /// the master was at work. Where that alone is more than two workers' time allows, κ is 0 and σ is what they allow.
-    pub fn new(one: &Line, two: &Line) -> Self {
-        let excess = 2.0 * two.seconds / one.seconds.max(1e-12) - 1.0;
-        let master = (one.master / one.seconds.max(1e-12)).clamp(0.0, 1.0);
-        let (serial_share, contention) = if excess > master {
-            (master, (excess - master) / 2.0)
-        } else {
-            (excess.max(0.0), 0.0)
-        };
+    /// Through the times of one and of two workers, where all that two workers lose is serial (Amdahl's law): the most that more cores
+    /// can give.
+    pub fn serial(one: &Line, two: &Line) -> Self {
         Self {
             one: one.seconds,
             least: one.master,
-            serial_share,
-            contention,
+            serial_share: excess(one, two).max(0.0),
+            contention: 0.0,
+        }
+    }
+
+    /// Through the same, where only the share of one worker's time in which the master is at work is serial, and pairs of workers lose the
+    /// rest: the least. Nothing is left for pairs where the master alone explains the loss.
+    pub fn contended(one: &Line, two: &Line) -> Self {
+        let master = (one.master / one.seconds.max(1e-12)).clamp(0.0, 1.0);
+        let rest = excess(one, two) - master;
+        if rest <= 0.0 {
+            return Self::serial(one, two);
+        }
+        Self {
+            one: one.seconds,
+            least: one.master,
+            serial_share: master,
+            contention: rest / 2.0,
         }
     }
 
@@ -93,6 +104,11 @@ impl Fit {
         let more = self.serial_share * (w - 1.0) + self.contention * w * (w - 1.0);
         (self.one * (1.0 + more) / w).max(self.least)
     }
+}
+
+/// By how much more than half of one worker's time two take, as a part of that half.
+fn excess(one: &Line, two: &Line) -> f64 {
+    2.0 * two.seconds / one.seconds.max(1e-12) - 1.0
 }
 
 #[cfg(test)]
@@ -118,16 +134,19 @@ mod tests {
             (10.0, 5.1, 3.0),
             (10.0, 4.8, 3.0),
         ] {
-            let fit = Fit::new(&line(1, one, master), &line(2, two, master));
-            assert!((fit.seconds(1) - one).abs() < 1e-9);
-            assert!(
-                (fit.seconds(2) - f64::max(two, 5.0)).abs() < 1e-9,
-                "{fit:?}"
-            );
-            assert!(fit.seconds(47) >= master);
+            let (one, two) = (line(1, one, master), line(2, two, master));
+            let (most, least) = (Fit::serial(&one, &two), Fit::contended(&one, &two));
+            for fit in [most, least] {
+                assert!((fit.seconds(1) - one.seconds).abs() < 1e-9);
+                // Two workers that are faster than twice one are taken to be twice as fast.
+                let two = two.seconds.max(5.0);
+                assert!((fit.seconds(2) - two).abs() < 1e-9, "{fit:?}");
+                assert!(fit.seconds(47) >= master);
+            }
+            assert!(most.seconds(47) <= least.seconds(47));
         }
         // Amdahl's law where pairs cost nothing: σ of 0.02 limits 47 workers to 24.5.
-        let fit = Fit::new(&line(1, 10.0, 0.2), &line(2, 5.1, 0.2));
+        let fit = Fit::serial(&line(1, 10.0, 0.2), &line(2, 5.1, 0.2));
         assert!((10.0 / fit.seconds(47) - 24.479).abs() < 1e-3);
     }
 

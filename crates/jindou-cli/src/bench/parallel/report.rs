@@ -88,7 +88,7 @@ pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
         "\n{title}\ncompute: the workers' mean, with data parallelism the slowest of each round; master: handing out, or merging; commun.: messages and waiting"
     );
     println!(
-        "{:<5} {:<5} {:<16} {:>7} {:>5} {:>10} {:>10} {:>8} {:>9} {:>9}  {:>7} {:>7} {:>7}  {:>22} {:>6}",
+        "{:<5} {:<5} {:<18} {:>7} {:>5} {:>10} {:>10} {:>8} {:>9} {:>9}  {:>7} {:>7} {:>7}  {:>22} {:>6}",
         "model",
         "files",
         "way",
@@ -108,7 +108,7 @@ pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
     for l in lines {
         let share = |s: f64| format!("{:.1}%", 100.0 * s / l.seconds.max(1e-12));
         println!(
-            "{:<5} {:<5} {:<16} {:>7} {:>5} {:>10.4} {:>10.4} {:>8.2} {:>9.2} {:>9.2}  {:>7} {:>7} {:>7}  {:>22} {:>6.0}",
+            "{:<5} {:<5} {:<18} {:>7} {:>5} {:>10.4} {:>10.4} {:>8.2} {:>9.2} {:>9.2}  {:>7} {:>7} {:>7}  {:>22} {:>6.0}",
             l.model,
             if l.cold { "cold" } else { "warm" },
             l.way,
@@ -142,50 +142,58 @@ pub fn series(lines: &[Line]) -> Vec<Vec<&Line>> {
     out
 }
 
-fn fit(series: &[&Line]) -> Option<Fit> {
+/// The most and the least that the measured times let expect.
+fn fits(series: &[&Line]) -> Option<[Fit; 2]> {
     let with = |n| series.iter().find(|l| l.workers == n);
-    Some(Fit::new(with(1)?, with(2)?))
+    let (one, two) = (with(1)?, with(2)?);
+    Some([Fit::serial(one, two), Fit::contended(one, two)])
 }
 
 /// What more cores would give.
 pub fn projection(lines: &[Line], cores: u32) {
     let all = series(lines);
-    let fits: Vec<_> = all.iter().filter_map(|s| Some((s, fit(s)?))).collect();
-    if fits.is_empty() {
+    let fitted: Vec<_> = all.iter().filter_map(|s| Some((s, fits(s)?))).collect();
+    if fitted.is_empty() {
         return;
     }
     println!(
-        "\nPROJECTION, not measured: T(w) = T(1) (1 + σ(w−1) + κw(w−1)) / w through the times of 1 and 2 workers, \
-         σ = the master's share of one worker's time, and T never less than the master works; {} workers and the master on {cores} cores",
-        cores - 1
+        "\nPROJECTION, not measured: T(w) = T(1) (1 + σ(w−1) + κw(w−1)) / w through the times of 1 and 2 workers, never less than the master works; \
+         {} workers and the master on {cores} cores.\nMost: all that two workers lose is serial (σ). Least: σ is the master's share of one worker's time, pairs lose the rest (κ)",
+        cores.saturating_sub(1)
     );
     println!(
-        "{:<5} {:<5} {:<16} {:>8} {:>9}  {:>22} {:>22}  {:>14}",
+        "{:<5} {:<5} {:<18} {:>8} {:>9} {:>11}  {:>8} {:>8} {:>9} {:>11} {:>16}",
         "model",
         "files",
         "way",
-        "σ",
+        "most: σ",
+        "speed-up",
+        "efficiency",
+        "least: σ",
         "κ",
-        format!("speed-up on {cores} cores"),
-        "efficiency (÷ cores)",
+        "speed-up",
+        "efficiency",
         "best: at cores"
     );
-    for (s, f) in fits {
-        let speed_up = |workers: u32| s[0].serial / f.seconds(workers);
+    for (s, [most, least]) in fitted {
+        let speed_up = |f: &Fit, workers: u32| s[0].serial / f.seconds(workers);
         let best = (1..cores.max(2))
-            .max_by(|a, b| speed_up(*a).total_cmp(&speed_up(*b)))
+            .max_by(|a, b| speed_up(&least, *a).total_cmp(&speed_up(&least, *b)))
             .unwrap_or(1);
-        let at = speed_up(cores.max(2) - 1);
+        let at = |f: &Fit| speed_up(f, cores.max(2) - 1);
         println!(
-            "{:<5} {:<5} {:<16} {:>8.4} {:>9.5}  {:>22.2} {:>22.3}  {:>14}",
+            "{:<5} {:<5} {:<18} {:>8.4} {:>9.2} {:>11.3}  {:>8.4} {:>8.4} {:>9.2} {:>11.3} {:>16}",
             s[0].model,
             if s[0].cold { "cold" } else { "warm" },
             s[0].way,
-            f.serial_share,
-            f.contention,
-            at,
-            at / f64::from(cores),
-            format!("{:.1} at {}", speed_up(best), best + 1),
+            most.serial_share,
+            at(&most),
+            at(&most) / f64::from(cores),
+            least.serial_share,
+            least.contention,
+            at(&least),
+            at(&least) / f64::from(cores),
+            format!("{:.1} at {}", speed_up(&least, best), best + 1),
         );
     }
 }
@@ -216,13 +224,14 @@ pub fn csv(lines: &[Line], cores: u32) -> String {
                 l.processor
             );
         }
-        if let Some(f) = fit(&s)
-            && cores > 1
-        {
+        let Some(fits) = fits(&s).filter(|_| cores > 1) else {
+            continue;
+        };
+        for (f, kind) in fits.iter().zip(["projection most", "projection least"]) {
             let (seconds, speed_up) = (f.seconds(cores - 1), s[0].serial / f.seconds(cores - 1));
             let _ = writeln!(
                 out,
-                "{},{files},\"{}\",{},{cores},projection,{:.6},{seconds:.6},{speed_up:.4},{:.4},{:.4},,,,,,",
+                "{},{files},\"{}\",{},{cores},{kind},{:.6},{seconds:.6},{speed_up:.4},{:.4},{:.4},,,,,,",
                 s[0].model,
                 s[0].way,
                 cores - 1,
@@ -241,7 +250,8 @@ const LEFT: f64 = 52.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 36.0;
 
-/// A row of two panels a model: speed-up and efficiency by cores, as in figures 1 and 5. Dots are measured, dashes are projected.
+/// A row of two panels a model: speed-up and efficiency by cores, as in figures 1 and 5. Dots are measured, dashes are projections:
+/// the most and the least.
 pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
     let all = series(lines);
     let models: Vec<&str> = ["ST", "LT", "SD", "LD"]
@@ -274,20 +284,20 @@ pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
                 _ => speed_up / f64::from(cores),
             };
             let of_model = || all.iter().filter(|s| s[0].model == *model);
-            // Points of a series up to `last`, projected where two were measured.
-            let points = |s: &[&Line]| -> Vec<(u32, f64)> {
-                let Some(f) = fit(s) else {
-                    return s
-                        .iter()
-                        .map(|l| (l.cores(), value(l.speed_up(), l.cores())))
-                        .collect();
-                };
-                (2..=last)
-                    .map(|c| (c, value(s[0].serial / f.seconds(c - 1), c)))
-                    .collect()
+            // Points of a fit up to `last`.
+            let projected = |s: &[&Line], f: Fit| -> Vec<(u32, f64)> {
+                let speed_up = |c: u32| s[0].serial / f.seconds(c - 1);
+                (2..=last).map(|c| (c, value(speed_up(c), c))).collect()
+            };
+            let measured = |s: &[&Line]| -> Vec<(u32, f64)> {
+                let point = |l: &&Line| (l.cores(), value(l.speed_up(), l.cores()));
+                s.iter().map(point).collect()
             };
             let highest = of_model()
-                .flat_map(|s| points(s))
+                .flat_map(|s| {
+                    let most = fits(s).map(|f| projected(s, f[0])).unwrap_or_default();
+                    most.into_iter().chain(measured(s))
+                })
                 .map(|p| p.1)
                 .fold(0.1, f64::max);
             let top = nice(highest);
@@ -306,17 +316,12 @@ pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
             for s in of_model() {
                 let name = name(s[0]);
                 let colour = colour(&legend, &name);
-                out.curve(
-                    points(s).into_iter().map(|(c, v)| (x(c), y(v))),
-                    colour,
-                    true,
-                );
-                let measured = || {
-                    s.iter()
-                        .map(|l| (l.cores(), value(l.speed_up(), l.cores())))
-                };
-                out.curve(measured().map(|(c, v)| (x(c), y(v))), colour, false);
-                for (c, v) in measured() {
+                let place = |(c, v)| (x(c), y(v));
+                for f in fits(s).into_iter().flatten() {
+                    out.curve(projected(s, f).into_iter().map(place), colour, true);
+                }
+                out.curve(measured(s).into_iter().map(place), colour, false);
+                for (c, v) in measured(s) {
                     out.dot(x(c), y(v), colour);
                 }
             }
