@@ -43,6 +43,8 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartQuery {
     pub text: String,
+    /// The same for a store that marks nothing, as the whole one is.
+    pub unmarked: String,
     pub columns: Vec<String>,
 }
 
@@ -143,10 +145,37 @@ pub fn decompose(
             _ => columns,
         };
         let core = rules.marked.then(|| cores[*core].as_str());
-        let text = select(&columns, of(patterns, mine), core, rules);
-        PartQuery { text, columns }
+        PartQuery {
+            text: select(&columns, of(patterns, mine), core, rules.marked),
+            unmarked: select(&columns, of(patterns, mine), None, false),
+            columns,
+        }
     });
     Ok(texts.collect())
+}
+
+/// The decompositions for as many hops as partitions have and for all fewer: wider parts are fewer, but may have many more rows. Each
+/// once, widest first.
+///
+/// # Errors
+/// As [`decompose`].
+pub fn choices(
+    patterns: &[TriplePattern],
+    needed: &BTreeSet<String>,
+    rules: &Rules,
+) -> Result<Vec<Vec<PartQuery>>> {
+    let mut out = vec![];
+    for hops in (0..=rules.hops).rev() {
+        let narrower = Rules {
+            hops,
+            ..rules.clone()
+        };
+        let parts = decompose(patterns, needed, &narrower)?;
+        if !out.contains(&parts) {
+            out.push(parts);
+        }
+    }
+    Ok(out)
 }
 
 /// The whole pattern as one query for every worker, as in the paper: misses what lies across partitions, and finds what is replicated
@@ -158,8 +187,11 @@ pub fn naive(patterns: &[TriplePattern], rules: &Rules) -> PartQuery {
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
-    let text = select(&columns, patterns.iter(), None, rules);
-    PartQuery { text, columns }
+    PartQuery {
+        text: select(&columns, patterns.iter(), None, rules.marked),
+        unmarked: select(&columns, patterns.iter(), None, false),
+        columns,
+    }
 }
 
 fn of<'a>(
@@ -177,7 +209,7 @@ fn select<'a>(
     columns: &[String],
     patterns: impl Iterator<Item = &'a TriplePattern>,
     core: Option<&str>,
-    rules: &Rules,
+    marked: bool,
 ) -> String {
     use std::fmt::Write as _;
     let mut text = "SELECT".to_owned();
@@ -198,7 +230,7 @@ fn select<'a>(
     if let Some(core) = core {
         let _ = write!(text, " {core} <{OWNED}> <{OWNED}> .");
     }
-    if rules.marked {
+    if marked {
         // What says who owns a vertex is no part of the graph.
         for v in open {
             let _ = write!(text, " FILTER(?{v} != <{OWNED}>)");

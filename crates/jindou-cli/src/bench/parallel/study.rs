@@ -2,7 +2,7 @@
 
 use super::build::{Parts, parts};
 use super::crew::{Crew, unexpected};
-use super::data::{How, Prepared, Round, prepare};
+use super::data::{How, Prepared, Round, estimate, prepare};
 use super::decompose::Rules;
 use super::fit::{Line, mean_and_deviation};
 use super::footprint;
@@ -291,7 +291,7 @@ fn one_partition(
     let mut ready: Vec<(&Classified, Prepared)> = vec![];
     for q in queries {
         let text = &q.query.texts[0];
-        let prepared = match prepare(text, &rules) {
+        let prepared = match prepare(text, &rules, |part| estimate(db, part)) {
             Err(Error::Unsupported(why)) => {
                 println!("{}: not asked of partitions: {why}", q.query.name);
                 continue;

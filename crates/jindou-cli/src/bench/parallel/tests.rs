@@ -1,8 +1,8 @@
 //! Partitions of random graphs answer random queries as `spareval` answers them over the whole.
 
 use super::build::{Parts, parts};
-use super::data::{gathered, prepare};
-use super::decompose::Rules;
+use super::data::{Prepared, estimate, gathered, prepare};
+use super::decompose::{PartQuery, Rules};
 use super::wire::Table;
 use super::worker::{Opened, options, size_of_answer};
 use crate::args_parallel::Partition;
@@ -155,38 +155,55 @@ fn check(db: &Database, data: &[Quad], parts: &Parts, queries: &[String]) {
         let Ok(Answer::Rows(_, rows)) = answer(data, text) else {
             panic!("no rows: {text}");
         };
-        let prepared = prepare(text, &rules).unwrap();
-        let texts = prepared.texts();
-        let tables: Vec<Vec<Table>> = stores
-            .iter_mut()
-            .map(|s| texts.iter().map(|t| s.find(t).unwrap()).collect())
-            .collect();
-        let found = prepared
-            .finish(db, gathered(tables.clone(), prepared.parts()), true)
-            .unwrap();
-        let written = prepared
-            .finish(db, gathered(tables, prepared.parts()), false)
-            .unwrap();
-        // What the workers write is as much as the single store writes.
-        if let Some(only) = prepared.only() {
-            let written: Vec<(u64, Vec<u8>)> =
-                stores.iter_mut().map(|s| s.write(only).unwrap()).collect();
-            let whole = size_of_answer(db, text, &options()).unwrap();
-            let rows: u64 = written.iter().map(|w| w.0).sum();
-            let bytes: usize = written.iter().map(|w| w.1.len()).sum();
-            let names: usize = only.find(" WHERE").unwrap() - "SELECT".len();
-            assert_eq!((rows, (bytes + names) as u64), whole, "{only}");
+        // The widest parts, those that seem cheapest, and the narrowest.
+        let narrow = |p: &PartQuery| Ok(p.columns.len() as f64 / 100.0 - 1.0);
+        for prepared in [
+            prepare(text, &rules, |_| Ok(1.0)).unwrap(),
+            prepare(text, &rules, |p| estimate(db, p)).unwrap(),
+            prepare(text, &rules, narrow).unwrap(),
+        ] {
+            check_one(db, (text, rows.len() as u64), parts, &mut stores, &prepared);
         }
-        let about = || {
-            format!(
-                "{} over {}, {} hops: {text}\n{texts:#?}",
-                parts.how, parts.workers, parts.hops
-            )
-        };
-        assert_eq!(found.0, rows.len() as u64, "{}", about());
-        assert_eq!(written.0, found.0, "{}", about());
-        assert_eq!(found, prepared.right(db, text).unwrap(), "{}", about());
     }
+}
+
+fn check_one(
+    db: &Database,
+    (text, rows): (&str, u64),
+    parts: &Parts,
+    stores: &mut [Opened],
+    prepared: &Prepared,
+) {
+    let texts = prepared.texts();
+    let tables: Vec<Vec<Table>> = stores
+        .iter_mut()
+        .map(|s| texts.iter().map(|t| s.find(t).unwrap()).collect())
+        .collect();
+    let found = prepared
+        .finish(db, gathered(tables.clone(), prepared.parts()), true)
+        .unwrap();
+    let written = prepared
+        .finish(db, gathered(tables, prepared.parts()), false)
+        .unwrap();
+    // What the workers write is as much as the single store writes.
+    if let Some(only) = prepared.only() {
+        let written: Vec<(u64, Vec<u8>)> =
+            stores.iter_mut().map(|s| s.write(only).unwrap()).collect();
+        let whole = size_of_answer(db, text, &options()).unwrap();
+        let found: u64 = written.iter().map(|w| w.0).sum();
+        let bytes: usize = written.iter().map(|w| w.1.len()).sum();
+        let names: usize = only.find(" WHERE").unwrap() - "SELECT".len();
+        assert_eq!((found, (bytes + names) as u64), whole, "{only}");
+    }
+    let about = || {
+        format!(
+            "{} over {}, {} hops: {text}\n{texts:#?}",
+            parts.how, parts.workers, parts.hops
+        )
+    };
+    assert_eq!(found.0, rows, "{}", about());
+    assert_eq!(written.0, found.0, "{}", about());
+    assert_eq!(found, prepared.right(db, text).unwrap(), "{}", about());
 }
 
 #[test]
