@@ -9,7 +9,8 @@
 use super::build::{OWNED, Parts};
 use jindou::{Error, Result};
 use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What partitions guarantee.
 #[derive(Clone, Debug, Default)]
@@ -88,31 +89,30 @@ pub fn decompose(
         }
     }
     let cores = cores(patterns);
-    let reaches: Vec<Vec<bool>> = cores.iter().map(|c| reach(c, patterns, rules)).collect();
+    let reaches: Vec<Vec<Option<Path>>> = cores.iter().map(|c| reach(c, patterns, rules)).collect();
     let mut covered = vec![false; patterns.len()];
     let mut chosen: Vec<(usize, Vec<bool>)> = vec![];
     while covered.iter().any(|c| !c) {
-        let new = |r: &[bool]| r.iter().zip(&covered).filter(|(r, c)| **r && !**c).count();
-        let all = |r: &[bool]| r.iter().filter(|r| **r).count();
+        let new = |c: &usize| {
+            let uncovered = reaches[*c].iter().zip(&covered);
+            uncovered.filter(|(r, c)| r.is_some() && !**c).count()
+        };
+        let size = |c: &usize| {
+            connected(&reaches[*c], &covered)
+                .iter()
+                .filter(|m| **m)
+                .count()
+        };
         let best = (0..cores.len())
-            .max_by_key(|&c| {
-                let is_constant = cores[c].starts_with('<');
-                (
-                    new(&reaches[c]),
-                    is_constant,
-                    all(&reaches[c]),
-                    usize::MAX - c,
-                )
+            .max_by_key(|c| {
+                let is_constant = cores[*c].starts_with('<');
+                (new(c), is_constant, Reverse(size(c)), Reverse(*c))
             })
-            .filter(|&c| new(&reaches[c]) > 0)
+            .filter(|c| new(c) > 0)
             .ok_or_else(|| Error::Internal("a pattern that no core reaches".into()))?;
-        let mine = reaches[best]
-            .iter()
-            .zip(&covered)
-            .map(|(r, c)| *r && !*c)
-            .collect();
+        let mine = connected(&reaches[best], &covered);
         for (c, r) in covered.iter_mut().zip(&reaches[best]) {
-            *c |= r;
+            *c |= r.is_some();
         }
         chosen.push((best, mine));
     }
@@ -120,7 +120,7 @@ pub fn decompose(
     for (core, mine) in &mut chosen {
         let bound: BTreeSet<_> = of(patterns, mine).flat_map(variables).collect();
         for (i, p) in patterns.iter().enumerate() {
-            mine[i] |= reaches[*core][i] && variables(p).is_subset(&bound);
+            mine[i] |= reaches[*core][i].is_some() && variables(p).is_subset(&bound);
         }
     }
     let bound: Vec<BTreeSet<String>> = chosen
@@ -258,33 +258,54 @@ fn cores(patterns: &[TriplePattern]) -> Vec<String> {
     out
 }
 
-/// Which patterns are complete around matches of `core` that a worker owns.
-fn reach(core: &str, patterns: &[TriplePattern], rules: &Rules) -> Vec<bool> {
+/// Patterns that lead from a core to another vertex, by their places.
+type Path = Vec<usize>;
+
+/// What is not covered yet and within reach, with the patterns that lead there: only they tie it to the core, of which there is one owner.
+fn connected(reach: &[Option<Path>], covered: &[bool]) -> Vec<bool> {
+    let mut out = vec![false; reach.len()];
+    for (i, path) in reach.iter().enumerate() {
+        if let Some(path) = path
+            && !covered[i]
+        {
+            out[i] = true;
+            for &p in path {
+                out[p] = true;
+            }
+        }
+    }
+    out
+}
+
+/// For each pattern that is complete around matches of `core` that a worker owns: a shortest path of patterns from the core to one of its ends.
+fn reach(core: &str, patterns: &[TriplePattern], rules: &Rules) -> Vec<Option<Path>> {
     let ends: Vec<(String, String)> = patterns
         .iter()
         .map(|p| (p.subject.to_string(), p.object.to_string()))
         .collect();
     let is_entity = |v: &String| v.starts_with('<') || ends.iter().any(|(subject, _)| subject == v);
-    let mut inside: BTreeSet<String> = [core.to_owned()].into();
+    let mut inside: BTreeMap<String, Path> = [(core.to_owned(), vec![])].into();
     for _ in 1..rules.hops.max(1) {
         let before = inside.clone();
-        for (p, (s, o)) in patterns.iter().zip(&ends) {
+        for (i, (p, (s, o))) in patterns.iter().zip(&ends).enumerate() {
             if !rules.is_two_way(p) || !is_entity(o) {
                 continue;
             }
-            if before.contains(s) {
-                inside.insert(o.clone());
-            }
-            if before.contains(o) {
-                inside.insert(s.clone());
+            for (from, to) in [(s, o), (o, s)] {
+                if let Some(path) = before.get(from)
+                    && !inside.contains_key(to)
+                {
+                    let longer = path.iter().copied().chain([i]).collect();
+                    inside.insert(to.clone(), longer);
+                }
             }
         }
     }
-    patterns
-        .iter()
-        .zip(&ends)
-        .map(|(p, (s, o))| inside.contains(s) || rules.is_two_way(p) && inside.contains(o))
-        .collect()
+    let of = |(p, (s, o)): (&TriplePattern, &(String, String))| {
+        let by_object = || inside.get(o).filter(|_| rules.is_two_way(p));
+        inside.get(s).or_else(by_object).cloned()
+    };
+    patterns.iter().zip(&ends).map(of).collect()
 }
 
 #[cfg(test)]
@@ -355,6 +376,22 @@ mod tests {
         assert_eq!(parts.len(), 2);
         assert!(parts.iter().all(|p| !p.text.is_empty()));
         assert!(parts[0].text.contains("http://e/q"));
+    }
+
+    #[test]
+    fn every_part_ties_its_patterns_to_its_core() {
+        // Around ?c, then around ?e: with two hops other cores reach as much of what is left, by patterns that are in the first part.
+        let text = "SELECT * { ?a <http://e/n> ?b . ?b <http://e/o> ?c . ?c <http://e/p> ?d . ?d <http://e/q> ?e . ?e <http://e/r> ?f . ?f <http://e/s> ?g }";
+        for hops in 0..4 {
+            for p in parts(text, hops) {
+                let core = p.text.split(OWNED).next().unwrap();
+                let core = core.trim_end_matches('<').trim_end();
+                let core = core.rsplit(' ').next().unwrap();
+                let of_core = p.unmarked.matches(&format!("{core} ")).count();
+                assert!(hops == 0 || of_core > 0, "{core} in {}", p.unmarked);
+            }
+        }
+        assert_eq!(parts(text, 2).len(), 2);
     }
 
     #[test]
