@@ -74,7 +74,7 @@ fn oxttl(text: &str) -> Vec<Quad> {
 fn patterns(rng: &mut Rng, data: &[Quad]) -> (String, usize) {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut walk: Vec<&Quad> = vec![&data[rng.below(data.len())]];
-    for _ in 0..rng.below(7) {
+    for _ in 0..rng.below(4) {
         let touches = |q: &&Quad| {
             walk.iter().any(|w| {
                 let ends = [Term::from(w.subject.clone()), w.object.clone()];
