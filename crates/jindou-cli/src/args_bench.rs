@@ -2,6 +2,7 @@
 
 use crate::args::{MergeBudget, parse_duration, parse_size};
 use crate::args_mixed::BenchMixed;
+use crate::args_parallel::{BenchParallel, ParallelWorker};
 use crate::args_peers::{BenchFiles, PeersArgs};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use jindou::GpuChoice;
@@ -38,6 +39,11 @@ pub enum Bench {
     Merge(BenchMerge),
     /// Many light queries at once, alone and beside heavy ones: throughput and latencies by how they are scheduled.
     Mixed(Box<BenchMixed>),
+    /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/parallel.md.
+    Parallel(Box<BenchParallel>),
+    /// A worker of `bench parallel`.
+    #[command(hide = true)]
+    ParallelWorker(ParallelWorker),
 }
 
 #[derive(ClapArgs, Debug)]

@@ -3,6 +3,7 @@
 mod args;
 mod args_bench;
 mod args_mixed;
+mod args_parallel;
 mod args_peers;
 mod bench;
 mod commands;

@@ -41,7 +41,7 @@ pub fn run(a: &BenchFiles) -> Result<ExitCode> {
 }
 
 /// Every query of a folder, by name; numbers in names count as numbers (`q2` before `q10`).
-fn queries(dir: &Path) -> Result<Vec<Named>> {
+pub fn queries(dir: &Path) -> Result<Vec<Named>> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
         let path = entry.map_err(|e| Error::io(dir, e))?.path();

@@ -102,7 +102,8 @@ pub fn run(db: &Database, query: &PlannedQuery, options: &QueryOptions) -> Resul
 }
 
 /// Counts bytes and forgets them: what a reader that keeps up costs.
-struct Null(u64);
+#[derive(Default)]
+pub struct Null(pub u64);
 
 impl std::io::Write for Null {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {

@@ -70,6 +70,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(Bench::Commits(a)) => crate::bench::commits::run(&a),
         Command::Bench(Bench::Merge(a)) => crate::bench::merge::run(&a),
         Command::Bench(Bench::Mixed(a)) => crate::bench::mixed::run(&a),
+        Command::Bench(Bench::Parallel(a)) => crate::bench::parallel::run(&a),
+        Command::Bench(Bench::ParallelWorker(a)) => crate::bench::parallel::worker::run(&a),
         Command::Bench(Bench::Updates(a)) => crate::bench::updates::run(&a),
         Command::Peers(a) => peers::run(a),
     }

@@ -1,6 +1,7 @@
 //! Latencies as curves: an SVG with a panel a run, and CSV.
 
 use super::histogram::Histogram;
+use crate::bench::svg::{Canvas, colour};
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 460.0;
@@ -8,10 +9,6 @@ const HEIGHT: f64 = 280.0;
 const LEFT: f64 = 52.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 40.0;
-const COLOURS: [&str; 10] = [
-    "#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e",
-    "#ff8ab7", "#333333",
-];
 
 /// The cumulative distributions of one run.
 pub struct Panel<'a> {
@@ -46,73 +43,39 @@ pub fn svg(panels: &[Panel<'_>]) -> String {
         }
         l
     });
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{full}\" height=\"{}\" font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        HEIGHT + 22.0
-    );
+    let mut out = Canvas::new(full, HEIGHT + 22.0);
     for (n, panel) in panels.iter().enumerate() {
         let left = WIDTH * n as f64 + LEFT;
         let (w, h) = (WIDTH - LEFT - 16.0, HEIGHT - TOP - BOTTOM);
         let x = |seconds: f64| left + (seconds.max(1e-9).log10() - from) / (to - from) * w;
         let y = |share: f64| TOP + (1.0 - share) * h;
-        let _ = writeln!(
-            out,
-            "<text x=\"{left}\" y=\"20\" font-weight=\"bold\">{}</text>",
-            escape(&panel.title)
-        );
+        out.title(left, 20.0, &panel.title);
         let mut power = from;
         while power <= to {
-            let (at, label) = (x(10f64.powf(power)), unit(power as i32));
-            let _ = writeln!(
-                out,
-                "<path d=\"M{at:.1} {TOP}V{:.1}\" stroke=\"#ddd\"/><text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-                TOP + h,
-                TOP + h + 14.0
-            );
+            out.vertical(x(10f64.powf(power)), TOP, h, &unit(power as i32));
             power += 1.0;
         }
         for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-            let at = y(share);
-            let _ = writeln!(
-                out,
-                "<path d=\"M{left} {at:.1}h{w}\" stroke=\"#ddd\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{share}</text>",
-                left - 5.0,
-                at + 4.0
-            );
+            out.horizontal(left, y(share), w, &share.to_string());
         }
         for (name, curve) in &panel.curves {
             let points = curve.cumulative();
             let Some(first) = points.first() else {
                 continue;
             };
-            let mut d = format!("M{:.1} {:.1}", x(first.0.as_secs_f64()), y(0.0));
-            for (at, share) in points {
-                let _ = write!(d, "L{:.1} {:.1}", x(at.as_secs_f64()), y(share));
-            }
-            let _ = writeln!(
-                out,
-                "<path d=\"{d}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"/>",
-                colour(&legend, name)
+            let first = (x(first.0.as_secs_f64()), y(0.0));
+            let rest = points
+                .iter()
+                .map(|(at, share)| (x(at.as_secs_f64()), y(*share)));
+            out.curve(
+                std::iter::once(first).chain(rest),
+                colour(&legend, name),
+                false,
             );
         }
     }
-    for (i, name) in legend.iter().enumerate() {
-        let at = LEFT + 64.0 * i as f64;
-        let _ = writeln!(
-            out,
-            "<path d=\"M{at} {HEIGHT}h16\" stroke=\"{}\" stroke-width=\"3\"/><text x=\"{}\" y=\"{}\">{}</text>",
-            colour(&legend, name),
-            at + 20.0,
-            HEIGHT + 4.0,
-            escape(name)
-        );
-    }
-    out + "</svg>\n"
-}
-
-fn colour(legend: &[&str], name: &str) -> &'static str {
-    let at = legend.iter().position(|n| *n == name).unwrap_or(0);
-    COLOURS[at % COLOURS.len()]
+    out.legend(&legend, LEFT, HEIGHT, 64.0);
+    out.finish()
 }
 
 /// A power of ten seconds.
@@ -123,10 +86,6 @@ fn unit(power: i32) -> String {
         -3..=-1 => format!("{} ms", 10i64.pow((power + 3) as u32)),
         _ => format!("{} s", 10i64.pow(power as u32)),
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 /// Run, class, latency in seconds, share of the class' queries that took no longer.

@@ -1,0 +1,158 @@
+//! What a query touches of a store's files, and making those files cold.
+
+use jindou::{Error, Result};
+use std::path::Path;
+
+/// Forgets which pages of this process were touched.
+///
+/// # Errors
+/// [`Error::Io`] where the system has no `/proc/self/clear_refs`.
+pub fn clear() -> Result<()> {
+    let path = "/proc/self/clear_refs";
+    std::fs::write(path, "1").map_err(|e| Error::io(path, e))?;
+    forget_translations()
+}
+
+/// Empties the processors' caches of this process' page tables. The system clears its marks only in the tables, and a processor marks a page again
+/// only when it looks there. Unmapping more than some 33 touched pages makes Linux drop all of a process' translations.
+fn forget_translations() -> Result<()> {
+    const PAGES: usize = 256;
+    const BYTES: usize = PAGES << 12;
+    // SAFETY: a new private mapping, at an address of the system's choice, is nobody else's.
+    let place = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if place == libc::MAP_FAILED {
+        let e = std::io::Error::last_os_error();
+        return Err(Error::io("<anonymous memory>", e));
+    }
+    for page in 0..PAGES {
+        // SAFETY: inside the mapping, which is writable and not yet unmapped.
+        unsafe { place.cast::<u8>().add(page << 12).write_volatile(1) };
+    }
+    // SAFETY: the whole mapping made above, to which nothing points any more.
+    unsafe { libc::munmap(place, BYTES) };
+    Ok(())
+}
+
+/// Bytes of files under `dir` that were touched through this process's mappings since [`clear`]: whole pages (4096 bytes), as the
+/// processor marked them.
+///
+/// # Errors
+/// [`Error::Io`] where the system has no `/proc/self/smaps`.
+pub fn touched(dir: &Path) -> Result<u64> {
+    let path = "/proc/self/smaps";
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+    let dir = dir.canonicalize().map_err(|e| Error::io(dir, e))?;
+    Ok(referenced(&text, &dir))
+}
+
+fn referenced(smaps: &str, dir: &Path) -> u64 {
+    let mut of_store = false;
+    let mut bytes = 0;
+    for line in smaps.lines() {
+        match line.strip_prefix("Referenced:") {
+            Some(rest) if of_store => {
+                let kib = rest.split_whitespace().next().and_then(|n| n.parse().ok());
+                bytes += kib.unwrap_or(0u64) << 10;
+            }
+            // A mapping begins: addresses, rights, offset, device, inode, path.
+            None if line.split_once('-').is_some_and(|(a, _)| is_hexadecimal(a)) => {
+                let file = line.find('/').map(|at| Path::new(&line[at..]));
+                of_store = file.is_some_and(|f| f.starts_with(dir));
+            }
+            _ => {}
+        }
+    }
+    bytes
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Bytes of the files in `dir`.
+pub fn size(dir: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
+        let entry = entry.map_err(|e| Error::io(dir, e))?;
+        let meta = entry.metadata().map_err(|e| Error::io(entry.path(), e))?;
+        if meta.is_file() {
+            bytes += meta.len();
+        }
+    }
+    Ok(bytes)
+}
+
+/// Asks the system to drop the files in `dir` from its page cache. What a process has mapped and touched stays.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Unsupported`] where the system cannot be asked.
+#[cfg(target_os = "linux")]
+pub fn drop_from_cache(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
+        let path = entry.map_err(|e| Error::io(dir, e))?.path();
+        if path.is_file() {
+            let file = std::fs::File::open(&path).map_err(|e| Error::io(&path, e))?;
+            // SAFETY: the descriptor is open for the whole call, and the call touches no memory of ours.
+            unsafe {
+                libc::posix_fadvise(
+                    std::os::fd::AsRawFd::as_raw_fd(&file),
+                    0,
+                    0,
+                    libc::POSIX_FADV_DONTNEED,
+                )
+            };
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn drop_from_cache(_: &Path) -> Result<()> {
+    Err(Error::Unsupported(
+        "cold files on this system; give --cold-times 0,0 --cold-rounds 0".into(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_stores_mappings_count() {
+        let smaps = "7f00-7f10 r--s 00000000 fe:00 12 /data/store/strings.jd\nRss: 64 kB\nReferenced:           40 kB\n\
+            7f10-7f20 r--p 00000000 fe:00 12 /data/store2/strings.jd\nReferenced: 400 kB\n\
+            7f20-7f30 rw-p 00000000 00:00 0 [heap]\nReferenced: 4000 kB\n\
+            7f30-7f40 r--s 00000000 fe:00 12 /data/store/index.jd\nReferenced: 2 kB\n";
+        assert_eq!(referenced(smaps, Path::new("/data/store")), 42 << 10);
+    }
+
+    #[test]
+    fn a_touched_page_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![1; 64 << 12]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        // SAFETY: the file is this test's own, and nothing changes it while it is mapped.
+        let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
+        let sum =
+            |pages: std::ops::Range<usize>| pages.map(|p| u64::from(map[p << 12])).sum::<u64>();
+        assert_eq!(sum(0..64), 64);
+        if let Err(e) = clear() {
+            println!("skipped: {e}");
+            return;
+        }
+        assert_eq!(sum(10..13), 3);
+        let bytes = touched(dir.path()).unwrap();
+        assert_eq!(bytes, 3 << 12);
+        assert_eq!(size(dir.path()).unwrap(), 64 << 12);
+    }
+}

@@ -1,0 +1,140 @@
+//! Task parallelism (algorithm 1 of the paper): the master hands the queries of a pool to whichever worker is free, one at a time. All
+//! workers have the whole store, and share its pages in the system's cache.
+
+use super::crew::{Crew, unexpected};
+use super::wire::{Message, Ran};
+use super::workload::Workload;
+use jindou::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// What one query must give: rows, and bytes of TSV.
+pub type Right = (u64, u64);
+
+/// One pass over a pool.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// From the first query handed out to the last result.
+    pub seconds: f64,
+    /// Of each query in the pool: its number there, and what its worker measured.
+    pub ran: Vec<Ran>,
+    /// Queries each worker ran.
+    pub tasks: Vec<u64>,
+    /// Seconds each worker computed.
+    pub busy: Vec<f64>,
+    /// Seconds in which the master was at work, and did not wait.
+    pub master: f64,
+}
+
+impl Pass {
+    /// Seconds of all workers together.
+    pub fn compute(&self) -> f64 {
+        self.busy.iter().sum()
+    }
+
+    /// Processor seconds over seconds of computing.
+    pub fn processor_share(&self) -> f64 {
+        let cpu: u64 = self.ran.iter().map(|r| r.cpu).sum();
+        cpu as f64 / 1e9 / self.compute().max(1e-9)
+    }
+}
+
+/// Opens the workload's store in every worker of a new crew.
+pub fn crew(workload: &Workload, workers: u32) -> Result<Crew> {
+    let mut crew = Crew::start(workers)?;
+    let store = workload.store.to_string_lossy().into_owned();
+    crew.open(std::iter::repeat((store, String::new())))?;
+    Ok(crew)
+}
+
+/// One worker alone, which gets the whole pool at once: the serial time.
+///
+/// # Errors
+/// [`Error::Store`] for a wrong answer or a worker that ended.
+pub fn serial(crew: &mut Crew, pool: &[&str], right: &[Right], cold: bool) -> Result<Pass> {
+    let queries = pool.iter().map(|q| (*q).to_owned()).collect();
+    let start = Instant::now();
+    crew.tell(0, &Message::Run { cold, queries })?;
+    let ran = match crew.hear(0)? {
+        Message::Outcomes(ran) => ran,
+        m => return Err(unexpected(0, &m)),
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    check(pool, right, &ran)?;
+    Ok(Pass {
+        seconds,
+        tasks: vec![ran.len() as u64],
+        busy: vec![ran.iter().map(|r| r.wall).sum::<u64>() as f64 / 1e9],
+        ran,
+        master: 0.0,
+    })
+}
+
+/// The pool handed out one at a time.
+///
+/// # Errors
+/// [`Error::Store`] for a wrong answer or a worker that ended.
+pub fn parallel(crew: &mut Crew, pool: &[&str], right: &[Right], cold: bool) -> Result<Pass> {
+    let workers = crew.len();
+    let mut pass = Pass {
+        tasks: vec![0; workers],
+        busy: vec![0.0; workers],
+        ..Pass::default()
+    };
+    let mut next = 0;
+    let mut at: Vec<Option<usize>> = vec![None; workers];
+    let mut waited = Duration::ZERO;
+    let start = Instant::now();
+    let hand_out = |crew: &mut Crew, worker: usize, at: &mut Option<usize>, next: &mut usize| {
+        *at = pool.get(*next).map(|_| *next);
+        let Some(text) = pool.get(*next) else {
+            return Ok(());
+        };
+        *next += 1;
+        let queries = vec![(*text).to_owned()];
+        crew.tell(worker, &Message::Run { cold, queries })
+    };
+    for (worker, at) in at.iter_mut().enumerate() {
+        hand_out(crew, worker, at, &mut next)?;
+    }
+    while at.iter().any(Option::is_some) {
+        let wait = Instant::now();
+        let (worker, message) = crew.hear_any()?;
+        waited += wait.elapsed();
+        let Message::Outcomes(outcomes) = message else {
+            return Err(unexpected(worker, &message));
+        };
+        for mut ran in outcomes {
+            ran.query = at[worker].unwrap_or(0) as u32;
+            pass.tasks[worker] += 1;
+            pass.busy[worker] += ran.wall as f64 / 1e9;
+            pass.ran.push(ran);
+        }
+        hand_out(crew, worker, &mut at[worker], &mut next)?;
+    }
+    pass.seconds = start.elapsed().as_secs_f64();
+    pass.master = pass.seconds - waited.as_secs_f64();
+    check(pool, right, &pass.ran)?;
+    Ok(pass)
+}
+
+fn check(pool: &[&str], right: &[Right], ran: &[Ran]) -> Result<()> {
+    if ran.len() != pool.len() {
+        return Err(Error::Internal(format!(
+            "{} of {} queries were answered",
+            ran.len(),
+            pool.len()
+        )));
+    }
+    for r in ran {
+        let at = r.query as usize;
+        if right.get(at) != Some(&(r.rows, r.bytes)) {
+            return Err(Error::Store(format!(
+                "a worker found {:?} (rows, bytes) where {:?} are right: {}",
+                (r.rows, r.bytes),
+                right.get(at),
+                pool.get(at).unwrap_or(&"")
+            )));
+        }
+    }
+    Ok(())
+}
