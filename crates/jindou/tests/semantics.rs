@@ -220,6 +220,22 @@ fn equal_objects_join_as_terms_or_as_values() {
 }
 
 #[test]
+fn many_triple_terms_are_planned_and_run_on_a_small_stack() {
+    let s = store();
+    let some = "<< :a :q ?O ~ :iri >> . ".repeat(400);
+    for query in [
+        format!("SELECT * {{ {some} }}"),
+        format!("SELECT * {{ OPTIONAL {{ {some} }} }}"),
+    ] {
+        std::thread::scope(|scope| {
+            let small = std::thread::Builder::new().stack_size(1 << 20);
+            let run = small.spawn_scoped(scope, || cells(&s, &query).len());
+            assert!(run.unwrap().join().unwrap() < 2);
+        });
+    }
+}
+
+#[test]
 fn a_graph_variable_is_in_scope_beside_its_graph() {
     assert_eq!(
         cells(

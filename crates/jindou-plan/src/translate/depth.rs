@@ -8,9 +8,33 @@ enum Part<'a> {
     Path(&'a PropertyPathExpression),
 }
 
-/// True if the algebra, expressions included, is at most so deep. Does not recurse.
+/// Levels that opening a triple term adds to a tree (`triples.rs`): a filter, and for each part an extension and a join.
+const OPENED: usize = 7;
+
+/// True if the algebra, expressions included, is at most so deep, and so is what becomes of its triple terms. Recurses into
+/// those only, which the parser does not let nest deep.
 pub(crate) fn depth_is_within(p: &GraphPattern, limit: usize) -> bool {
-    walk(p, |_, depth| depth <= limit)
+    let mut opened = 0;
+    walk(p, |part, depth| {
+        opened += match part {
+            Part::Pattern(GraphPattern::Bgp { patterns }) => patterns
+                .iter()
+                .map(|t| triples_in(&t.subject) + triples_in(&t.object))
+                .sum(),
+            Part::Pattern(GraphPattern::Path {
+                subject, object, ..
+            }) => triples_in(subject) + triples_in(object),
+            _ => 0,
+        };
+        depth + OPENED * opened <= limit
+    })
+}
+
+fn triples_in(t: &TermPattern) -> usize {
+    match t {
+        TermPattern::Triple(t) => 1 + triples_in(&t.subject) + triples_in(&t.object),
+        _ => 0,
+    }
 }
 
 /// True if there are at most so many triple and path patterns in the algebra, those in expressions included. Does not recurse.

@@ -19,6 +19,7 @@ mod finder;
 mod merged_lists;
 mod packed;
 mod patch;
+mod sorted;
 mod tree;
 mod view;
 
