@@ -131,6 +131,7 @@ struct Member<'a> {
     looked: AtomicU64,
 }
 
+// At the end, since a sixteenth of the looking up must be this query's own before it makes lists for others.
 impl Drop for Member<'_> {
     fn drop(&mut self) {
         let looked = *self.looked.get_mut();

@@ -26,7 +26,7 @@ const SMALL_SUBJECTS: u32 = 13;
 /// lookups, and a record for each (graph, predicate) of 100,000 small graphs costs 4 bytes a quad.
 pub const SMALL_GRAPH_SUBJECTS: usize = 128;
 
-/// A class keeps intervals while they are fewer than this, or than one for 64 instances; else membership is
+/// A class keeps intervals while they are fewer than this, or than one for 8 instances; else membership is
 /// a lookup in the `rdf:type` segment.
 pub const MAX_CLASS_INTERVALS: usize = 16;
 

@@ -19,6 +19,9 @@ pub(super) struct MergedLists {
     neighbours: Vec<u32>,
     /// Numbers of keys whose lists are not here, ascending.
     long: Vec<u32>,
+    /// The last key that is no vertex of the tail. The tail's keys are folded to behind it, so the finder must not be asked for
+    /// vertices of the base from there on.
+    last: u32,
 }
 
 /// What is known of a key.
@@ -66,6 +69,7 @@ impl MergedLists {
         }
         let base = keys.partition_point(|&k| k < FIRST_TAIL_ID);
         let last = base.checked_sub(1).and_then(|i| keys.get(i)).copied();
+        it.last = last.unwrap_or(0);
         it.finder = build_folded(keys, last.map(fold_behind));
         Some(it)
     }
@@ -73,6 +77,9 @@ impl MergedLists {
     /// What is known of a key. O(1).
     #[inline]
     pub fn find(&self, key: u32) -> Found<'_> {
+        if key > self.last && key < FIRST_TAIL_ID {
+            return Found::Untouched;
+        }
         let k = self.finder.view().find(key);
         if k == NO_KEY {
             return Found::Untouched;
@@ -113,7 +120,7 @@ mod tests {
             scattered: bool,
         ) {
             // Keys of the base, of the tail, and far apart.
-            let id = |k: u32| if k > 40 { FIRST_TAIL_ID + k } else if scattered { k * 5_000 } else { k };
+            let id = |k: u32| if k > 40 { FIRST_TAIL_ID + 7 * k } else if scattered { k * 5_000 } else { k };
             let mut d = SegmentBuilder::new(false);
             let base: BTreeSet<(u32, u32)> = base.into_iter().filter(|e| e.0 <= 40).collect();
             base.iter().for_each(|&(k, n)| d.push(id(k), n, 0));
@@ -129,6 +136,12 @@ mod tests {
             let patch = pb.finish();
             let view = EdgeView { default: d.view(), named: super::super::NamedSegment::EMPTY, patch: Some(&patch) };
             let merged = MergedLists::new(&view, &patch, 1 << 20).unwrap();
+            // Vertices of the base behind the last key, where the tail's keys are folded to, are untouched.
+            for v in (0..400).chain(195_000..205_000) {
+                if !edits.iter().any(|e| id(e.0) == v) {
+                    prop_assert_eq!(merged.find(v), Found::Untouched);
+                }
+            }
             for k in 0..70 {
                 let mut scratch = vec![];
                 let want = view.read(id(k), Scope::Default, &mut scratch);
