@@ -10,7 +10,9 @@ use crate::operators::{
     ApplySpec, Attach, END, EachSpec, End, EndSpec, EqualSpec, JoinTable, Link, PathSpec, Shape,
     SharedDistinct, SliceState, Sorter, Spec,
 };
-use crate::tree::{common, is_false, made_slots, outer_slots, row_wise, slots_of, with};
+use crate::tree::{
+    common, is_false, is_never, made_slots, needs_inner, outer_slots, row_wise, slots_of, with,
+};
 use jindou_model::{Error, Result};
 use jindou_plan::{ApplyKind, Exploration, JoinKey, JoinKind, Operator, Slot};
 use std::sync::{Arc, Mutex};
@@ -313,6 +315,14 @@ impl<'e, 'a> Builder<'e, 'a> {
         slots.into_iter().filter(|s| *s != slot).collect()
     }
 
+    /// Takes back the leaves and stages behind the first so many, whose rows nothing takes: an open end that no stage is put
+    /// behind would give its rows to the sink.
+    fn forget(&mut self, (leaves, links): (usize, usize)) {
+        self.leaves.truncate(leaves);
+        self.links.truncate(links);
+        self.open.clear();
+    }
+
     fn sorted(
         &mut self,
         rows: &'a Operator,
@@ -389,6 +399,7 @@ impl<'e, 'a> Builder<'e, 'a> {
                 JoinKind::Left | JoinKind::Anti | JoinKind::Minus => {}
             }
         }
+        let made = (self.leaves.len(), self.links.len());
         let mut left_slots = self.op(left, left_node)?;
         let mut keys = on.clone();
         if let Some((l, r)) = *equal {
@@ -398,7 +409,7 @@ impl<'e, 'a> Builder<'e, 'a> {
             );
             let (Some(column), Some(of)) = columns else {
                 // Unbound in all rows of a side: never equal.
-                self.open.clear();
+                self.forget(made);
                 return Ok(with(left_slots, right_slots));
             };
             if !self.open.is_empty() {
@@ -448,6 +459,10 @@ impl<'e, 'a> Builder<'e, 'a> {
         };
         let (kind, input_node) = (*kind, node + 1);
         let inner_node = self.exec.nodes.after(input_node);
+        if needs_inner(kind) && is_never(inner) {
+            // No rows, which then need not have the slots that operators above read.
+            return Ok(slots_of(op, self.outer_slots()));
+        }
         let mut outer = self.op(input, input_node)?;
         if self.open.is_empty() {
             // No outer rows, which then need not have the slots that the inner part reads.

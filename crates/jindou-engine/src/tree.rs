@@ -87,6 +87,39 @@ pub(crate) fn is_false(condition: &Condition) -> bool {
     matches!(condition, Condition::Or(list) if list.is_empty())
 }
 
+/// True if the planner saw that the operator has no rows, whatever its outer row is. Its rows' columns need not be there.
+pub(crate) fn is_never(op: &Operator) -> bool {
+    match op {
+        Operator::Explore(e) => e.empty.is_some(),
+        Operator::Values { rows, .. } => rows.is_empty(),
+        Operator::Filter(input, condition) => is_false(condition) || is_never(input),
+        Operator::Union(list) => list.iter().all(is_never),
+        Operator::Join {
+            kind, left, right, ..
+        } => {
+            is_never(left) || (matches!(kind, JoinKind::Inner | JoinKind::Semi) && is_never(right))
+        }
+        Operator::Apply {
+            input, inner, kind, ..
+        } => is_never(input) || (needs_inner(*kind) && is_never(inner)),
+        Operator::Group { input, by, .. } => !by.is_empty() && is_never(input),
+        Operator::Count { input, group, .. } => !group.is_empty() && is_never(input),
+        Operator::Outer(_) | Operator::Service(_) => false,
+        Operator::Steps { input, .. }
+        | Operator::Path { input, .. }
+        | Operator::Extend { input, .. }
+        | Operator::Slice { input, .. }
+        | Operator::Reduced(input, _)
+        | Operator::Distinct(input, _)
+        | Operator::OrderBy(input, _) => is_never(input),
+    }
+}
+
+/// True if an outer row without inner rows has no row in the answer.
+pub(crate) fn needs_inner(kind: ApplyKind) -> bool {
+    matches!(kind, ApplyKind::Inner | ApplyKind::Semi)
+}
+
 /// True if the inner part of an `Apply` can run on many outer rows at once: it makes rows from single outer rows only.
 pub(crate) fn row_wise(inner: &Operator) -> bool {
     let mut open = vec![inner];

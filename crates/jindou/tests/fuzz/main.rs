@@ -167,6 +167,19 @@ fn some_thousand_texts() {
     fuzz(5, 1, 3000);
 }
 
+/// Texts that this test found.
+#[test]
+fn texts_that_went_wrong_once() {
+    let ground = ground();
+    // An inner part that never has rows need not have the columns that the operators above it read.
+    let text = "PREFIX : <http://e/> SELECT * { ?b ((:p2/:p2+)|:p1) ?a . \
+                GRAPH ?g { ?a a ?b . ?a :p1 :v4 . MINUS { OPTIONAL { VALUES (?b ?a) { (:v4 :v1) } } } } }";
+    for threads in [1, 2] {
+        let ended = check(&ground, text, ResultFormat::Xml, threads, true);
+        assert_eq!(ended, Ok(End::Answered), "{text}");
+    }
+}
+
 #[test]
 #[ignore = "as long as JINDOU_SECONDS says; see docs/testing.md"]
 fn texts_for_an_hour() {
