@@ -1,22 +1,22 @@
 //! Batches: some thousand rows of the history table, a column of ids for each live slot.
 
-use jindou_model::{Error, MemoryBudget, Result};
+use jindou_model::{Holder, MemoryBudget, Result};
 
 /// Memory that an operator holds, charged to the query's budget and given back when dropped.
 pub(crate) struct Charge {
     budget: MemoryBudget,
     bytes: u64,
-    /// Who holds it, for the message.
-    holder: &'static str,
+    holder: Holder,
 }
 
 impl Charge {
+    /// For what has no name of its own in messages.
     pub fn new(budget: &MemoryBudget) -> Self {
-        Self::of("", budget)
+        Self::of(Holder::Rest, budget)
     }
 
-    /// What `holder` holds: an operator's name, which is in the error when the budget refuses.
-    pub fn of(holder: &'static str, budget: &MemoryBudget) -> Self {
+    /// What `holder` holds.
+    pub fn of(holder: Holder, budget: &MemoryBudget) -> Self {
         Self {
             budget: budget.clone(),
             bytes: 0,
@@ -33,11 +33,9 @@ impl Charge {
     pub fn set(&mut self, bytes: usize) -> Result<()> {
         let bytes = bytes as u64;
         if bytes > self.bytes {
-            self.budget
-                .charge(bytes - self.bytes)
-                .map_err(|e| self.named(e))?;
+            self.budget.charge_for(self.holder, bytes - self.bytes)?;
         } else if bytes < self.bytes {
-            self.budget.release(self.bytes - bytes);
+            self.budget.release_for(self.holder, self.bytes - bytes);
         }
         self.bytes = bytes;
         Ok(())
@@ -46,22 +44,12 @@ impl Charge {
     pub fn budget(&self) -> &MemoryBudget {
         &self.budget
     }
-
-    #[cold]
-    fn named(&self, e: Error) -> Error {
-        match e {
-            Error::Limit(m) if !self.holder.is_empty() => {
-                Error::Limit(format!("{}: {m}", self.holder))
-            }
-            e => e,
-        }
-    }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.budget.release(self.bytes);
+            self.budget.release_for(self.holder, self.bytes);
         }
     }
 }
@@ -100,7 +88,7 @@ impl Batch {
             columns: vec![Vec::new(); width],
             rows: 0,
             room: 0,
-            charge: Charge::of("batches", budget),
+            charge: Charge::new(budget),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::options::{ExecOptions, Profile, StepProfile};
 use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::inputs;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Exploration, Operator, Plan, Slot};
 use jindou_store::Snapshot;
 
@@ -93,7 +93,7 @@ impl<'a> Elsewhere<'a> {
         let there = e.steps.get(..first).unwrap_or(&[]);
         let columns = columns_after(&[], there);
         let mut keep = Keep {
-            held: Held::new(columns.len(), &exec.run, "the rows of another executor"),
+            held: Held::new(columns.len(), &exec.run, Holder::Elsewhere),
             chunk: Batch::new(columns.len(), exec.run.budget),
             run: &exec.run,
         };

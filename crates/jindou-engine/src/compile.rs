@@ -13,7 +13,7 @@ use crate::operators::{
 use crate::tree::{
     common, is_false, is_never, made_slots, needs_inner, outer_slots, row_wise, slots_of, with,
 };
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{ApplyKind, Exploration, JoinKey, JoinKind, Operator, Slot};
 use std::sync::{Arc, Mutex};
 
@@ -387,7 +387,7 @@ impl<'e, 'a> Builder<'e, 'a> {
         };
         let (kind, left_node) = (*kind, node + 1);
         let right_node = self.exec.nodes.after(left_node);
-        let (held, right_slots) = self.exec.held(right, right_node, "hash join")?;
+        let (held, right_slots) = self.exec.held(right, right_node, Holder::HashJoin)?;
         if held.rows() == 0 {
             match kind {
                 JoinKind::Inner => {

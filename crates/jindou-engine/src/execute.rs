@@ -10,7 +10,7 @@ use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Operator, Plan, Slot, Weight};
 use jindou_store::Snapshot;
 use std::sync::atomic::AtomicBool;
@@ -204,7 +204,7 @@ impl<'a> Exec<'a> {
         &self,
         op: &'a Operator,
         node: usize,
-        holder: &'static str,
+        holder: Holder,
     ) -> Result<(Held, Vec<Slot>), Halt> {
         match self.run_into(op, node, EndSpec::Held(holder), node)? {
             (End::Held(held), slots) => Ok((held, slots)),

@@ -2,7 +2,7 @@
 
 use crate::batch::{Charge, View};
 use crate::explore::{Consumer, Flow, Run};
-use jindou_model::Result;
+use jindou_model::{Holder, Result};
 
 /// Some rows, columns of one length.
 pub(crate) struct Chunk {
@@ -34,7 +34,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// For rows of `width` columns, on behalf of the operator `holder`.
-    pub fn new(width: usize, run: &Run<'_>, holder: &'static str) -> Self {
+    pub fn new(width: usize, run: &Run<'_>, holder: Holder) -> Self {
         Self {
             width,
             chunks: vec![],

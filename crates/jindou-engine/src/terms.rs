@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use jindou_dictionary::Decoder;
 use jindou_model::{
-    Error, FIRST_QUERY_ID, FIRST_TAIL_ID, MemoryBudget, NO_VERTEX, Result, VertexId, term,
+    Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Holder, MemoryBudget, NO_VERTEX, Result, VertexId, term,
 };
 use jindou_store::Snapshot;
 use oxrdf::Term;
@@ -88,7 +88,7 @@ impl Shard {
             // Vectors double, and old and new live together while they do.
             let want = (held + held / 2).next_multiple_of(CHARGE_STEP);
             charge
-                .get_or_insert_with(|| Charge::of("terms that the query makes", budget))
+                .get_or_insert_with(|| Charge::of(Holder::Terms, budget))
                 .set(want)?;
             *charged = want;
         }

@@ -215,11 +215,7 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
                 ..ExecOptions::default()
             };
             match count(&plan, &snapshot, &options) {
-                // Of two workers, the one that is refused may hold nothing but a batch beside what the other holds.
-                Err(Error::Limit(m)) => assert!(
-                    m.contains(holder) || threads > 1 && m.contains("memory limit"),
-                    "{text}: {m}"
-                ),
+                Err(Error::Limit(m)) => assert!(m.contains(holder), "{text}: {m}"),
                 other => panic!("{text}: {other:?}"),
             }
             assert_eq!(options.memory.used(), 0, "{text}");

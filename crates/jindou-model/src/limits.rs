@@ -70,6 +70,71 @@ impl CancelToken {
     }
 }
 
+/// Who holds bytes of a budget: what a refusal names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// What has no name of its own: batches of rows, texts under way.
+    Rest,
+    /// The held sides of hash joins, with their tables.
+    HashJoin,
+    /// Searches of property paths.
+    Path,
+    /// Groups and their aggregates.
+    GroupBy,
+    /// Groups that only count.
+    Count,
+    /// Rows to sort.
+    OrderBy,
+    /// Rows that were seen.
+    Distinct,
+    /// Rows of a part that runs once for each outer row.
+    Correlated,
+    /// Terms that expressions made.
+    Terms,
+    /// Inline data.
+    Values,
+    /// Answers of other endpoints.
+    Service,
+    /// Rows that another executor made.
+    Elsewhere,
+}
+
+impl Holder {
+    const ALL: [Self; 12] = [
+        Self::Rest,
+        Self::HashJoin,
+        Self::Path,
+        Self::GroupBy,
+        Self::Count,
+        Self::OrderBy,
+        Self::Distinct,
+        Self::Correlated,
+        Self::Terms,
+        Self::Values,
+        Self::Service,
+        Self::Elsewhere,
+    ];
+
+    /// As messages have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rest => "batches of rows",
+            Self::HashJoin => "hash join",
+            Self::Path => "property path",
+            Self::GroupBy => "GROUP BY",
+            Self::Count => "COUNT",
+            Self::OrderBy => "ORDER BY",
+            Self::Distinct => "DISTINCT",
+            Self::Correlated => "correlated part",
+            Self::Terms => "terms that the query makes",
+            Self::Values => "VALUES",
+            Self::Service => "SERVICE",
+            Self::Elsewhere => "the rows of another executor",
+        }
+    }
+}
+
 /// A byte budget shared by all operators of one query, or all phases of one load.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
@@ -81,6 +146,8 @@ struct BudgetInner {
     limit: u64,
     used: AtomicU64,
     peak: AtomicU64,
+    /// Of `used`, by [`Holder`].
+    held: [AtomicU64; Holder::ALL.len()],
     /// What this budget's bytes are charged to as well.
     whole: Option<MemoryBudget>,
 }
@@ -114,6 +181,7 @@ impl MemoryBudget {
                 limit,
                 used: AtomicU64::new(0),
                 peak: AtomicU64::new(0),
+                held: Default::default(),
                 whole,
             }),
         }
@@ -127,25 +195,62 @@ impl MemoryBudget {
 
     /// Takes `bytes`, or says that the limit is reached (and takes nothing).
     pub fn charge(&self, bytes: u64) -> Result<()> {
-        if self.try_charge(bytes) {
+        self.charge_for(Holder::Rest, bytes)
+    }
+
+    /// Takes `bytes` on behalf of a holder. A refusal names who holds most, which need not be the one who asks.
+    pub fn charge_for(&self, holder: Holder, bytes: u64) -> Result<()> {
+        if self.take(bytes) {
+            self.held(holder).fetch_add(bytes, Ordering::Relaxed);
             return Ok(());
         }
+        Err(Error::Limit(self.refusal(holder, bytes)))
+    }
+
+    #[cold]
+    fn refusal(&self, holder: Holder, bytes: u64) -> String {
         let own = self.used().saturating_add(bytes) > self.inner.limit;
-        Err(Error::Limit(match &self.inner.whole {
-            Some(whole) if !own => format!(
-                "all queries together reached their memory limit of {} MiB; try again later",
-                whole.inner.limit >> 20
-            ),
-            _ => format!(
-                "the memory limit of {} MiB is reached; raise --memory or narrow the query",
-                self.inner.limit >> 20
-            ),
-        }))
+        if let Some(whole) = &self.inner.whole
+            && !own
+        {
+            return format!(
+                "all queries together reached their memory limit of {}; try again later",
+                size(whole.inner.limit)
+            );
+        }
+        let with = |h: Holder| {
+            let asked = if h == holder { bytes } else { 0 };
+            self.held(h).load(Ordering::Relaxed).saturating_add(asked)
+        };
+        let named = Holder::ALL.into_iter().filter(|h| *h != Holder::Rest);
+        let who = match named.max_by_key(|h| with(*h)) {
+            // What holds less is not why.
+            Some(most) if with(most) >= self.inner.limit / 8 => {
+                format!("; {} would hold {} of it", most.name(), size(with(most)))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "the memory limit of {} is reached{who}; raise --memory or narrow the query",
+            size(self.inner.limit)
+        )
+    }
+
+    fn held(&self, holder: Holder) -> &AtomicU64 {
+        &self.inner.held[holder as usize]
     }
 
     /// Takes `bytes` if they fit.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
+        let taken = self.take(bytes);
+        if taken {
+            self.held(Holder::Rest).fetch_add(bytes, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    fn take(&self, bytes: u64) -> bool {
         let before = self.inner.used.fetch_add(bytes, Ordering::Relaxed);
         let after = before.saturating_add(bytes);
         if after > self.inner.limit {
@@ -162,8 +267,14 @@ impl MemoryBudget {
         true
     }
 
-    /// Gives `bytes` back.
+    /// Gives `bytes` back that were charged without a name.
     pub fn release(&self, bytes: u64) {
+        self.release_for(Holder::Rest, bytes);
+    }
+
+    /// Gives `bytes` of a holder back.
+    pub fn release_for(&self, holder: Holder, bytes: u64) {
+        self.held(holder).fetch_sub(bytes, Ordering::Relaxed);
         self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(whole) = &self.inner.whole {
             whole.release(bytes);
@@ -189,9 +300,38 @@ impl MemoryBudget {
     }
 }
 
+/// A size as messages have it, rounded down.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_names_who_holds_most() {
+        let b = MemoryBudget::new(1 << 20);
+        b.charge_for(Holder::HashJoin, 600 << 10).unwrap();
+        b.charge_for(Holder::OrderBy, 100 << 10).unwrap();
+        let refused = |h, n| b.charge_for(h, n).unwrap_err().to_string();
+        let said = refused(Holder::OrderBy, 400 << 10);
+        assert!(
+            said.contains("limit of 1 MiB is reached; hash join would hold 600 KiB"),
+            "{said}"
+        );
+        let said = refused(Holder::OrderBy, 501 << 10);
+        assert!(said.contains("ORDER BY would hold 601 KiB"), "{said}");
+        b.release_for(Holder::HashJoin, 600 << 10);
+        b.charge(900 << 10).unwrap();
+        assert!(!refused(Holder::OrderBy, 25 << 10).contains("ORDER BY"));
+        b.release_for(Holder::OrderBy, 100 << 10);
+        assert_eq!(b.used(), 900 << 10);
+    }
 
     #[test]
     fn a_budget_refuses_what_does_not_fit_and_takes_nothing() {

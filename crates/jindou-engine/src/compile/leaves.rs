@@ -6,7 +6,7 @@ use crate::explore::Halt;
 use crate::held::Held;
 use crate::tree::{common, with};
 use jindou_model::term::Parts;
-use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Result, VertexId, term};
+use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Result, VertexId, term};
 use jindou_plan::{Cell, Endpoint, Service, Slot};
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ impl Builder<'_, '_> {
 
     pub(super) fn values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<Held> {
         let run = &self.exec.run;
-        let mut held = Held::new(width, run, "VALUES");
+        let mut held = Held::new(width, run, Holder::Values);
         let mut batch = Batch::new(width, run.budget);
         for part in rows.chunks(run.batch_rows) {
             batch.ensure(part.len())?;
@@ -112,7 +112,7 @@ impl Builder<'_, '_> {
                     "SERVICE <{endpoint}>: calls to other endpoints are not allowed here"
                 )));
             };
-            let mut held = Held::new(slots.len(), run, "SERVICE");
+            let mut held = Held::new(slots.len(), run, Holder::Service);
             let mut batch = Batch::new(slots.len(), run.budget);
             batch.ensure(run.batch_rows)?;
             let names: Vec<&str> = service.slots.iter().map(|s| s.0.as_str()).collect();
@@ -146,7 +146,7 @@ impl Builder<'_, '_> {
                 e @ (Error::Cancelled | Error::Timeout(_) | Error::Limit(_) | Error::Internal(_)),
             ) => Err(e),
             Err(_) if service.silent => {
-                let mut held = Held::new(0, run, "SERVICE");
+                let mut held = Held::new(0, run, Holder::Service);
                 held.push(crate::batch::View {
                     columns: &[],
                     rows: 1,

@@ -4,7 +4,7 @@ use super::group::Groups;
 use crate::batch::{Batch, Charge, View};
 use crate::explore::Run;
 use crate::table::{IdSet, TupleSet};
-use jindou_model::{Result, term};
+use jindou_model::{Holder, Result, term};
 use jindou_plan::{Count, Slot};
 
 /// Rows without columns that are looked at together.
@@ -73,7 +73,7 @@ impl<'a> Counter<'a> {
             groups: Groups::new(group, layout, run),
             counts,
             tuple: vec![],
-            charge: Charge::of("COUNT", run.budget),
+            charge: Charge::of(Holder::Count, run.budget),
         }
     }
 

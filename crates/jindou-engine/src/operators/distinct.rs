@@ -5,7 +5,7 @@ use crate::batch::{Batch, Charge, View};
 use crate::explore::Run;
 use crate::key_table::{KeyTable, NONE, hash_rows};
 use crate::table::hash;
-use jindou_model::{FIRST_TAIL_ID, MemoryBudget, Result};
+use jindou_model::{FIRST_TAIL_ID, Holder, MemoryBudget, Result};
 use jindou_plan::Slot;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -47,7 +47,13 @@ impl SharedDistinct {
         let width = columns.len();
         Self {
             parts: (0..parts)
-                .map(|_| Mutex::new(KeyTable::new(width, 0, Charge::of("DISTINCT", run.budget))))
+                .map(|_| {
+                    Mutex::new(KeyTable::new(
+                        width,
+                        0,
+                        Charge::of(Holder::Distinct, run.budget),
+                    ))
+                })
                 .collect(),
             columns,
             len: AtomicUsize::new(0),
@@ -80,7 +86,7 @@ impl SharedDistinct {
             return None;
         }
         let words = (self.span as usize).div_ceil(64);
-        let mut charge = Charge::of("DISTINCT", &self.budget);
+        let mut charge = Charge::of(Holder::Distinct, &self.budget);
         charge.set(words * 8).ok()?;
         let bitmap = Bitmap {
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),

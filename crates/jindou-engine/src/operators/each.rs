@@ -8,7 +8,7 @@ use crate::execute::Exec;
 use crate::explore::{Flow, Halt, Run};
 use crate::held::Held;
 use crate::key_table::KeyTable;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{ApplyKind, Operator, Slot};
 use std::sync::atomic::AtomicBool;
 
@@ -59,7 +59,7 @@ impl<'a> Each<'a> {
             keys: KeyTable::new(
                 spec.reads.len(),
                 0,
-                Charge::of("correlated part", run.budget),
+                Charge::of(Holder::Correlated, run.budget),
             ),
             known: vec![],
             numbers: vec![],
@@ -154,7 +154,7 @@ impl<'a> Each<'a> {
         };
         let flow = match spec.kind {
             ApplyKind::Inner | ApplyKind::Left => exec
-                .held(spec.inner, spec.node, "correlated part")
+                .held(spec.inner, spec.node, Holder::Correlated)
                 .map(|(held, slots)| {
                     let attach = Attach::new(&spec.outer, &slots, &spec.output, &[]);
                     Known::Rows(held, attach)

@@ -8,7 +8,7 @@ use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, Run};
 use crate::held::Held;
 use crate::sink::{SinkFactory, WorkerSink};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Aggregate, Count, Slot};
 
 /// What a pipeline's rows become.
@@ -17,7 +17,7 @@ pub(crate) enum EndSpec<'a, 's> {
     /// The query's result, with these columns.
     Output(&'a [Slot], &'s dyn SinkFactory),
     /// Rows in memory, held by an operator of this name.
-    Held(&'static str),
+    Held(Holder),
     /// Whether there is one.
     Any,
     Count(&'a [Slot], &'a [Count]),

@@ -5,7 +5,7 @@ use crate::batch::{Batch, View, pick};
 use crate::explore::{Flow, Run};
 use crate::held::Held;
 use crate::values::{Equals, Partners};
-use jindou_model::Result;
+use jindou_model::{Holder, Result};
 use rustc_hash::FxHashSet;
 
 /// What the stage is made from.
@@ -21,7 +21,7 @@ impl EqualSpec {
     /// Of the terms that the held rows have in a column.
     pub fn new(column: usize, held: &Held, of: usize, first: bool, run: &Run<'_>) -> Result<Self> {
         let mut seen = FxHashSet::default();
-        let mut charge = crate::batch::Charge::of("hash join", run.budget);
+        let mut charge = crate::batch::Charge::of(Holder::HashJoin, run.budget);
         for chunk in held.chunks() {
             run.check()?;
             seen.extend(chunk.view().column(of));
@@ -30,7 +30,7 @@ impl EqualSpec {
         let ids: Vec<u32> = seen.into_iter().collect();
         Ok(Self {
             column,
-            set: Equals::new(&ids, "hash join", run)?,
+            set: Equals::new(&ids, Holder::HashJoin, run)?,
             first,
         })
     }

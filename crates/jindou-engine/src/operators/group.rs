@@ -4,7 +4,7 @@ use crate::batch::{Batch, Charge, View};
 use crate::explore::Run;
 use crate::key_table::KeyTable;
 use crate::values::Accumulators;
-use jindou_model::{FIRST_TAIL_ID, Result};
+use jindou_model::{FIRST_TAIL_ID, Holder, Result};
 use jindou_plan::{Aggregate, Slot};
 
 /// The groups of rows with certain columns.
@@ -28,7 +28,7 @@ impl Groups {
             keys: KeyTable::new(
                 by.len(),
                 vertices.min(FIRST_TAIL_ID),
-                Charge::of("GROUP BY", run.budget),
+                Charge::of(Holder::GroupBy, run.budget),
             ),
             zeros: vec![],
             of_row: vec![],

@@ -10,13 +10,12 @@ use crate::explore::{Flow, Run};
 use crate::held::Held;
 use crate::key_table::{KeyTable, NONE};
 use jindou_dictionary::huge_zeroed;
-use jindou_model::{Error, MemoryBudget, Result};
+use jindou_model::{Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who holds it, in errors.
-const HOLDER: &str = "hash join";
 /// Keys that may be unbound: a bit each.
 const MOST_UNSURE: usize = 64;
 
@@ -71,7 +70,7 @@ impl<'a> Shape<'a> {
         }
         if unsure.len() > MOST_UNSURE {
             return Err(Error::Limit(format!(
-                "{HOLDER}: more than {MOST_UNSURE} shared variables may be unbound; bind some of them"
+                "hash join: more than {MOST_UNSURE} shared variables may be unbound; bind some of them"
             )));
         }
         let output = match kind {
@@ -247,7 +246,7 @@ fn split(shape: &Shape<'_>, held: Held, run: &Run<'_>) -> Result<Vec<(u64, Held)
             let at = match parts.iter().position(|p| p.0 == mask) {
                 Some(at) => at,
                 None => {
-                    parts.push((mask, Held::new(rows.columns.len(), run, HOLDER)));
+                    parts.push((mask, Held::new(rows.columns.len(), run, Holder::HashJoin)));
                     parts.len() - 1
                 }
             };
@@ -297,7 +296,7 @@ impl Class {
             .filter(|r| u32::try_from(*r).is_ok_and(|r| r < NONE))
             .ok_or_else(|| {
                 Error::Limit(format!(
-                    "{HOLDER}: the held side has more than 4 billion rows"
+                    "hash join: the held side has more than 4 billion rows"
                 ))
             })?;
         let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
@@ -312,7 +311,7 @@ impl Class {
             Ok(numbering.add(&columns, view.rows)?)
         }))?;
         let (index, place_of_row) = numbering.finish()?;
-        let mut charge = Charge::of(HOLDER, run.budget);
+        let mut charge = Charge::of(Holder::HashJoin, run.budget);
         charge.set(rows * width * 4)?;
         let mut columns: Vec<Vec<u32>> = (0..width).map(|_| huge_zeroed(rows)).collect();
         let mut from = 0;
@@ -357,11 +356,11 @@ struct Numbering {
 
 impl Numbering {
     fn new(width: usize, rows: usize, budget: &MemoryBudget) -> Result<Self> {
-        let mut charge = Charge::of(HOLDER, budget);
+        let mut charge = Charge::of(Holder::HashJoin, budget);
         // Numbers by row now, bounds of places at the end.
         charge.set(rows * 8)?;
         Ok(Self {
-            keys: KeyTable::new(width, 0, Charge::of(HOLDER, budget)),
+            keys: KeyTable::new(width, 0, Charge::of(Holder::HashJoin, budget)),
             of_row: Vec::with_capacity(rows),
             scratch: vec![],
             charge,

@@ -8,7 +8,7 @@ use super::BATCH;
 use super::order_keys::{Keys, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
 use crate::explore::{Flow, Run};
-use jindou_model::{Error, FIRST_TAIL_ID, MemoryBudget, Result};
+use jindou_model::{Error, FIRST_TAIL_ID, Holder, MemoryBudget, Result};
 use jindou_plan::Slot;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -63,7 +63,7 @@ impl Rows {
             width,
             ids: vec![],
             len: 0,
-            charge: Charge::of("ORDER BY", budget),
+            charge: Charge::of(Holder::OrderBy, budget),
         }
     }
 
@@ -109,7 +109,7 @@ impl Rows {
     /// Keeps the rows of an order, in that order.
     fn keep(&mut self, order: &Order) -> Result<()> {
         let n = order.rows();
-        let mut charge = Charge::of("ORDER BY", self.charge.budget());
+        let mut charge = Charge::of(Holder::OrderBy, self.charge.budget());
         charge.set(n * self.width * 4)?;
         let mut kept = Vec::with_capacity(n * self.width);
         for at in 0..n {
@@ -394,7 +394,7 @@ enum Keyed {
 impl Order {
     /// Rows with their keys, in no order. `added`: a sort column has terms that the base does not have.
     fn new(by: &[(usize, bool)], rows: &Rows, added: bool, run: &Run<'_>) -> Result<Self> {
-        let mut charge = Charge::of("ORDER BY", run.budget);
+        let mut charge = Charge::of(Holder::OrderBy, run.budget);
         let more = by.len().saturating_sub(1);
         charge.set(rows.len * (16 + if more > 1 || added { more * 8 } else { 0 }))?;
         let mut keys = Keys::new(run);

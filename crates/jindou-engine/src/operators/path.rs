@@ -5,7 +5,7 @@ use crate::batch::{Batch, Charge, View};
 use crate::explore::{Anchor, Flow, Run};
 use crate::path::PathSearch;
 use crate::tree::{path_slots, with};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{FarEnd, GraphRef, Operand, Path, Slot};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -117,7 +117,7 @@ impl<'a> PathStage<'a> {
             memo: Memo {
                 ids: vec![],
                 places: FxHashMap::default(),
-                charge: Charge::of("property path", run.budget),
+                charge: Charge::of(Holder::Path, run.budget),
             },
         })
     }

@@ -16,7 +16,7 @@ mod seen;
 use crate::batch::Charge;
 use crate::explore::Run;
 use automaton::Automaton;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{GraphRef, Path};
 use jindou_store::segment::Scope;
 use search::{Graph, Side};
@@ -216,7 +216,7 @@ impl<'a> PathSearch<'a> {
         if self.forward.is_nullable() {
             search::nodes(run, scope, &mut all)?;
         }
-        let mut charge = Charge::of("property path", run.budget);
+        let mut charge = Charge::of(Holder::Path, run.budget);
         charge.set((ends.order.len() + all.order.len()) * 4)?;
         let mut starts = Vec::new();
         ends.sorted(&mut starts);

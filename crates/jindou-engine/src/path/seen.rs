@@ -2,7 +2,7 @@
 
 use crate::batch::Charge;
 use crate::explore::Run;
-use jindou_model::{FIRST_TAIL_ID, Result};
+use jindou_model::{FIRST_TAIL_ID, Holder, Result};
 use rustc_hash::FxHashSet;
 
 /// Nodes above this many turn the table into a bitmap, where one is affordable.
@@ -33,7 +33,7 @@ impl Seen {
                 .vertices()
                 .saturating_add(1)
                 .min(FIRST_TAIL_ID),
-            charge: Charge::of("property path", run.budget),
+            charge: Charge::of(Holder::Path, run.budget),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::explore::Run;
 use crate::filter::Value;
 use crate::operators::Places;
 use jindou_model::term::{self, Parts};
-use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId};
+use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, VertexId};
 use jindou_plan::{Aggregate, AggregateFunction, Slot};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
@@ -106,7 +106,7 @@ impl Accumulators {
             scratch: vec![],
             tuple: vec![],
             text_bytes: 0,
-            charge: Charge::new(run.budget),
+            charge: Charge::of(Holder::GroupBy, run.budget),
         }
     }
 

@@ -9,8 +9,8 @@ use super::val::{Num, Val};
 use crate::batch::Charge;
 use crate::explore::Run;
 use jindou_dictionary::{Group, TemporalKey};
-use jindou_model::Result;
 use jindou_model::term::{self, Parts};
+use jindou_model::{Holder, Result};
 use oxsdatatypes::{Decimal, Double, Float};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -109,7 +109,7 @@ pub(crate) struct Equals {
 
 impl Equals {
     /// Of distinct ids.
-    pub fn new(ids: &[u32], holder: &'static str, run: &Run<'_>) -> Result<Self> {
+    pub fn new(ids: &[u32], holder: Holder, run: &Run<'_>) -> Result<Self> {
         let mut out = Self {
             exact: vec![],
             as_floats: vec![],
