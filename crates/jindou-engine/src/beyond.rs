@@ -10,7 +10,6 @@ use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
 use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
-use crate::tree::inputs;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Exploration, Operator, Plan, Slot};
 use jindou_store::Snapshot;
@@ -64,7 +63,7 @@ impl<'a> Elsewhere<'a> {
                 }
                 _ => 0,
             });
-            open.extend(inputs(op).into_iter().rev());
+            open.extend(op.inputs().into_iter().rev());
         }
         if first.iter().all(|n| *n == 0) {
             return Err(Error::Unsupported(format!(

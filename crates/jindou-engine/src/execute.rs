@@ -135,7 +135,7 @@ fn bottom(root: &Operator) -> Option<usize> {
     loop {
         match at {
             Operator::Explore(_) => return Some(node),
-            _ => match crate::tree::inputs(at)[..] {
+            _ => match at.inputs()[..] {
                 [input] => (at, node) = (input, node + 1),
                 _ => return None,
             },

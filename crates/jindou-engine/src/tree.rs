@@ -7,29 +7,6 @@ use jindou_plan::{ApplyKind, Condition, Endpoint, FarEnd, GraphRef, JoinKind, Op
 /// Deepest tree that is run.
 const MAX_DEPTH: usize = 20_000;
 
-/// The inputs of an operator, in the order of the profile.
-pub(crate) fn inputs(op: &Operator) -> Vec<&Operator> {
-    match op {
-        Operator::Explore(_)
-        | Operator::Outer(_)
-        | Operator::Values { .. }
-        | Operator::Service(_) => vec![],
-        Operator::Steps { input, .. }
-        | Operator::Path { input, .. }
-        | Operator::Extend { input, .. }
-        | Operator::Group { input, .. }
-        | Operator::Count { input, .. }
-        | Operator::Slice { input, .. }
-        | Operator::Reduced(input, _)
-        | Operator::Filter(input, _)
-        | Operator::Distinct(input, _)
-        | Operator::OrderBy(input, _) => vec![input],
-        Operator::Join { left, right, .. } => vec![left, right],
-        Operator::Apply { input, inner, .. } => vec![input, inner],
-        Operator::Union(list) => list.iter().collect(),
-    }
-}
-
 /// A tree's nodes in preorder.
 pub(crate) struct Nodes {
     /// Nodes of the subtree, itself included, by node.
@@ -59,7 +36,7 @@ impl Nodes {
                     "the query's plan nests deeper than {MAX_DEPTH} operators; split the query"
                 )));
             }
-            open.extend(inputs(op).into_iter().rev().map(|i| (i, d + 1)));
+            open.extend(op.inputs().into_iter().rev().map(|i| (i, d + 1)));
         }
         let mut sizes = vec![1u32; depths.len()];
         for at in (0..depths.len()).rev() {
@@ -133,7 +110,7 @@ pub(crate) fn row_wise(inner: &Operator) -> bool {
             | Operator::Path { .. }
             | Operator::Filter(..)
             | Operator::Extend { .. }
-            | Operator::Union(_) => open.extend(inputs(op)),
+            | Operator::Union(_) => open.extend(op.inputs()),
             // Its inner part reads the inner rows: that is its own business.
             Operator::Apply { input, .. } => open.push(input),
             _ => return false,
@@ -155,7 +132,7 @@ pub(crate) fn outer_slots(inner: &Operator) -> Vec<Slot> {
                 }
             }
             Operator::Apply { input, .. } => open.push(input),
-            _ => open.extend(inputs(op)),
+            _ => open.extend(op.inputs()),
         }
     }
     out.sort_unstable();
@@ -178,7 +155,7 @@ pub(crate) fn made_slots(inner: &Operator) -> Vec<Slot> {
                 kind: ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_),
                 ..
             } => open.push(input),
-            _ => open.extend(inputs(op)),
+            _ => open.extend(op.inputs()),
         }
     }
     out

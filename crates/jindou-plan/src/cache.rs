@@ -21,6 +21,8 @@ struct Entry {
     options: PlanOptions,
     stamp: u64,
     planned: Arc<Plan>,
+    /// What it counts for.
+    bytes: usize,
 }
 
 #[derive(Default)]
@@ -40,7 +42,7 @@ pub struct PlanCache {
 }
 
 impl PlanCache {
-    /// A cache of at most `entries` plans whose texts have at most `bytes` bytes together.
+    /// A cache of at most `entries` plans whose texts and intervals have at most `bytes` bytes together.
     #[must_use]
     pub fn new(entries: usize, bytes: usize) -> Self {
         Self {
@@ -73,10 +75,11 @@ impl PlanCache {
         Some(Arc::clone(&entry.planned))
     }
 
-    /// Keeps a plan; the least recently used go when there is no room. A text longer than all of the room is
-    /// not kept.
+    /// Keeps a plan; the least recently used go when there is no room. One that needs more than a quarter of all of the room
+    /// is not kept. O(operators + log entries).
     pub fn insert(&self, key: &CacheKey<'_>, planned: Arc<Plan>) {
-        if self.entries == 0 || key.text.len() > self.bytes {
+        let bytes = key.text.len() + planned.interval_bytes();
+        if self.entries == 0 || bytes > self.bytes / 4 {
             return;
         }
         let hash = hash(key);
@@ -88,19 +91,20 @@ impl PlanCache {
             options: key.options,
             stamp: inner.clock,
             planned,
+            bytes,
         };
-        inner.bytes += key.text.len();
+        inner.bytes += bytes;
         inner.by_stamp.insert(inner.clock, hash);
         if let Some(old) = inner.by_hash.insert(hash, entry) {
             inner.by_stamp.remove(&old.stamp);
-            inner.bytes -= old.text.len();
+            inner.bytes -= old.bytes;
         }
         while inner.by_hash.len() > self.entries || inner.bytes > self.bytes {
             let Some((_, oldest)) = inner.by_stamp.pop_first() else {
                 break;
             };
             if let Some(old) = inner.by_hash.remove(&oldest) {
-                inner.bytes -= old.text.len();
+                inner.bytes -= old.bytes;
             }
         }
     }
@@ -131,6 +135,7 @@ fn hash(key: &CacheKey<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Exploration, Operator, StartSource, Step, StepKind, Within};
 
     fn key(text: &str) -> CacheKey<'_> {
         CacheKey {
@@ -175,13 +180,50 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_bounded() {
-        let cache = PlanCache::new(10, 8);
-        let plan = plan("");
-        cache.insert(&key("123456789"), Arc::clone(&plan));
+    fn texts_and_intervals_are_bounded() {
+        let cache = PlanCache::new(10, 40);
+        let light = plan("");
+        cache.insert(&key("12345678901"), Arc::clone(&light));
+        assert!(cache.is_empty(), "more than a quarter");
+        for text in ["1234567890", "2345678901", "3456789012", "4567890123", "5"] {
+            cache.insert(&key(text), Arc::clone(&light));
+        }
+        assert_eq!(cache.len(), 4);
+        assert!(cache.get_if(&key("1234567890"), |_| true).is_none());
+
+        let step = |kind| Step {
+            kind,
+            filters: vec![],
+            live: vec![0],
+            rows: 1.0,
+            cost: 1.0,
+            why: String::new(),
+        };
+        let within = Within::exactly(vec![[1, 2], [5, 9], [11, 12]]);
+        let mut heavy = (*light).clone();
+        heavy.root = Operator::Slice {
+            input: Box::new(Operator::Steps {
+                input: Box::new(Operator::Explore(Exploration {
+                    steps: vec![step(StepKind::Start {
+                        to: Some(0),
+                        source: StartSource::Within,
+                        within: Some(within.clone()),
+                    })],
+                    empty: None,
+                })),
+                steps: vec![step(StepKind::Restrict { slot: 0, within })],
+            }),
+            offset: 0,
+            limit: None,
+        };
+        assert_eq!(heavy.interval_bytes(), 48);
+        let cache = PlanCache::new(10, 4 * 49);
+        let heavy = Arc::new(heavy);
+        cache.insert(&key("ab"), Arc::clone(&heavy));
         assert!(cache.is_empty());
-        cache.insert(&key("12345"), Arc::clone(&plan));
-        cache.insert(&key("54321"), plan);
-        assert_eq!(cache.len(), 1);
+        for text in ["a", "b", "c", "d", "e"] {
+            cache.insert(&key(text), Arc::clone(&heavy));
+        }
+        assert_eq!(cache.len(), 4);
     }
 }

@@ -274,3 +274,26 @@ pub enum Operator {
         limit: Option<u64>,
     },
 }
+
+impl Operator {
+    /// The operators whose rows this one reads, in the order of the profile.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<&Self> {
+        match self {
+            Self::Explore(_) | Self::Outer(_) | Self::Values { .. } | Self::Service(_) => vec![],
+            Self::Steps { input, .. }
+            | Self::Path { input, .. }
+            | Self::Extend { input, .. }
+            | Self::Group { input, .. }
+            | Self::Count { input, .. }
+            | Self::Slice { input, .. }
+            | Self::Reduced(input, _)
+            | Self::Filter(input, _)
+            | Self::Distinct(input, _)
+            | Self::OrderBy(input, _) => vec![input],
+            Self::Join { left, right, .. } => vec![left, right],
+            Self::Apply { input, inner, .. } => vec![input, inner],
+            Self::Union(list) => list.iter().collect(),
+        }
+    }
+}

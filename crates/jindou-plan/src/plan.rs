@@ -320,6 +320,41 @@ pub struct Plan {
     pub validity: Validity,
 }
 
+impl Plan {
+    /// Bytes of its lists of intervals: the one part that grows with the data instead of the text. O(operators).
+    #[must_use]
+    pub fn interval_bytes(&self) -> usize {
+        let mut open = vec![&self.root];
+        let mut bytes = 0;
+        while let Some(op) = open.pop() {
+            let steps = match op {
+                Operator::Explore(e) => &e.steps[..],
+                Operator::Steps { steps, .. } => steps,
+                _ => &[],
+            };
+            bytes += steps.iter().map(|s| s.kind.interval_bytes()).sum::<usize>();
+            open.extend(op.inputs());
+        }
+        bytes
+    }
+}
+
+impl StepKind {
+    fn interval_bytes(&self) -> usize {
+        let within = match self {
+            Self::Start { within, .. }
+            | Self::Expand { within, .. }
+            | Self::Cross { within, .. } => within.as_ref(),
+            Self::Restrict { within, .. } => Some(within),
+            Self::Check { .. } | Self::ExpandAny { .. } | Self::ScanAll { .. } => None,
+        };
+        within.map_or(0, |w| {
+            let members = w.members.iter().map(|m| m.intervals.len());
+            (w.intervals.len() + members.sum::<usize>()) * size_of::<[u32; 2]>()
+        })
+    }
+}
+
 /// What a query makes of its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {

@@ -50,9 +50,9 @@ pub(crate) struct Inner {
     device: Device,
 }
 
-/// Plans kept, and bytes of their texts together: some megabytes at most.
+/// Plans kept, and bytes of their texts and of the intervals of ids in them together.
 const PLANS: usize = 4096;
-const PLAN_TEXTS: usize = 4 << 20;
+const PLAN_BYTES: usize = 16 << 20;
 
 /// How to run a query.
 #[derive(Clone, Debug)]
@@ -252,7 +252,7 @@ impl Database {
                 recovery: opened.recovery,
                 disk: opened.disk,
                 merges: Merges::default(),
-                plans: PlanCache::new(PLANS, PLAN_TEXTS),
+                plans: PlanCache::new(PLANS, PLAN_BYTES),
                 device: Device::default(),
             }),
         }

@@ -295,9 +295,7 @@ impl Class {
             .ok()
             .filter(|r| u32::try_from(*r).is_ok_and(|r| r < NONE))
             .ok_or_else(|| {
-                Error::Limit(format!(
-                    "hash join: the held side has more than 4 billion rows"
-                ))
+                Error::Limit("hash join: the held side has more than 4 billion rows".into())
             })?;
         let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
         let right: Vec<usize> = keys(shape, mask).map(|k| k.right).collect();
