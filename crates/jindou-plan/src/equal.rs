@@ -1,14 +1,14 @@
 //! Filters that equate two variables: what nothing else connects, they do.
 //!
-//! `sameTerm(?a, ?b)`, and `?a = ?b` where one is an IRI or a blank node (since it is a subject, or all objects of its predicate
-//! are), make one slot of two ([`unified`]), so that the search
-//! explores through it. Any other `?a = ?b` between groups of patterns that share no slot ([`components`]) is a join on values.
+//! `sameTerm(?a, ?b)`, and `?a = ?b` where one is equal to nothing but itself (an IRI or a blank node, since it is a subject, or
+//! a string: where all objects of its predicate are such), make one slot of two ([`unified`]), so that the search explores
+//! through it. Any other `?a = ?b` between groups of patterns that share no slot ([`components`]) is a join on values.
 
 use crate::Slot;
 use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::set::SlotSet;
-use jindou_store::Snapshot;
+use jindou_store::{ObjectTerms, Snapshot};
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
 
@@ -47,13 +47,13 @@ pub(crate) fn unified(group: &Bgp, snapshot: &Snapshot) -> Option<(Bgp, Vec<(Slo
         if !at.filters.iter().any(|f| pair(f).is_some()) {
             return out;
         }
-        let resources = resources(&at.patterns, snapshot);
+        let identical = identical(&at.patterns, snapshot);
         let bound: SlotSet = at.patterns.iter().flat_map(Pattern::slots).collect();
         // Predicates and graphs keep their slots: patterns treat those in their own way.
         let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
         let next = at.filters.iter().enumerate().find_map(|(i, f)| {
             let (a, b, same) = pair(f)?;
-            let one_term = same || resources.has(a) || resources.has(b);
+            let one_term = same || identical.has(a) || identical.has(b);
             if !one_term || !bound.has(a) || !bound.has(b) {
                 return None;
             }
@@ -115,8 +115,8 @@ fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
     predicate.into_iter().chain(graph)
 }
 
-/// Slots that are an IRI or a blank node wherever the patterns match.
-fn resources(patterns: &[Pattern], snapshot: &Snapshot) -> SlotSet {
+/// Slots that are equal to nothing but the same term, wherever the patterns match.
+fn identical(patterns: &[Pattern], snapshot: &Snapshot) -> SlotSet {
     let slot = |e: &End| match e {
         End::Slot(s) => Some(*s),
         End::Term(_) => None,
@@ -126,7 +126,7 @@ fn resources(patterns: &[Pattern], snapshot: &Snapshot) -> SlotSet {
             return None;
         };
         let known = snapshot.predicate_of(snapshot.lookup(predicate)?)?;
-        snapshot.objects_are_resources(known).then_some(object)
+        (snapshot.object_terms(known) >= ObjectTerms::Texts).then_some(object)
     };
     patterns
         .iter()

@@ -11,8 +11,8 @@ use crate::{
     Condition, GraphRef, Intervals, PlanOptions, Slot, TouchedBy, Within, intervals, show,
 };
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
-use jindou_store::Snapshot;
 use jindou_store::segment::Scope;
+use jindou_store::{ObjectTerms, Snapshot};
 use spargebra::algebra::QueryDataset;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
@@ -370,7 +370,7 @@ impl Resolver<'_> {
             };
             let object = match (e.object, e.predicate) {
                 (Node::Slot(o), Predicate::Known(p)) if compares => {
-                    self.snapshot.objects_are_resources(p).then_some(o)
+                    (self.snapshot.object_terms(p) == ObjectTerms::Resources).then_some(o)
                 }
                 _ => None,
             };

@@ -4,8 +4,8 @@ use crate::delta::{TailTerms, Touched};
 use crate::directory::{IndexParts, Manifest, SegmentFile};
 use crate::segment::{NamedSegment, Segment};
 use crate::statistics::Statistics;
-use jindou_dictionary::{Dictionary, TermKind};
-use jindou_model::{PredicateId, VertexId};
+use jindou_dictionary::Dictionary;
+use jindou_model::{PredicateId, VertexId, term};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,44 +48,57 @@ pub struct Base {
     pub(crate) manifest: Manifest,
     /// Versions given to snapshots of this base and of those that merges make of it.
     pub(crate) versions: Arc<AtomicU64>,
-    /// What [`Self::objects_are_resources`] found.
-    pub(crate) resources: Mutex<FxHashMap<u32, bool>>,
+    /// What [`Self::object_terms`] found.
+    pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
+}
+
+/// What all objects of a predicate are, from what says least to what says most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectTerms {
+    /// Anything.
+    Any,
+    /// IRIs, blank nodes and strings with or without a language: of these, `=` is true for one and the same term only,
+    /// whatever is on its other side (SPARQL 1.1 §17.3, RDFterm-equal).
+    Texts,
+    /// IRIs and blank nodes.
+    Resources,
 }
 
 /// Keys that are looked at between two looks at the answer so far.
 const CHUNK: u32 = 4096;
 
 impl Base {
-    /// True if no object of the predicate, in any graph, is a literal or a triple term; false also where one came with an
-    /// update, merged or not. O(objects) once where it is true, O(1) mostly where it is not, and O(1) later.
-    pub(crate) fn objects_are_resources(&self, p: u32) -> bool {
-        let known = || {
-            self.resources
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+    /// What the objects of the predicate in all graphs have in common; `Any` also where one came with an update, merged or
+    /// not. O(objects) once where it is something, O(1) mostly where it is not, and O(1) later.
+    pub(crate) fn object_terms(&self, p: u32) -> ObjectTerms {
+        let known = || self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&known) = known().get(&p) {
             return known;
         }
         let default = self.default_segment(p, 1);
         let named = self.named_segment(p, 1);
-        let found = self.all_resources(default.key_count, |a, b, out| default.keys_into(a, b, out))
-            && self.all_resources(named.key_count, |a, b, out| named.keys_into(a, b, out));
+        let found = self
+            .terms_of(default.key_count, |a, b, out| default.keys_into(a, b, out))
+            .min(self.terms_of(named.key_count, |a, b, out| named.keys_into(a, b, out)));
         known().insert(p, found);
         found
     }
 
-    fn all_resources(&self, count: u32, keys: impl Fn(u32, u32, &mut Vec<u32>)) -> bool {
+    fn terms_of(&self, count: u32, keys: impl Fn(u32, u32, &mut Vec<u32>)) -> ObjectTerms {
         let mut some = Vec::new();
-        let is_resource = |&v: &u32| {
-            let kind = self.dictionary.kind(VertexId(v));
-            matches!(kind, Some(TermKind::Iri | TermKind::Blank))
-        };
-        (0..count).step_by(CHUNK as usize).all(|from| {
+        let mut all = ObjectTerms::Resources;
+        for from in (0..count).step_by(CHUNK as usize) {
             some.clear();
             keys(from, from.saturating_add(CHUNK).min(count), &mut some);
-            some.iter().all(is_resource)
-        })
+            for &v in &some {
+                all = all.min(match self.dictionary.tag(VertexId(v)) {
+                    Some(term::IRI | term::BLANK) => ObjectTerms::Resources,
+                    Some(term::STRING | term::LANG) => ObjectTerms::Texts,
+                    _ => return ObjectTerms::Any,
+                });
+            }
+        }
+        all
     }
 
     /// Finds each predicate in the newest file that holds it.

@@ -14,6 +14,7 @@ pub mod statistics;
 pub mod testing;
 
 pub use base::Base;
+pub use base::ObjectTerms;
 pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
 pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};

@@ -1,6 +1,6 @@
 //! What a query reads: an immutable base and the patches that lie over it at one snapshot number.
 
-use crate::base::Base;
+use crate::base::{Base, ObjectTerms};
 use crate::delta::{BaseSets, CowVec, Net, TailTerms, Touched};
 use crate::segment::{EdgeView, Patch, Scope};
 use crate::sets::CharacteristicSets;
@@ -287,11 +287,14 @@ impl Snapshot {
             .is_some_and(|p| !p.is_empty())
     }
 
-    /// True if every object of the predicate, in all graphs, is surely an IRI or a blank node. False for a predicate that
-    /// updates touch. O(objects) the first time, O(1) later.
+    /// What every object of the predicate, in all graphs, surely is: `Any` for a predicate that updates touch. O(objects) the
+    /// first time, O(1) later.
     #[must_use]
-    pub fn objects_are_resources(&self, p: PredicateId) -> bool {
-        !self.is_predicate_patched(p) && self.base.objects_are_resources(p.0)
+    pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {
+        if self.is_predicate_patched(p) {
+            return ObjectTerms::Any;
+        }
+        self.base.object_terms(p.0)
     }
 
     /// The characteristic sets of the base. Edits widen those of some vertices: [`Self::widened_vertices`].

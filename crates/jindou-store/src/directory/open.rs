@@ -143,7 +143,7 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
         merged,
         manifest: manifest.clone(),
         versions: Arc::default(),
-        resources: Default::default(),
+        objects: Default::default(),
     })
 }
 

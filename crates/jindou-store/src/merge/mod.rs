@@ -236,7 +236,7 @@ impl Written<'_> {
             merged: Merged::default(),
             manifest: old.manifest.clone(),
             versions: Arc::clone(&old.versions),
-            resources: Default::default(),
+            objects: Default::default(),
         };
         self.pace.cancel.check()?;
         let classes = known::refresh(snapshot, &held, &mut base);
