@@ -20,6 +20,10 @@ pub const MAX_CHAINED: usize = 2_000;
 /// more than linear time.
 pub const MAX_PATTERNS: usize = 2_000;
 
+/// Bytes that the parser may read, in all its attempts: where something is wrong inside an annotation (`{| … |}`) behind a reifier,
+/// it reads the annotation twice, and so one inside of it four times. About half a second.
+const MAX_REREAD: usize = 1 << 26;
+
 /// Net opening brackets that may lie inside what looks like IRIs; see [`Scan::iri`].
 const MAX_HIDDEN: usize = 256;
 /// Nesting and chains that an ordinary thread's stack surely holds; beyond, the parser gets its own thread.
@@ -141,6 +145,8 @@ struct Scan {
     /// one may be none: brackets in it count from here on.
     doubtful: bool,
     data: Data,
+    /// The depths of the annotations that are open.
+    annotations: Vec<usize>,
 }
 
 /// How far the scan is with `INSERT DATA {…}` or `DELETE DATA {…}`. Quads there are a flat list: no path, no expression, no group
@@ -226,6 +232,9 @@ impl Scan {
                 b'{' => {
                     scan.open();
                     scan.chained += link;
+                    if bytes.get(at + 1) == Some(&b'|') {
+                        scan.annotations.push(scan.depth);
+                    }
                     if data == Data::Word && !scan.doubtful {
                         scan.data = Data::Inside(scan.depth);
                     }
@@ -234,6 +243,9 @@ impl Scan {
                 b')' | b']' | b'}' => {
                     if b == b'}' && data == Data::Inside(scan.depth) {
                         scan.data = Data::None;
+                    }
+                    if b == b'}' && scan.annotations.last() == Some(&scan.depth) {
+                        scan.annotations.pop();
                     }
                     scan.depth = scan.depth.saturating_sub(1);
                     scan.parens = scan.parens.saturating_sub(usize::from(b == b')'));
@@ -285,6 +297,13 @@ impl Scan {
                 return Err(place(
                     "has too many nested brackets or operators",
                     MAX_NESTING,
+                ));
+            }
+            let annotated = u32::try_from(scan.annotations.len()).unwrap_or(u32::MAX);
+            if text.len() > MAX_REREAD.checked_shr(annotated).unwrap_or(0) {
+                return Err(place(
+                    "nests annotations too deeply for its length",
+                    (MAX_REREAD / text.len()).max(1).ilog2() as usize,
                 ));
             }
             if scan.chained > MAX_CHAINED {
@@ -410,6 +429,31 @@ mod tests {
                 "{open}"
             );
         }
+        for (block, inner) in [
+            ("~ :i {| :p :o ", "%%"),
+            ("~ ?i {| ?p ?o ", ""),
+            ("{| :p [ :q :o ~ {| :p :o |} ] ~ {| :p :o ", ">="),
+            ("~ {| <http://e/#> ')' ~ {| :p ')' ", ">="),
+        ] {
+            for n in [1, 8, 12, 16, 20, 60] {
+                let start = std::time::Instant::now();
+                let text = format!("PREFIX : <> ASK {{ :s :p :o {} {inner}", block.repeat(n));
+                assert!(parse(&text).is_err());
+                let took = start.elapsed();
+                assert!(
+                    took < std::time::Duration::from_secs(4),
+                    "{n} {block}: {took:?}"
+                );
+            }
+        }
+        let nested = |n: usize| {
+            let (open, close) = ("~ :i {| :p :o ".repeat(n), "|} ".repeat(n));
+            parse(&format!(
+                "PREFIX : <http://e/> ASK {{ :s :p :o {open} {close} }}"
+            ))
+        };
+        assert!(nested(10).is_ok());
+        assert!(matches!(nested(30), Err(Error::Limit(_))));
         let n = MAX_NESTING - 4;
         let text = format!("ASK {{ FILTER({}1{}) }}", "(".repeat(n), ")".repeat(n));
         assert!(parse(&text).is_ok());
