@@ -74,6 +74,7 @@ pub(crate) fn drive(
         cancel: &options.cancel,
         budget: &options.memory,
         batch_rows: options.batch_rows.clamp(16, 1 << 16),
+        first_batch: options.batch_rows.clamp(16, 1 << 16),
         profile: options.profile,
         threads: options.threads.max(1),
         heavy: plan.weight == Weight::Heavy,

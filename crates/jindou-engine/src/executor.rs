@@ -218,6 +218,7 @@ impl CpuExecutor {
             cancel: &options.cancel,
             budget: &options.memory,
             batch_rows: options.batch_rows.clamp(16, 1 << 16),
+            first_batch: options.batch_rows.clamp(16, 1 << 16),
             profile: false,
             threads: 1,
             heavy: false,

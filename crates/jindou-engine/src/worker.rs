@@ -21,6 +21,8 @@ const MORSEL: Range<u64> = 16..16_384;
 /// A plan that was called light and runs longer than this gets its other threads: starting them costs about a
 /// tenth of it.
 const PATIENCE: Duration = Duration::from_micros(300);
+/// The first batch of a pipeline that ends when it has enough rows: the first row costs little, all rows hardly more.
+const FIRST_BATCH: usize = 64;
 /// Rows that a short start is carried to before its steps are shared among threads.
 const SHARE_FROM: usize = 512;
 
@@ -90,12 +92,17 @@ pub(crate) fn run_pipe<'a, 's>(
     end: EndSpec<'a, 's>,
 ) -> Result<End<'a, 's>, Halt> {
     let stop = AtomicBool::new(false);
-    let run = Run {
-        stop: &stop,
-        ..exec.run
-    };
     let ends_early = matches!(end, EndSpec::Any)
         || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
+    let run = Run {
+        stop: &stop,
+        first_batch: if ends_early {
+            FIRST_BATCH.min(exec.run.batch_rows)
+        } else {
+            exec.run.batch_rows
+        },
+        ..exec.run
+    };
     let threads = if pipe.is_ordered() { 1 } else { run.threads };
     let heavy = run.heavy && !ends_early && threads > 1;
     let mut first: Option<(usize, Pipeline<'_>)> = None;

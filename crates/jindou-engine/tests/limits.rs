@@ -301,6 +301,32 @@ fn a_limit_stops_the_pipeline_early() {
     assert_eq!(count(&ask, &snapshot, &ExecOptions::default()).unwrap(), 1);
 }
 
+/// One of a million rows costs some hundred of them: whether the row has columns or not, and above operators too.
+#[test]
+fn the_first_row_comes_before_the_others() {
+    let (_folder, snapshot) = ring(400, 40);
+    for text in [
+        "ASK { ?a :p ?b . ?b :p ?c . ?c :p ?d }",
+        "SELECT ?a { ?a :p ?b . ?b :p ?c . ?c :p ?d } LIMIT 1",
+        "SELECT ?a ?d { { ?a :p ?b } { ?b :p ?c . ?c :p ?d } UNION { ?b :p ?c . ?c :p ?d } } LIMIT 1",
+        "ASK { ?a :p ?b . ?b :p ?c OPTIONAL { ?c :p ?d . ?d :p ?e FILTER(?e != ?a) } }",
+    ] {
+        for threads in [1, 2] {
+            let options = ExecOptions {
+                threads,
+                ..ExecOptions::default()
+            };
+            let (mut sink, plan) = (CountSink::default(), native(&snapshot, text));
+            let terms = QueryTerms::new();
+            let profile = execute_streaming(&plan, &snapshot, &options, &terms, &mut sink).unwrap();
+            assert_eq!(sink.rows, 1, "{text}");
+            let steps = profile.nodes.iter().flat_map(|n| &n.steps);
+            let most = steps.map(|s| s.rows_out).max();
+            assert!(most < Some(20_000), "{text}: {most:?}");
+        }
+    }
+}
+
 #[test]
 fn every_number_of_threads_gives_the_same_checksum() {
     let (_folder, snapshot) = ring(33, 12);

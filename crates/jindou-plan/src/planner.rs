@@ -111,7 +111,7 @@ fn plan_here(
     }
     let wanted: SlotSet = logical.output.iter().copied().collect();
     liveness::prune(&mut built.op, &wanted);
-    if semi::reduce(&mut built.op) {
+    if semi::reduce(&mut built.op, &wanted) {
         liveness::prune(&mut built.op, &wanted);
     }
     let cost = built.cost + built.rows * OUT;

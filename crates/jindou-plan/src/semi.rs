@@ -1,15 +1,23 @@
-//! DISTINCT asks which rows there are, not how often: a join below it whose one side gives nothing that anybody reads need
-//! only say whether there is a partner.
+//! DISTINCT asks which rows there are, not how often, and ASK only whether there is one: a join below whose one side gives
+//! nothing that anybody reads need only say whether there is a partner, and an OPTIONAL that gives nothing is left out.
 
 use crate::condition::for_each_slot;
 use crate::liveness::columns;
 use crate::set::SlotSet;
-use crate::{JoinKind, Operator};
+use crate::{ApplyKind, JoinKind, Operator};
 
 /// Makes semi-joins of such joins in a tree whose unread columns were dropped ([`crate::liveness::prune`]). Says whether
-/// there was one. O(operators × columns).
-pub(crate) fn reduce(root: &mut Operator) -> bool {
+/// there was one. `wanted` is what is read of the root's rows. O(operators × columns).
+pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     let mut changed = false;
+    if let Operator::Slice {
+        input,
+        offset: 0,
+        limit: Some(1),
+    } = root
+    {
+        changed |= partners(input, wanted.clone());
+    }
     let mut open = vec![root];
     while let Some(op) = open.pop() {
         if let Operator::Distinct(input, slots) = op {
@@ -39,10 +47,39 @@ pub(crate) fn reduce(root: &mut Operator) -> bool {
     changed
 }
 
+/// The left side of an OPTIONAL whose right side gives nothing that is needed: each left row is there once at least.
+fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
+    let (left, given) = match op {
+        Operator::Join {
+            kind: JoinKind::Left,
+            left,
+            right,
+            on,
+            ..
+        } => {
+            // What the left side binds in every row, the right side cannot change.
+            let sure = on.iter().filter(|k| k.left_bound).map(|k| k.slot);
+            (left, columns(right).minus(&sure.collect()))
+        }
+        Operator::Apply {
+            kind: ApplyKind::Left,
+            input,
+            inner,
+            ..
+        } => (input, columns(inner)),
+        _ => return None,
+    };
+    (!given.meets(needed)).then(|| std::mem::replace(&mut **left, Operator::Outer(vec![])))
+}
+
 /// The rows of `op` are only looked at for what is in `needed`, and each once.
 fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
     let mut changed = false;
     loop {
+        while let Some(left) = without_optional(op, &needed) {
+            *op = left;
+            changed = true;
+        }
         match op {
             Operator::Filter(input, condition) => {
                 for_each_slot(condition, &mut |s| needed.insert(s));

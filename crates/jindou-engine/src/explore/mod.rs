@@ -59,6 +59,8 @@ pub(crate) struct Run<'r> {
     pub cancel: &'r CancelToken,
     pub budget: &'r MemoryBudget,
     pub batch_rows: usize,
+    /// Rows of an exploration's first batches, which then grow up to `batch_rows`: fewer where few rows may be enough.
+    pub first_batch: usize,
     pub profile: bool,
     /// Threads at most.
     pub threads: usize,

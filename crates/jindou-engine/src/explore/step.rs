@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Rows that an output has room for at first: light queries never touch more.
 const FIRST_ROOM: usize = 64;
+/// How much larger each batch is than the one before it, from `Run::first_batch` to `Run::batch_rows`.
+const FASTER: usize = 4;
 
 /// What a step did, in one worker.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,6 +80,8 @@ struct StepState<'a> {
     spare: Vec<u32>,
     /// Rows of an output without columns.
     bare: usize,
+    /// Rows that are handed on at once.
+    pace: usize,
     charge: Charge,
     stats: StepStats,
 }
@@ -139,6 +143,7 @@ impl<'a> StepState<'a> {
             index: vec![],
             spare: vec![],
             bare: 0,
+            pace: run.first_batch,
             charge: Charge::new(run.budget),
             stats: StepStats::default(),
         })
@@ -329,6 +334,8 @@ pub(crate) fn condition_slots(c: &Condition, out: &mut Vec<Slot>) {
 /// One worker's steps.
 pub(crate) struct Pipeline<'a> {
     start: Batch,
+    /// Rows that are carried to the end before more are taken at once.
+    look: usize,
     start_filters: Filters<'a>,
     start_stats: StepStats,
     steps: Vec<StepState<'a>>,
@@ -379,6 +386,7 @@ impl<'a> Pipeline<'a> {
         };
         Ok(Self {
             start: Batch::new(layouts[0].len(), run.budget),
+            look: run.first_batch,
             start_filters,
             start_stats: StepStats::default(),
             steps,
@@ -406,6 +414,7 @@ impl<'a> Pipeline<'a> {
         }
         Ok(Self {
             start: Batch::new(0, run.budget),
+            look: run.first_batch,
             start_filters: Filters::new(&[], &[], run)?,
             start_stats: StepStats::default(),
             steps: states,
@@ -458,7 +467,7 @@ impl<'a> Pipeline<'a> {
         let mut at = range.start;
         while at < range.end {
             run.check()?;
-            let n = (range.end - at).min(run.batch_rows as u64) as usize;
+            let n = (range.end - at).min(self.look as u64) as usize;
             let clock = run.profile.then(Instant::now);
             let written = if self.start.columns.is_empty() {
                 self.spare.resize(n, 0);
@@ -481,6 +490,7 @@ impl<'a> Pipeline<'a> {
                 let steps = self.steps.get_mut(..until).unwrap_or(&mut []);
                 push(steps, run, self.start.view(), end)?;
             }
+            self.look_further(run, 0..until, end)?;
             at += n as u64;
         }
         Ok(())
@@ -494,7 +504,22 @@ impl<'a> Pipeline<'a> {
         steps: Range<usize>,
         end: &mut dyn Consumer,
     ) -> Flow {
-        push(self.steps.get_mut(steps).unwrap_or(&mut []), run, rows, end)
+        push(
+            self.steps.get_mut(steps.clone()).unwrap_or(&mut []),
+            run,
+            rows,
+            end,
+        )?;
+        self.look_further(run, steps, end)
+    }
+
+    /// While batches are still small, what there is goes to the end; the next time it is more.
+    fn look_further(&mut self, run: &Run<'_>, steps: Range<usize>, end: &mut dyn Consumer) -> Flow {
+        if self.look < run.batch_rows {
+            self.look = (self.look * FASTER).min(run.batch_rows);
+            self.flush(run, steps, end)?;
+        }
+        Ok(())
     }
 
     /// Pushes on what steps still hold.
@@ -560,23 +585,29 @@ fn push_one(
     input: View<'_>,
     end: &mut dyn Consumer,
 ) -> Flow {
-    let cap = 2 * run.batch_rows;
+    let mut cap = 2 * step.pace;
     step.stats.rows_in += input.rows as u64;
     let mut clock = run.profile.then(Instant::now);
     step.begin(input);
     step.grow(cap.min(FIRST_ROOM.max(input.rows)))?;
     if step.count(input) {
+        // Counts have no room to fill, but whoever wants few rows must hear of them.
+        if step.ready() >= step.pace {
+            run.check()?;
+            return hand_on(step, rest, run, end);
+        }
         return Ok(());
     }
     loop {
         let more = step.fill(run, input)?;
         let full = more && step.out.room() >= cap;
-        if full || step.ready() >= run.batch_rows {
+        if full || step.ready() >= step.pace {
             if let Some(c) = clock {
                 step.stats.time += c.elapsed();
             }
             run.check()?;
             hand_on(step, rest, run, end)?;
+            cap = 2 * step.pace;
             clock = run.profile.then(Instant::now);
         } else if more {
             step.grow(cap.min(step.out.room() * 4))?;
@@ -603,6 +634,7 @@ fn hand_on(
         return Ok(());
     }
     step.stats.rows_out += rows as u64;
+    step.pace = (step.pace * FASTER).min(run.batch_rows);
     let view = View {
         columns: &step.out.columns,
         rows,

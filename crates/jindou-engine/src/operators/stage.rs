@@ -330,9 +330,9 @@ fn filter(
     rest.batch(kept.view())
 }
 
-/// Pushes an output on when it has a batch's worth of rows.
+/// Pushes an output on when it has a batch's worth of rows, or where few may be enough, some.
 pub(crate) fn hand_on(out: &mut Batch, run: &Run<'_>, rest: &mut dyn Consumer) -> Flow {
-    if out.rows >= run.batch_rows {
+    if out.rows >= run.first_batch {
         run.check()?;
         return hand_all(out, rest);
     }

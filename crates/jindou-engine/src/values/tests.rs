@@ -254,6 +254,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         cancel: &cancel,
         budget: &budget,
         batch_rows: 64,
+        first_batch: 64,
         profile: false,
         threads: 1,
         heavy: false,
