@@ -13,12 +13,14 @@ mod any;
 mod check;
 mod expand;
 pub(crate) mod lists;
+mod pipeline;
 mod scan;
 mod source;
 mod step;
 
+pub(crate) use pipeline::Pipeline;
 pub(crate) use source::Source;
-pub(crate) use step::{FIRST_HIDDEN, Pipeline, StepStats, layout, layout_after};
+pub(crate) use step::{FIRST_HIDDEN, StepStats, layout, layout_after};
 
 use crate::batch::{Batch, View};
 use crate::options::{Crew, ServiceCaller};

@@ -1,21 +1,15 @@
-//! The pipeline of one worker.
+//! One step's state in one worker: what it does to a batch, and what it holds.
 
 use super::any::ExpandAny;
 use super::check::{Check, Restrict};
 use super::expand::Expand;
 use super::scan::ScanAll;
-use super::{Consumer, Emit, Flow, Plumb, Run, Source};
+use super::{Emit, Plumb, Run, Source};
 use crate::batch::{Batch, Charge, View};
 use crate::filter::Filters;
 use jindou_model::{Error, Result};
-use jindou_plan::{Condition, Exploration, FarEnd, GraphRef, PredicateRef, Slot, Step, StepKind};
-use std::ops::Range;
-use std::time::{Duration, Instant};
-
-/// Rows that an output has room for at first: light queries never touch more.
-const FIRST_ROOM: usize = 64;
-/// How much larger each batch is than the one before it, from `Run::first_batch` to `Run::batch_rows`.
-const FASTER: usize = 4;
+use jindou_plan::{Condition, FarEnd, GraphRef, PredicateRef, Slot, Step, StepKind};
+use std::time::Duration;
 
 /// What a step did, in one worker.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +22,7 @@ pub(crate) struct StepStats {
 }
 
 /// Boxed where large: a state of a few hundred bytes, made once a query.
-enum Op<'a> {
+pub(super) enum Op<'a> {
     Expand(Box<Expand<'a>>),
     Check(Box<Check<'a>>),
     Restrict(Restrict<'a>),
@@ -38,7 +32,7 @@ enum Op<'a> {
 }
 
 /// A product with a source.
-struct Cross<'a> {
+pub(super) struct Cross<'a> {
     source: Source<'a>,
     to: Option<usize>,
     row: usize,
@@ -70,24 +64,24 @@ impl Cross<'_> {
     }
 }
 
-struct StepState<'a> {
-    op: Op<'a>,
+pub(super) struct StepState<'a> {
+    pub(super) op: Op<'a>,
     /// (input column, output column) of slots that stay.
     carry: Vec<(usize, usize)>,
     filters: Filters<'a>,
-    out: Batch,
+    pub(super) out: Batch,
     index: Vec<u32>,
     spare: Vec<u32>,
     /// Rows of an output without columns.
-    bare: usize,
+    pub(super) bare: usize,
     /// Rows that are handed on at once.
-    pace: usize,
+    pub(super) pace: usize,
     charge: Charge,
-    stats: StepStats,
+    pub(super) stats: StepStats,
 }
 
 impl<'a> StepState<'a> {
-    fn new(step: &'a Step, plumb: &Plumb<'a>, run: &Run<'a>) -> Result<Self> {
+    pub(super) fn new(step: &'a Step, plumb: &Plumb<'a>, run: &Run<'a>) -> Result<Self> {
         let op = match &step.kind {
             StepKind::Start { .. } => {
                 return Err(Error::Internal(
@@ -149,7 +143,7 @@ impl<'a> StepState<'a> {
         })
     }
 
-    fn begin(&mut self, input: View<'_>) {
+    pub(super) fn begin(&mut self, input: View<'_>) {
         match &mut self.op {
             Op::Expand(o) => o.begin(input),
             Op::Check(o) => o.begin(input),
@@ -160,7 +154,7 @@ impl<'a> StepState<'a> {
         }
     }
 
-    fn grow(&mut self, room: usize) -> Result<()> {
+    pub(super) fn grow(&mut self, room: usize) -> Result<()> {
         if room > self.index.len() {
             self.out.ensure(room)?;
             self.index.resize(room, 0);
@@ -178,7 +172,7 @@ impl<'a> StepState<'a> {
     }
 
     /// Appends output rows, gathered and filtered. True if the output is full and the input not done.
-    fn fill(&mut self, run: &Run<'_>, input: View<'_>) -> Result<bool> {
+    pub(super) fn fill(&mut self, run: &Run<'_>, input: View<'_>) -> Result<bool> {
         let from = self.out.rows;
         let (batch, index, spare) = (&mut self.out, &mut self.index, &mut self.spare);
         let mut emit = Emit {
@@ -210,7 +204,7 @@ impl<'a> StepState<'a> {
     }
 
     /// The rows of a whole batch when only their number matters and it is cheap to know.
-    fn count(&mut self, input: View<'_>) -> bool {
+    pub(super) fn count(&mut self, input: View<'_>) -> bool {
         if self.out.columns.is_empty()
             && self.filters.is_empty()
             && let Op::Expand(o) = &mut self.op
@@ -222,11 +216,11 @@ impl<'a> StepState<'a> {
         false
     }
 
-    fn ready(&self) -> usize {
+    pub(super) fn ready(&self) -> usize {
         self.out.rows + self.bare
     }
 
-    fn touched(&self) -> u64 {
+    pub(super) fn touched(&self) -> u64 {
         match &self.op {
             Op::Expand(o) => o.touched,
             Op::Check(o) => o.touched,
@@ -329,318 +323,4 @@ pub(crate) fn condition_slots(c: &Condition, out: &mut Vec<Slot>) {
         Condition::Not(c) => condition_slots(c, out),
         Condition::General(g) => out.extend(g.variables.iter().map(|v| v.1)),
     }
-}
-
-/// One worker's steps.
-pub(crate) struct Pipeline<'a> {
-    start: Batch,
-    /// Rows that are carried to the end before more are taken at once.
-    look: usize,
-    start_filters: Filters<'a>,
-    start_stats: StepStats,
-    steps: Vec<StepState<'a>>,
-    layouts: Vec<Vec<Slot>>,
-    spare: Vec<u32>,
-    scratch: Vec<u32>,
-}
-
-impl<'a> Pipeline<'a> {
-    /// The source of step 0, shared by all workers.
-    pub fn source(exploration: &'a Exploration, run: &Run<'a>) -> Result<Source<'a>> {
-        let plumb = Plumb {
-            snapshot: run.snapshot,
-            input: vec![],
-            output: vec![],
-        };
-        match exploration.steps.first().map(|s| &s.kind) {
-            Some(StepKind::Start { source, within, .. }) => {
-                Source::new(source, within.as_ref(), &plumb)
-            }
-            _ => Err(Error::Internal(
-                "the plan does not begin with a start".into(),
-            )),
-        }
-    }
-
-    pub fn new(exploration: &'a Exploration, run: &Run<'a>) -> Result<Self> {
-        let mut layouts: Vec<Vec<Slot>> = Vec::with_capacity(exploration.steps.len());
-        let mut steps = Vec::with_capacity(exploration.steps.len());
-        let mut start_filters = None;
-        for (i, step) in exploration.steps.iter().enumerate() {
-            let input = layouts.last().cloned().unwrap_or_default();
-            let output = layout(&input, step);
-            if i == 0 {
-                start_filters = Some(Filters::new(&step.filters, &output, run)?);
-            } else {
-                let plumb = Plumb {
-                    snapshot: run.snapshot,
-                    input,
-                    output: output.clone(),
-                };
-                steps.push(StepState::new(step, &plumb, run)?);
-            }
-            layouts.push(output);
-        }
-        let Some(start_filters) = start_filters else {
-            return Err(Error::Internal("the plan has no steps".into()));
-        };
-        Ok(Self {
-            start: Batch::new(layouts[0].len(), run.budget),
-            look: run.first_batch,
-            start_filters,
-            start_stats: StepStats::default(),
-            steps,
-            layouts,
-            spare: vec![],
-            scratch: vec![],
-        })
-    }
-
-    /// Steps that go on from rows with these columns; there is no start. Slots from [`FIRST_HIDDEN`] on stay whether or
-    /// not a step calls them live.
-    pub fn after(slots: &[Slot], steps: &'a [Step], run: &Run<'a>) -> Result<Self> {
-        let mut layouts = vec![slots.to_vec()];
-        let mut states = Vec::with_capacity(steps.len());
-        for step in steps {
-            let input = layouts.last().cloned().unwrap_or_default();
-            let output = layout(&input, step);
-            let plumb = Plumb {
-                snapshot: run.snapshot,
-                input,
-                output: output.clone(),
-            };
-            states.push(StepState::new(step, &plumb, run)?);
-            layouts.push(output);
-        }
-        Ok(Self {
-            start: Batch::new(0, run.budget),
-            look: run.first_batch,
-            start_filters: Filters::new(&[], &[], run)?,
-            start_stats: StepStats::default(),
-            steps: states,
-            layouts,
-            spare: vec![],
-            scratch: vec![],
-        })
-    }
-
-    /// Slots of the columns that reach the consumer.
-    pub fn layout(&self) -> &[Slot] {
-        self.layouts.last().map_or(&[], Vec::as_slice)
-    }
-
-    /// Slots after step `at`.
-    pub fn layout_after(&self, at: usize) -> &[Slot] {
-        self.layouts.get(at).map_or(&[], Vec::as_slice)
-    }
-
-    /// Number of steps after the start.
-    pub fn steps(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// True if the whole exploration is one scan of everything: then predicates are the morsels.
-    pub fn is_scan(&self) -> bool {
-        self.layouts.first().is_some_and(Vec::is_empty)
-            && matches!(self.steps.first().map(|s| &s.op), Some(Op::Scan(_)))
-    }
-
-    /// Limits a scan to some predicates.
-    pub fn scan_only(&mut self, predicates: Range<u32>) {
-        if let Some(StepState {
-            op: Op::Scan(s), ..
-        }) = self.steps.first_mut()
-        {
-            s.only = predicates;
-        }
-    }
-
-    /// Runs the source's values `from .. to` through steps `.. until` (0 = the start alone).
-    pub fn morsel(
-        &mut self,
-        run: &Run<'_>,
-        source: &Source<'_>,
-        range: Range<u64>,
-        until: usize,
-        end: &mut dyn Consumer,
-    ) -> Flow {
-        let mut at = range.start;
-        while at < range.end {
-            run.check()?;
-            let n = (range.end - at).min(self.look as u64) as usize;
-            let clock = run.profile.then(Instant::now);
-            let written = if self.start.columns.is_empty() {
-                self.spare.resize(n, 0);
-                source.read(at, &mut self.spare, &mut self.scratch)
-            } else {
-                self.start.ensure(n)?;
-                source.read(at, &mut self.start.columns[0][..n], &mut self.scratch)
-            };
-            self.start.rows = written;
-            if written > 0 {
-                self.start_filters.apply(run, &mut self.start, 0)?;
-            }
-            self.start_stats.rows_in += n as u64;
-            self.start_stats.rows_out += self.start.rows as u64;
-            self.start_stats.touched += 4 * n as u64;
-            if let Some(c) = clock {
-                self.start_stats.time += c.elapsed();
-            }
-            if self.start.rows > 0 {
-                let steps = self.steps.get_mut(..until).unwrap_or(&mut []);
-                push(steps, run, self.start.view(), end)?;
-            }
-            self.look_further(run, 0..until, end)?;
-            at += n as u64;
-        }
-        Ok(())
-    }
-
-    /// Runs rows (columns as after step `from`) through steps `from + 1 ..`.
-    pub fn rows(
-        &mut self,
-        run: &Run<'_>,
-        rows: View<'_>,
-        steps: Range<usize>,
-        end: &mut dyn Consumer,
-    ) -> Flow {
-        push(
-            self.steps.get_mut(steps.clone()).unwrap_or(&mut []),
-            run,
-            rows,
-            end,
-        )?;
-        self.look_further(run, steps, end)
-    }
-
-    /// While batches are still small, what there is goes to the end; the next time it is more.
-    fn look_further(&mut self, run: &Run<'_>, steps: Range<usize>, end: &mut dyn Consumer) -> Flow {
-        if self.look < run.batch_rows {
-            self.look = (self.look * FASTER).min(run.batch_rows);
-            self.flush(run, steps, end)?;
-        }
-        Ok(())
-    }
-
-    /// Pushes on what steps still hold.
-    pub fn flush(&mut self, run: &Run<'_>, steps: Range<usize>, end: &mut dyn Consumer) -> Flow {
-        let mut rest = self.steps.get_mut(steps).unwrap_or(&mut []);
-        while let Some((step, after)) = rest.split_first_mut() {
-            hand_on(step, after, run, end)?;
-            rest = after;
-        }
-        Ok(())
-    }
-
-    /// Forgets the rows that steps still hold.
-    pub fn clear(&mut self) {
-        for step in &mut self.steps {
-            step.out.rows = 0;
-            step.bare = 0;
-        }
-    }
-
-    /// What each step did, the start first.
-    pub fn stats(&self) -> Vec<StepStats> {
-        std::iter::once(self.start_stats)
-            .chain(self.steps.iter().map(|s| StepStats {
-                touched: s.touched(),
-                ..s.stats
-            }))
-            .zip(&self.layouts)
-            .map(|(s, columns)| StepStats {
-                written: 4 * s.rows_out * columns.len() as u64,
-                ..s
-            })
-            .collect()
-    }
-}
-
-/// Pushes a batch through steps. Steps keep small outputs until more rows come; see `Pipeline::flush`.
-fn push(
-    steps: &mut [StepState<'_>],
-    run: &Run<'_>,
-    input: View<'_>,
-    end: &mut dyn Consumer,
-) -> Flow {
-    let Some((step, rest)) = steps.split_first_mut() else {
-        return end.batch(input);
-    };
-    if input.columns.is_empty() && input.rows > run.batch_rows {
-        let mut left = input.rows;
-        while left > 0 {
-            let rows = left.min(run.batch_rows);
-            left -= rows;
-            push_one(step, rest, run, View { columns: &[], rows }, end)?;
-        }
-        return Ok(());
-    }
-    push_one(step, rest, run, input, end)
-}
-
-fn push_one(
-    step: &mut StepState<'_>,
-    rest: &mut [StepState<'_>],
-    run: &Run<'_>,
-    input: View<'_>,
-    end: &mut dyn Consumer,
-) -> Flow {
-    let mut cap = 2 * step.pace;
-    step.stats.rows_in += input.rows as u64;
-    let mut clock = run.profile.then(Instant::now);
-    step.begin(input);
-    step.grow(cap.min(FIRST_ROOM.max(input.rows)))?;
-    if step.count(input) {
-        // Counts have no room to fill, but whoever wants few rows must hear of them.
-        if step.ready() >= step.pace {
-            run.check()?;
-            return hand_on(step, rest, run, end);
-        }
-        return Ok(());
-    }
-    loop {
-        let more = step.fill(run, input)?;
-        let full = more && step.out.room() >= cap;
-        if full || step.ready() >= step.pace {
-            if let Some(c) = clock {
-                step.stats.time += c.elapsed();
-            }
-            run.check()?;
-            hand_on(step, rest, run, end)?;
-            cap = 2 * step.pace;
-            clock = run.profile.then(Instant::now);
-        } else if more {
-            step.grow(cap.min(step.out.room() * 4))?;
-        }
-        if !more {
-            break;
-        }
-    }
-    if let Some(c) = clock {
-        step.stats.time += c.elapsed();
-    }
-    Ok(())
-}
-
-/// Pushes a step's output on and empties it.
-fn hand_on(
-    step: &mut StepState<'_>,
-    rest: &mut [StepState<'_>],
-    run: &Run<'_>,
-    end: &mut dyn Consumer,
-) -> Flow {
-    let rows = step.ready();
-    if rows == 0 {
-        return Ok(());
-    }
-    step.stats.rows_out += rows as u64;
-    step.pace = (step.pace * FASTER).min(run.batch_rows);
-    let view = View {
-        columns: &step.out.columns,
-        rows,
-    };
-    let flow = push(rest, run, view, end);
-    step.out.rows = 0;
-    step.bare = 0;
-    flow
 }
