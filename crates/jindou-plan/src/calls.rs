@@ -1,5 +1,6 @@
-//! Calls that `spargebra`'s parser reads twice, so that nesting them takes exponential time: of a function with an optional
-//! last argument it tries the longer form first, and reads all arguments anew when that one was missing.
+//! What `spargebra`'s parser reads twice, so that nesting it takes exponential time. Of a function with an optional last argument it
+//! tries the longer form first, and reads all arguments anew when that one was missing. An annotation (`{| … |}`) with an error
+//! inside is tried behind its reifier and then as one without.
 //!
 //! `REPLACE(a, b, c)` and `REGEX(a, b)` are given the flags `""`, which mean none, where it matters: then the longer form is the right
 //! one. What stays exponential (`SUBSTR(a, b)`, GROUP_CONCAT without a separator, and each of them around a syntax error) is refused beyond
@@ -12,7 +13,7 @@ const MOST: u64 = 1 << 24;
 /// Bytes read more than once that need no help.
 const FEW: u64 = 1 << 15;
 
-/// A `(` that is not closed yet.
+/// A `(` or `{|` that is not closed yet.
 #[derive(Default)]
 struct Call {
     function: Function,
@@ -29,6 +30,8 @@ enum Function {
     GroupConcat,
     /// Read as a function, then as an aggregate.
     Iri,
+    /// None, but read in two ways like one.
+    Annotation,
     #[default]
     Other,
 }
@@ -87,8 +90,20 @@ impl Calls {
                     function: function(before),
                     ..Call::default()
                 }),
-                Kind::Other(b')') if open.len() > 1 => {
-                    let Some(call) = open.pop() else { continue };
+                Kind::Other(b'|') if is(before, b'{') => open.push(Call {
+                    function: Function::Annotation,
+                    ..Call::default()
+                }),
+                Kind::Other(b @ (b')' | b'}')) if open.len() > 1 => {
+                    // Where brackets do not match, the parser stops, and what stays open counts for more.
+                    let annotation = b == b'}';
+                    let Some(call) = open.pop_if(|c| {
+                        annotation == (c.function == Function::Annotation)
+                            && (!annotation || is(before, b'|'))
+                    }) else {
+                        before = Some((token.kind, token.text));
+                        continue;
+                    };
                     if call.takes_flags() {
                         flags.push(token.start);
                     }
@@ -155,6 +170,10 @@ impl Call {
             broken: times(self.cost.broken, self.function != Function::Other),
         }
     }
+}
+
+fn is(before: Option<(Kind, &str)>, other: u8) -> bool {
+    matches!(before, Some((Kind::Other(b), _)) if b == other)
 }
 
 fn function(before: Option<(Kind, &str)>) -> Function {

@@ -20,10 +20,6 @@ pub const MAX_CHAINED: usize = 2_000;
 /// more than linear time.
 pub const MAX_PATTERNS: usize = 2_000;
 
-/// Bytes that the parser may read, in all its attempts: where something is wrong inside an annotation (`{| … |}`) behind a reifier,
-/// it reads the annotation twice, and so one inside of it four times. About half a second.
-const MAX_REREAD: usize = 1 << 26;
-
 /// Net opening brackets that may lie inside what looks like IRIs; see [`Scan::iri`].
 const MAX_HIDDEN: usize = 256;
 /// Nesting and chains that an ordinary thread's stack surely holds; beyond, the parser gets its own thread.
@@ -72,7 +68,7 @@ pub(crate) fn guarded<T: Send>(
         Calls::Refused(at) => {
             let (line, column) = position(text, at);
             return Err(Error::Limit(format!(
-                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI nest too deeply; bind what is inside to a variable"
+                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI, or annotations, nest too deeply; bind what is inside to a variable"
             )));
         }
     };
@@ -145,8 +141,6 @@ struct Scan {
     /// one may be none: brackets in it count from here on.
     doubtful: bool,
     data: Data,
-    /// The depths of the annotations that are open.
-    annotations: Vec<usize>,
 }
 
 /// How far the scan is with `INSERT DATA {…}` or `DELETE DATA {…}`. Quads there are a flat list: no path, no expression, no group
@@ -232,9 +226,6 @@ impl Scan {
                 b'{' => {
                     scan.open();
                     scan.chained += link;
-                    if bytes.get(at + 1) == Some(&b'|') {
-                        scan.annotations.push(scan.depth);
-                    }
                     if data == Data::Word && !scan.doubtful {
                         scan.data = Data::Inside(scan.depth);
                     }
@@ -243,9 +234,6 @@ impl Scan {
                 b')' | b']' | b'}' => {
                     if b == b'}' && data == Data::Inside(scan.depth) {
                         scan.data = Data::None;
-                    }
-                    if b == b'}' && scan.annotations.last() == Some(&scan.depth) {
-                        scan.annotations.pop();
                     }
                     scan.depth = scan.depth.saturating_sub(1);
                     scan.parens = scan.parens.saturating_sub(usize::from(b == b')'));
@@ -297,13 +285,6 @@ impl Scan {
                 return Err(place(
                     "has too many nested brackets or operators",
                     MAX_NESTING,
-                ));
-            }
-            let annotated = u32::try_from(scan.annotations.len()).unwrap_or(u32::MAX);
-            if text.len() > MAX_REREAD.checked_shr(annotated).unwrap_or(0) {
-                return Err(place(
-                    "nests annotations too deeply for its length",
-                    (MAX_REREAD / text.len()).max(1).ilog2() as usize,
                 ));
             }
             if scan.chained > MAX_CHAINED {
@@ -429,7 +410,14 @@ mod tests {
                 "{open}"
             );
         }
+        let annotations = "~ :i {| :p :o ".repeat(14);
         for (block, inner) in [
+            // Both kinds of what is read twice.
+            ("FILTER(SUBSTR(EXISTS { :s :p :o ", annotations.as_str()),
+            (
+                "FILTER(:f(EXISTS { :s :p :o ~ {| :p :o |} ",
+                annotations.as_str(),
+            ),
             ("~ :i {| :p :o ", "%%"),
             ("~ ?i {| ?p ?o ", ""),
             ("{| :p [ :q :o ~ {| :p :o |} ] ~ {| :p :o ", ">="),
@@ -524,5 +512,80 @@ mod tests {
     fn an_error_has_its_position() {
         let e = parse("SELECT *\nWHERE { ?s ?p }").unwrap_err().to_string();
         assert!(e.contains("2:"), "{e}");
+    }
+
+    /// Whatever is nested in whatever, right or wrong, is read in about a second or refused.
+    #[test]
+    fn random_nestings_end_quickly() {
+        const GROUP: [(&str, &str); 12] = [
+            ("{ ", " }"),
+            ("OPTIONAL { ", " }"),
+            ("{ SELECT * { ", " } }"),
+            ("{ } UNION { ", " }"),
+            ("GRAPH ?g { ", " }"),
+            ("FILTER(1 + ", ")"),
+            ("FILTER(SUBSTR(", "))"),
+            ("FILTER EXISTS { ", " }"),
+            ("?s :p :o ~ {| :q ", " |}"),
+            ("?s (:p/", ") ?o ."),
+            ("?s :p [ :p ", " ] ."),
+            ("<< :s :p ", " >> :p :o ."),
+        ];
+        const TERM: [(&str, &str); 6] = [
+            (":o ~ :i {| :p ", " |}"),
+            (":o {| ?p ", " |}"),
+            ("[ :p ", " ]"),
+            ("( ", " )"),
+            ("<< :s :p ", " >>"),
+            ("<<( :s :p ", " )>>"),
+        ];
+        const VALUE: [(&str, &str); 9] = [
+            ("(", ")"),
+            ("1 * (", ")"),
+            ("!", ""),
+            ("REPLACE(", ", 'a', 'b')"),
+            ("SUBSTR(", ", 2)"),
+            ("IF(1, ", ", 2)"),
+            (":f(", ")"),
+            ("1 IN (2, ", ")"),
+            ("EXISTS { ?s :p :o ~ :i {| :p ", " |} }"),
+        ];
+        let mut rng = jindou_testing::Rng::new(5);
+        for case in 0..3000 {
+            let (mut open, mut close) = (String::new(), vec![]);
+            let mut shapes: &[(&str, &str)] = &GROUP;
+            for _ in 0..1 + rng.below(40) {
+                let (o, c) = rng.one(shapes);
+                open += o;
+                close.push(c);
+                shapes = match o {
+                    o if o.ends_with("{| :q ") || o.ends_with(":p ") || o.ends_with("?p ") => &TERM,
+                    o if o.contains('{') => &GROUP,
+                    o if o.contains(":p/") => &GROUP[9..10],
+                    o if o.ends_with('(')
+                        || o.ends_with('!')
+                        || o.ends_with(", ")
+                        || o.ends_with("+ ") =>
+                    {
+                        &VALUE
+                    }
+                    _ => &TERM,
+                };
+            }
+            let inner = rng.one(&["", " :o ", " 1 ", " ?s ?p ?o ", " >= ", " ~ ; "]);
+            close.reverse();
+            let mut close = close.concat();
+            if rng.chance(30) {
+                close.truncate(rng.below(close.len() + 1));
+            }
+            let text = format!("PREFIX : <http://e/> SELECT * {{ {open}{inner}{close} }}");
+            let start = std::time::Instant::now();
+            let _ = parse(&text);
+            let took = start.elapsed();
+            assert!(
+                took < std::time::Duration::from_secs(10),
+                "case {case}: {text}"
+            );
+        }
     }
 }

@@ -204,15 +204,7 @@ impl Patch {
     /// Touched keys, ascending, each once. O(edits).
     #[must_use]
     pub fn keys(&self) -> Vec<u32> {
-        let mut keys: Vec<u32> = Vec::new();
-        for tree in [&self.added, &self.removed] {
-            for e in tree.iter() {
-                let key = (e >> 32) as u32;
-                if keys.last() != Some(&key) {
-                    keys.push(key);
-                }
-            }
-        }
+        let mut keys = self.default_keys();
         for tree in [&self.named_added, &self.named_removed] {
             for e in tree.iter() {
                 if keys.last() != Some(&e[0]) {
@@ -220,7 +212,7 @@ impl Patch {
                 }
             }
         }
-        // Four ascending runs: a stable sort merges them.
+        // Three ascending runs: a stable sort merges them.
         keys.sort();
         keys.dedup();
         keys
