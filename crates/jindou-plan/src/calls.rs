@@ -8,8 +8,8 @@
 
 use crate::tokens::{Kind, Tokens};
 
-/// Bytes that the parser may look at, repetitions counted.
-const MOST: u64 = 1 << 24;
+/// Bytes that the parser may look at, repetitions counted: about a second of expressions. Of a longer text, four times its length.
+const MOST: u64 = 1 << 21;
 /// Bytes read more than once that need no help.
 const FEW: u64 = 1 << 15;
 
@@ -67,6 +67,7 @@ pub(crate) enum Calls {
 impl Calls {
     /// O(length).
     pub(crate) fn of(text: &str) -> Self {
+        let most = MOST.max(4 * text.len() as u64);
         let mut open = vec![Call::default()];
         let mut flags = vec![];
         let mut before: Option<(Kind, &str)> = None;
@@ -108,7 +109,7 @@ impl Calls {
                         flags.push(token.start);
                     }
                     let cost = call.closed();
-                    if cost.helped > MOST || cost.broken > MOST {
+                    if cost.helped > most || cost.broken > most {
                         return Self::Refused(token.start);
                     }
                     if let Some(outer) = open.last_mut() {
@@ -125,11 +126,11 @@ impl Calls {
             let mut all = call.cost;
             all.add(whole);
             whole = Call { cost: all, ..call }.closed();
-            if !open.is_empty() && whole.broken > MOST {
+            if !open.is_empty() && whole.broken > most {
                 return Self::Refused(text.len());
             }
         }
-        if whole.helped > MOST.saturating_add(text.len() as u64) {
+        if whole.helped > most.saturating_add(text.len() as u64) {
             return Self::Refused(text.len());
         }
         if flags.is_empty() || whole.plain <= text.len() as u64 + FEW {
