@@ -209,8 +209,10 @@ fn fingerprint(data: &Path) -> Result<String> {
 /// Times `ASK {}`: what a question costs that asks nothing.
 fn floors(entrants: &mut [Entrant], options: &Options) {
     for round in 0..=FLOOR_ROUNDS {
-        for e in entrants.iter_mut().filter(|e| e.up) {
-            if let Ok(t) = e.engine.time("ASK {}", options.limit)
+        for i in turn(entrants.len(), round) {
+            let e = &mut entrants[i];
+            if e.up
+                && let Ok(t) = e.engine.time("ASK {}", options.limit)
                 && round > 0
             {
                 e.report.floor_ms.push(t.seconds * 1e3);
@@ -258,7 +260,8 @@ fn one_query(
         }
     }
     for round in 0..rounds.iter().copied().max().unwrap_or(0) {
-        for (i, e) in entrants.iter_mut().enumerate() {
+        for i in turn(entrants.len(), round) {
+            let e = &mut entrants[i];
             if round >= rounds[i] || answers[i].failure.is_some() || !e.up {
                 continue;
             }
@@ -280,6 +283,27 @@ fn one_query(
         known_rows: q.rows,
         answers,
     }
+}
+
+/// Who is asked when in a round. Whoever follows an engine that is still busy (its collector of garbage) or left cold caches pays for
+/// it, so in the course of some rounds each follows each other equally often, and nobody itself (from four on, within a round, a
+/// balanced Latin square: E. J. Williams, 1949).
+fn turn(of: usize, round: usize) -> impl Iterator<Item = usize> {
+    let backwards = of % 2 == 1 && round / of % 2 == 1;
+    (0..of).map(move |place| match of {
+        0..=2 => place,
+        3 if round % 2 == 1 => (3 - place) % 3,
+        3 => place,
+        _ => {
+            let place = if backwards { of - 1 - place } else { place };
+            let first = if place % 2 == 0 {
+                place / 2
+            } else {
+                of - place.div_ceil(2)
+            };
+            (first + round) % of
+        }
+    })
 }
 
 fn rounds_for(wanted: usize, seconds: f64) -> usize {
@@ -325,6 +349,42 @@ mod tests {
     use crate::{Memory, Seen};
     use std::cell::RefCell;
     use std::rc::Rc;
+
+    #[test]
+    fn everyone_follows_everyone_equally_often() {
+        for of in 1..8 {
+            let rounds = of * (1 + of % 2);
+            let turns: Vec<Vec<usize>> = (0..=rounds).map(|r| turn(of, r).collect()).collect();
+            for t in &turns {
+                let mut all = t.clone();
+                all.sort_unstable();
+                assert!(all.into_iter().eq(0..of), "{t:?}");
+            }
+            let mut follows = vec![0; of * of];
+            let mut between = 0;
+            for (t, next) in turns.iter().zip(&turns[1..]) {
+                for pair in t.windows(2) {
+                    follows[pair[0] * of + pair[1]] += 1;
+                }
+                between += usize::from(t.last() == next.first());
+                if of < 4 {
+                    follows[t[of - 1] * of + next[0]] += 1;
+                }
+            }
+            if of > 1 {
+                assert_eq!(between, 0, "nobody follows itself: {turns:?}");
+                for (at, n) in follows.into_iter().enumerate() {
+                    let most = if of < 4 {
+                        of * rounds / (of * (of - 1))
+                    } else {
+                        rounds / of
+                    };
+                    let expected = if at / of == at % of { 0 } else { most };
+                    assert_eq!(n, expected, "{} after {} of {of}", at % of, at / of);
+                }
+            }
+        }
+    }
 
     type Diary = Rc<RefCell<Vec<String>>>;
 
