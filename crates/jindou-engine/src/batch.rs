@@ -78,6 +78,8 @@ impl<'a> View<'a> {
 pub(crate) struct Batch {
     pub columns: Vec<Vec<u32>>,
     pub rows: usize,
+    /// Rows handed on so far, for those who let batches grow with them.
+    pub given: usize,
     room: usize,
     charge: Charge,
 }
@@ -87,6 +89,7 @@ impl Batch {
         Self {
             columns: vec![Vec::new(); width],
             rows: 0,
+            given: 0,
             room: 0,
             charge: Charge::new(budget),
         }

@@ -68,7 +68,7 @@ pub(crate) fn guarded<T: Send>(
         Calls::Refused(at) => {
             let (line, column) = position(text, at);
             return Err(Error::Limit(format!(
-                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI, or annotations, nest too deeply; bind what is inside to a variable"
+                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI, annotations, or lists in parentheses nest too deeply; bind what is inside to a variable, or ask in parts"
             )));
         }
     };

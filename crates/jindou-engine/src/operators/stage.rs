@@ -332,7 +332,7 @@ fn filter(
 
 /// Pushes an output on when it has a batch's worth of rows, or where few may be enough, some.
 pub(crate) fn hand_on(out: &mut Batch, run: &Run<'_>, rest: &mut dyn Consumer) -> Flow {
-    if out.rows >= run.first_batch {
+    if out.rows >= run.first_batch.max(out.given.min(run.batch_rows)) {
         run.check()?;
         return hand_all(out, rest);
     }
@@ -345,6 +345,7 @@ pub(crate) fn hand_all(out: &mut Batch, rest: &mut dyn Consumer) -> Flow {
         return Ok(());
     }
     let flow = rest.batch(out.view());
+    out.given = out.given.saturating_add(out.rows);
     out.rows = 0;
     flow
 }
