@@ -1,6 +1,7 @@
 //! What `spargebra`'s parser reads twice, so that nesting it takes exponential time. Of a function with an optional last argument it
 //! tries the longer form first, and reads all arguments anew when that one was missing. An annotation (`{| … |}`) with an error
-//! inside is tried behind its reifier and then as one without.
+//! inside is tried behind its reifier and then as one without; what follows `!`, as something that may begin with `!` and then as
+//! something that may not.
 //!
 //! `REPLACE(a, b, c)` and `REGEX(a, b)` are given the flags `""`, which mean none, where it matters: then the longer form is the right
 //! one. What stays exponential (`SUBSTR(a, b)`, GROUP_CONCAT without a separator, and each of them around a syntax error) is refused beyond
@@ -13,10 +14,14 @@ const MOST: u64 = 1 << 21;
 /// Bytes read more than once that need no help.
 const FEW: u64 = 1 << 15;
 
-/// A `(` or `{|` that is not closed yet.
+/// A `(`, `{` or `{|` that is not closed yet.
 #[derive(Default)]
 struct Call {
     function: Function,
+    /// `{`, not `(`.
+    brace: bool,
+    /// Behind `!`.
+    negated: bool,
     commas: usize,
     separator: bool,
     cost: Cost,
@@ -71,6 +76,7 @@ impl Calls {
         let mut open = vec![Call::default()];
         let mut flags = vec![];
         let mut before: Option<(Kind, &str)> = None;
+        let mut negated = false;
         for token in (Tokens { text, at: 0 }) {
             let own = reading(token.text.len() as u64);
             let own = Cost {
@@ -89,35 +95,43 @@ impl Calls {
             match token.kind {
                 Kind::Other(b'(') => open.push(Call {
                     function: function(before),
+                    negated,
                     ..Call::default()
                 }),
-                Kind::Other(b'|') if is(before, b'{') => open.push(Call {
-                    function: Function::Annotation,
+                Kind::Other(b'{') => open.push(Call {
+                    brace: true,
+                    negated,
                     ..Call::default()
                 }),
+                Kind::Other(b'|') if is(before, b'{') => {
+                    if let Some(brace) = open.last_mut() {
+                        brace.function = Function::Annotation;
+                    }
+                }
                 Kind::Other(b @ (b')' | b'}')) if open.len() > 1 => {
                     // Where brackets do not match, the parser stops, and what stays open counts for more.
-                    let annotation = b == b'}';
-                    let Some(call) = open.pop_if(|c| {
-                        annotation == (c.function == Function::Annotation)
-                            && (!annotation || is(before, b'|'))
-                    }) else {
-                        before = Some((token.kind, token.text));
-                        continue;
-                    };
-                    if call.takes_flags() {
-                        flags.push(token.start);
-                    }
-                    let cost = call.closed();
-                    if cost.helped > most || cost.broken > most {
-                        return Self::Refused(token.start);
-                    }
-                    if let Some(outer) = open.last_mut() {
-                        outer.cost.add(cost);
+                    if let Some(call) = open.pop_if(|c| c.brace == (b == b'}')) {
+                        if call.takes_flags() {
+                            flags.push(token.start);
+                        }
+                        let cost = call.closed();
+                        let again = !call.brace || call.is_read_again();
+                        if again && (cost.helped > most || cost.broken > most) {
+                            return Self::Refused(token.start);
+                        }
+                        if let Some(outer) = open.last_mut() {
+                            outer.cost.add(cost);
+                        }
                     }
                 }
                 _ => {}
             }
+            negated = match token.kind {
+                Kind::Other(b'!') => true,
+                // A function's name, or EXISTS, or what a triple term begins with.
+                Kind::Word | Kind::Iri | Kind::Other(b'<') => negated,
+                _ => false,
+            };
             before = Some((token.kind, token.text));
         }
         // What is never closed is an error that the parser finds only at the end of the text.
@@ -168,8 +182,16 @@ impl Call {
         Cost {
             plain: times(self.cost.plain, twice || self.takes_flags()),
             helped: times(self.cost.helped, twice),
-            broken: times(self.cost.broken, self.function != Function::Other),
+            broken: times(
+                times(self.cost.broken, self.function != Function::Other),
+                self.negated,
+            ),
         }
+    }
+
+    /// True if the parser tries it in two ways.
+    fn is_read_again(&self) -> bool {
+        self.negated || self.function != Function::Other
     }
 }
 
@@ -225,6 +247,9 @@ mod tests {
             ("GROUP_CONCAT(", ")"),
             ("<http://e/f>(", ")"),
             ("SUBSTR(REPLACE(", ", \"a\", \"b\"), 2)"),
+            ("! (", ")"),
+            ("IF(! ", ", 1, 2)"),
+            ("!STR(!! ", ")"),
             ("IF(", ", 1, 2)"),
         ] {
             for levels in [1, 3, 8, 14, 40, 100] {

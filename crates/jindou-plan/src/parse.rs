@@ -68,7 +68,7 @@ pub(crate) fn guarded<T: Send>(
         Calls::Refused(at) => {
             let (line, column) = position(text, at);
             return Err(Error::Limit(format!(
-                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI, annotations, or lists in parentheses nest too deeply; bind what is inside to a variable, or ask in parts"
+                "line {line}, column {column}: calls with optional arguments (REPLACE, REGEX, SUBSTR, GROUP_CONCAT) or of functions by IRI, negations, annotations, or lists in parentheses nest too deeply; bind what is inside to a variable, or ask in parts"
             )));
         }
     };
@@ -512,6 +512,97 @@ mod tests {
     fn an_error_has_its_position() {
         let e = parse("SELECT *\nWHERE { ?s ?p }").unwrap_err().to_string();
         assert!(e.contains("2:"), "{e}");
+    }
+
+    /// Any two of what can be nested, in turn, right or wrong, are read in about a second or refused.
+    #[test]
+    fn some_pairs_of_nestings_end_quickly() {
+        pairs_of_nestings_end_quickly(131);
+    }
+
+    #[test]
+    #[ignore = "long: some minutes"]
+    fn all_pairs_of_nestings_end_quickly() {
+        pairs_of_nestings_end_quickly(1);
+    }
+
+    /// Of all pairs, each so many-th.
+    fn pairs_of_nestings_end_quickly(each: usize) {
+        const VALUES: &str = "( |) ! ( |) - ( |) 1 + ( |) 1 * ( |) 1 = ( |) 1 < ( |) 1 || ( |) 1 && ( |) 1 IN ( |) 1 NOT IN (2, |)
+            STR( |) ! STR( |) LANGMATCHES('a', |) IF( |, 1, 2) ! IF( |, 1, 2) IF(1, |, 2) IF(1, 2, |) COALESCE( |) COALESCE(1, |) CONCAT( |, 'a')
+            CONTAINS( |, 'a') REPLACE( |, 'a', 'b') REPLACE('a', |, 'b') ! REPLACE( |, 'a', 'b') REGEX( |, 'a') REGEX('a', |, 'i') SUBSTR( |, 1)
+            SUBSTR('a', |) SUBSTR( |, 1, 2) :f( |) :f(1, |) :f(DISTINCT |) ! :f( |) <f>( |) COUNT( |) COUNT(DISTINCT |) SUM( |) ! SUM( |)
+            GROUP_CONCAT( |) GROUP_CONCAT( | ; SEPARATOR = ',') GROUP_CONCAT(DISTINCT |) TRIPLE( |, :p, :o) STRLANGDIR( |, 'a', 'ltr')
+            EXISTS { FILTER( |) } NOT EXISTS { FILTER( |) } ! EXISTS { FILTER( |) } ! NOT EXISTS { FILTER( |) } EXISTS { BIND( | AS ?x) }
+            EXISTS { { SELECT ( | AS ?x) { } } } EXISTS { FILTER :f( |) } EXISTS { SELECT * { } HAVING ( |) } EXISTS { ?s :p :o ~ {| :p :o |} FILTER( |) }";
+        const GROUPS: &str = "{ |} { } UNION { |} OPTIONAL { |} MINUS { |} GRAPH ?g { |} SERVICE <a> { |} SERVICE SILENT ?s { |} { SELECT * { |} }
+            { SELECT DISTINCT ?s { |} GROUP BY ?s } FILTER EXISTS { |} FILTER NOT EXISTS { |} FILTER(! EXISTS { |}) FILTER(!(EXISTS { |}))
+            FILTER(IF(EXISTS { |}, 1, 2)) BIND(EXISTS { |} AS ?x) FILTER(SUBSTR(EXISTS { |}, 1)) FILTER(1 IN (EXISTS { |}))";
+        const TERMS: &str = "[ :p |] ( |) ( 1 | ) << :s :p |>> << :s :p | ~ :i >> <<( :s :p |)>> :o ~ :i {| :p |} :o ~ {| :p |} :o {| :p |}
+            :o {| ?p |} :o {| :p/:q |} :o ~ :i ~ :j {| :p |} :o ~ :i {| :p :o |} {| :p |} [ :p :o ; :q |] [ :p :o , |]";
+        const PATHS: &str = "( |) ^( |) ( :p/ |) ( :p| |) !( |) ( |)* ( |)/:p ^( |)? ( :p|^ |)";
+        let split = |list: &'static str| -> Vec<(&'static str, &'static str)> {
+            // An opening part ends with its bar, a closing one where the next begins: at its last bracket.
+            let mut out = vec![];
+            let mut rest = list.trim();
+            while let Some(bar) = rest.find(" |").map(|b| b + 1).or_else(|| rest.find('|')) {
+                let bar = if rest[bar + 1..].starts_with(' ') && rest[..bar].ends_with(":p") {
+                    bar + 2
+                } else {
+                    bar
+                };
+                let (open, tail) = (&rest[..bar], &rest[bar + 1..]);
+                let balance = |c: char| match c {
+                    '(' | '[' | '{' => 1,
+                    ')' | ']' | '}' => -1,
+                    _ => 0,
+                };
+                let mut depth: i32 = open.chars().map(balance).sum();
+                let mut end = tail.len();
+                for (at, c) in tail.char_indices() {
+                    depth += balance(c);
+                    if depth <= 0 && balance(c) < 0 {
+                        end = at + 1;
+                        break;
+                    }
+                }
+                out.push((open, &tail[..end]));
+                rest = tail[end..].trim_start();
+            }
+            out
+        };
+        let mut slow = vec![];
+        for (head, list, inner, foot) in [
+            ("SELECT * { FILTER( ", VALUES, ["1", "1 2", "%"], " ) }"),
+            ("SELECT * { ", GROUPS, ["?s ?p ?o", "?s ?p", "%"], " }"),
+            ("SELECT * { ?s :p ", TERMS, [":o", ":o :o :o", "%"], " }"),
+            ("SELECT * { ?s ", PATHS, [":p", ":p :p :p :p", "%"], " ?o }"),
+        ] {
+            let shapes = split(list);
+            assert!(shapes.len() > 4, "{shapes:?}");
+            for (a, b) in shapes
+                .iter()
+                .flat_map(|a| shapes.iter().map(move |b| (a, b)))
+                .step_by(each)
+            {
+                for inner in inner {
+                    let open = format!("{} {} ", a.0, b.0).repeat(14);
+                    let close = format!(" {} {}", b.1, a.1).repeat(14);
+                    for text in [
+                        format!("PREFIX : <http://e/> {head}{open}{inner}{close}{foot}"),
+                        format!("PREFIX : <http://e/> {head}{open}{inner}"),
+                    ] {
+                        let start = std::time::Instant::now();
+                        let _ = parse(&text);
+                        let took = start.elapsed();
+                        if took > std::time::Duration::from_secs(10) {
+                            slow.push((took, text));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(slow.is_empty(), "{slow:#?}");
     }
 
     /// Whatever is nested in whatever, right or wrong, is read in about a second or refused.
