@@ -16,6 +16,7 @@ use oxrdfio::RdfFormat;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -91,11 +92,36 @@ const FORMATS: [ResultFormat; 9] = [
     ResultFormat::Rdf(RdfFormat::RdfXml),
 ];
 
+/// A text that takes longer than this by the clock never ends: limits end what is planned and run, the guards what is parsed.
+const FOREVER: Duration = Duration::from_secs(120);
+
+/// Ends the process with a word when one text takes [`FOREVER`]: nothing else could.
+fn watch(asked: Arc<AtomicU64>, place: std::path::PathBuf) {
+    std::thread::spawn(move || {
+        let (mut at, mut since) = (0, Instant::now());
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            match asked.load(Relaxed) {
+                u64::MAX => return,
+                now if now != at => (at, since) = (now, Instant::now()),
+                _ if since.elapsed() < FOREVER => {}
+                _ => {
+                    let text = std::fs::read_to_string(&place).unwrap_or_default();
+                    eprintln!("FOUND, case {}: it does not end\n{text}\n----", at + 1);
+                    std::process::exit(101);
+                }
+            }
+        }
+    });
+}
+
 fn fuzz(seconds: u64, seed: u64, most: u64) {
     let ground = ground();
     let mut rng = Rng::new(seed);
     let mut mutator = Mutator::new(seeds::all(&mut rng), seeds::WORDS);
     let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz-query.txt");
+    let progress = Arc::new(AtomicU64::new(0));
+    watch(Arc::clone(&progress), place.clone());
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         PANICS.fetch_add(1, Relaxed);
@@ -125,6 +151,7 @@ fn fuzz(seconds: u64, seed: u64, most: u64) {
         let held = MOST.load(Relaxed).saturating_sub(before);
         (slowest, largest) = (slowest.max(took), largest.max(held));
         asked += 1;
+        progress.store(asked, Relaxed);
         let mut wrong = ended.as_ref().err().cloned();
         if PANICS.load(Relaxed) > panics {
             wrong = Some("something in it panicked".into());
@@ -154,6 +181,7 @@ fn fuzz(seconds: u64, seed: u64, most: u64) {
             );
         }
     }
+    progress.store(u64::MAX, Relaxed);
     println!(
         "{asked} texts in {:?}, seed {seed}: {ends:?}; most processor time {slowest:?}, most memory {largest} bytes",
         start.elapsed()
