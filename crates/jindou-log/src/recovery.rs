@@ -1,8 +1,8 @@
 //! Reading what a log holds when it is opened.
 
 use crate::files::Files;
-use crate::format::{FILE_HEAD, Found, Sealed, read_group};
-use crate::scan::{Cut, Stop, chain, contents, names, walk};
+use crate::format::{FILE_HEAD, Found, Sealed, file_name, read_group};
+use crate::scan::{Cut, Damage, Stop, chain, contents, names, walk};
 use crate::writer::{Durable, Kept, Record, Writer};
 use jindou_model::{Error, Result};
 use std::collections::VecDeque;
@@ -238,12 +238,25 @@ pub fn replay(
                 found.last = number;
             }
             Ok(())
-        })
-        .map_err(|s| s.into_error(files))?;
-        found.cut = walked.cut;
+        });
+        found.cut = match walked {
+            Ok(walked) => walked.cut,
+            Err(Stop::Damage(d)) if went_on(files, epoch, link.head.sequence, &d)? => break,
+            Err(stop) => return Err(stop.into_error(files)),
+        };
     }
     found.time = begun.elapsed();
     Ok(found)
+}
+
+/// True if a file names a successor that was made after the files were listed: it is then no damage that nobody saw it.
+fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Result<bool> {
+    let later = |s: &u64| *s > sequence;
+    Ok(damage.file == file_name(epoch, sequence + 1)
+        && names(files)?
+            .epochs
+            .get(&epoch)
+            .is_some_and(|all| all.iter().any(later)))
 }
 
 /// The records after `after` in the groups at these bytes, which were read before.
