@@ -370,7 +370,9 @@ fn read(dir: &Path, why: String) -> Result<Opened> {
         tries += 1;
         // Another process may put a new base in place and remove the old one's files, or merge: then the log may have
         // forgotten what the base lacked.
-        if tries == TRIES || matches!(current(dir), Ok(now) if now == seen) {
+        // A merge leaves the base's name as it is, and removes files of the log that were listed before: what failed is tried again.
+        let same = opened.is_ok() && matches!(current(dir), Ok(now) if now == seen);
+        if tries == TRIES || same {
             let (head, recovery) = opened?;
             return Ok(Opened {
                 writer: Writer::new(head, Err(why)),
