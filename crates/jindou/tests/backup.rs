@@ -122,11 +122,13 @@ fn any_snapshot_and_any_time_comes_back() {
     let db = opened(&w.store());
     write(&db, &mut past, 6..9);
     // Another base: other files, the same snapshots.
+    let before = now();
     db.recluster(&ReclusterOptions::default(), &Progress::default())
         .unwrap();
     write(&db, &mut past, 9..14);
     let third = backup(&db, &w.target());
     assert_eq!((third.info.base, third.info.snapshot), (9, 14));
+    assert!(third.info.from > before, "no claim on what was before");
     write(&db, &mut past, 14..16);
     let last = backup(&db, &w.target());
     let again = backup(&db, &w.target());
@@ -151,7 +153,7 @@ fn any_snapshot_and_any_time_comes_back() {
                         (*number, want),
                         "{to:?}"
                     );
-                    assert!(kept);
+                    assert!(kept, "{number}, {to:?}");
                 }
                 Err(Error::Store(e)) => assert!(!kept && e.contains("no backup"), "{to:?}: {e}"),
                 Err(e) => panic!("{to:?}: {e}"),

@@ -351,6 +351,7 @@ impl<'a> Load<'a> {
             std::fs::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
             files.push((name.to_owned(), bytes.len() as u64));
         }
+        Manifest::date(self.dir);
         self.report.store_bytes = files.iter().map(|f| f.1).sum();
         self.report.files = files;
         Ok(())

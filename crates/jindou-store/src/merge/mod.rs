@@ -446,6 +446,7 @@ impl Written<'_> {
         files
             .put(MANIFEST, manifest.to_text().as_bytes())
             .map_err(|e| Error::io(self.pace.path(MANIFEST), e))?;
+        Manifest::date(self.dir);
         let now: BTreeSet<String> = manifest.names().into_iter().collect();
         let before = old.merged.names().filter(|n| !now.contains(n)).collect();
         base.manifest = manifest;
