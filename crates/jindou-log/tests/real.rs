@@ -2,9 +2,10 @@
 
 use jindou_log::{Directory, Durability, Files, Log, Options, StoreLock, check, remove_epoch};
 use jindou_model::{Error, Result};
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -243,6 +244,92 @@ fn a_missing_file_is_named() {
     }
     let (_, found, _) = open(directory.path(), 0, options).expect("open");
     assert_eq!(found.last, 19);
+}
+
+/// A directory whose newest file is not listed the first times, as if it were made right after.
+struct Late {
+    inner: Directory,
+    newest: String,
+    hidden: AtomicU32,
+}
+
+impl Files for Late {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut all = self.inner.list()?;
+        let hidden = |n: u32| n.checked_sub(1);
+        if self
+            .hidden
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, hidden)
+            .is_ok()
+        {
+            all.retain(|name| *name != self.newest);
+        }
+        Ok(all)
+    }
+    fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        self.inner.read(name, limit)
+    }
+    fn len(&self, name: &str) -> io::Result<u64> {
+        self.inner.len(name)
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
+        self.inner.create(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
+        self.inner.open(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync_directory(&self) -> io::Result<()> {
+        self.inner.sync_directory()
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.inner.path(name)
+    }
+}
+
+#[test]
+fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let (log, _, _) = open(path, 0, Options::default()).expect("open");
+    for number in 1..=6 {
+        if number == 4 {
+            log.begin_file();
+        }
+        let ticket = log.append(number, record(number)).expect("append");
+        ticket.wait().expect("wait");
+    }
+    let read = |hidden: u32| {
+        let inner = Directory::create(path).expect("the directory");
+        let names = inner.list().expect("names");
+        assert_eq!(names.len(), 2, "{names:?}");
+        let files = Late {
+            inner,
+            newest: names.into_iter().max().expect("a file"),
+            hidden: AtomicU32::new(hidden),
+        };
+        let mut records = Vec::new();
+        jindou_log::replay(&files, EPOCH, 0, &mut |number, bytes| {
+            assert_eq!(bytes, record(number));
+            records.push(number);
+            Ok(())
+        })
+        .map(|_| records)
+    };
+    assert_eq!(read(0).expect("all"), [1, 2, 3, 4, 5, 6]);
+    // Listed too early, there when it is looked for.
+    assert_eq!(read(1).expect("a beginning"), [1, 2, 3]);
+    // Not there.
+    let error = read(u32::MAX).expect_err("a file that is missing");
+    assert!(
+        matches!(&error, Error::Store(e) if e.contains("the file is missing")),
+        "{error}"
+    );
 }
 
 #[test]

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Opening a store for reading is tried again that often, if its base changes meanwhile.
+/// Opening a store for reading is tried again that often, if its files change meanwhile.
 const TRIES: usize = 20;
+/// What fails that often in a row for the same reason is no change of another process.
+const SAME: usize = 3;
 
 /// Whether a database that is opened will be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -364,15 +366,22 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
 /// Opens a store as it is now; it cannot be changed, for this reason.
 fn read(dir: &Path, why: String) -> Result<Opened> {
     let mut tries = 0;
+    let mut failed = (0, String::new());
     loop {
         let seen = current(dir)?;
         let opened = read_once(dir);
         tries += 1;
-        // Another process may put a new base in place and remove the old one's files, or merge: then the log may have
-        // forgotten what the base lacked.
-        // A merge leaves the base's name as it is, and removes files of the log that were listed before: what failed is tried again.
-        let same = opened.is_ok() && matches!(current(dir), Ok(now) if now == seen);
-        if tries == TRIES || same {
+        // Another process may put a new base in place and remove the old one's files, or merge, which leaves the base's name as
+        // it is and removes files of its log: what was listed is missing then, and another listing lacks it.
+        let ended = match &opened {
+            Ok(_) => matches!(current(dir), Ok(now) if now == seen),
+            Err(e) => {
+                let text = e.to_string();
+                failed = (if text == failed.1 { failed.0 + 1 } else { 1 }, text);
+                failed.0 == SAME
+            }
+        };
+        if tries == TRIES || ended {
             let (head, recovery) = opened?;
             return Ok(Opened {
                 writer: Writer::new(head, Err(why)),
