@@ -114,6 +114,8 @@ impl Holder {
         Self::Service,
         Self::Elsewhere,
     ];
+    // Budgets count by a holder's place in it.
+    const _WHOLE: () = assert!(Self::ALL.len() == Self::Elsewhere as usize + 1);
 
     /// As messages have it.
     #[must_use]
