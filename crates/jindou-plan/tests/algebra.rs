@@ -1,7 +1,7 @@
 //! Random queries over all operators on random small graphs: the plan, carried out by an interpreter that knows only
 //! the plan's documentation, gives what `spareval` gives.
 
-#[path = "algebra/interpret.rs"]
+#[path = "algebra/interpret/mod.rs"]
 mod interpret;
 
 use interpret::Data;

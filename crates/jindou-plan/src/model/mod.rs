@@ -3,11 +3,15 @@
 //! Costs are nanoseconds of one core, from the machine's figures: a random read misses the cache (some 15–20 ns
 //! when a batch prefetches), a sequential one does not, small segments stay cached.
 
+mod moves;
+
 use crate::edge::{EdgeInfo, any_list};
 use crate::resolve::{Edge, Graph, Node, Predicate, Resolved, SlotStar};
 use crate::{Condition, Slot, condition};
 use jindou_model::Direction;
 use jindou_store::Snapshot;
+use moves::Facts;
+pub(crate) use moves::{Move, Source, State, Sub, What, bits, edges_of};
 
 /// One lookup: key and list, when ids ascend, when the segment is small, when neither.
 const SEQUENTIAL: f64 = 4.0;
@@ -23,89 +27,6 @@ const SEARCH: f64 = 2.0;
 const LONG_LIST: f64 = 1e5;
 /// A list of predicates looked up.
 const PREDICATES_OF: f64 = 40.0;
-
-/// One sub-step that a move makes.
-#[derive(Clone, Debug)]
-pub(crate) struct Sub {
-    pub what: What,
-    pub rows: f64,
-    pub cost: f64,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum What {
-    /// The move itself.
-    Main,
-    /// The interval test of a slot that the main step cannot make.
-    Restrict(Slot),
-    /// An edge between bound ends, looked up from this end.
-    Check(usize, Direction),
-    /// A pattern with a predicate variable whose slots are all bound, from this end.
-    CheckAny(usize, Direction),
-}
-
-/// How the search goes on from a state.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Move {
-    /// What was bound before the search: everything that it settles is tested.
-    Given(u128),
-    /// Binds a slot that nothing bound reaches.
-    Start(Slot, Source),
-    /// Binds a slot by the lists of these edges (a mask).
-    Bind(Slot, u128),
-    /// Binds the graph variable, and an unbound end if there is one.
-    Graph(usize),
-    /// A pattern with a predicate variable and a known end.
-    Any(usize),
-    /// The same without one.
-    Scan(usize),
-}
-
-/// Values for [`Move::Start`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Source {
-    Within,
-    Keys(usize, Direction),
-}
-
-/// A partial plan.
-#[derive(Clone, Debug)]
-pub(crate) struct State {
-    pub bound: u128,
-    pub rows: f64,
-    pub cost: f64,
-    /// The slot whose values ascend from row to row.
-    pub ascending: Option<Slot>,
-    /// The slot that began as the keys of an edge's segment, which are known to have that edge.
-    pub keys: Option<(Slot, usize)>,
-}
-
-/// What estimates depend on: bound slots, and [`State::keys`].
-#[derive(Clone, Copy)]
-struct Facts {
-    bound: u128,
-    keys: Option<(Slot, usize)>,
-}
-
-impl State {
-    /// Before any move, with so many rows to go on from.
-    pub(crate) fn of(rows: f64) -> Self {
-        Self {
-            bound: 0,
-            rows,
-            cost: 0.0,
-            ascending: None,
-            keys: None,
-        }
-    }
-
-    fn facts(&self, bound: u128) -> Facts {
-        Facts {
-            bound,
-            keys: self.keys,
-        }
-    }
-}
 
 /// The estimator of one query.
 pub(crate) struct Model<'a> {
@@ -648,21 +569,4 @@ impl<'a> Model<'a> {
         };
         (rows, PREDICATES_OF + work, d)
     }
-}
-
-/// The numbers of the set bits.
-pub(crate) fn bits(mut mask: u128) -> impl Iterator<Item = Slot> {
-    std::iter::from_fn(move || {
-        if mask == 0 {
-            return None;
-        }
-        let at = mask.trailing_zeros();
-        mask &= mask - 1;
-        Some(at as Slot)
-    })
-}
-
-/// The same, as edge numbers.
-pub(crate) fn edges_of(mask: u128) -> impl Iterator<Item = usize> {
-    bits(mask).map(usize::from)
 }

@@ -1,0 +1,224 @@
+//! Expansions: the outputs of measured lists, strip by strip.
+
+use super::Measured;
+use crate::backend::{DeviceBuffer, Kernel};
+use crate::compile::{DeviceStep, DeviceWithin};
+use crate::execute::{Run, Stop};
+use crate::params::{self, TILE};
+use crate::table::Table;
+use jindou_model::{Error, Result};
+use jindou_plan::Slot;
+
+impl Run<'_, '_, '_> {
+    pub(crate) fn expand_strips(
+        &mut self,
+        k: usize,
+        step: &DeviceStep<'_>,
+        table: Table,
+        to: Slot,
+        m: Measured,
+        within: &DeviceWithin,
+    ) -> Result<()> {
+        self.expand_strips_of(k, step, table, to, m, within.params)
+    }
+
+    /// Makes the outputs of an expansion strip by strip and runs the rest of the plan over each.
+    pub(crate) fn expand_strips_of(
+        &mut self,
+        k: usize,
+        step: &DeviceStep<'_>,
+        table: Table,
+        to: Slot,
+        m: Measured,
+        within: params::Within,
+    ) -> Result<()> {
+        if m.total == 0 {
+            self.queue.rows(u64::from(table.rows), 0);
+            return Ok(());
+        }
+        if m.total > u64::from(u32::MAX) {
+            // Prefix sums wrapped.
+            return self.halves(k, &table);
+        }
+        let mut slots = Self::kept_slots(&table, &step.keep);
+        slots.push(to);
+        // Units of merge path: a strip of so many makes at most as many rows.
+        let units = u64::from(table.rows) + m.total;
+        let row_bytes = 4 * slots.len() as u64;
+        // The last step may fill what is left; one before others leaves room for their tables.
+        let share = self.memory.left() / if k + 1 == self.steps.len() { 1 } else { 3 };
+        let slack = 64 * 1024;
+        let most = (share.saturating_sub(slack) / row_bytes / TILE * TILE).max(TILE);
+        let strip = units.min(most);
+        self.queue.rows(u64::from(table.rows), 0);
+        let mut begin = 0;
+        let mut table = Some((table, m));
+        while begin < units {
+            self.cancel.check()?;
+            let end = (begin + strip).min(units);
+            let Some((t, measured)) = &table else { break };
+            self.queue.at_step(k);
+            let room = measured.total.min(end - begin);
+            let next =
+                self.expand_strip(step, t, slots.clone(), measured, begin, end, room, &within);
+            let next = match next {
+                Ok(n) => n,
+                Err(Stop::Error(e)) => return Err(e),
+                Err(Stop::TooLarge) => {
+                    return Err(Error::Limit(format!(
+                        "the GPU's memory for tables is too small for this query ({} KiB left)",
+                        self.memory.left() >> 10
+                    )));
+                }
+            };
+            self.queue.rows(0, u64::from(next.rows));
+            self.cuts += u64::from(begin > 0);
+            begin = end;
+            if begin >= units {
+                // The table and its sums are not needed any more: their memory goes to the steps after.
+                table = None;
+            }
+            self.run(k + 1, next)?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn expand_strip(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        slots: Vec<Slot>,
+        m: &Measured,
+        begin: u64,
+        end: u64,
+        room: u64,
+        within: &params::Within,
+    ) -> Result<Table, Stop> {
+        let carried = slots.len() - 1;
+        let tiles = (end - begin).div_ceil(TILE);
+        let rows_at = self.words(tiles + 1)?;
+        let new = self.new_table(slots, room)?;
+        let partition = params::Partition {
+            prefix: m.prefix.at(),
+            rows_at: rows_at.at(),
+            begin,
+            end,
+            rows: table.rows,
+            tiles: tiles as u32,
+        };
+        // SAFETY: `rows_at` has `tiles + 1` entries, the prefix `rows + 1`.
+        unsafe {
+            self.queue.launch(
+                Kernel::Partition,
+                tiles + 1,
+                &partition,
+                0.0,
+                4.0 * (tiles + 1) as f64,
+            )?
+        };
+        let whole = begin == 0 && end == u64::from(table.rows) + m.total;
+        // Rows of this strip: all, or about their share.
+        let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
+        let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
+        let columns = new.columns(table.kept(&step.keep));
+        let made = if let Some(lists) = &m.addresses {
+            let p = params::ExpandAny {
+                columns,
+                prefix: m.prefix.at(),
+                rows_at: rows_at.at(),
+                lists: lists.at(),
+                out: new.at(carried),
+                begin,
+                end,
+                rows: table.rows,
+                pad: 0,
+            };
+            let read = (12.0 + 4.0 * carried as f64) * in_rows + 4.0 * outputs;
+            // SAFETY: as below; `lists` has `rows` addresses of lists in resident segments.
+            unsafe {
+                self.queue
+                    .launch(Kernel::ExpandAny, end - begin, &p, read, 0.0)?
+            };
+            self.made_by(whole, m, &rows_at, tiles, begin, end)?
+        } else {
+            self.counters.clear()?;
+            let p = params::Expand {
+                columns,
+                prefix: m.prefix.at(),
+                rows_at: rows_at.at(),
+                starts: m.starts.as_ref().map_or(0, |s| s.at()),
+                neighbours: m.neighbours,
+                out: new.at(carried),
+                counter: self.counters.at(),
+                begin,
+                end,
+                rows: table.rows,
+                lists: m.lists,
+                within: *within,
+                ranges: m.ranges,
+            };
+            let kernel = match (&m.starts, within.count) {
+                (Some(_), 0) => Kernel::Expand,
+                (Some(_), _) => Kernel::ExpandWithin,
+                (None, _) => Kernel::Intersect,
+            };
+            let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
+            let a_row = if m.starts.is_some() {
+                8.0
+            } else {
+                4.0 + 8.0 * ranges
+            };
+            let read = (a_row + 4.0 * carried as f64) * in_rows + 4.0 * outputs;
+            // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have
+            // `rows` entries or one more; segments are resident and outlive the queued work.
+            unsafe { self.queue.launch(kernel, end - begin, &p, read, 0.0)? };
+            if kernel == Kernel::Expand {
+                self.made_by(whole, m, &rows_at, tiles, begin, end)?
+            } else {
+                self.read_counters()?[0]
+            }
+        };
+        self.queue
+            .add_bytes(0.0, f64::from(made) * (4.0 + 4.0 * carried as f64));
+        Ok(new.finish(made))
+    }
+
+    /// Outputs of an expansion that keeps all.
+    fn made_by(
+        &mut self,
+        whole: bool,
+        m: &Measured,
+        rows_at: &DeviceBuffer,
+        tiles: u64,
+        begin: u64,
+        end: u64,
+    ) -> Result<u32> {
+        if whole {
+            Ok(m.total as u32)
+        } else {
+            self.outputs_of(rows_at, tiles, begin, end)
+        }
+    }
+
+    /// Outputs of a strip that keeps all: its units less the rows that end in it.
+    fn outputs_of(
+        &mut self,
+        rows_at: &DeviceBuffer,
+        tiles: u64,
+        begin: u64,
+        end: u64,
+    ) -> Result<u32> {
+        let host = self.counters_host.bytes_mut();
+        // SAFETY: `rows_at` has `tiles + 1` entries; the host buffer has 64 bytes.
+        unsafe {
+            self.queue.backend.download(&mut host[..4], rows_at.at())?;
+            self.queue
+                .backend
+                .download(&mut host[4..8], rows_at.at() + tiles * 4)?;
+        }
+        let mut rows = [0u32; 2];
+        bytemuck::cast_slice_mut::<u32, u8>(&mut rows).copy_from_slice(&host[..8]);
+        Ok((end - begin - u64::from(rows[1] - rows[0])) as u32)
+    }
+}
