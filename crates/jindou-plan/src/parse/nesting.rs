@@ -82,7 +82,7 @@ fn some_pairs_of_nestings_end_quickly() {
 }
 
 #[test]
-#[ignore = "long: DOC"]
+#[ignore = "long: 25 minutes"]
 fn all_pairs_of_nestings_end_quickly() {
     pairs_of_nestings_end_quickly(1);
 }
