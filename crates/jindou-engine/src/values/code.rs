@@ -4,7 +4,7 @@
 use super::cast::Cast;
 use super::replace::{Pattern, Replace};
 use super::slow::Slow;
-use super::val::Arithmetic;
+use super::val::{Arithmetic, Num};
 use crate::explore::Run;
 use crate::filter::Value;
 use jindou_model::{Error, Result, term};
@@ -78,6 +78,19 @@ pub(crate) enum Call {
     Minutes,
     /// Part of a triple term: 0, 1, 2.
     Part(u8),
+}
+
+impl Call {
+    /// What it does to a number, for those that take nothing else.
+    pub fn of_number(self) -> Option<fn(Num) -> Option<Num>> {
+        match self {
+            Self::Abs => Some(Num::abs),
+            Self::Ceil => Some(Num::ceil),
+            Self::Floor => Some(Num::floor),
+            Self::Round => Some(Num::round),
+            _ => None,
+        }
+    }
 }
 
 /// A function that `spareval` evaluates, and room for the ids of its arguments.

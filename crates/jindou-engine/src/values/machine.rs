@@ -3,6 +3,7 @@
 mod relation;
 
 use super::code::{Call, Code, SlowPart};
+use super::numbers::Known;
 use super::replace::LastPattern;
 use super::slow::Slow;
 use super::val::{Num, Span, Text, Val};
@@ -50,6 +51,7 @@ pub(crate) struct Machine {
     /// For the arena, once it is large.
     pub(super) charge: Charge,
     pub(super) last_pattern: LastPattern,
+    numbers: Known,
 }
 
 impl Machine {
@@ -64,6 +66,7 @@ impl Machine {
             made: FxHashMap::default(),
             charge: Charge::new(run.budget),
             last_pattern: LastPattern::default(),
+            numbers: Known::default(),
         };
         m.constants = constants
             .iter()
@@ -165,9 +168,23 @@ impl Machine {
     pub(super) fn number(&mut self, run: &Run<'_>, v: Val) -> Option<Num> {
         match v {
             Val::Num(n) => Some(n),
-            Val::Id(id) => number_of_id(run, id, &mut self.term),
+            Val::Id(id) => self.number_by_id(run, id),
             Val::Bool(_) | Val::Text(_) => None,
             Val::Term(s) => number_of_bytes(self.bytes(s)),
+        }
+    }
+
+    /// The value of a numeric literal by id.
+    #[inline]
+    pub(super) fn number_by_id(&mut self, run: &Run<'_>, id: u32) -> Option<Num> {
+        self.numbers.number(run, id, &mut self.term)
+    }
+
+    /// A constant that is a number to compute with.
+    pub(super) fn constant_number(&self, n: usize) -> Option<Num> {
+        match self.constants.get(n) {
+            Some(Val::Num(n)) => Some(*n),
+            _ => None,
         }
     }
 
@@ -523,16 +540,18 @@ pub(crate) fn number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Opt
         if rank == NO_RANK {
             return None;
         }
-        let tag = d.tag_ranges().tag_of(lex)?;
         if rank != NAN_RANK
             && let Some(f) = d.numeric_f64(rank)
         {
-            match tag.wrapping_sub(term::FIRST_DATATYPE) {
+            let is = |kind: u8| d.tag_range(term::FIRST_DATATYPE + kind).contains(&lex);
+            // Integers of any type come from whatever is none of the others.
+            match [is(1), is(2), is(3)] {
+                [false, false, false] if f.abs() < EXACT => {
+                    return Some(Num::Int((f as i64).into()));
+                }
                 // Negative zero shares its rank with zero.
-                2 if f != 0.0 => return Some(Num::Dbl(f.into())),
-                3 if f != 0.0 => return Some(Num::Flt((f as f32).into())),
-                1..=3 => {}
-                _ if f.abs() < EXACT => return Some(Num::Int((f as i64).into())),
+                [_, true, _] if f != 0.0 => return Some(Num::Dbl(f.into())),
+                [_, _, true] if f != 0.0 => return Some(Num::Flt((f as f32).into())),
                 _ => {}
             }
         }

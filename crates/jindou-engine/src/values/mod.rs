@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! expression ─ code: compile ─► machine: one row at a time ─► value ─► id (the store's, or a query-local one)
+//!                    │                └ numbers: columns of many rows, where all is arithmetic
 //!                    └ functions without code of their own ─► slow: spareval, remembered by the arguments' ids
 //! ```
 //!
@@ -12,6 +13,7 @@ mod cast;
 mod code;
 mod equal;
 mod machine;
+mod numbers;
 mod replace;
 mod slow;
 mod sum;
@@ -31,7 +33,9 @@ use code::Compiled;
 use jindou_model::Result;
 use jindou_plan::{GeneralExpression, Slot};
 use machine::{Machine, Row};
+use numbers::Numbers;
 use rustc_hash::FxHashMap;
+use val::Val;
 
 /// Remembered values; beyond, all are forgotten.
 const MEMO: usize = 1 << 20;
@@ -41,12 +45,16 @@ const CHECK: usize = 256;
 /// are computed faster than remembered.
 const TRIAL: u32 = 1 << 14;
 
-/// An expression over rows with certain columns. One a worker.
+/// An expression over rows with certain columns. One a worker, and either for values or for truths.
 pub(crate) struct Evaluator {
     compiled: Compiled,
     machine: Machine,
     /// Results by the ids of one or two inputs, where computing is dearer than looking up.
     memo: Option<FxHashMap<u64, u32>>,
+    /// The way for many rows at a time, if there is one.
+    numbers: Option<Numbers>,
+    /// Places that it left over.
+    rest: Vec<usize>,
     /// Rows since the last look at it, and those of them that it knew.
     asked: u32,
     knew: u32,
@@ -63,10 +71,17 @@ impl Evaluator {
         let known = compiled.pure && compiled.inputs.len() <= 2;
         let memo =
             (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);
+        let numbers = if memo.is_none() {
+            Numbers::of(&compiled.code, &machine)
+        } else {
+            None
+        };
         Ok(Self {
             compiled,
             machine,
             memo,
+            numbers,
+            rest: vec![],
             asked: 0,
             knew: 0,
             charge: Charge::new(run.budget),
@@ -78,15 +93,29 @@ impl Evaluator {
     /// # Errors
     /// `Limit` when there is no room for new terms; `Cancelled`, `Timeout`.
     pub fn column(&mut self, run: &Run<'_>, rows: View<'_>, out: &mut [u32]) -> Result<()> {
+        let mut numbers = self.numbers.take();
+        // Rows from `begun` to `done` are computed.
+        let (mut begun, mut done) = (0, 0);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
             if row % CHECK == 0 {
                 run.check()?;
             }
-            *o = self.remembered(run, Row { rows, row }, |m, value| match value {
-                Some(v) => m.id(run, v),
-                None => Ok(0),
-            })?;
+            let known = numbers.as_mut().and_then(|n| {
+                if row == done {
+                    begun = row;
+                    done += n.values(&mut self.machine, run, rows, row);
+                }
+                n.value(row - begun)
+            });
+            *o = match known {
+                Some(n) => self.machine.id(run, Val::Num(n))?,
+                None => self.remembered(run, Row { rows, row }, |m, value| match value {
+                    Some(v) => m.id(run, v),
+                    None => Ok(0),
+                })?,
+            };
         }
+        self.numbers = numbers.filter(|n| !n.is_idle());
         Ok(())
     }
 
@@ -98,6 +127,22 @@ impl Evaluator {
         from: usize,
         out: &mut [u8],
     ) -> Result<()> {
+        if let Some(numbers) = &mut self.numbers {
+            run.check()?;
+            let mut rest = std::mem::take(&mut self.rest);
+            rest.clear();
+            let done = numbers.truth(&mut self.machine, run, rows, from, out, &mut rest);
+            if !done || numbers.is_idle() {
+                self.numbers = None;
+            }
+            for &i in &rest {
+                out[i] = self.truth_of(run, rows, from + i)?;
+            }
+            self.rest = rest;
+            if done {
+                return Ok(());
+            }
+        }
         for (i, o) in out.iter_mut().enumerate() {
             if *o != TRUE {
                 continue;
@@ -105,16 +150,20 @@ impl Evaluator {
             if i % CHECK == 0 {
                 run.check()?;
             }
-            let row = from + i;
-            *o = self.remembered(run, Row { rows, row }, |m, value| {
-                Ok(match value.and_then(|v| m.truth(run, v)) {
-                    Some(true) => u32::from(TRUE),
-                    Some(false) => u32::from(FALSE),
-                    None => u32::from(ERROR),
-                })
-            })? as u8;
+            *o = self.truth_of(run, rows, from + i)?;
         }
         Ok(())
+    }
+
+    fn truth_of(&mut self, run: &Run<'_>, rows: View<'_>, row: usize) -> Result<u8> {
+        let truth = self.remembered(run, Row { rows, row }, |m, value| {
+            Ok(match value.and_then(|v| m.truth(run, v)) {
+                Some(true) => u32::from(TRUE),
+                Some(false) => u32::from(FALSE),
+                None => u32::from(ERROR),
+            })
+        })?;
+        Ok(truth as u8)
     }
 
     fn remembered(

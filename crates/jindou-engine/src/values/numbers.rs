@@ -1,0 +1,467 @@
+//! Arithmetic on numbers and their comparison, many rows at a time.
+//!
+//! Each part of an expression becomes a column: of integers or of doubles as long as all rows agree, else of numbers of any type.
+//! Rows in which something is no number, overflows, is divided by zero or is compared with NaN are left to the [`Machine`], so that
+//! only it decides what those are.
+
+use super::code::Code;
+use super::machine::{Machine, number_of_id};
+use super::val::{Arithmetic, Num};
+use crate::batch::View;
+use crate::explore::Run;
+use crate::filter::{FALSE, TRUE, Value};
+use jindou_plan::Relation;
+
+/// Rows at a time: columns of them stay in the first-level cache.
+const CHUNK: usize = 512;
+/// Parts of an expression, each with a column; more are for the machine.
+const MOST_PARTS: usize = 32;
+/// Rows after which it is given up if more than half were left over.
+const TRIAL: usize = 1 << 12;
+
+/// An expression that is computed in columns.
+pub(super) struct Numbers {
+    shape: Shape,
+    rows: Vec<u32>,
+    left: Vec<bool>,
+    asked: usize,
+    left_over: usize,
+}
+
+enum Shape {
+    Value(Part),
+    /// Bit 0: true for less, bit 1: for equal, bit 2: for greater.
+    Order(u8, Part, Part),
+}
+
+struct Part {
+    what: What,
+    column: Column,
+}
+
+enum What {
+    /// The numbers of a column of ids.
+    Column(usize),
+    /// One number for all rows.
+    Constant,
+    Compute(Arithmetic, Box<[Part; 2]>),
+    Each(fn(Num) -> Option<Num>, Box<Part>),
+}
+
+/// A number for each row; just one for a constant. What stands in rows that are left over means nothing.
+enum Column {
+    Ints(Vec<i64>),
+    Doubles(Vec<f64>),
+    Any(Vec<Num>),
+}
+
+/// Numbers by id, as asked last.
+#[derive(Default)]
+pub(super) struct Known {
+    ids: Vec<u32>,
+    numbers: Vec<Option<Num>>,
+    missed: usize,
+}
+
+impl Known {
+    const FIRST: usize = 64;
+    const MOST: usize = 4096;
+
+    /// The value of a numeric literal.
+    #[inline]
+    pub fn number(&mut self, run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+        let at = id as usize & self.ids.len().wrapping_sub(1);
+        if self.ids.get(at) == Some(&id) {
+            return self.numbers.get(at).copied().flatten();
+        }
+        self.missing(run, id, scratch)
+    }
+
+    fn missing(&mut self, run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+        let number = number_of_id(run, id, scratch);
+        self.missed += 1;
+        let len = self.ids.len();
+        if len == 0 || self.missed > 2 * len && len < Self::MOST {
+            // 0 is no term's id.
+            let len = (4 * len).clamp(Self::FIRST, Self::MOST);
+            (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
+            self.missed = 0;
+        }
+        let at = id as usize & (self.ids.len() - 1);
+        (self.ids[at], self.numbers[at]) = (id, number);
+        number
+    }
+}
+
+impl Numbers {
+    /// `None` for what is not arithmetic, or a comparison with some.
+    pub fn of(code: &Code, machine: &Machine) -> Option<Self> {
+        let mut parts = 0;
+        let mut part = |code| Part::of(code, machine, &mut parts);
+        let shape = match code {
+            Code::Arithmetic(..) => Shape::Value(part(code)?),
+            code => {
+                let (not, code) = match code {
+                    Code::Not(of) => (7, &**of),
+                    other => (0, other),
+                };
+                let (holds, a, b) = match code {
+                    Code::Order(relation, a, b) => (bits(*relation), a, b),
+                    Code::Equal(a, b) => (bits(Relation::Equal), a, b),
+                    _ => return None,
+                };
+                let (a, b) = (part(a)?, part(b)?);
+                if !(a.computes() || b.computes()) {
+                    return None;
+                }
+                Shape::Order(holds ^ not, a, b)
+            }
+        };
+        Some(Self {
+            shape,
+            rows: vec![],
+            left: vec![],
+            asked: 0,
+            left_over: 0,
+        })
+    }
+
+    /// True if it was of little use.
+    pub fn is_idle(&self) -> bool {
+        self.asked >= TRIAL && 2 * self.left_over > self.asked
+    }
+
+    /// The truth of a comparison in the rows `from ..` where `out` says `TRUE`; of those that it does not know, `TRUE` stays and
+    /// the place in `out` goes into `rest`. Gives false for what is no comparison.
+    pub fn truth(
+        &mut self,
+        machine: &mut Machine,
+        run: &Run<'_>,
+        view: View<'_>,
+        from: usize,
+        out: &mut [u8],
+        rest: &mut Vec<usize>,
+    ) -> bool {
+        if !matches!(self.shape, Shape::Order(..)) {
+            return false;
+        }
+        let mut at = 0;
+        while at < out.len() {
+            self.rows.clear();
+            while at < out.len() && self.rows.len() < CHUNK {
+                if out[at] == TRUE {
+                    self.rows.push((from + at) as u32);
+                }
+                at += 1;
+            }
+            self.left.clear();
+            self.left.resize(self.rows.len(), false);
+            let mut rows = Rows {
+                machine: &mut *machine,
+                run,
+                view,
+                rows: &self.rows,
+                left: &mut self.left,
+            };
+            let Shape::Order(holds, a, b) = &mut self.shape else {
+                return false;
+            };
+            a.fill(&mut rows);
+            b.fill(&mut rows);
+            compare(&a.column, &b.column, &mut self.left, |i, order| {
+                out[self.rows[i] as usize - from] = if *holds >> (order as i8 + 1) & 1 == 1 {
+                    TRUE
+                } else {
+                    FALSE
+                };
+            });
+            self.asked += self.rows.len();
+            for (&row, _) in self.rows.iter().zip(&self.left).filter(|x| *x.1) {
+                self.left_over += 1;
+                out[row as usize - from] = TRUE;
+                rest.push(row as usize - from);
+            }
+        }
+        true
+    }
+
+    /// Computes the values of the rows from `from` on and gives how many it did, 0 for a comparison; they are asked for with
+    /// [`Self::value`].
+    pub fn values(
+        &mut self,
+        machine: &mut Machine,
+        run: &Run<'_>,
+        view: View<'_>,
+        from: usize,
+    ) -> usize {
+        let Shape::Value(part) = &mut self.shape else {
+            return 0;
+        };
+        let end = view.rows.min(from + CHUNK);
+        self.rows.clear();
+        self.rows.extend(from as u32..end as u32);
+        self.left.clear();
+        self.left.resize(self.rows.len(), false);
+        part.fill(&mut Rows {
+            machine,
+            run,
+            view,
+            rows: &self.rows,
+            left: &mut self.left,
+        });
+        self.asked += self.rows.len();
+        self.left_over += self.left.iter().filter(|l| **l).count();
+        self.rows.len()
+    }
+
+    /// The value that was computed at a place; `None` if it does not know it.
+    #[inline]
+    pub fn value(&self, at: usize) -> Option<Num> {
+        match (&self.shape, self.left.get(at)) {
+            (Shape::Value(part), Some(false)) => Some(part.column.at(at)),
+            _ => None,
+        }
+    }
+}
+
+fn bits(relation: Relation) -> u8 {
+    match relation {
+        Relation::Less => 1,
+        Relation::Equal => 2,
+        Relation::LessOrEqual => 3,
+        Relation::Greater => 4,
+        Relation::NotEqual => 5,
+        Relation::GreaterOrEqual => 6,
+    }
+}
+
+/// The rows to compute, and which of them are left over.
+struct Rows<'r, 'm, 'q> {
+    machine: &'m mut Machine,
+    run: &'r Run<'q>,
+    view: View<'r>,
+    rows: &'m [u32],
+    left: &'m mut [bool],
+}
+
+impl Part {
+    fn of(code: &Code, machine: &Machine, parts: &mut usize) -> Option<Self> {
+        *parts += 1;
+        if *parts > MOST_PARTS {
+            return None;
+        }
+        let mut column = Column::Ints(vec![]);
+        let mut one = |f: fn(Num) -> Option<Num>, of: &Code| {
+            Some(What::Each(f, Box::new(Self::of(of, machine, parts)?)))
+        };
+        let what = match code {
+            Code::Var(Value::Column(c)) => What::Column(*c),
+            Code::Const(n) => {
+                column.push(machine.constant_number(*n)?);
+                What::Constant
+            }
+            Code::Arithmetic(op, a, b) => What::Compute(
+                *op,
+                Box::new([Self::of(a, machine, parts)?, Self::of(b, machine, parts)?]),
+            ),
+            Code::Plus(a) => one(Some, a)?,
+            Code::Minus(a) => one(Num::negate, a)?,
+            Code::Call(call, list) => one(call.of_number()?, list.first()?)?,
+            _ => return None,
+        };
+        Some(Self { what, column })
+    }
+
+    fn computes(&self) -> bool {
+        matches!(self.what, What::Compute(..) | What::Each(..))
+    }
+
+    fn fill(&mut self, rows: &mut Rows<'_, '_, '_>) {
+        match &mut self.what {
+            What::Constant => {}
+            What::Column(c) => {
+                self.column.clear();
+                let ids = rows.view.column(*c);
+                for (&row, left) in rows.rows.iter().zip(rows.left.iter_mut()) {
+                    let id = ids.get(row as usize).copied().unwrap_or(0);
+                    let number = if id == 0 {
+                        None
+                    } else {
+                        rows.machine.number_by_id(rows.run, id)
+                    };
+                    match number {
+                        Some(n) => self.column.push(n),
+                        None => {
+                            *left = true;
+                            self.column.pad();
+                        }
+                    }
+                }
+            }
+            What::Compute(op, of) => {
+                let [a, b] = &mut **of;
+                a.fill(rows);
+                b.fill(rows);
+                compute(*op, &a.column, &b.column, rows.left, &mut self.column);
+            }
+            What::Each(f, of) => {
+                of.fill(rows);
+                self.column.clear();
+                for (i, left) in rows.left.iter_mut().enumerate() {
+                    match f(of.column.at(i)) {
+                        Some(n) if !*left => self.column.push(n),
+                        _ => {
+                            *left = true;
+                            self.column.pad();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Column {
+    fn clear(&mut self) {
+        match self {
+            Self::Ints(v) => v.clear(),
+            Self::Doubles(v) => v.clear(),
+            Self::Any(_) => *self = Self::Ints(vec![]),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Ints(v) => v.len(),
+            Self::Doubles(v) => v.len(),
+            Self::Any(v) => v.len(),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, n: Num) {
+        match (&mut *self, n) {
+            (Self::Ints(v), Num::Int(i)) => v.push(i.into()),
+            (Self::Doubles(v), Num::Dbl(d)) => v.push(d.into()),
+            (Self::Any(v), n) => v.push(n),
+            (_, n) => {
+                *self = match n {
+                    Num::Int(i) if self.len() == 0 => Self::Ints(vec![i.into()]),
+                    Num::Dbl(d) if self.len() == 0 => Self::Doubles(vec![d.into()]),
+                    n => Self::Any((0..self.len()).map(|i| self.at(i)).chain([n]).collect()),
+                };
+            }
+        }
+    }
+
+    /// For a row that is left over.
+    fn pad(&mut self) {
+        match self {
+            Self::Ints(v) => v.push(0),
+            Self::Doubles(v) => v.push(0.0),
+            Self::Any(v) => v.push(Num::Int(0.into())),
+        }
+    }
+
+    /// The number of a row.
+    #[inline]
+    fn at(&self, i: usize) -> Num {
+        let i = if self.len() == 1 { 0 } else { i };
+        match self {
+            Self::Ints(v) => Num::Int(v.get(i).copied().unwrap_or(0).into()),
+            Self::Doubles(v) => Num::Dbl(v.get(i).copied().unwrap_or(0.0).into()),
+            Self::Any(v) => v.get(i).copied().unwrap_or(Num::Int(0.into())),
+        }
+    }
+}
+
+/// Calls `f` with the numbers of each of `n` rows.
+#[inline]
+fn both<T: Copy>(a: &[T], b: &[T], n: usize, mut f: impl FnMut(usize, T, T)) {
+    match (a, b) {
+        (&[a], &[b]) => (0..n).for_each(|i| f(i, a, b)),
+        (a, &[b]) => a.iter().take(n).enumerate().for_each(|(i, &a)| f(i, a, b)),
+        (&[a], b) => b.iter().take(n).enumerate().for_each(|(i, &b)| f(i, a, b)),
+        (a, b) => {
+            let both = a.iter().zip(b).take(n).enumerate();
+            both.for_each(|(i, (&a, &b))| f(i, a, b));
+        }
+    }
+}
+
+fn compute(op: Arithmetic, a: &Column, b: &Column, left: &mut [bool], out: &mut Column) {
+    use Arithmetic::{Add, Divide, Multiply, Subtract};
+    let n = left.len();
+    match (a, b, op) {
+        (Column::Ints(a), Column::Ints(b), Add | Subtract | Multiply) => {
+            let mut v = match std::mem::replace(out, Column::Any(vec![])) {
+                Column::Ints(v) => v,
+                _ => vec![],
+            };
+            v.clear();
+            let mut put = |i: usize, (c, over): (i64, bool)| {
+                left[i] |= over;
+                v.push(c);
+            };
+            match op {
+                Add => both(a, b, n, |i, a, b| put(i, a.overflowing_add(b))),
+                Subtract => both(a, b, n, |i, a, b| put(i, a.overflowing_sub(b))),
+                _ => both(a, b, n, |i, a, b| put(i, a.overflowing_mul(b))),
+            }
+            *out = Column::Ints(v);
+        }
+        (Column::Doubles(a), Column::Doubles(b), op) => {
+            let mut v = match std::mem::replace(out, Column::Any(vec![])) {
+                Column::Doubles(v) => v,
+                _ => vec![],
+            };
+            v.clear();
+            match op {
+                Add => both(a, b, n, |_, a, b| v.push(a + b)),
+                Subtract => both(a, b, n, |_, a, b| v.push(a - b)),
+                Multiply => both(a, b, n, |_, a, b| v.push(a * b)),
+                Divide => both(a, b, n, |_, a, b| v.push(a / b)),
+            }
+            *out = Column::Doubles(v);
+        }
+        (a, b, op) => {
+            out.clear();
+            for (i, left) in left.iter_mut().enumerate() {
+                match a.at(i).compute(op, b.at(i)) {
+                    Some(n) if !*left => out.push(n),
+                    _ => {
+                        *left = true;
+                        out.pad();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Calls `f` with how the numbers of each row compare; rows with NaN are left over.
+fn compare(
+    a: &Column,
+    b: &Column,
+    left: &mut [bool],
+    mut f: impl FnMut(usize, std::cmp::Ordering),
+) {
+    let n = left.len();
+    match (a, b) {
+        (Column::Ints(a), Column::Ints(b)) => both(a, b, n, |i, a, b| f(i, a.cmp(&b))),
+        (Column::Doubles(a), Column::Doubles(b)) => {
+            both(a, b, n, |i, a, b| match a.partial_cmp(&b) {
+                Some(order) => f(i, order),
+                None => left[i] = true,
+            });
+        }
+        (a, b) => {
+            for (i, left) in left.iter_mut().enumerate() {
+                match a.at(i).order(b.at(i)) {
+                    Some(order) => f(i, order),
+                    None => *left = true,
+                }
+            }
+        }
+    }
+}
