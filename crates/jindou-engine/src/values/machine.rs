@@ -66,7 +66,7 @@ impl Machine {
             made: FxHashMap::default(),
             charge: Charge::new(run.budget),
             last_pattern: LastPattern::default(),
-            numbers: Known::default(),
+            numbers: Known::new(run),
         };
         m.constants = constants
             .iter()

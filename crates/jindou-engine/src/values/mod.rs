@@ -72,7 +72,7 @@ impl Evaluator {
         let memo =
             (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);
         let numbers = if memo.is_none() {
-            Numbers::of(&compiled.code, &machine)
+            Numbers::of(&compiled.code, &machine, run)
         } else {
             None
         };
@@ -100,14 +100,13 @@ impl Evaluator {
             if row % CHECK == 0 {
                 run.check()?;
             }
-            let known = numbers.as_mut().and_then(|n| {
-                if row == done {
-                    begun = row;
-                    done += n.values(&mut self.machine, run, rows, row);
-                }
-                n.value(row - begun)
-            });
-            *o = match known {
+            if let Some(n) = &mut numbers
+                && row == done
+            {
+                begun = row;
+                done += n.values(&mut self.machine, run, rows, row)?;
+            }
+            *o = match numbers.as_ref().and_then(|n| n.value(row - begun)) {
                 Some(n) => self.machine.id(run, Val::Num(n))?,
                 None => self.remembered(run, Row { rows, row }, |m, value| match value {
                     Some(v) => m.id(run, v),
@@ -131,7 +130,7 @@ impl Evaluator {
             run.check()?;
             let mut rest = std::mem::take(&mut self.rest);
             rest.clear();
-            let done = numbers.truth(&mut self.machine, run, rows, from, out, &mut rest);
+            let done = numbers.truth(&mut self.machine, run, rows, from, out, &mut rest)?;
             if !done || numbers.is_idle() {
                 self.numbers = None;
             }

@@ -7,9 +7,10 @@
 use super::code::Code;
 use super::machine::{Machine, number_of_id};
 use super::val::{Arithmetic, Num};
-use crate::batch::View;
+use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::{FALSE, TRUE, Value};
+use jindou_model::Result;
 use jindou_plan::Relation;
 
 /// Rows at a time: columns of them stay in the first-level cache.
@@ -22,10 +23,12 @@ const TRIAL: usize = 1 << 12;
 /// An expression that is computed in columns.
 pub(super) struct Numbers {
     shape: Shape,
+    parts: usize,
     rows: Vec<u32>,
     left: Vec<bool>,
     asked: usize,
     left_over: usize,
+    charge: Charge,
 }
 
 enum Shape {
@@ -56,16 +59,27 @@ enum Column {
 }
 
 /// Numbers by id, as asked last.
-#[derive(Default)]
 pub(super) struct Known {
     ids: Vec<u32>,
     numbers: Vec<Option<Num>>,
     missed: usize,
+    charge: Charge,
 }
 
 impl Known {
     const FIRST: usize = 64;
     const MOST: usize = 4096;
+    /// Bytes of an entry.
+    const EACH: usize = size_of::<u32>() + size_of::<Option<Num>>();
+
+    pub fn new(run: &Run<'_>) -> Self {
+        Self {
+            ids: vec![],
+            numbers: vec![],
+            missed: 0,
+            charge: Charge::new(run.budget),
+        }
+    }
 
     /// The value of a numeric literal.
     #[inline]
@@ -82,20 +96,25 @@ impl Known {
         self.missed += 1;
         let len = self.ids.len();
         if len == 0 || self.missed > 2 * len && len < Self::MOST {
-            // 0 is no term's id.
             let len = (4 * len).clamp(Self::FIRST, Self::MOST);
-            (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
+            // Where there is no room for more, less is remembered.
+            if self.charge.set(len * Self::EACH).is_ok() {
+                // 0 is no term's id.
+                (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
+            }
             self.missed = 0;
         }
-        let at = id as usize & (self.ids.len() - 1);
-        (self.ids[at], self.numbers[at]) = (id, number);
+        let at = id as usize & self.ids.len().wrapping_sub(1);
+        if let (Some(i), Some(n)) = (self.ids.get_mut(at), self.numbers.get_mut(at)) {
+            (*i, *n) = (id, number);
+        }
         number
     }
 }
 
 impl Numbers {
     /// `None` for what is not arithmetic, or a comparison with some.
-    pub fn of(code: &Code, machine: &Machine) -> Option<Self> {
+    pub fn of(code: &Code, machine: &Machine, run: &Run<'_>) -> Option<Self> {
         let mut parts = 0;
         let mut part = |code| Part::of(code, machine, &mut parts);
         let shape = match code {
@@ -119,11 +138,23 @@ impl Numbers {
         };
         Some(Self {
             shape,
+            parts,
             rows: vec![],
             left: vec![],
             asked: 0,
             left_over: 0,
+            charge: Charge::new(run.budget),
         })
+    }
+
+    /// Charges for so many rows.
+    fn room(&mut self, rows: usize) -> Result<()> {
+        let each = self.parts * size_of::<Num>() + size_of::<u32>() + size_of::<bool>();
+        let bytes = rows.min(CHUNK) * each;
+        if bytes as u64 > self.charge.bytes() {
+            self.charge.set(bytes)?;
+        }
+        Ok(())
     }
 
     /// True if it was of little use.
@@ -133,6 +164,9 @@ impl Numbers {
 
     /// The truth of a comparison in the rows `from ..` where `out` says `TRUE`; of those that it does not know, `TRUE` stays and
     /// the place in `out` goes into `rest`. Gives false for what is no comparison.
+    ///
+    /// # Errors
+    /// `Limit` without room for the columns.
     pub fn truth(
         &mut self,
         machine: &mut Machine,
@@ -141,10 +175,11 @@ impl Numbers {
         from: usize,
         out: &mut [u8],
         rest: &mut Vec<usize>,
-    ) -> bool {
+    ) -> Result<bool> {
         if !matches!(self.shape, Shape::Order(..)) {
-            return false;
+            return Ok(false);
         }
+        self.room(out.len())?;
         let mut at = 0;
         while at < out.len() {
             self.rows.clear();
@@ -164,7 +199,7 @@ impl Numbers {
                 left: &mut self.left,
             };
             let Shape::Order(holds, a, b) = &mut self.shape else {
-                return false;
+                return Ok(false);
             };
             a.fill(&mut rows);
             b.fill(&mut rows);
@@ -182,20 +217,24 @@ impl Numbers {
                 rest.push(row as usize - from);
             }
         }
-        true
+        Ok(true)
     }
 
     /// Computes the values of the rows from `from` on and gives how many it did, 0 for a comparison; they are asked for with
     /// [`Self::value`].
+    ///
+    /// # Errors
+    /// `Limit` without room for the columns.
     pub fn values(
         &mut self,
         machine: &mut Machine,
         run: &Run<'_>,
         view: View<'_>,
         from: usize,
-    ) -> usize {
+    ) -> Result<usize> {
+        self.room(view.rows)?;
         let Shape::Value(part) = &mut self.shape else {
-            return 0;
+            return Ok(0);
         };
         let end = view.rows.min(from + CHUNK);
         self.rows.clear();
@@ -211,7 +250,7 @@ impl Numbers {
         });
         self.asked += self.rows.len();
         self.left_over += self.left.iter().filter(|l| **l).count();
-        self.rows.len()
+        Ok(self.rows.len())
     }
 
     /// The value that was computed at a place; `None` if it does not know it.

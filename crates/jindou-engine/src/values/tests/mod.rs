@@ -1,11 +1,14 @@
-//! Expressions and aggregates against `spareval` on the same terms.
+//! Expressions against `spareval` on the same terms.
 
-use super::{Accumulators, Evaluator};
+mod aggregates;
+mod numbers;
+
+use super::Evaluator;
 use crate::batch::View;
 use crate::explore::Run;
 use crate::terms::{QueryTerms, TermDecoder};
 use jindou_model::{CancelToken, FIRST_TAIL_ID, MemoryBudget, term};
-use jindou_plan::{Aggregate, AggregateFunction, GeneralExpression};
+use jindou_plan::GeneralExpression;
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
 use oxrdf::vocab::xsd;
@@ -400,91 +403,6 @@ fn expressions_agree_with_spareval() {
     random_expressions(1_500, 0x9E37_79B9_7F4A_7C15);
 }
 
-/// Arithmetic over `?x0`, `?x1`, `?x2`.
-fn random_arithmetic(r: &mut Random, depth: usize) -> String {
-    if depth == 0 || r.below(5) == 0 {
-        let number = r.pick(&[
-            "1",
-            "-3",
-            "0",
-            "2.5",
-            "\"3\"^^<http://www.w3.org/2001/XMLSchema#double>",
-            "9223372036854775807",
-        ]);
-        let variable = format!("?x{}", r.below(3));
-        return if r.below(3) == 0 {
-            number.to_owned()
-        } else {
-            variable
-        };
-    }
-    let mut part = || random_arithmetic(r, depth - 1);
-    let (a, b) = (part(), part());
-    match r.below(10) {
-        0 => format!(
-            "{}({a})",
-            r.pick(&["ABS", "CEIL", "FLOOR", "ROUND", "-", "+"])
-        ),
-        _ => format!("({a} {} {b})", r.pick(&["+", "-", "*", "/"])),
-    }
-}
-
-/// Batches of any length, of columns with one type of numbers or several, with gaps and with what is no number.
-fn columns_of_numbers(cases: usize, seed: u64) {
-    let all = terms();
-    with_terms(&all, |run, ids| {
-        let mut r = Random(seed);
-        let of = |d: Option<oxrdf::NamedNodeRef<'_>>| -> Vec<u32> {
-            let wanted = |t: &Term| match (t, d) {
-                (Term::Literal(l), Some(d)) => l.datatype() == d,
-                _ => d.is_none(),
-            };
-            let both = all.iter().zip(ids);
-            both.filter(|(t, _)| wanted(t)).map(|(_, &id)| id).collect()
-        };
-        let pools = [
-            of(Some(xsd::INTEGER)),
-            of(Some(xsd::DOUBLE)),
-            of(Some(xsd::DECIMAL)),
-            of(Some(xsd::FLOAT)),
-            [of(Some(xsd::INTEGER)), of(Some(xsd::DECIMAL))].concat(),
-            of(None),
-        ];
-        let mut values = [0; 2];
-        for case in 0..cases {
-            let text = random_arithmetic(&mut r, 3);
-            let other = random_arithmetic(&mut r, 1);
-            let text = match r.below(4) {
-                0 => text,
-                1 => format!("(!({text} {} {other}))", r.pick(&["=", "!=", "<", ">="])),
-                _ => format!(
-                    "({text} {} {other})",
-                    r.pick(&["=", "!=", "<", "<=", ">", ">="])
-                ),
-            };
-            let Some(e) = parse(&text) else { continue };
-            let rows = 1 + r.below(if case % 10 == 0 { 1500 } else { 70 });
-            let columns: Vec<Vec<u32>> = (0..3)
-                .map(|_| {
-                    let pool = &pools[r.below(pools.len())];
-                    let gaps = [0, 0, 1, 3][r.below(4)];
-                    let one = |r: &mut Random| match r.below(10) < gaps {
-                        true => 0,
-                        false => pool[r.below(pool.len())],
-                    };
-                    let always = one(&mut r);
-                    let constant = r.below(5) == 0;
-                    let next = |_| if constant { always } else { one(&mut r) };
-                    (0..rows).map(next).collect()
-                })
-                .collect();
-            values[0] += agree_with_spareval(run, &text, &e, &columns);
-            values[1] += rows;
-        }
-        assert!(values[0] > values[1] / 4, "mostly errors: {values:?}");
-    });
-}
-
 #[test]
 fn casts_agree_with_spareval() {
     let mut all = terms();
@@ -549,138 +467,14 @@ fn casts_agree_with_spareval() {
     });
 }
 
-#[test]
-fn columns_of_numbers_agree_with_spareval() {
-    columns_of_numbers(150, 7);
-}
-
 /// 100,000 expressions; some minutes.
 #[test]
 #[ignore = "long"]
 fn many_expressions_agree_with_spareval() {
     for seed in 1..=20u64 {
         random_expressions(5_000, seed.wrapping_mul(0xD134_2543_DE82_EF95) | 1);
-        columns_of_numbers(500, seed.wrapping_mul(0xD134_2543_DE82_EF95) | 1);
+        numbers::columns_of_numbers(500, seed.wrapping_mul(0xD134_2543_DE82_EF95) | 1);
     }
-}
-
-/// A group's aggregate by `spareval`: the rows are inline data.
-fn spareval_aggregate(call: &str, values: &[Option<Term>]) -> Option<Term> {
-    let rows: String = values
-        .iter()
-        .map(|v| v.as_ref().map_or("UNDEF ".into(), |t| format!("{t} ")))
-        .collect();
-    let text = format!("SELECT ({call} AS ?v) {{ VALUES ?x {{ {rows} }} }}");
-    let query = spargebra::SparqlParser::new().parse_query(&text).unwrap();
-    let nothing = oxrdf::Dataset::new();
-    let spareval::QueryResults::Solutions(mut s) = QueryEvaluator::new()
-        .prepare(&query)
-        .execute(&nothing)
-        .unwrap()
-    else {
-        panic!();
-    };
-    s.next().unwrap().unwrap().get("v").cloned()
-}
-
-#[test]
-fn aggregates_agree_with_spareval() {
-    // Inline data cannot hold blank nodes, and numbers of one value but different types have no first or last.
-    let all: Vec<Term> = terms()
-        .into_iter()
-        .filter(|t| match t {
-            Term::Literal(l) => !matches!(l.value(), "0" | "-0" | "3" | "1.5" | "NaN"),
-            Term::NamedNode(_) => true,
-            _ => false,
-        })
-        .collect();
-    let integer = |t: &Term| matches!(t, Term::Literal(l) if l.datatype() == xsd::INTEGER && l.value().len() < 3);
-    use AggregateFunction as F;
-    let calls = [
-        ("COUNT(*)", F::CountRows),
-        ("COUNT(#?x)", F::Count),
-        ("SUM(#?x)", F::Sum),
-        ("AVG(#?x)", F::Avg),
-        ("MIN(#?x)", F::Min),
-        ("MAX(#?x)", F::Max),
-        (
-            "GROUP_CONCAT(#STR(?x); SEPARATOR=\", \")",
-            F::GroupConcat(", ".into()),
-        ),
-    ];
-    with_terms(&all, |run, ids| {
-        let mut r = Random(77);
-        for case in 0..400 {
-            let (name, function) = &calls[case % calls.len()];
-            let distinct = case % 3 == 0 && *function != F::CountRows;
-            // Groups of numbers, of strings, or of anything.
-            let kind = r.below(3);
-            let pool: Vec<u32> = (0..all.len())
-                .filter(|&i| match kind {
-                    0 => integer(&all[i]),
-                    1 => matches!(&all[i], Term::Literal(l) if l.datatype() == xsd::STRING),
-                    _ => true,
-                })
-                .map(|i| ids[i])
-                .collect();
-            // The order between literals of different types is each engine's own.
-            if matches!(function, F::GroupConcat(_)) && kind != 1
-                || matches!(function, F::Min | F::Max) && kind == 2
-            {
-                continue;
-            }
-            let rows = r.below(9);
-            let column: Vec<u32> = (0..rows)
-                .map(|_| {
-                    if r.below(15) == 0 {
-                        0
-                    } else {
-                        pool[r.below(pool.len())]
-                    }
-                })
-                .collect();
-            let groups: Vec<u32> = (0..rows).map(|_| r.below(2) as u32).collect();
-            let aggregate = Aggregate {
-                to: 9,
-                function: function.clone(),
-                of: (*function != F::CountRows).then_some(0),
-                distinct,
-                row: vec![],
-            };
-            // In two parts, the second with its groups the other way round.
-            let cut = r.below(rows + 1);
-            let part = |column: &[u32], groups: &[u32]| {
-                let mut a = Accumulators::new(std::slice::from_ref(&aggregate), &[0], run);
-                a.grow(2).unwrap();
-                let columns = [column.to_vec()];
-                let view = View {
-                    columns: &columns,
-                    rows: column.len(),
-                };
-                a.add(run, view, groups).unwrap();
-                a
-            };
-            let mut whole = part(&column[..cut], &groups[..cut]);
-            let turned: Vec<u32> = groups[cut..].iter().map(|g| 1 - g).collect();
-            whole
-                .merge(run, part(&column[cut..], &turned), &[1, 0])
-                .unwrap();
-            let got = whole.finish(run).unwrap().remove(0);
-            for g in 0..2u32 {
-                let values: Vec<Option<Term>> = (0..rows)
-                    .filter(|&i| groups[i] == g)
-                    .map(|i| read(run, column[i]))
-                    .collect();
-                let call = name.replace('#', if distinct { "DISTINCT " } else { "" });
-                let want = spareval_aggregate(&call, &values);
-                assert_eq!(
-                    read(run, got[g as usize]),
-                    want,
-                    "case {case}: {call} of {values:?}"
-                );
-            }
-        }
-    });
 }
 
 #[test]
