@@ -1,6 +1,7 @@
 //! SPARQL's set functions (SPARQL 1.1 §18.5.1): one state a group, mergeable, so that each worker has its own.
 
 use super::machine::number_of_id;
+use super::numbers::Known;
 use super::sum::Sum;
 use super::val::Num;
 use crate::batch::{Charge, View};
@@ -58,6 +59,7 @@ pub(crate) struct Accumulators {
     all: Vec<One>,
     groups: usize,
     places: Places,
+    known: Known,
     scratch: Vec<u8>,
     tuple: Vec<u32>,
     text_bytes: usize,
@@ -103,6 +105,7 @@ impl Accumulators {
             all,
             groups: 0,
             places: Places::default(),
+            known: Known::new(run),
             scratch: vec![],
             tuple: vec![],
             text_bytes: 0,
@@ -156,6 +159,7 @@ impl Accumulators {
         let Self {
             all,
             places,
+            known,
             scratch,
             tuple,
             text_bytes,
@@ -186,7 +190,10 @@ impl Accumulators {
                 let group = group as usize;
                 match &mut one.state {
                     State::Count(v) => v[group] += u64::from(one.rows || id != 0),
-                    State::Sum(v) => v[group].add(number(run, id, scratch)),
+                    State::Sum(v) => {
+                        let number = (id != 0).then(|| known.number(run, id, scratch));
+                        v[group].add(number.flatten());
+                    }
                     State::Best(v, max) => better(run, places, &mut v[group], id, *max),
                     State::Sample(v) => {
                         if v[group] == 0 {

@@ -62,7 +62,10 @@ enum Column {
 pub(super) struct Known {
     ids: Vec<u32>,
     numbers: Vec<Option<Num>>,
+    knew: usize,
     missed: usize,
+    /// Numbers hardly repeat.
+    idle: bool,
     charge: Charge,
 }
 
@@ -76,7 +79,9 @@ impl Known {
         Self {
             ids: vec![],
             numbers: vec![],
+            knew: 0,
             missed: 0,
+            idle: false,
             charge: Charge::new(run.budget),
         }
     }
@@ -86,6 +91,7 @@ impl Known {
     pub fn number(&mut self, run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let at = id as usize & self.ids.len().wrapping_sub(1);
         if self.ids.get(at) == Some(&id) {
+            self.knew += 1;
             return self.numbers.get(at).copied().flatten();
         }
         self.missing(run, id, scratch)
@@ -93,22 +99,33 @@ impl Known {
 
     fn missing(&mut self, run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let number = number_of_id(run, id, scratch);
+        if self.idle {
+            return number;
+        }
         self.missed += 1;
-        let len = self.ids.len();
-        if len == 0 || self.missed > 2 * len && len < Self::MOST {
-            let len = (4 * len).clamp(Self::FIRST, Self::MOST);
-            // Where there is no room for more, less is remembered.
-            if self.charge.set(len * Self::EACH).is_ok() {
-                // 0 is no term's id.
-                (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
-            }
-            self.missed = 0;
+        if self.missed > 2 * self.ids.len() || self.ids.is_empty() {
+            self.resize();
         }
         let at = id as usize & self.ids.len().wrapping_sub(1);
         if let (Some(i), Some(n)) = (self.ids.get_mut(at), self.numbers.get_mut(at)) {
             (*i, *n) = (id, number);
         }
         number
+    }
+
+    /// Makes room for more; or for none, where the most was of little use.
+    fn resize(&mut self) {
+        let mut len = (4 * self.ids.len()).clamp(Self::FIRST, Self::MOST);
+        if self.ids.len() == Self::MOST {
+            self.idle = self.knew < self.missed / 2;
+            len = if self.idle { 0 } else { Self::MOST };
+        }
+        // Where there is no room for more, less is remembered.
+        if len != self.ids.len() && self.charge.set(len * Self::EACH).is_ok() {
+            // 0 is no term's id.
+            (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
+        }
+        (self.knew, self.missed) = (0, 0);
     }
 }
 
