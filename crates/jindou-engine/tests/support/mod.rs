@@ -1,6 +1,8 @@
 //! Random small graphs with edits laid over them, random queries, and two oracles: a nested loop over the quads
 //! for patterns, and `spareval` on an `oxrdf` dataset for everything.
 
+mod times;
+
 use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::{Error, term};
@@ -511,7 +513,12 @@ impl Question {
 
 /// The answer by `spareval`: variables and rows; ASK gives one row for true.
 pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>) {
-    let query = parse(text).unwrap();
+    let mut query = parse(text).unwrap();
+    if let spargebra::Query::Select { pattern, .. } | spargebra::Query::Ask { pattern, .. } =
+        &mut query
+    {
+        times::tell_apart(pattern);
+    }
     match QueryEvaluator::new()
         .prepare(&query)
         .execute(&world.datasets[from])

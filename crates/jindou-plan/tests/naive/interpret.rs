@@ -164,7 +164,7 @@ impl Data<'_> {
             }
             // Groups of patterns that a filter equates: in this data equal values are the same term.
             Operator::Join {
-                kind: JoinKind::Inner,
+                kind: kind @ (JoinKind::Inner | JoinKind::Semi),
                 left,
                 right,
                 on,
@@ -182,6 +182,10 @@ impl Data<'_> {
                             && equal
                                 .is_none_or(|(a, b)| l.contains_key(&a) && l.get(&a) == r.get(&b))
                     };
+                    if *kind == JoinKind::Semi {
+                        rows.extend(right.iter().any(|r| meets(&r)).then(|| l.clone()));
+                        continue;
+                    }
                     for r in right.iter().filter(meets) {
                         let both = l.iter().chain(r.iter());
                         rows.push(both.map(|(s, v)| (*s, v.clone())).collect());
