@@ -93,29 +93,51 @@ impl Evaluator {
     /// # Errors
     /// `Limit` when there is no room for new terms; `Cancelled`, `Timeout`.
     pub fn column(&mut self, run: &Run<'_>, rows: View<'_>, out: &mut [u32]) -> Result<()> {
-        let mut numbers = self.numbers.take();
+        if let Some(numbers) = self.numbers.take() {
+            return self.numbers_or_rest(numbers, run, rows, out);
+        }
+        for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
+            if row % CHECK == 0 {
+                run.check()?;
+            }
+            *o = self.id_of(run, rows, row)?;
+        }
+        Ok(())
+    }
+
+    fn numbers_or_rest(
+        &mut self,
+        mut numbers: Numbers,
+        run: &Run<'_>,
+        rows: View<'_>,
+        out: &mut [u32],
+    ) -> Result<()> {
         // Rows from `begun` to `done` are computed.
         let (mut begun, mut done) = (0, 0);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
             if row % CHECK == 0 {
                 run.check()?;
             }
-            if let Some(n) = &mut numbers
-                && row == done
-            {
+            if row == done {
                 begun = row;
-                done += n.values(&mut self.machine, run, rows, row)?;
+                done += numbers.values(&mut self.machine, run, rows, row)?;
             }
-            *o = match numbers.as_ref().and_then(|n| n.value(row - begun)) {
+            *o = match numbers.value(row - begun) {
                 Some(n) => self.machine.id(run, Val::Num(n))?,
-                None => self.remembered(run, Row { rows, row }, |m, value| match value {
-                    Some(v) => m.id(run, v),
-                    None => Ok(0),
-                })?,
+                None => self.id_of(run, rows, row)?,
             };
         }
-        self.numbers = numbers.filter(|n| !n.is_idle());
+        // It gives no values of comparisons.
+        let of_use = done > 0 || rows.rows == 0;
+        self.numbers = (of_use && !numbers.is_idle()).then_some(numbers);
         Ok(())
+    }
+
+    fn id_of(&mut self, run: &Run<'_>, rows: View<'_>, row: usize) -> Result<u32> {
+        self.remembered(run, Row { rows, row }, |m, value| match value {
+            Some(v) => m.id(run, v),
+            None => Ok(0),
+        })
     }
 
     /// Effective boolean values of the rows `from ..` where `out` says `TRUE` ("wanted"); others stay.
