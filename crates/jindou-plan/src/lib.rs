@@ -45,6 +45,7 @@ mod within;
 
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
+pub use expression::{parts as expression_parts, parts_mut as expression_parts_mut};
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service,

@@ -156,7 +156,10 @@ impl Evaluator {
             if !done || numbers.is_idle() {
                 self.numbers = None;
             }
-            for &i in &rest {
+            for (n, &i) in rest.iter().enumerate() {
+                if n % CHECK == 0 {
+                    run.check()?;
+                }
                 out[i] = self.truth_of(run, rows, from + i)?;
             }
             self.rest = rest;

@@ -120,10 +120,14 @@ impl Known {
             self.idle = self.knew < self.missed / 2;
             len = if self.idle { 0 } else { Self::MOST };
         }
-        // Where there is no room for more, less is remembered.
-        if len != self.ids.len() && self.charge.set(len * Self::EACH).is_ok() {
-            // 0 is no term's id.
-            (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
+        if len != self.ids.len() {
+            if self.charge.set(len * Self::EACH).is_ok() {
+                // 0 is no term's id.
+                (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
+            } else {
+                // Where there is no room for more, less is remembered, or nothing: the budget is not asked for each row.
+                self.idle = true;
+            }
         }
         (self.knew, self.missed) = (0, 0);
     }

@@ -2,6 +2,7 @@
 //! and the master runs the rest.
 
 use jindou::{Error, Result, parse_query};
+use jindou_plan::expression_parts_mut;
 use spargebra::Query;
 use spargebra::algebra::{Expression, GraphPattern};
 use spargebra::term::{
@@ -224,39 +225,11 @@ fn walk(p: &mut GraphPattern, constants: &Constants, visit: Visit<'_>) -> Result
 
 /// The same for the patterns of EXISTS.
 fn within(e: &mut Expression, visit: Visit<'_>) -> Result<()> {
-    use Expression as E;
-    match e {
-        E::Exists(p) => walk(p, &Constants::new(), visit),
-        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) => Ok(()),
-        E::Or(a, b)
-        | E::And(a, b)
-        | E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => {
-            within(a, visit)?;
-            within(b, visit)
-        }
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => within(a, visit),
-        E::If(a, b, c) => {
-            within(a, visit)?;
-            within(b, visit)?;
-            within(c, visit)
-        }
-        E::In(a, list) => {
-            within(a, visit)?;
-            list.iter_mut().try_for_each(|x| within(x, visit))
-        }
-        E::Coalesce(list) | E::FunctionCall(_, list) => {
-            list.iter_mut().try_for_each(|x| within(x, visit))
-        }
+    if let Expression::Exists(p) = e {
+        return walk(p, &Constants::new(), visit);
     }
+    let mut parts = expression_parts_mut(e).into_iter();
+    parts.try_for_each(|x| within(x, visit))
 }
 
 /// Constants that every solution of a pattern has, where that is plain to see.
