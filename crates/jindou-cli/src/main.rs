@@ -1,11 +1,6 @@
 //! The command `jindou`.
 
 mod args;
-mod args_bench;
-mod args_mixed;
-mod args_parallel;
-mod args_peers;
-mod bench;
 mod commands;
 mod progress;
 

@@ -543,3 +543,37 @@ fn a_store_is_reclustered_backed_up_and_restored() {
     let cloud = ["backup", "--store", "@store", "--to", "s3://bucket/place"];
     sentence(&run(&cloud), &["s3://bucket/place"]);
 }
+
+/// `bench` and `peers` are the business of a program beside this one, which gets their arguments as they are.
+#[cfg(unix)]
+#[test]
+fn the_laboratory_is_a_program_beside_the_command() {
+    use std::os::unix::fs::PermissionsExt;
+    let t = tempfile::tempdir().unwrap();
+    let command = t.path().join("jindou");
+    std::fs::copy(env!("CARGO_BIN_EXE_jindou"), &command).unwrap();
+    let run = |args: &[&str]| Command::new(&command).args(args).output().unwrap();
+
+    let o = run(&["bench", "lubm", "-n", "1"]);
+    assert_eq!(o.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&o.stderr).into_owned();
+    assert!(
+        said.contains("jindou-bench") && said.contains("cargo build"),
+        "{said}"
+    );
+
+    let program = t.path().join("jindou-bench");
+    std::fs::write(&program, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (asked, passed) in [
+        (
+            &["bench", "lubm", "-n", "1", "--help"][..],
+            "lubm -n 1 --help\n",
+        ),
+        (&["peers", "list"], "peers list\n"),
+    ] {
+        let o = run(asked);
+        assert_eq!(o.status.code(), Some(7));
+        assert_eq!(String::from_utf8_lossy(&o.stdout), passed);
+    }
+}

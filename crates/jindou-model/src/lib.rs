@@ -6,6 +6,7 @@ mod error;
 mod ids;
 mod limits;
 pub mod term;
+pub mod units;
 
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
 pub use error::{Error, Location, Result};

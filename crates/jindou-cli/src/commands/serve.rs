@@ -1,6 +1,6 @@
 //! `jindou serve`.
 
-use super::merge::{self, sentence};
+use super::merge;
 use super::{documents, service, threads_or_all};
 use crate::args::Serve;
 use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result};
@@ -89,7 +89,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             ..MergePolicy::default()
         };
         let told = |outcome: &Result<jindou::MergeReport>| match outcome {
-            Ok(report) => tracing::info!("{}", sentence(report)),
+            Ok(report) => tracing::info!("{report}"),
             Err(e) => tracing::warn!("merging failed, and is tried again: {e}"),
         };
         Some(db.merge_in_background(policy, told)?)
