@@ -7,6 +7,7 @@ mod args_parallel;
 mod args_peers;
 mod bench;
 mod commands;
+mod log;
 mod progress;
 
 use clap::Parser;
