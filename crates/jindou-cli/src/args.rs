@@ -129,8 +129,8 @@ pub struct Query {
     /// Read the query from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld.
-    /// Default: table on a terminal, tsv elsewhere.
+    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv and tsv.
+    /// Default: table on a terminal, tsv elsewhere, nt for graphs.
     #[arg(long)]
     pub format: Option<ResultFormat>,
     /// Print the plan instead of running it.
@@ -312,7 +312,7 @@ pub struct Serve {
     #[arg(long, value_name = "DIR")]
     pub store: PathBuf,
     /// Address to listen on; anything but this machine's own needs --token-file.
-    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = parse_host)]
     pub host: IpAddr,
     /// Port; 0 takes a free one.
     #[arg(long, default_value_t = 7878)]
@@ -368,10 +368,12 @@ pub struct Serve {
     /// Its PEM private key.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Bearer tokens: lines `read TOKEN` and `write TOKEN`.
+    /// Tokens, lines `read TOKEN` and `write TOKEN`; clients send them as Bearer, or as the password of Basic. Read again on
+    /// SIGHUP, like the TLS files.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Without --token-file: let every program on this machine write.
+    /// Without --token-file: let every program on this machine write. Pages of other machines may not, whatever --cors-origin
+    /// says.
     #[arg(long, conflicts_with_all = ["token_file", "read_only"])]
     pub writable: bool,
     /// Take no updates, and leave the store's directory to another process that does.
@@ -392,7 +394,8 @@ pub struct Serve {
     pub merge_at: Option<u64>,
     #[command(flatten)]
     pub merge_budget: MergeBudget,
-    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
+    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's). They
+    /// write only with a token.
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,
     /// How long a shutdown waits for what runs.
@@ -528,6 +531,23 @@ fn parse_format(s: &str) -> Result<Format, String> {
         .ok_or_else(|| format!("unknown format '{s}': one of nt, nq, ttl, trig, rdf, jsonld"))
 }
 
+/// An address, or a name for one, of which IPv4's are preferred.
+pub fn parse_host(s: &str) -> Result<IpAddr, String> {
+    use std::net::ToSocketAddrs;
+    let bad = |e: &dyn std::fmt::Display| format!("{s} is no address of this machine: {e}");
+    let found: Vec<IpAddr> = match s.parse() {
+        Ok(address) => vec![address],
+        Err(_) if s == "localhost" => vec![IpAddr::from([127, 0, 0, 1])],
+        Err(_) => {
+            let found = (s, 0).to_socket_addrs().map_err(|e| bad(&e))?;
+            found.map(|a| a.ip()).collect()
+        }
+    };
+    let four = found.iter().find(|a| a.is_ipv4());
+    four.or(found.first())
+        .copied()
+        .ok_or_else(|| bad(&"it has none"))
+}
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod log;
 mod progress;
 
 use clap::Parser;

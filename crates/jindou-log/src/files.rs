@@ -1,5 +1,6 @@
 //! The file layer: what the log asks of a disk, and real directories that give it.
 
+use jindou_model::private;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -119,7 +120,7 @@ impl Directory {
     /// As the file system says.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
-        match std::fs::create_dir(&path) {
+        match private::create_folder(&path) {
             Ok(()) => {
                 let parent = match path.parent() {
                     Some(p) if p != Path::new("") => p,
@@ -166,11 +167,7 @@ impl Files for Directory {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         let path = self.path.join(name);
-        let file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
+        let file = private::create(&path)?;
         Ok(Box::new(RealFile { file, path }))
     }
 

@@ -1,10 +1,12 @@
 //! The types every room of Jindou shares: ids, the canonical bytes of a term, batches of quads on
-//! their way into a store, errors and limits. This crate knows nothing of files, plans or engines.
+//! their way into a store, errors and limits, and how files are created. This crate knows nothing of files' contents, plans or
+//! engines.
 
 mod batch;
 mod error;
 mod ids;
 mod limits;
+pub mod private;
 pub mod term;
 pub mod units;
 

@@ -94,12 +94,22 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
             std::io::stdin()
                 .read_to_string(&mut text)
                 .map_err(|e| Error::io("<stdin>", e))?;
-            Ok(text)
+            Ok(unmarked(text))
         }
-        (None, Some(f)) => std::fs::read_to_string(f).map_err(|e| Error::io(f, e)),
+        (None, Some(f)) => std::fs::read_to_string(f)
+            .map(unmarked)
+            .map_err(|e| Error::io(f, e)),
         (None, None) => Err(Error::Query(
             "there is no request; give it as text or with -f".into(),
         )),
+    }
+}
+
+/// The text without the mark that some editors put in front of it.
+fn unmarked(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
     }
 }
 
