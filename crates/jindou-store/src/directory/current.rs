@@ -160,6 +160,7 @@ fn is_file_of_base(name: &str) -> bool {
         || name == MANIFEST
         || name == CHECKSUMS
         || (name.ends_with(".jd") && name != CURRENT)
+        || name == "log-end.jd.tmp"
 }
 
 fn base_number(name: &str) -> Option<u64> {

@@ -93,7 +93,7 @@ fn parent(dir: &Path) -> &Path {
 }
 
 /// What updates keep beside a store's files: who writes, and the log. They go with the store that is replaced.
-const CHANGES: [&str; 2] = ["lock", LOG];
+const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
 
 /// Says whether a store may be written at `dir`: an error if something is there that must stay.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
