@@ -3,7 +3,7 @@
 use super::{Halt, Parser};
 use crate::advice::{Place, foreign, nearest};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Bad, Kind, Lexer, Token};
+use crate::lexer::{Bad, Kind, Token};
 use crate::prefixes::{COMMON_PREFIXES, common};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D, place};
 use std::ops::Range;

@@ -138,7 +138,6 @@ impl Parser<'_, '_> {
         match self.kind() {
             Kind::Variable => {
                 let (id, _) = self.variable(place)?;
-                // In scope when a triple has it, which a path has not: see `add`.
                 self.scopes.see(id);
                 Ok(Verb::Simple(self.variable_of(id).into()))
             }
@@ -325,7 +324,7 @@ impl Parser<'_, '_> {
     fn triple_term(&mut self) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
-        let mut part = |p: &mut Self| match p.kind() {
+        let part = |p: &mut Self| match p.kind() {
             Kind::OpenParen => Err(p.unexpected(Place::PartOfTriple)),
             _ => p.term(Place::PartOfTriple),
         };

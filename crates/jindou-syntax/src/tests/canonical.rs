@@ -54,6 +54,10 @@ pub(super) fn canonical(text: &str) -> Option<String> {
                     Some(_) => out.push_str(slice),
                 }
             }
+            // From < to > it is an IRI, and nothing else.
+            Kind::Iri if slice.contains(['&', '=', ',', ')', '(', '?', '$', ':']) && ends_operand(before.0) && !slice.contains("://") => {
+                out.push_str("<http://an-iri/>");
+            }
             _ => out.push_str(slice),
         }
         before = (token.kind, token.end);
@@ -67,4 +71,12 @@ fn odd(name: &str) -> bool {
         .filter(|run| !run.is_empty())
         .count();
     runs > 1 || name.contains("\\.") || name.chars().any(|c| c > '\u{ffff}')
+}
+
+fn ends_operand(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Variable | Kind::CloseParen | Kind::String | Kind::Integer | Kind::Decimal | Kind::Double | Kind::Iri | Kind::Prefixed | Kind::Namespace
+            | Kind::Word(K::True | K::False)
+    )
 }
