@@ -3,6 +3,7 @@
 //! engines.
 
 mod batch;
+pub mod diagnostic;
 mod error;
 mod ids;
 mod limits;
@@ -11,6 +12,7 @@ pub mod term;
 pub mod units;
 
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
+pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Suggestion};
 pub use error::{Error, Location, Result};
 pub use ids::{
     DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
