@@ -62,7 +62,7 @@ const QUERIES: [&str; 5] = [
     // A whole plan there; a sum of its rows here; the last steps here; two explorations; a truth value.
     "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
     "SELECT ?b (COUNT(*) AS ?n) { ?a :p ?b . ?b :q ?c } GROUP BY ?b",
-    "SELECT ?a ?v { ?a :p ?b . ?b :v ?v . ?b :q ?c FILTER(?v > 20) }",
+    "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :q ?d FILTER(STR(?a) < STR(?d)) }",
     "SELECT ?a ?b { { ?a :p ?b . ?b :p ?c } UNION { ?a :q ?b . ?b :q ?c } }",
     "ASK { ?a :p ?b . ?b :q ?c }",
 ];
