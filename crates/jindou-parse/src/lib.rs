@@ -43,5 +43,5 @@ mod xml_literal;
 
 pub use fetch::{Document, DocumentSource};
 pub use format::Format;
-pub use report::BadStatement;
+pub use report::{BadStatement, Rest};
 pub use sources::{Input, Sources, SourcesBuilder};
