@@ -2,12 +2,14 @@
 //! their way into a store, errors and limits. This crate knows nothing of files, plans or engines.
 
 mod batch;
+mod charge;
 mod error;
 mod ids;
 mod limits;
 pub mod term;
 
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
+pub use charge::{Charge, WORTH_TRIMMING, set_up_allocator, trim};
 pub use error::{Error, Location, Result};
 pub use ids::{
     DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
