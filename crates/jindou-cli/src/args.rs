@@ -1,11 +1,11 @@
 //! The command line.
 
-use crate::args_bench::Bench;
-use crate::args_peers::Peers;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use jindou::{Durability, GpuChoice, ResultFormat};
+use jindou_model::units::{parse_duration, parse_size};
 use jindou_parse::Format;
 use jindou_service::Allowed;
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,12 +45,23 @@ pub enum Command {
     /// Generate a benchmark's data as N-Triples or N-Quads.
     #[command(subcommand)]
     Generate(Generate),
-    /// Measure.
-    #[command(subcommand)]
-    Bench(Bench),
-    /// Other engines to compare with.
-    #[command(subcommand)]
-    Peers(Peers),
+    /// Measure (by the program `jindou-bench`, which lies beside this one).
+    #[command(disable_help_flag = true)]
+    Bench(Laboratory),
+    /// Install other engines to compare with, and show comparisons (by `jindou-bench`, too).
+    #[command(disable_help_flag = true)]
+    Peers(Laboratory),
+}
+
+/// Arguments of the program `jindou-bench`, passed on as they are.
+#[derive(ClapArgs, Debug)]
+pub struct Laboratory {
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub arguments: Vec<OsString>,
 }
 
 /// The store.
@@ -118,8 +129,8 @@ pub struct Query {
     /// Read the query from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld.
-    /// Default: table on a terminal, tsv elsewhere.
+    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv and tsv.
+    /// Default: table on a terminal, tsv elsewhere, nt for graphs.
     #[arg(long)]
     pub format: Option<ResultFormat>,
     /// Print the plan instead of running it.
@@ -301,7 +312,7 @@ pub struct Serve {
     #[arg(long, value_name = "DIR")]
     pub store: PathBuf,
     /// Address to listen on; anything but this machine's own needs --token-file.
-    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = parse_host)]
     pub host: IpAddr,
     /// Port; 0 takes a free one.
     #[arg(long, default_value_t = 7878)]
@@ -357,10 +368,12 @@ pub struct Serve {
     /// Its PEM private key.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Bearer tokens: lines `read TOKEN` and `write TOKEN`.
+    /// Tokens, lines `read TOKEN` and `write TOKEN`; clients send them as Bearer, or as the password of Basic. Read again on
+    /// SIGHUP, like the TLS files.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Without --token-file: let every program on this machine write.
+    /// Without --token-file: let every program on this machine write. Pages of other machines may not, whatever --cors-origin
+    /// says.
     #[arg(long, conflicts_with_all = ["token_file", "read_only"])]
     pub writable: bool,
     /// Take no updates, and leave the store's directory to another process that does.
@@ -381,7 +394,8 @@ pub struct Serve {
     pub merge_at: Option<u64>,
     #[command(flatten)]
     pub merge_budget: MergeBudget,
-    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
+    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's). They
+    /// write only with a token.
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,
     /// How long a shutdown waits for what runs.
@@ -517,47 +531,23 @@ fn parse_format(s: &str) -> Result<Format, String> {
         .ok_or_else(|| format!("unknown format '{s}': one of nt, nq, ttl, trig, rdf, jsonld"))
 }
 
-/// `512M`, `8G`, `8GiB`, `1.5g`, `1000000`.
-pub fn parse_size(s: &str) -> Result<u64, String> {
-    let lower = s.trim().to_ascii_lowercase();
-    let t = lower.trim_end_matches("ib").trim_end_matches('b');
-    let (number, shift) = match t.as_bytes().last() {
-        Some(b'k') => (&t[..t.len() - 1], 10),
-        Some(b'm') => (&t[..t.len() - 1], 20),
-        Some(b'g') => (&t[..t.len() - 1], 30),
-        Some(b't') => (&t[..t.len() - 1], 40),
-        _ => (t, 0),
+/// An address, or a name for one, of which IPv4's are preferred.
+pub fn parse_host(s: &str) -> Result<IpAddr, String> {
+    use std::net::ToSocketAddrs;
+    let bad = |e: &dyn std::fmt::Display| format!("{s} is no address of this machine: {e}");
+    let found: Vec<IpAddr> = match s.parse() {
+        Ok(address) => vec![address],
+        Err(_) if s == "localhost" => vec![IpAddr::from([127, 0, 0, 1])],
+        Err(_) => {
+            let found = (s, 0).to_socket_addrs().map_err(|e| bad(&e))?;
+            found.map(|a| a.ip()).collect()
+        }
     };
-    match number.trim().parse::<f64>() {
-        Ok(n) if n >= 0.0 && n.is_finite() => Ok((n * (1u64 << shift) as f64) as u64),
-        _ => Err(format!("'{s}' is not a size; write it like 512M or 8G")),
-    }
+    let four = found.iter().find(|a| a.is_ipv4());
+    four.or(found.first())
+        .copied()
+        .ok_or_else(|| bad(&"it has none"))
 }
-
-/// `500ms`, `30s`, `2m`, `10` (seconds).
-pub fn parse_duration(s: &str) -> Result<Duration, String> {
-    let t = s.trim();
-    let (number, scale) = if let Some(n) = t.strip_suffix("us") {
-        (n, 1e-6)
-    } else if let Some(n) = t.strip_suffix("ms") {
-        (n, 1e-3)
-    } else if let Some(n) = t.strip_suffix('s') {
-        (n, 1.0)
-    } else if let Some(n) = t.strip_suffix('m') {
-        (n, 60.0)
-    } else if let Some(n) = t.strip_suffix('h') {
-        (n, 3600.0)
-    } else {
-        (t, 1.0)
-    };
-    number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
-        .ok_or_else(|| format!("'{s}' is not a time; write it like 500ms, 30s or 2m"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -566,15 +556,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_and_times() {
-        assert_eq!(parse_size("8G"), Ok(8 << 30));
-        assert_eq!(parse_size("1.5KiB"), Ok(1536));
-        assert!(parse_size("-1").is_err() && parse_size("much").is_err());
-        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
-        assert!(parse_duration("-1").is_err() && parse_duration("1e30").is_err());
     }
 }

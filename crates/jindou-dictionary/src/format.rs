@@ -16,7 +16,7 @@
 //! section instead, each time, so that damaged files give wrong or no answers, but never a panic.
 
 use crate::backing::{Backing, Residence};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, private};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -151,7 +151,7 @@ const BUFFER: usize = 1 << 20;
 impl SectionWriter {
     /// Creates the file, which must not exist.
     pub(crate) fn create(path: PathBuf, magic: [u8; 8]) -> Result<Self> {
-        let file = File::create_new(&path).map_err(|e| Error::io(&path, e))?;
+        let file = private::create_new(&path).map_err(|e| Error::io(&path, e))?;
         let mut w = Self {
             file,
             path,

@@ -181,6 +181,8 @@ impl Log {
                 Ok(()) => found.rewritten = unsynced,
                 Err(f) => found.read_only = Some(f.to_error().to_string()),
             }
+        } else {
+            writer.know_end();
         }
         let shared = Arc::new(Shared {
             state: Mutex::new(State {

@@ -1,6 +1,6 @@
 //! Blocks of whole lines, handed to any number of workers.
 
-use crate::input::{LineCounter, read_more};
+use crate::input::{LineCounter, blank_mark, read_more};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -43,13 +43,17 @@ impl Blocks {
         buf: &mut Vec<u8>,
         counter: &AtomicU64,
     ) -> io::Result<Option<BlockAt>> {
-        match self {
+        let block = match self {
             Self::File(file) => file.next(buf, counter),
             Self::Stream(stream) => stream
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .next(buf),
+        }?;
+        if block.as_ref().is_some_and(|b| b.offset == 0) {
+            blank_mark(buf);
         }
+        Ok(block)
     }
 }
 

@@ -123,6 +123,7 @@ impl Reading<'_> {
             reader = restart.from(0)?;
             source = Some(restart);
         }
+        reader = input::unmarked(reader).map_err(|e| self.document.origin.error(e))?;
         let (mut offset, mut lines) = (0, LineCounter::default());
         loop {
             let guard = Guard::new(reader, Format::Turtle, offset, lines);
@@ -179,7 +180,9 @@ impl Reading<'_> {
                 .with_base_iri(base)
                 .map_err(|e| self.bad_base(&e.to_string()))?;
         }
-        let guard = Guard::new(opened.reader, Format::TriG, 0, LineCounter::default());
+        let reader = input::unmarked(opened.reader);
+        let reader = reader.map_err(|e| self.document.origin.error(e))?;
+        let guard = Guard::new(reader, Format::TriG, 0, LineCounter::default());
         let tail = guard.tail();
         for quad in parser.for_reader(guard) {
             match quad {

@@ -115,6 +115,26 @@ pub(crate) fn open(
     })
 }
 
+/// The mark that some editors put in front of UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Makes blanks of a mark at the start of a document whose syntax allows blanks there. Positions behind it stay.
+pub(crate) fn blank_mark(start: &mut [u8]) {
+    if start.starts_with(MARK) {
+        start[..MARK.len()].fill(b' ');
+    }
+}
+
+/// The same for a document's reader.
+pub(crate) fn unmarked(mut reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let mut head = Vec::with_capacity(MARK.len());
+    (&mut reader)
+        .take(MARK.len() as u64)
+        .read_to_end(&mut head)?;
+    blank_mark(&mut head);
+    Ok(Box::new(Cursor::new(head).chain(reader)))
+}
+
 /// All members or streams of an archive, one after the other.
 fn decompress(
     reader: impl Read + Send + 'static,

@@ -4,7 +4,8 @@
 //! | module | job |
 //! |---|---|
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
-//! | `guard` | what every request passes: tokens, CORS, counting |
+//! | `auth` | tokens, and what those who carry them may do |
+//! | `guard` | the checks that every request passes |
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept and Accept-Encoding |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
@@ -14,7 +15,7 @@
 //! | `outlet` | formatted answers → chunks → the response's body, compressed on the way |
 //! | `slots` | how many queries compute at once |
 //! | `live` | queries that exist now: seen, counted, cancelled |
-//! | `problem` | errors as HTTP answers |
+//! | `problem`, `paths` | errors as HTTP answers, without the places of files |
 //! | `jobs` | work on the whole store: reclustering |
 //! | `metrics` | counters for Prometheus |
 //!
@@ -31,6 +32,7 @@ mod metrics;
 mod negotiate;
 mod options;
 mod outlet;
+mod paths;
 mod problem;
 mod quads;
 mod registry;

@@ -1,6 +1,7 @@
 //! The queries that exist now.
 
 use jindou::{CancelToken, Error, MemoryBudget, Result};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -53,6 +54,8 @@ pub(crate) struct LiveQuery {
     body_text: OnceLock<String>,
     /// Where the request came from.
     pub(crate) client: String,
+    /// Whose token it came with.
+    pub(crate) owner: Option<u64>,
     pub(crate) started: Instant,
     pub(crate) limit: Duration,
     pub(crate) memory: MemoryBudget,
@@ -150,11 +153,17 @@ impl LiveQuery {
 }
 
 fn shortened(text: &str) -> String {
+    shown(text).into_owned()
+}
+
+/// As much of a text that a client made as lists and logs show. Given to `tracing` as a string, not by its `Display`, it is
+/// quoted and its control characters are escaped there.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     if text.len() <= SHOWN {
-        return text.to_owned();
+        return text.into();
     }
     let at = (0..=SHOWN).rev().find(|&i| text.is_char_boundary(i));
-    format!("{}…", &text[..at.unwrap_or(0)])
+    format!("{}…", &text[..at.unwrap_or(0)]).into()
 }
 
 /// All of them. Bounded.
@@ -175,6 +184,7 @@ struct Inner {
 pub(crate) struct Newcomer {
     pub(crate) text: String,
     pub(crate) client: String,
+    pub(crate) owner: Option<u64>,
     pub(crate) limit: Duration,
     pub(crate) memory: MemoryBudget,
 }
@@ -221,6 +231,7 @@ impl LiveQueries {
             text,
             body_text: OnceLock::new(),
             client: new.client,
+            owner: new.owner,
             started: Instant::now(),
             limit: new.limit,
             memory: new.memory,

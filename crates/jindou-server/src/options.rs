@@ -1,5 +1,6 @@
 //! How to serve.
 
+use crate::auth::exposed;
 use jindou::{BackupTarget, DocumentSource, GpuChoice, MergeOptions, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -67,6 +68,25 @@ pub struct ServerOptions {
     pub backup_to: Option<BackupTarget>,
     /// How changes are merged into segments when `/admin/merge` is asked to.
     pub merge: MergeOptions,
+}
+
+impl ServerOptions {
+    /// What an operator should know of these options before others do, a sentence each. [`Server::start`](crate::Server::start)
+    /// logs them.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.tls.is_none() && !self.host.is_loopback() {
+            all.push(
+                "tokens and answers travel unencrypted: give --tls-cert and --tls-key, or put a TLS proxy in front".into(),
+            );
+        }
+        let tokens = self.token_file.as_deref();
+        all.extend(tokens.and_then(|file| exposed(file, "token file")));
+        let key = self.tls.as_ref().map(|tls| &*tls.key);
+        all.extend(key.and_then(|file| exposed(file, "TLS key")));
+        all
+    }
 }
 
 /// PEM files of a TLS server.

@@ -1,6 +1,8 @@
 //! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
 
+use crate::live::shown;
 use crate::negotiate;
+use crate::paths;
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -17,7 +19,7 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Line and column in the query, from 1.
     at: Option<(u32, u32)>,
-    header: Option<(http::HeaderName, Cow<'static, str>)>,
+    headers: Vec<(http::HeaderName, Cow<'static, str>)>,
 }
 
 impl Problem {
@@ -27,7 +29,7 @@ impl Problem {
             kind,
             detail: detail.into(),
             at: None,
-            header: None,
+            headers: Vec::new(),
         }
     }
 
@@ -41,7 +43,7 @@ impl Problem {
             "method",
             format!("this resource takes {allowed}"),
         );
-        p.header = Some((ALLOW, allowed.into()));
+        p.headers.push((ALLOW, allowed.into()));
         p
     }
 
@@ -59,13 +61,16 @@ impl Problem {
 
     pub(crate) fn unauthorized(detail: &str) -> Self {
         let mut p = Self::new(StatusCode::UNAUTHORIZED, "token", detail);
-        p.header = Some((WWW_AUTHENTICATE, "Bearer".into()));
+        // Clients that know nothing else wait to be asked for Basic.
+        for scheme in ["Bearer", "Basic realm=\"jindou\", charset=\"UTF-8\""] {
+            p.headers.push((WWW_AUTHENTICATE, scheme.into()));
+        }
         p
     }
 
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
         let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
-        p.header = Some((RETRY_AFTER, "1".into()));
+        p.headers.push((RETRY_AFTER, "1".into()));
         p
     }
 
@@ -73,14 +78,15 @@ impl Problem {
     pub(crate) fn refused(refused: &Refused) -> Self {
         let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string());
         let seconds = refused.retry_after.as_secs_f64().ceil().clamp(1.0, 3600.0) as u32;
-        p.header = Some((RETRY_AFTER, Cow::Owned(seconds.to_string())));
+        p.headers
+            .push((RETRY_AFTER, Cow::Owned(seconds.to_string())));
         p
     }
 
     /// An error of the database, before the response began. `planning`: the query was being read, so a limit is one of
     /// its form.
     pub(crate) fn of(error: &Error, planning: bool) -> Self {
-        let detail = error.to_string();
+        let detail = paths::told(error);
         let (status, kind) = match error {
             Error::Query(_) | Error::Syntax { .. } => (StatusCode::BAD_REQUEST, "syntax"),
             Error::Limit(_) if planning => (StatusCode::BAD_REQUEST, "query-limit"),
@@ -97,6 +103,13 @@ impl Problem {
             }
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
+        if status.is_server_error() && !matches!(kind, "timeout" | "cancelled") {
+            let (whole, told) = (error.to_string(), &*detail);
+            if whole != told {
+                // Its client does not learn where this machine keeps its files.
+                tracing::warn!(reason = &*shown(&whole), told, "an error's whole text");
+            }
+        }
         let mut p = Self::new(status, kind, detail);
         if status == StatusCode::BAD_REQUEST {
             p.at = match error {
@@ -138,10 +151,10 @@ impl Problem {
         *response.status_mut() = self.status;
         let all = response.headers_mut();
         all.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-        if let Some((name, value)) = self.header
-            && let Ok(value) = HeaderValue::from_str(&value)
-        {
-            all.insert(name, value);
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                all.append(name, value);
+            }
         }
         response
     }

@@ -2,7 +2,8 @@
 //! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
 
 use crate::at_once::{self, Attempt};
-use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State};
+use crate::auth::Caller;
+use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State, shown};
 use crate::negotiate::{Coding, Offer};
 use crate::outlet::{self, Head, Outlet};
 use crate::problem::Problem;
@@ -26,12 +27,24 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The connection a request came by.
+/// The connection a request came by, and who sent the request.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) peer: String,
+    pub(crate) peer: Arc<str>,
     /// Told when an answer broke off: the connection is cut even if its reader has stopped reading.
-    pub(crate) cut: Notify,
+    pub(crate) cut: Arc<Notify>,
+    pub(crate) caller: Caller,
+}
+
+impl Connection {
+    /// The same for a request of this caller.
+    pub(crate) fn by(&self, caller: Caller) -> Self {
+        Self {
+            peer: Arc::clone(&self.peer),
+            cut: Arc::clone(&self.cut),
+            caller,
+        }
+    }
 }
 
 /// How long a broken answer's reader has to notice before its connection is cut.
@@ -163,7 +176,8 @@ pub(crate) async fn answer(
         .min(options.max_timeout);
     let newcomer = Newcomer {
         text: request.work.text().to_owned(),
-        client: request.connection.peer.clone(),
+        client: request.connection.peer.to_string(),
+        owner: request.connection.caller.owner,
         limit,
         memory: shared.memory.part(options.query_memory),
     };
@@ -295,12 +309,12 @@ pub(crate) fn record(
         } else {
             "query failed"
         };
-        tracing::warn!(id, class, outcome, rows, bytes, ms, reason = %failure.error, client = %query.client, "{broken}");
+        tracing::warn!(id, class, outcome, rows, bytes, ms, reason = &*shown(&failure.error.to_string()), client = %query.client, "{broken}");
     } else {
         tracing::debug!(id, class, outcome, rows, bytes, ms, client = %query.client, "query");
     }
     if shared.options.slow_query.is_some_and(|slow| took >= slow) {
-        tracing::warn!(id, class, outcome, rows, bytes, ms, client = %query.client, text = %query.text(), "slow query");
+        tracing::warn!(id, class, outcome, rows, bytes, ms, client = %query.client, text = query.text(), "slow query");
     }
 }
 

@@ -52,7 +52,10 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         .try_clone_to_owned()
         .map(File::from)
         .map_err(|e| Error::io("<stdout>", e))?;
-    let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, out), format);
+    // A graph that nobody wants as rows is N-Triples.
+    let graphs = a.format.unwrap_or(ResultFormat::Table);
+    let out = BufWriter::with_capacity(1 << 16, out);
+    let mut writer = ResultWriter::new(out, format).with_graphs(graphs);
     let report = db.run(&text, &options, &mut writer)?;
     if a.time {
         eprintln!(

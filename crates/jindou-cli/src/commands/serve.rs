@@ -1,8 +1,9 @@
 //! `jindou serve`.
 
-use super::merge::{self, sentence};
+use super::merge;
 use super::{documents, service, threads_or_all};
 use crate::args::Serve;
+use crate::log::{self, OneLine};
 use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::IsTerminal;
@@ -13,14 +14,17 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     let filter = EnvFilter::try_new(&a.log).map_err(|e| {
         Error::Unsupported(format!("--log {}: {e}; write it like info or debug", a.log))
     })?;
+    let json = a.log_format == "json";
+    let ansi = !json && std::io::stderr().is_terminal();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    if a.log_format == "json" {
+        .with_writer(move || OneLine::new(std::io::stderr(), ansi));
+    if json {
         log.json().init();
     } else {
-        log.with_ansi(std::io::stderr().is_terminal()).init();
+        log.with_ansi(ansi).init();
     }
+    log::panics();
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
     let db = Database::open_with(
         &a.store,
@@ -81,6 +85,12 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     } else {
         "http"
     };
+    if !tracing::enabled!(tracing::Level::WARN) {
+        // What endangers an operator's secrets is said even if the log is to be quiet.
+        for warning in options.warnings() {
+            eprintln!("jindou: warning: {warning}");
+        }
+    }
     raise_descriptor_limit();
     let merges = if writes && a.merge == "auto" {
         let policy = MergePolicy {
@@ -89,7 +99,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             ..MergePolicy::default()
         };
         let told = |outcome: &Result<jindou::MergeReport>| match outcome {
-            Ok(report) => tracing::info!("{}", sentence(report)),
+            Ok(report) => tracing::info!("{report}"),
             Err(e) => tracing::warn!("merging failed, and is tried again: {e}"),
         };
         Some(db.merge_in_background(policy, told)?)

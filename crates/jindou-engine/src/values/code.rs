@@ -2,6 +2,7 @@
 //! do. What has no code of its own becomes a [`Code::Slow`] leaf, evaluated by `spareval` and remembered by its inputs.
 
 use super::cast::Cast;
+use super::patterns::regex;
 use super::replace::{Pattern, Replace};
 use super::slow::Slow;
 use super::val::{Arithmetic, Num};
@@ -10,11 +11,9 @@ use crate::filter::Value;
 use jindou_model::{Error, Result, term};
 use jindou_plan::{GeneralExpression, Relation, Slot, TermTest};
 use oxrdf::{Literal, Variable};
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use spargebra::algebra::{Expression as E, Function};
 
-/// Memory that one pattern's automaton may take.
-const REGEX_SIZE: usize = 1_000_000;
 /// Deepest expression; the parser allows no deeper one, this keeps the stack safe whoever made it.
 const DEEPEST: usize = 1024;
 
@@ -41,6 +40,8 @@ pub(crate) enum Code {
     Kind(TermTest, Box<Code>),
     Call(Call, Vec<Code>),
     Regex(Box<Code>, Box<Regex>),
+    /// Text, pattern, flags.
+    Matches(Box<[Code; 3]>),
     Replace(Box<Replace>),
     Iri(Box<Code>, Option<Box<oxiri::Iri<String>>>),
     Random,
@@ -321,6 +322,14 @@ impl Compiler<'_, '_> {
                     });
                 }
             }
+            (Function::Regex, [text, pattern, flags @ ..]) if flags.len() < 2 => {
+                self.out.dear = true;
+                return Ok(Code::Matches(Box::new([
+                    self.code(text, depth)?,
+                    self.code(pattern, depth)?,
+                    self.flags(flags, depth)?,
+                ])));
+            }
             (Function::Replace, [text, pattern, replacement, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
                 let plain = |e: &E| match e {
@@ -340,8 +349,7 @@ impl Compiler<'_, '_> {
                         None => return Ok(Code::Error),
                     },
                     None => {
-                        let flags = flags.first().map(|f| self.code(f, depth)).transpose()?;
-                        Pattern::Computed(self.code(pattern, depth)?, flags)
+                        Pattern::Computed(self.code(pattern, depth)?, self.flags(flags, depth)?)
                     }
                 };
                 return Ok(Code::Replace(Box::new(Replace {
@@ -368,6 +376,14 @@ impl Compiler<'_, '_> {
             _ => {}
         }
         self.slow(f, list, depth)
+    }
+
+    /// Flags of a pattern; none are an empty string.
+    fn flags(&mut self, flags: &[E], depth: usize) -> Result<Code> {
+        match flags.first() {
+            Some(flags) => self.code(flags, depth),
+            None => Ok(self.constant(term::encode(&Literal::from("").into()))),
+        }
     }
 
     /// A function that `spareval` evaluates, over arguments that are computed here. All functions that come here fail
@@ -401,28 +417,4 @@ impl Compiler<'_, '_> {
         }
         Ok(Code::Slow(number, arguments))
     }
-}
-
-/// A pattern with SPARQL's flags; linear in the text whatever the pattern.
-pub(crate) fn regex(pattern: &str, flags: &str) -> Option<Regex> {
-    let escaped;
-    let pattern = if flags.contains('q') {
-        escaped = regex::escape(pattern);
-        &escaped
-    } else {
-        pattern
-    };
-    let mut b = RegexBuilder::new(pattern);
-    b.size_limit(REGEX_SIZE);
-    for flag in flags.chars() {
-        match flag {
-            's' => b.dot_matches_new_line(true),
-            'm' => b.multi_line(true),
-            'i' => b.case_insensitive(true),
-            'x' => b.ignore_whitespace(true),
-            'q' => &mut b,
-            _ => return None,
-        };
-    }
-    b.build().ok()
 }

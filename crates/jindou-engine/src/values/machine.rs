@@ -4,7 +4,7 @@ mod relation;
 
 use super::code::{Call, Code, SlowPart};
 use super::numbers::Known;
-use super::replace::LastPattern;
+use super::patterns::Patterns;
 use super::slow::Slow;
 use super::val::{Num, Span, Text, Val};
 use crate::batch::{Charge, View};
@@ -50,7 +50,8 @@ pub(crate) struct Machine {
     made: FxHashMap<(u8, u128), u32>,
     /// For the arena, once it is large.
     pub(super) charge: Charge,
-    pub(super) last_pattern: LastPattern,
+    /// Patterns of rows; taken while one of them works.
+    pub(super) patterns: Option<Box<Patterns>>,
     numbers: Known,
 }
 
@@ -65,7 +66,7 @@ impl Machine {
             term: vec![],
             made: FxHashMap::default(),
             charge: Charge::new(run.budget),
-            last_pattern: LastPattern::default(),
+            patterns: Some(Box::new(Patterns::new(run.budget))),
             numbers: Known::new(run),
         };
         m.constants = constants
@@ -381,6 +382,7 @@ impl Machine {
                 };
                 text.map(|t| regex.is_match(self.str(t.text)).into())
             }
+            Code::Matches(of) => self.matches(run, of, at)?,
             Code::Replace(r) => self.replace(run, r, at)?,
             Code::Iri(a, base) => {
                 let Some(v) = self.eval(run, a, at)? else {

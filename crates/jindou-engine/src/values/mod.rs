@@ -14,6 +14,7 @@ mod code;
 mod equal;
 mod machine;
 mod numbers;
+mod patterns;
 mod replace;
 mod slow;
 mod sum;

@@ -1,6 +1,6 @@
 //! REPLACE, match by match: a result that grows too long ends the query while it is made.
 
-use super::code::{Code, regex};
+use super::code::Code;
 use super::machine::{Machine, Maybe, Row};
 use super::val::{Text, Val};
 use crate::explore::Run;
@@ -19,15 +19,8 @@ pub(crate) struct Replace {
 
 pub(crate) enum Pattern {
     Fixed(Box<Regex>),
-    /// Pattern, and flags if there are any: compiled when they are others than a row before.
-    Computed(Code, Option<Code>),
-}
-
-/// The pattern compiled last: its text and flags.
-#[derive(Default)]
-pub(crate) struct LastPattern {
-    of: Option<(String, String)>,
-    regex: Option<Regex>,
+    /// Pattern and flags.
+    Computed(Code, Code),
 }
 
 impl Machine {
@@ -41,17 +34,17 @@ impl Machine {
         let regex = match &replace.pattern {
             Pattern::Fixed(regex) => &**regex,
             Pattern::Computed(pattern, flags) => {
-                let Some(pattern) = self.plain(run, pattern, at)? else {
+                let Some((pattern, flags)) = self.pattern(run, pattern, flags, at)? else {
                     return Ok(None);
                 };
-                let flags = match flags {
-                    Some(flags) => match self.plain(run, flags, at)? {
-                        Some(flags) => flags,
-                        None => return Ok(None),
-                    },
-                    None => String::new(),
-                };
-                match self.pattern(pattern, flags) {
+                let mut patterns = std::mem::take(&mut self.patterns);
+                let regex = match &mut patterns {
+                    Some(p) => p.get(self.str(pattern), self.str(flags)),
+                    None => Ok(None),
+                }
+                .map(|r| r.cloned());
+                self.patterns = patterns;
+                match regex? {
                     Some(regex) => {
                         computed = regex;
                         &computed
@@ -109,15 +102,5 @@ impl Machine {
         Ok(text
             .filter(|t| t.lang.is_none())
             .map(|t| self.str(t.text).to_owned()))
-    }
-
-    fn pattern(&mut self, pattern: String, flags: String) -> Option<Regex> {
-        let last = &mut self.last_pattern;
-        let of = (pattern, flags);
-        if last.of.as_ref() != Some(&of) {
-            last.regex = regex(&of.0, &of.1);
-            last.of = Some(of);
-        }
-        last.regex.clone()
     }
 }

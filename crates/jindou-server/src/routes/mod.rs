@@ -26,6 +26,42 @@ use std::sync::Arc;
 
 const ROUTES: &str = "Jindou\n\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
 
+/// The name of a path's route in metrics: few, whatever clients ask for.
+pub(crate) fn name(path: &str) -> &'static str {
+    let known = [
+        "/query",
+        "/prepared",
+        "/batch",
+        "/update",
+        "/store",
+        "/health",
+        "/metrics",
+        "/",
+    ];
+    match path {
+        p if p.starts_with("/prepared/") => "/prepared",
+        p if p.starts_with("/store/") => "/store",
+        p if p.starts_with("/admin/") => "/admin",
+        p => known.into_iter().find(|k| *k == p).unwrap_or("other"),
+    }
+}
+
+/// The methods that a path takes; `None` if there is nothing.
+pub(crate) fn methods(path: &str) -> Option<&'static str> {
+    Some(match path {
+        "*" | "/query" => "GET, HEAD, POST, OPTIONS",
+        "/prepared" | "/batch" | "/update" => "POST, OPTIONS",
+        "/" | "/health" | "/metrics" | "/admin/queries" => "GET, HEAD, OPTIONS",
+        "/admin/merge" => "GET, HEAD, POST, OPTIONS",
+        "/admin/recluster" | "/admin/backup" => "GET, HEAD, POST, DELETE, OPTIONS",
+        "/store" => "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
+        p if p.starts_with("/store/") => "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
+        p if p.starts_with("/prepared/") => "GET, HEAD, POST, OPTIONS",
+        p if p.starts_with("/admin/queries/") => "GET, HEAD, DELETE, OPTIONS",
+        _ => return None,
+    })
+}
+
 /// All routes behind the guard.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()

@@ -128,7 +128,7 @@ pub(super) async fn many(
             }
         }
         let text = body(content, shared.options.max_request_bytes).await?;
-        batch::answer(&shared, text, parameters.timeout()?, &connection.peer).await
+        batch::answer(&shared, text, parameters.timeout()?, &connection).await
     };
     answered(answer.await, &headers)
 }

@@ -5,7 +5,9 @@ use super::writer::Writer;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Result};
 use jindou_store::delta::stamp;
-use jindou_store::directory::{CURRENT, LOG, Place, current, open_at, remove_leftovers};
+use jindou_store::directory::{
+    CURRENT, Kind, LOG, Manifest, Place, current, open_at, remove_leftovers,
+};
 use jindou_store::{CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -215,18 +217,37 @@ impl Ticket for jindou_log::Ticket {
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
-    let Some(found) = found_in_log(dir)? else {
-        return Ok(());
+    let found = match found_in_log(dir)? {
+        Found::None => return Ok(()),
+        Found::Gone(what) => {
+            report.damages.push(Damage {
+                file: LOG.to_owned(),
+                bytes: None,
+                what,
+            });
+            return Ok(());
+        }
+        Found::Read(found) => found,
     };
     report.files += found.files;
     report.bytes += found.bytes;
-    report
-        .damages
-        .extend(found.damages.into_iter().map(|d| Damage {
-            file: format!("{LOG}/{}", d.file),
-            bytes: None,
-            what: format!("from byte {} on: {}", d.offset, d.what),
-        }));
+    report.damages.extend(
+        found
+            .damages
+            .into_iter()
+            .map(|d| (d.is_of_whole_file() || d.file == jindou_log::END, d))
+            .map(|(whole, d)| Damage {
+                file: match &*d.file {
+                    jindou_log::END => d.file,
+                    file => format!("{LOG}/{file}"),
+                },
+                bytes: None,
+                what: match whole {
+                    true => d.what,
+                    false => format!("from byte {} on: {}", d.offset, d.what),
+                },
+            }),
+    );
     Ok(())
 }
 
@@ -235,7 +256,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
-    let Some(found) = found_in_log(dir)? else {
+    let Found::Read(found) = found_in_log(dir)? else {
         return Ok([0; 2]);
     };
     let of_epoch = found.epochs.iter().filter(|e| e.0 == epoch);
@@ -246,19 +267,85 @@ pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
     Ok([count.sum(), found.bytes])
 }
 
-/// `None` without a log.
-fn found_in_log(dir: &Path) -> Result<Option<jindou_log::Report>> {
-    let folder = match Place::of(dir) {
-        Ok(place) => place.folder().join(LOG),
-        // Said already.
-        Err(Error::Store(_)) => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    if !folder.is_dir() {
-        return Ok(None);
+enum Found {
+    /// There is no log, and need not be.
+    None,
+    /// All of the log is missing; in words.
+    Gone(String),
+    Read(jindou_log::Report),
+}
+
+/// Reads the log of a store directory.
+fn found_in_log(dir: &Path) -> Result<Found> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let place = match Place::of(dir) {
+            Ok(place) => place,
+            // Said already.
+            Err(Error::Store(_)) => return Ok(Found::None),
+            Err(e) => return Err(e),
+        };
+        let manifest = Manifest::read(&place.folder())?;
+        let found = found_at(&place.folder().join(LOG), &manifest);
+        // Another process may merge or recluster meanwhile, and remove what was needed before.
+        let moved = || {
+            Ok::<_, Error>(Place::of(dir)? != place || Manifest::read(&place.folder())? != manifest)
+        };
+        match found {
+            Ok(Found::Read(ref report)) if report.is_sound() => return found,
+            found if tries == TRIES || !moved()? => return found,
+            _ => {}
+        }
     }
-    let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
-    jindou_log::check(&files).map(Some)
+}
+
+fn found_at(folder: &Path, manifest: &Kind) -> Result<Found> {
+    let base = match manifest {
+        Kind::Store(m) => Some((m.epoch, m.holds())),
+        _ => None,
+    };
+    let files = match Directory::open(folder) {
+        Ok(files) => files,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(match base {
+                Some((epoch, _)) if jindou_log::was_begun(folder, epoch)? => Found::Gone(gone()),
+                _ => Found::None,
+            });
+        }
+        Err(e) => return Err(Error::io(folder, e)),
+    };
+    match base {
+        Some((epoch, after)) => jindou_log::check_for(&files, epoch, after),
+        None => jindou_log::check(&files),
+    }
+    .map(Found::Read)
+}
+
+/// Says that a log's whole folder is missing.
+fn gone() -> String {
+    format!(
+        "the folder of the store's log is missing, with updates that were acknowledged: restore the store from a backup, \
+         or bring the folder back as it was. To go on without those updates, remove {} beside it",
+        jindou_log::END
+    )
+}
+
+/// The log in a folder; `None` if there is none yet.
+///
+/// # Errors
+/// [`Error::Store`] if there was one, [`Error::Io`].
+pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
+    match Directory::open(folder) {
+        Ok(files) => Ok(Some(files)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            if jindou_log::was_begun(folder, epoch)? {
+                return Err(Error::Store(format!("{}: {}", folder.display(), gone())));
+            }
+            Ok(None)
+        }
+        Err(e) => Err(Error::io(folder, e)),
+    }
 }
 
 /// Keeps others from changing a store directory that has a log, if it is one.
@@ -318,6 +405,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
     let folder = place.folder().join(LOG);
     let mut head = Snapshot::of_base(base);
     let (epoch, after) = (head.base().epoch(), head.number());
+    log_in(&folder, epoch)?;
     let files: Arc<dyn Files> = match Directory::create(&folder) {
         Ok(files) => Arc::new(files),
         // A full disk, say: there is no log to read, and none can be begun.
@@ -396,13 +484,10 @@ fn read_once(dir: &Path) -> Result<(Snapshot, Option<Recovery>)> {
     let (base, place) = open_at(dir)?;
     let mut head = Snapshot::of_base(base);
     let folder = place.folder().join(LOG);
-    let files = match Directory::open(&folder) {
-        Ok(files) => files,
-        // No log yet.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((head, None)),
-        Err(e) => return Err(Error::io(&folder, e)),
-    };
     let (epoch, after) = (head.base().epoch(), head.number());
+    let Some(files) = log_in(&folder, epoch)? else {
+        return Ok((head, None));
+    };
     let recovery = jindou_log::replay(&files, epoch, after, &mut |_, record| {
         head = head.replay(record)?;
         Ok(())

@@ -34,7 +34,7 @@ mod writer;
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{Disk, Opened, alone, check_log, log_size, micros, open};
+pub(crate) use durable::{Disk, Opened, alone, check_log, log_in, log_size, micros, open};
 pub use journal::{Journal, Nothing, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};

@@ -208,6 +208,10 @@ fn random_expression(r: &mut Random, depth: usize) -> String {
                 "\"(a|b)+\", \"x\"",
                 "\"a\", \"?\"",
             ]);
+            if r.below(2) == 0 {
+                let flags = r.pick(&["", ", \"i\"", ", \"q\"", ", \"?\"", ", STR(\"i\")", ", ?x2"]);
+                return format!("REGEX({a}, {b}{flags})");
+            }
             format!("REGEX({a}, {p})")
         }
     }

@@ -1,0 +1,344 @@
+//! Faults of a query's or an update's text: where, why, and the likely remedy, for people and for editors.
+
+use serde::Serialize;
+use std::fmt;
+use std::ops::Range;
+
+/// Sort of a fault, for programs; the message is for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum DiagnosticKind {
+    /// A token that cannot stand there.
+    Unexpected,
+    /// A character or an escape that is no part of SPARQL.
+    Character,
+    /// A word that is no keyword.
+    UnknownWord,
+    /// A bracket without its partner.
+    Bracket,
+    /// A string without an end.
+    String,
+    /// A prefix without a declaration.
+    UnknownPrefix,
+    /// Text between `<` and `>`, or a prefixed name, that gives no IRI.
+    Iri,
+    /// A language tag that is none.
+    Language,
+    /// An update where a query is read.
+    UpdateNotQuery,
+    /// A query where an update is read.
+    QueryNotUpdate,
+    /// No text, or only a prologue.
+    Empty,
+    /// Triples without a dot between them.
+    MissingDot,
+    /// Clauses in another order than SPARQL's.
+    Order,
+    /// A variable of a grouped query that is neither grouped nor aggregated.
+    NotGrouped,
+    /// An aggregate where none can stand.
+    Aggregate,
+    /// A variable that gets a value twice.
+    Redefined,
+    /// A blank node's label in two scopes, or where none can stand.
+    BlankNode,
+    /// A row of VALUES with too many or too few values, or a variable twice.
+    Values,
+    /// A call with too many or too few arguments.
+    Arguments,
+    /// A variable where only constants can stand.
+    NotConstant,
+    /// A number out of range.
+    Number,
+    /// Another thing that SPARQL does not have, or not there.
+    NotSparql,
+}
+
+/// A remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Suggestion {
+    /// As a sentence.
+    pub text: String,
+    /// What to write in place of which bytes of the text, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<Replacement>,
+}
+
+/// Text to write in place of other text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Replacement {
+    /// First byte that goes.
+    pub start: usize,
+    /// Behind the last byte that goes; `start` for an insertion.
+    pub end: usize,
+    /// What comes instead.
+    pub with: String,
+}
+
+/// A fault of a text, with its place. Lines and columns count from 1, columns count characters, offsets count bytes from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// Sort of the fault.
+    pub kind: DiagnosticKind,
+    /// What is wrong, as a sentence without a full stop.
+    pub message: String,
+    /// First byte.
+    pub start: usize,
+    /// Behind the last byte.
+    pub end: usize,
+    /// Line of the first character.
+    pub line: u64,
+    /// Column of the first character.
+    pub column: u64,
+    /// Line of the end.
+    pub end_line: u64,
+    /// Column behind the last character.
+    pub end_column: u64,
+    /// The token that stands there, as a person would say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// What could stand there, in a person's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// Remedies, the likeliest first.
+    pub suggestions: Vec<Suggestion>,
+    /// The line of the text around the place, and the marks below it.
+    #[serde(skip)]
+    excerpt: (String, String),
+}
+
+/// Characters of a line that an excerpt shows at most.
+const WIDTH: usize = 96;
+/// Of those, before the place.
+const BEFORE: usize = 40;
+
+impl Diagnostic {
+    /// A fault of the bytes in `range`, which are moved to whole characters of `text`. O(length of the text before it).
+    #[must_use]
+    pub fn new(
+        text: &str,
+        range: Range<usize>,
+        kind: DiagnosticKind,
+        message: impl Into<String>,
+    ) -> Self {
+        let start = floor(text, range.start);
+        let end = floor(text, range.end.max(start));
+        let (line, column) = place(text, start);
+        let (end_line, end_column) = place(text, end);
+        Self {
+            kind,
+            message: message.into(),
+            start,
+            end,
+            line,
+            column,
+            end_line,
+            end_column,
+            found: None,
+            expected: None,
+            suggestions: Vec::new(),
+            excerpt: excerpt(text, start, end),
+        }
+    }
+
+    /// With a remedy.
+    #[must_use]
+    pub fn suggest(mut self, text: impl Into<String>) -> Self {
+        self.suggestions.push(Suggestion {
+            text: text.into(),
+            replacement: None,
+        });
+        self
+    }
+
+    /// With a remedy that an editor can apply.
+    #[must_use]
+    pub fn replace(
+        mut self,
+        text: impl Into<String>,
+        range: Range<usize>,
+        with: impl Into<String>,
+    ) -> Self {
+        self.suggestions.push(Suggestion {
+            text: text.into(),
+            replacement: Some(Replacement {
+                start: range.start,
+                end: range.end,
+                with: with.into(),
+            }),
+        });
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "line {}, column {}: {}\n  {}\n  {}",
+            self.line, self.column, self.message, self.excerpt.0, self.excerpt.1
+        )?;
+        for s in &self.suggestions {
+            write!(f, "\nhelp: {}", s.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// All faults that were found in a text, in its order; at least one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// Of this one and others.
+    #[must_use]
+    pub fn new(first: Diagnostic, others: impl IntoIterator<Item = Diagnostic>) -> Self {
+        let mut all = vec![first];
+        all.extend(others);
+        all.sort_by_key(|d| d.start);
+        Self(all)
+    }
+
+    /// The first one in the text.
+    #[must_use]
+    pub fn first(&self) -> &Diagnostic {
+        &self.0[0]
+    }
+
+    /// All.
+    #[must_use]
+    pub fn all(&self) -> &[Diagnostic] {
+        &self.0
+    }
+
+    /// All, to change.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
+        self.0.iter_mut()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, d) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{d}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The last boundary of a character at or before the offset.
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Line and column of a byte. A line ends with LF, CR LF or CR.
+#[must_use]
+pub fn place(text: &str, at: usize) -> (u64, u64) {
+    let before = &text[..floor(text, at)];
+    let bytes = before.as_bytes();
+    let mut line = 1;
+    let mut from = 0;
+    for (i, b) in bytes.iter().enumerate() {
+        if *b == b'\n' || *b == b'\r' && text.as_bytes().get(i + 1) != Some(&b'\n') {
+            line += 1;
+            from = i + 1;
+        }
+    }
+    (line, before[from..].chars().count() as u64 + 1)
+}
+
+/// The line with the place, shortened around it, and below it the marks. Tabs stay tabs, so that the marks stand below what they
+/// mark; other control characters, and those that turn the direction of writing, are escaped.
+fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
+    let is_end = |c: char| c == '\n' || c == '\r';
+    let from = text[..start].rfind(is_end).map_or(0, |i| i + 1);
+    let to = text[start..].find(is_end).map_or(text.len(), |i| start + i);
+    let end = end.clamp(start, to);
+    let (mut shown, mut marks) = (String::new(), String::new());
+    let mut first = start;
+    for _ in 0..BEFORE {
+        match text[from..first].chars().next_back() {
+            Some(c) => first -= c.len_utf8(),
+            None => break,
+        }
+    }
+    if first > from {
+        shown.push('…');
+        marks.push(' ');
+    }
+    for (n, (i, c)) in text[first..to].char_indices().enumerate() {
+        if n == WIDTH {
+            shown.push('…');
+            break;
+        }
+        let marked = (start..end).contains(&(first + i));
+        let mark = if marked { '^' } else { ' ' };
+        let hidden = c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+        if c == '\t' {
+            shown.push('\t');
+            marks.push(if marked { '^' } else { '\t' });
+        } else if hidden {
+            let escaped = c.escape_unicode().to_string();
+            marks.extend(std::iter::repeat_n(mark, escaped.len()));
+            shown.push_str(&escaped);
+        } else {
+            shown.push(c);
+            marks.push(mark);
+        }
+    }
+    if !marks.contains('^') {
+        // A place between characters, or behind the last one.
+        let at = text[first..start].chars().fold(
+            usize::from(first > from),
+            |n, c| if c.is_control() && c != '\t' { n + c.escape_unicode().count() } else { n + 1 },
+        );
+        marks = marks.chars().take(at).collect();
+        marks.push('^');
+    }
+    marks.truncate(marks.trim_end().len());
+    (shown, marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, range: Range<usize>) -> String {
+        Diagnostic::new(text, range, DiagnosticKind::Unexpected, "no").to_string()
+    }
+
+    #[test]
+    fn the_place_is_shown_below_the_line() {
+        assert_eq!(
+            shown("SELECT *\n\tWHERE { é ?s }\n", 20..22),
+            "line 2, column 11: no\n  \tWHERE { é ?s }\n  \t         ^^"
+        );
+        assert_eq!(shown("ab", 2..2), "line 1, column 3: no\n  ab\n    ^");
+        assert_eq!(shown("", 0..0), "line 1, column 1: no\n  \n  ^");
+        assert_eq!(shown("a\r\nbc\rde", 7..8), "line 3, column 2: no\n  de\n   ^");
+    }
+
+    #[test]
+    fn long_lines_are_shortened_and_control_characters_escaped() {
+        let long = format!("{}X{}", "a".repeat(1000), "b".repeat(1000));
+        let s = shown(&long, 1000..1001);
+        let lines: Vec<_> = s.lines().collect();
+        assert!(lines[1].chars().count() < 110, "{s}");
+        assert_eq!(lines[1].find('X').map(|b| lines[1][..b].chars().count()), lines[2].find('^'));
+        let s = shown("a\u{1b}[31m\u{202e}b", 9..10);
+        assert!(s.contains("a\\u{1b}[31m\\u{202e}b"), "{s}");
+        assert!(!s.contains('\u{1b}'));
+        let lines: Vec<_> = s.lines().collect();
+        assert_eq!(lines[1].rfind('b'), lines[2].find('^'), "{s}");
+    }
+}

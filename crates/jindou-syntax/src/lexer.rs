@@ -1,0 +1,507 @@
+//! Text to tokens, by SPARQL's rule that the longest one counts. Linear: nothing is looked at more than a fixed number of times.
+
+use crate::keyword::Keyword;
+use std::ops::Range;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    End,
+    /// `<…>`
+    Iri,
+    /// `ns:local`
+    Prefixed,
+    /// `ns:`
+    Namespace,
+    /// `_:label`
+    Blank,
+    Variable,
+    String,
+    /// `@en`, `@ar--rtl`
+    Language,
+    Integer,
+    Decimal,
+    Double,
+    Word(Keyword),
+    /// The word `a`.
+    A,
+    OpenBrace,
+    CloseBrace,
+    OpenParen,
+    CloseParen,
+    OpenBracket,
+    CloseBracket,
+    /// `{|`
+    OpenAnnotation,
+    /// `|}`
+    CloseAnnotation,
+    /// `<<`
+    OpenReified,
+    /// `>>`
+    CloseReified,
+    /// `<<(`
+    OpenTriple,
+    Dot,
+    Comma,
+    Semicolon,
+    Tilde,
+    Plus,
+    Minus,
+    Star,
+    Slash,
+    Pipe,
+    Caret,
+    DoubleCaret,
+    Question,
+    Bang,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    And,
+    Or,
+    Bad(Bad),
+}
+
+/// What is no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bad {
+    Character,
+    /// A short string that ends with its line or the text.
+    String,
+    /// `_:` without a label.
+    Label,
+    /// `\u…` outside of strings and IRIs.
+    Escape,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    pub kind: Kind,
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Token {
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    /// Up to here a name goes on without a colon.
+    no_colon: usize,
+    /// No long string in `"` or `'` that starts from here on has an end.
+    endless: [usize; 2],
+}
+
+const NAME: u8 = 1; // PN_CHARS of ASCII
+const WORD: u8 = 2; // letters, digits and _
+const IRI: u8 = 4; // what an IRI holds unescaped, of ASCII
+
+static CLASS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut b = 0;
+    while b < 256 {
+        let c = b as u8;
+        if c.is_ascii_alphanumeric() || c == b'_' {
+            table[b] |= NAME | WORD;
+        }
+        if c == b'-' {
+            table[b] |= NAME;
+        }
+        let out = matches!(
+            c,
+            b'<' | b'>' | b'"' | b'{' | b'}' | b'|' | b'^' | b'`' | b'\\'
+        );
+        if c > b' ' && !out {
+            table[b] |= IRI;
+        }
+        b += 1;
+    }
+    table
+};
+
+fn is(b: u8, class: u8) -> bool {
+    CLASS[b as usize] & class != 0
+}
+
+pub(crate) fn is_name_start(c: char) -> bool {
+    c == '_' || is_base(c)
+}
+
+fn is_base(c: char) -> bool {
+    matches!(c, 'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
+        | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
+        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
+        | '\u{10000}'..='\u{EFFFF}')
+}
+
+fn is_name(c: char) -> bool {
+    is_name_start(c)
+        || matches!(c, '-' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+}
+
+impl<'t> Lexer<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        // A byte order mark is no part of the text.
+        let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
+        Self {
+            text,
+            at,
+            no_colon: 0,
+            endless: [usize::MAX; 2],
+        }
+    }
+
+    /// From a place that is not inside of a token.
+    pub(crate) fn go_on_from(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    fn byte(&self, at: usize) -> u8 {
+        self.text.as_bytes().get(at).copied().unwrap_or(0)
+    }
+
+    fn char(&self, at: usize) -> Option<char> {
+        self.text[at..].chars().next()
+    }
+
+    /// End of the characters of names that begin at `at`.
+    fn name(&self, mut at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(at) {
+                Some(&b) if is(b, NAME) => at += 1,
+                Some(0x80..) => match self.char(at).filter(|c| is_name(*c)) {
+                    Some(c) => at += c.len_utf8(),
+                    None => return at,
+                },
+                _ => return at,
+            }
+        }
+    }
+
+    /// End of the name with dots inside that begins at `at`; no dot is its last character.
+    fn dotted(&self, at: usize) -> usize {
+        let mut end = self.name(at);
+        let mut to = end;
+        while self.byte(to) == b'.' {
+            to += 1;
+            let more = self.name(to);
+            if more > to {
+                end = more;
+                to = more;
+            }
+        }
+        end
+    }
+
+    /// End of the local name that begins at `from`, which is `from` where there is none.
+    fn local(&self, from: usize) -> usize {
+        let (mut at, mut end) = (from, from);
+        loop {
+            let next = match self.byte(at) {
+                b'.' if at > from => {
+                    at += 1;
+                    continue;
+                }
+                b':' => at + 1,
+                b'-' if at == from => return end,
+                b'%' => {
+                    let hex = |i| self.byte(at + i).is_ascii_hexdigit();
+                    if !(hex(1) && hex(2)) {
+                        return end;
+                    }
+                    at + 3
+                }
+                b'\\' if b"_~.-!$&'()*+,;=/?#@%".contains(&self.byte(at + 1)) => at + 2,
+                b if is(b, NAME) => at + 1,
+                0x80.. => match self.char(at) {
+                    Some(c) if is_name_start(c) || at > from && is_name(c) => at + c.len_utf8(),
+                    _ => return end,
+                },
+                _ => return end,
+            };
+            at = next;
+            end = next;
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Token {
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(self.at) {
+                Some(b' ' | b'\t' | b'\r' | b'\n') => self.at += 1,
+                Some(b'#') => {
+                    self.at = memchr::memchr2(b'\n', b'\r', &bytes[self.at..])
+                        .map_or(bytes.len(), |n| self.at + n);
+                }
+                _ => break,
+            }
+        }
+        let start = self.at;
+        let Some(&b) = bytes.get(start) else {
+            return Token {
+                kind: Kind::End,
+                start,
+                end: start,
+            };
+        };
+        let (kind, end) = match b {
+            b'<' => self.less(start),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => self.word(start),
+            b':' => self.prefixed(start, start),
+            b'?' | b'$' => self.variable(start),
+            b'"' | b'\'' => self.string(start),
+            b'0'..=b'9' => self.number(start),
+            b'.' if self.byte(start + 1).is_ascii_digit() => self.number(start),
+            b'@' => self.language(start),
+            _ => self.sign(start, b),
+        };
+        self.at = end;
+        Token { kind, start, end }
+    }
+
+    fn sign(&self, start: usize, b: u8) -> (Kind, usize) {
+        let two = |second: u8, long: Kind, short: Kind| {
+            if self.byte(start + 1) == second {
+                (long, start + 2)
+            } else {
+                (short, start + 1)
+            }
+        };
+        let bad = Kind::Bad(Bad::Character);
+        let kind = match b {
+            b'{' => return two(b'|', Kind::OpenAnnotation, Kind::OpenBrace),
+            b'|' if self.byte(start + 1) == b'}' => return (Kind::CloseAnnotation, start + 2),
+            b'|' => return two(b'|', Kind::Or, Kind::Pipe),
+            b'>' if self.byte(start + 1) == b'=' => return (Kind::GreaterOrEqual, start + 2),
+            b'>' => return two(b'>', Kind::CloseReified, Kind::Greater),
+            b'^' => return two(b'^', Kind::DoubleCaret, Kind::Caret),
+            b'!' => return two(b'=', Kind::NotEqual, Kind::Bang),
+            b'&' => return two(b'&', Kind::And, bad),
+            b'\\' if matches!(self.byte(start + 1), b'u' | b'U') => {
+                return (Kind::Bad(Bad::Escape), start + 2);
+            }
+            b'}' => Kind::CloseBrace,
+            b'(' => Kind::OpenParen,
+            b')' => Kind::CloseParen,
+            b'[' => Kind::OpenBracket,
+            b']' => Kind::CloseBracket,
+            b'.' => Kind::Dot,
+            b',' => Kind::Comma,
+            b';' => Kind::Semicolon,
+            b'~' => Kind::Tilde,
+            b'+' => Kind::Plus,
+            b'-' => Kind::Minus,
+            b'*' => Kind::Star,
+            b'/' => Kind::Slash,
+            b'=' => Kind::Equal,
+            _ => bad,
+        };
+        (kind, start + 1)
+    }
+
+    fn less(&self, start: usize) -> (Kind, usize) {
+        let bytes = self.text.as_bytes();
+        let mut at = start + 1;
+        loop {
+            match bytes.get(at) {
+                Some(&b) if is(b, IRI) => at += 1,
+                Some(b'>') => return (Kind::Iri, at + 1),
+                Some(b'\\') => match self.escape(at) {
+                    Some(end) => at = end,
+                    None => break,
+                },
+                _ => break,
+            }
+        }
+        match (self.byte(start + 1), self.byte(start + 2)) {
+            (b'<', b'(') => (Kind::OpenTriple, start + 3),
+            (b'<', _) => (Kind::OpenReified, start + 2),
+            (b'=', _) => (Kind::LessOrEqual, start + 2),
+            _ => (Kind::Less, start + 1),
+        }
+    }
+
+    /// End of the `\u` or `\U` escape at `at`.
+    fn escape(&self, at: usize) -> Option<usize> {
+        let digits = match self.byte(at + 1) {
+            b'u' => 4,
+            b'U' => 8,
+            _ => return None,
+        };
+        let hex = (0..digits).all(|i| self.byte(at + 2 + i).is_ascii_hexdigit());
+        hex.then_some(at + 2 + digits)
+    }
+
+    fn word(&mut self, start: usize) -> (Kind, usize) {
+        let bytes = self.text.as_bytes();
+        if bytes[start] == b'_' && self.byte(start + 1) == b':' {
+            return match self.char(start + 2) {
+                Some(c) if c.is_ascii_digit() || is_name_start(c) => {
+                    (Kind::Blank, self.dotted(start + 2))
+                }
+                _ => (Kind::Bad(Bad::Label), start + 2),
+            };
+        }
+        let mut end = start;
+        while is(self.byte(end), WORD) {
+            end += 1;
+        }
+        let behind = self.byte(end);
+        if behind == b':' && bytes[start] != b'_' {
+            return self.prefixed(start, end);
+        }
+        if behind >= 0x80 || matches!(behind, b'-' | b'.') {
+            let first = self.char(start).unwrap_or('_');
+            if !is_name_start(first) {
+                return (Kind::Bad(Bad::Character), start + first.len_utf8());
+            }
+            if start >= self.no_colon {
+                let to = self.dotted(start);
+                if self.byte(to) == b':' && first != '_' {
+                    return self.prefixed(start, to);
+                }
+                self.no_colon = to;
+            }
+            if behind >= 0x80 {
+                end = self.name(start);
+            }
+        }
+        let kind = match &bytes[start..end] {
+            b"a" => Kind::A,
+            word => Kind::Word(Keyword::of(word)),
+        };
+        (kind, end)
+    }
+
+    fn prefixed(&self, _start: usize, colon: usize) -> (Kind, usize) {
+        let end = self.local(colon + 1);
+        if end == colon + 1 {
+            (Kind::Namespace, end)
+        } else {
+            (Kind::Prefixed, end)
+        }
+    }
+
+    fn variable(&self, start: usize) -> (Kind, usize) {
+        let mut at = start + 1;
+        loop {
+            match self.byte(at) {
+                b if is(b, WORD) => at += 1,
+                0x80.. => match self.char(at) {
+                    Some(c) if is_name_start(c) || at > start + 1 && is_name(c) => {
+                        at += c.len_utf8();
+                    }
+                    _ => break,
+                },
+                _ => break,
+            }
+        }
+        match self.byte(start) {
+            _ if at > start + 1 => (Kind::Variable, at),
+            b'?' => (Kind::Question, at),
+            _ => (Kind::Bad(Bad::Character), at),
+        }
+    }
+
+    fn string(&mut self, start: usize) -> (Kind, usize) {
+        let bytes = self.text.as_bytes();
+        let quote = bytes[start];
+        let which = usize::from(quote == b'\'');
+        if bytes[start..].starts_with(&[quote; 3]) && start < self.endless[which] {
+            let mut at = start + 3;
+            while let Some(n) = memchr::memchr2(quote, b'\\', &bytes[at.min(bytes.len())..]) {
+                at += n;
+                if bytes[at] == b'\\' {
+                    at += 2;
+                } else if bytes[at..].starts_with(&[quote; 3]) {
+                    return (Kind::String, at + 3);
+                } else {
+                    at += 1;
+                }
+            }
+            self.endless[which] = start;
+        }
+        let mut at = start + 1;
+        while let Some(n) = bytes
+            .get(at..)
+            .and_then(|rest| rest.iter().position(|b| *b == quote || matches!(b, b'\\' | b'\n' | b'\r')))
+        {
+            at += n;
+            match bytes[at] {
+                b'\\' if !matches!(bytes.get(at + 1), Some(b'\n' | b'\r')) => at += 2,
+                b if b == quote => return (Kind::String, at + 1),
+                _ => return (Kind::Bad(Bad::String), at),
+            }
+        }
+        (Kind::Bad(Bad::String), bytes.len())
+    }
+
+    fn digits(&self, mut at: usize) -> usize {
+        while self.byte(at).is_ascii_digit() {
+            at += 1;
+        }
+        at
+    }
+
+    fn number(&self, start: usize) -> (Kind, usize) {
+        let whole = self.digits(start);
+        let exponent = |at: usize| {
+            if !matches!(self.byte(at), b'e' | b'E') {
+                return None;
+            }
+            let from = at + 1 + usize::from(matches!(self.byte(at + 1), b'+' | b'-'));
+            let end = self.digits(from);
+            (end > from).then_some(end)
+        };
+        if self.byte(whole) == b'.' {
+            let fraction = self.digits(whole + 1);
+            if (fraction > whole + 1 || whole > start)
+                && let Some(end) = exponent(fraction)
+            {
+                return (Kind::Double, end);
+            }
+            if fraction > whole + 1 {
+                return (Kind::Decimal, fraction);
+            }
+        }
+        match exponent(whole) {
+            Some(end) => (Kind::Double, end),
+            None => (Kind::Integer, whole),
+        }
+    }
+
+    fn language(&self, start: usize) -> (Kind, usize) {
+        let run = |mut at: usize, of: fn(&u8) -> bool| {
+            while of(&self.byte(at)) {
+                at += 1;
+            }
+            at
+        };
+        let mut end = run(start + 1, u8::is_ascii_alphabetic);
+        if end == start + 1 {
+            return (Kind::Bad(Bad::Character), end);
+        }
+        while self.byte(end) == b'-' {
+            let more = run(end + 1, u8::is_ascii_alphanumeric);
+            if more == end + 1 {
+                break;
+            }
+            end = more;
+        }
+        if self.byte(end) == b'-' && self.byte(end + 1) == b'-' {
+            let more = run(end + 2, u8::is_ascii_alphabetic);
+            if more > end + 2 {
+                end = more;
+            }
+        }
+        (Kind::Language, end)
+    }
+}

@@ -1,0 +1,139 @@
+//! SPARQL 1.1 and 1.2, queries and updates: text → [`spargebra`]'s algebra, with errors that a person can use.
+//!
+//! ```text
+//! text ──source──► codepoint escapes decoded ──lexer──► tokens with places ──parser──► algebra
+//!                                                            └── advice ──► faults with remedies
+//! ```
+//!
+//! Recursive descent over tokens, one token of look-ahead. Time is linear in the text, the stack is bounded by
+//! [`Options::nesting`], and memory and time are asked for at a [`Meter`].
+//!
+//! # Differences from `spargebra`'s parser
+//!
+//! The algebra is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
+//! more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths: they are balanced trees here. Where `spargebra` departs from
+//! the standard, this parser follows the standard:
+//!
+//! 1. Codepoint escapes stand anywhere (`\u003Fs` is `?s`, SPARQL 1.1 §19.2; [`Escapes`]).
+//! 2. The longest token counts: `<` to `>` without spaces is an IRI, `.5` a number, keywords written as one (`MOVESILENT`) are none, and
+//!    a sign belongs to the number it touches only.
+//! 3. Names: local names hold any number of dots (`e:a.b.c`, `ec:1.-.-.-`), names hold characters beyond the first plane.
+//! 4. Keywords have no case, `TRUE` and `False` among them.
+//! 5. Spaces stand before the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`, comments in `( )` and `[ ]`.
+//! 6. An expression of SELECT uses those before it in grouped queries too; `GROUP BY (?x AS ?y)` gives ?y a value; CONSTRUCT, ASK and DESCRIBE may
+//!    be grouped and have aggregates in HAVING and ORDER BY.
+//! 7. Aggregates stand in SELECT, HAVING and ORDER BY, not in patterns, GROUP BY or other aggregates.
+//! 8. Each operation of an update may have a prologue; a lone `;` is no update; triples of quads have dots between them.
+//! 9. Subjects of triple terms in expressions are IRIs or variables.
+//! 10. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
+
+mod advice;
+mod balance;
+mod keyword;
+mod lexer;
+mod options;
+mod parser;
+mod prefixes;
+mod source;
+
+pub use options::{Escapes, Limited, Meter, Options, Unlimited};
+pub use prefixes::COMMON_PREFIXES;
+
+use jindou_model::{Diagnostics, Error};
+use oxiri::Iri;
+use parser::Parser;
+use source::Source;
+use spargebra::{GraphUpdateOperation, Query};
+
+/// Why there is no algebra.
+#[derive(Debug)]
+pub enum Failure {
+    /// The text is not SPARQL.
+    Text(Diagnostics),
+    /// A limit: of nesting, of memory, of time.
+    Limit(Error),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(faults) => faults.fmt(f),
+            Self::Limit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A parsed update request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The operations in their order; ADD, COPY and MOVE are several or none.
+    pub operations: Vec<Operation>,
+    /// What relative IRIs stood under at the end, for `IRI()`.
+    pub base: Option<Iri<String>>,
+}
+
+/// One operation of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// What to do.
+    pub operation: GraphUpdateOperation,
+    /// Offset of its first word in the text, in bytes.
+    pub at: usize,
+    /// True for a part of what ADD, COPY and MOVE stand for.
+    pub whole_graph: bool,
+}
+
+/// Parses a query. O(length of the text).
+///
+/// # Errors
+/// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
+pub fn parse_query(text: &str, options: &Options, meter: &mut dyn Meter) -> Result<Query, Failure> {
+    let source = Source::new(text, options.escapes == Escapes::Anywhere);
+    let mut parser = Parser::new(&source, options, meter);
+    match parser.query() {
+        Some(query) => Ok(query),
+        None => Err(failure(parser)),
+    }
+}
+
+/// Parses an update request. O(length of the text).
+///
+/// # Errors
+/// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
+pub fn parse_update(
+    text: &str,
+    options: &Options,
+    meter: &mut dyn Meter,
+) -> Result<Update, Failure> {
+    let source = Source::new(text, options.escapes == Escapes::Anywhere);
+    let mut parser = Parser::new(&source, options, meter);
+    let Some(parsed) = parser.update() else {
+        return Err(failure(parser));
+    };
+    let operations = parsed.list.into_iter();
+    Ok(Update {
+        operations: operations
+            .map(|(operation, at, whole_graph)| Operation {
+                operation,
+                at: source.place(at),
+                whole_graph,
+            })
+            .collect(),
+        base: parsed.base,
+    })
+}
+
+fn failure(parser: Parser<'_, '_>) -> Failure {
+    let (faults, stopped) = parser.outcome();
+    let mut faults = faults.into_iter();
+    match (stopped, faults.next()) {
+        (Some(error), _) => Failure::Limit(error),
+        (None, Some(first)) => Failure::Text(Diagnostics::new(first, faults)),
+        (None, None) => Failure::Limit(Error::Internal("a text was refused without a reason".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

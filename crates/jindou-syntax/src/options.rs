@@ -1,0 +1,126 @@
+//! Choices and limits of a parse.
+
+use jindou_model::{CancelToken, MemoryBudget, Result};
+use oxiri::Iri;
+
+/// Choices of a parse.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Relative IRIs stand under it where the text has no BASE.
+    pub base: Option<Iri<String>>,
+    /// Prefixes that are known without a declaration, with their IRIs. A declaration in the text wins.
+    pub prefixes: Vec<(String, String)>,
+    /// Whether the [common prefixes](crate::COMMON_PREFIXES) are known without a declaration.
+    pub common_prefixes: bool,
+    /// Where codepoint escapes (`\u003F`) are read.
+    pub escapes: Escapes,
+    /// Deepest nesting of brackets and calls in the text.
+    pub nesting: u32,
+    /// Deepest algebra: chains of what cannot be balanced (`+`, OPTIONAL, BIND) count as well.
+    pub depth: u32,
+    /// Most faults that are reported.
+    pub most_faults: usize,
+}
+
+/// Where codepoint escapes are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Escapes {
+    /// Everywhere (SPARQL 1.1 §19.2). Those in strings and IRIs never end them.
+    #[default]
+    Anywhere,
+    /// Only in strings and IRIs (SPARQL 1.2).
+    InTerms,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            base: None,
+            prefixes: vec![],
+            common_prefixes: false,
+            escapes: Escapes::Anywhere,
+            nesting: 256,
+            depth: 2_400,
+            most_faults: 20,
+        }
+    }
+}
+
+/// Whom a parse asks for memory and time.
+pub trait Meter {
+    /// Takes bytes for the algebra.
+    ///
+    /// # Errors
+    /// That there is no room.
+    fn charge(&mut self, bytes: u64) -> Result<()>;
+
+    /// Asked every few hundred tokens.
+    ///
+    /// # Errors
+    /// That time is up, or nobody wants the result.
+    fn check(&mut self) -> Result<()>;
+}
+
+/// A meter without limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unlimited;
+
+impl Meter for Unlimited {
+    fn charge(&mut self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A meter over a budget and a token. Gives back what it took when it goes.
+#[derive(Debug)]
+pub struct Limited<'a> {
+    budget: &'a MemoryBudget,
+    cancel: &'a CancelToken,
+    taken: u64,
+}
+
+impl<'a> Limited<'a> {
+    /// With nothing taken yet.
+    #[must_use]
+    pub fn new(budget: &'a MemoryBudget, cancel: &'a CancelToken) -> Self {
+        Self {
+            budget,
+            cancel,
+            taken: 0,
+        }
+    }
+
+    /// Bytes taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Leaves what was taken to the caller, who gives it back to the budget.
+    #[must_use]
+    pub fn keep(mut self) -> u64 {
+        std::mem::take(&mut self.taken)
+    }
+}
+
+impl Meter for Limited<'_> {
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.budget.charge(bytes)?;
+        self.taken += bytes;
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.cancel.check()
+    }
+}
+
+impl Drop for Limited<'_> {
+    fn drop(&mut self) {
+        self.budget.release(self.taken);
+    }
+}

@@ -1,0 +1,108 @@
+//! Aggregates of the query under way: each is computed once, whatever the number of its mentions.
+
+use super::{Deep, Halt, Parse, Parser};
+use crate::advice::Place;
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use rustc_hash::FxHashMap;
+use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression};
+use spargebra::term::Variable;
+
+/// Aggregates of one SELECT, CONSTRUCT, … and the deepest of them.
+#[derive(Default)]
+pub(crate) struct Frame {
+    pub list: Vec<(Variable, AggregateExpression)>,
+    pub depth: u32,
+    /// Place of each in the list, once there are many.
+    index: FxHashMap<AggregateExpression, usize>,
+}
+
+const MANY: usize = 16;
+
+impl Frame {
+    fn find(&mut self, aggregate: &AggregateExpression) -> Option<&Variable> {
+        if self.list.len() < MANY {
+            return self.list.iter().find(|a| a.1 == *aggregate).map(|a| &a.0);
+        }
+        if self.index.is_empty() {
+            self.index = (0..).zip(&self.list).map(|(i, a)| (a.1.clone(), i)).collect();
+        }
+        self.index.get(aggregate).map(|i| &self.list[*i].0)
+    }
+
+    fn add(&mut self, variable: Variable, aggregate: AggregateExpression) {
+        if self.list.len() >= MANY {
+            self.index.insert(aggregate.clone(), self.list.len());
+        }
+        self.list.push((variable, aggregate));
+    }
+}
+
+impl Parser<'_, '_> {
+    /// Reads an aggregate, from its name on.
+    pub(super) fn aggregate(&mut self, word: K) -> Parse<Deep<Expression>> {
+        let name = self.bump()?;
+        if let Some(why) = self.no_aggregate {
+            self.misplaced_aggregate(name, word, why);
+        }
+        let before = (
+            self.no_aggregate.replace("inside of another aggregate"),
+            std::mem::replace(&mut self.noting, false),
+        );
+        let read = self.aggregate_arguments(word);
+        (self.no_aggregate, self.noting) = before;
+        let (aggregate, depth) = read?;
+        let Some(frame) = self.frames.last_mut() else {
+            return Err(Halt::Fault);
+        };
+        frame.depth = frame.depth.max(depth);
+        let variable = match frame.find(&aggregate) {
+            Some(v) => v.clone(),
+            None => {
+                let v = self.fresh_variable();
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.add(v.clone(), aggregate);
+                }
+                v
+            }
+        };
+        self.spend(200);
+        self.deep(Expression::Variable(variable), 1)
+    }
+
+    fn aggregate_arguments(&mut self, word: K) -> Parse<(AggregateExpression, u32)> {
+        self.enter()?;
+        self.expect(Kind::OpenParen, Place::CallOpen(word))?;
+        let distinct = self.eat_word(K::Distinct)?;
+        if word == K::Count && self.is(Kind::Star) {
+            self.bump()?;
+            self.close(Kind::CloseParen, Place::AfterArgument)?;
+            self.leave();
+            return Ok((AggregateExpression::CountSolutions { distinct }, 1));
+        }
+        let expr = self.expression()?;
+        let mut separator = None;
+        if word == K::GroupConcat && self.eat(Kind::Semicolon)? {
+            self.expect_word(K::Separator, Place::Separator)?;
+            self.expect(Kind::Equal, Place::Separator)?;
+            separator = Some(self.string(Place::Separator)?);
+        }
+        self.close(Kind::CloseParen, Place::AfterArgument)?;
+        self.leave();
+        let name = match word {
+            K::Sum => AggregateFunction::Sum,
+            K::Min => AggregateFunction::Min,
+            K::Max => AggregateFunction::Max,
+            K::Avg => AggregateFunction::Avg,
+            K::Sample => AggregateFunction::Sample,
+            K::GroupConcat => AggregateFunction::GroupConcat { separator },
+            _ => AggregateFunction::Count,
+        };
+        let aggregate = AggregateExpression::FunctionCall {
+            name,
+            expr: expr.it,
+            distinct,
+        };
+        Ok((aggregate, expr.depth + 1))
+    }
+}

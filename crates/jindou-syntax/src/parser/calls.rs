@@ -1,0 +1,160 @@
+//! Calls of built-in functions.
+
+use super::expression::Expr;
+use super::{Parse, Parser};
+use crate::advice::Place;
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use spargebra::algebra::{Expression, Function};
+
+/// The function of a name, with the fewest and the most arguments.
+pub(crate) fn function(word: K) -> Option<(Function, usize, usize)> {
+    use Function as F;
+    const ANY: usize = usize::MAX;
+    let (function, least, most) = match word {
+        K::Str => (F::Str, 1, 1),
+        K::Lang => (F::Lang, 1, 1),
+        K::LangMatches => (F::LangMatches, 2, 2),
+        K::LangDir => (F::LangDir, 1, 1),
+        K::Datatype => (F::Datatype, 1, 1),
+        K::Iri | K::Uri => (F::Iri, 1, 1),
+        K::Bnode => (F::BNode, 0, 1),
+        K::Rand => (F::Rand, 0, 0),
+        K::Abs => (F::Abs, 1, 1),
+        K::Ceil => (F::Ceil, 1, 1),
+        K::Floor => (F::Floor, 1, 1),
+        K::Round => (F::Round, 1, 1),
+        K::Concat => (F::Concat, 0, ANY),
+        K::Substr => (F::SubStr, 2, 3),
+        K::Strlen => (F::StrLen, 1, 1),
+        K::Replace => (F::Replace, 3, 4),
+        K::Ucase => (F::UCase, 1, 1),
+        K::Lcase => (F::LCase, 1, 1),
+        K::EncodeForUri => (F::EncodeForUri, 1, 1),
+        K::Contains => (F::Contains, 2, 2),
+        K::StrStarts => (F::StrStarts, 2, 2),
+        K::StrEnds => (F::StrEnds, 2, 2),
+        K::StrBefore => (F::StrBefore, 2, 2),
+        K::StrAfter => (F::StrAfter, 2, 2),
+        K::Year => (F::Year, 1, 1),
+        K::Month => (F::Month, 1, 1),
+        K::Day => (F::Day, 1, 1),
+        K::Hours => (F::Hours, 1, 1),
+        K::Minutes => (F::Minutes, 1, 1),
+        K::Seconds => (F::Seconds, 1, 1),
+        K::Timezone => (F::Timezone, 1, 1),
+        K::Tz => (F::Tz, 1, 1),
+        K::Now => (F::Now, 0, 0),
+        K::Uuid => (F::Uuid, 0, 0),
+        K::StrUuid => (F::StrUuid, 0, 0),
+        K::Md5 => (F::Md5, 1, 1),
+        K::Sha1 => (F::Sha1, 1, 1),
+        K::Sha256 => (F::Sha256, 1, 1),
+        K::Sha384 => (F::Sha384, 1, 1),
+        K::Sha512 => (F::Sha512, 1, 1),
+        K::StrLang => (F::StrLang, 2, 2),
+        K::StrLangDir => (F::StrLangDir, 3, 3),
+        K::StrDt => (F::StrDt, 2, 2),
+        K::IsIri | K::IsUri => (F::IsIri, 1, 1),
+        K::IsBlank => (F::IsBlank, 1, 1),
+        K::IsLiteral => (F::IsLiteral, 1, 1),
+        K::IsNumeric => (F::IsNumeric, 1, 1),
+        K::HasLang => (F::HasLang, 1, 1),
+        K::HasLangDir => (F::HasLangDir, 1, 1),
+        K::Regex => (F::Regex, 2, 3),
+        K::Triple => (F::Triple, 3, 3),
+        K::Subject => (F::Subject, 1, 1),
+        K::Predicate => (F::Predicate, 1, 1),
+        K::Object => (F::Object, 1, 1),
+        K::IsTriple => (F::IsTriple, 1, 1),
+        _ => return None,
+    };
+    Some((function, least, most))
+}
+
+pub(crate) fn is_aggregate(word: K) -> bool {
+    matches!(
+        word,
+        K::Count | K::Sum | K::Min | K::Max | K::Avg | K::Sample | K::GroupConcat
+    )
+}
+
+/// True for a word that a call, EXISTS or NOT EXISTS begins with.
+pub(crate) fn is_call(word: K) -> bool {
+    matches!(
+        word,
+        K::Exists | K::Not | K::Bound | K::If | K::Coalesce | K::SameTerm
+    ) || is_aggregate(word)
+        || function(word).is_some()
+}
+
+impl Parser<'_, '_> {
+    /// Reads a call of a built-in function, an aggregate, EXISTS or NOT EXISTS.
+    pub(super) fn built_in(&mut self, word: K) -> Parse<Expr> {
+        if is_aggregate(word) {
+            return self.aggregate(word);
+        }
+        if let Some((function, least, most)) = function(word) {
+            let (list, depth) = self.arguments(word, least, most)?;
+            return self.deep(Expression::FunctionCall(function, list), depth + 1);
+        }
+        match word {
+            K::Exists => {
+                self.bump()?;
+                let p = self.exists()?;
+                self.deep(Expression::Exists(Box::new(p.it)), p.depth + 1)
+            }
+            K::Not => {
+                self.bump()?;
+                self.expect_word(K::Exists, Place::NotExists)?;
+                let p = self.exists()?;
+                let e = self.deep(Expression::Exists(Box::new(p.it)), p.depth + 1)?;
+                self.not(e)
+            }
+            K::Bound => {
+                self.bump()?;
+                self.expect(Kind::OpenParen, Place::CallOpen(word))?;
+                let (id, _) = self.variable(Place::BoundVariable)?;
+                self.close(Kind::CloseParen, Place::AfterArgument)?;
+                let v = self.variable_of(id);
+                self.deep(Expression::Bound(v), 1)
+            }
+            K::Coalesce => {
+                let noting = std::mem::replace(&mut self.noting, false);
+                self.bump()?;
+                let read = self.expression_list(word);
+                self.noting = noting;
+                let (list, depth) = read?;
+                self.deep(Expression::Coalesce(list), depth + 1)
+            }
+            K::If => {
+                let (list, depth) = self.arguments(word, 3, 3)?;
+                let Ok([a, b, c]) = <[Expression; 3]>::try_from(list) else {
+                    return self.deep(Expression::Coalesce(vec![]), 1);
+                };
+                self.deep(
+                    Expression::If(Box::new(a), Box::new(b), Box::new(c)),
+                    depth + 1,
+                )
+            }
+            K::SameTerm => {
+                let (list, depth) = self.arguments(word, 2, 2)?;
+                let Ok([a, b]) = <[Expression; 2]>::try_from(list) else {
+                    return self.deep(Expression::Coalesce(vec![]), 1);
+                };
+                self.deep(Expression::SameTerm(Box::new(a), Box::new(b)), depth + 1)
+            }
+            _ => Err(self.unexpected(Place::Operand)),
+        }
+    }
+
+    /// Reads a function's name and its arguments.
+    fn arguments(&mut self, word: K, least: usize, most: usize) -> Parse<(Vec<Expression>, u32)> {
+        let name = self.bump()?;
+        let (list, depth) = self.expression_list(word)?;
+        if !(least..=most).contains(&list.len()) {
+            self.wrong_arguments(name, word, list.len(), least, most);
+        }
+        Ok((list, depth))
+    }
+}

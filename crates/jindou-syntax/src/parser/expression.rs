@@ -1,0 +1,320 @@
+//! Expressions, by precedence climbing: a level of brackets takes three frames of the stack, a chain of operators none.
+
+use super::{Deep, Parse, Parser};
+use crate::advice::Place;
+use crate::balance::balance;
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use oxrdf::vocab::xsd;
+use spargebra::algebra::{Expression, Function};
+use spargebra::term::{Literal, NamedNode, NamedNodePattern};
+
+pub(super) type Expr = Deep<Expression>;
+
+/// What an operator's place in the algebra takes, in bytes.
+const NODE: usize = 2 * size_of::<Expression>() + 32;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Or = 1,
+    And,
+    Comparison,
+    Sum,
+    Product,
+}
+
+fn level(kind: Kind) -> Option<Level> {
+    Some(match kind {
+        Kind::Or => Level::Or,
+        Kind::And => Level::And,
+        Kind::Equal
+        | Kind::NotEqual
+        | Kind::Less
+        | Kind::LessOrEqual
+        | Kind::Greater
+        | Kind::GreaterOrEqual
+        | Kind::Word(K::In | K::Not) => Level::Comparison,
+        Kind::Plus | Kind::Minus => Level::Sum,
+        Kind::Star | Kind::Slash => Level::Product,
+        _ => return None,
+    })
+}
+
+impl Parser<'_, '_> {
+    pub(super) fn expression(&mut self) -> Parse<Expr> {
+        self.binary(Level::Or)
+    }
+
+    /// Operands and operators that bind at least so tightly.
+    fn binary(&mut self, least: Level) -> Parse<Expr> {
+        let mut left = self.unary()?;
+        while let Some(level) = level(self.kind()) {
+            if (level as u8) < least as u8 {
+                break;
+            }
+            left = match level {
+                Level::Or => self.chain(left, Kind::Or, Level::And, Expression::Or)?,
+                Level::And => self.chain(left, Kind::And, Level::Comparison, Expression::And)?,
+                Level::Comparison => self.comparison(left)?,
+                Level::Sum => {
+                    let plus = self.bump()?.kind == Kind::Plus;
+                    let right = self.binary(Level::Product)?;
+                    let to = if plus { Expression::Add } else { Expression::Subtract };
+                    self.both(left, right, to)?
+                }
+                Level::Product => {
+                    let times = self.bump()?.kind == Kind::Star;
+                    let right = self.unary()?;
+                    let to = if times { Expression::Multiply } else { Expression::Divide };
+                    self.both(left, right, to)?
+                }
+            };
+        }
+        Ok(left)
+    }
+
+    fn both(
+        &mut self,
+        left: Expr,
+        right: Expr,
+        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+    ) -> Parse<Expr> {
+        self.spend(NODE);
+        let depth = left.depth.max(right.depth) + 1;
+        self.deep(to(Box::new(left.it), Box::new(right.it)), depth)
+    }
+
+    /// `a || b || c …`
+    fn chain(
+        &mut self,
+        first: Expr,
+        operator: Kind,
+        next: Level,
+        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+    ) -> Parse<Expr> {
+        let mut parts = vec![first];
+        while self.eat(operator)? {
+            parts.push(self.binary(next)?);
+            self.spend(NODE);
+        }
+        self.joined(parts, to)
+    }
+
+    /// Conditions joined by an operator that is associative; at least one.
+    pub(super) fn joined(
+        &mut self,
+        parts: Vec<Expr>,
+        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+    ) -> Parse<Expr> {
+        let all = balance(parts, |a, b| Deep {
+            depth: a.depth.max(b.depth) + 1,
+            it: to(Box::new(a.it), Box::new(b.it)),
+        });
+        match all {
+            Some(e) => self.deep(e.it, e.depth),
+            None => self.deep(Expression::Coalesce(vec![]), 1),
+        }
+    }
+
+    fn comparison(&mut self, left: Expr) -> Parse<Expr> {
+        let operator = self.bump()?.kind;
+        let compared = match operator {
+            Kind::Word(word) => {
+                if word == K::Not {
+                    self.expect_word(K::In, Place::NotIn)?;
+                }
+                let (list, depth) = self.expression_list(K::In)?;
+                let depth = depth.max(left.depth) + 1;
+                let is_in = self.deep(Expression::In(Box::new(left.it), list), depth)?;
+                if word == K::Not { self.not(is_in)? } else { is_in }
+            }
+            _ => {
+                let right = self.binary(Level::Sum)?;
+                let to = match operator {
+                    Kind::Less => Expression::Less,
+                    Kind::LessOrEqual => Expression::LessOrEqual,
+                    Kind::Greater => Expression::Greater,
+                    Kind::GreaterOrEqual => Expression::GreaterOrEqual,
+                    _ => Expression::Equal,
+                };
+                let compared = self.both(left, right, to)?;
+                if operator == Kind::NotEqual {
+                    self.not(compared)?
+                } else {
+                    compared
+                }
+            }
+        };
+        if level(self.kind()) == Some(Level::Comparison) {
+            return Err(self.unexpected(Place::AfterComparison));
+        }
+        Ok(compared)
+    }
+
+    pub(super) fn not(&mut self, e: Expr) -> Parse<Expr> {
+        self.spend(NODE);
+        self.deep(Expression::Not(Box::new(e.it)), e.depth + 1)
+    }
+
+    fn unary(&mut self) -> Parse<Expr> {
+        let mut nots = 0;
+        while self.eat(Kind::Bang)? {
+            nots += 1;
+        }
+        let mut e = match self.kind() {
+            sign @ (Kind::Plus | Kind::Minus) => {
+                self.bump()?;
+                let e = self.primary()?;
+                self.spend(NODE);
+                let to = if sign == Kind::Plus {
+                    Expression::UnaryPlus
+                } else {
+                    Expression::UnaryMinus
+                };
+                self.deep(to(Box::new(e.it)), e.depth + 1)?
+            }
+            _ => self.primary()?,
+        };
+        for _ in 0..nots {
+            e = self.not(e)?;
+        }
+        Ok(e)
+    }
+
+    fn primary(&mut self) -> Parse<Expr> {
+        match self.kind() {
+            Kind::OpenParen => self.bracketed(),
+            Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+                let iri = self.iri()?;
+                if self.is(Kind::OpenParen) {
+                    return self.custom_call(iri);
+                }
+                self.deep(iri.into(), 1)
+            }
+            Kind::Variable => {
+                let (id, token) = self.variable(Place::Operand)?;
+                if self.noting {
+                    self.noted.push((id, token));
+                    self.spend(size_of::<(u32, crate::lexer::Token)>());
+                }
+                let v = self.variable_of(id);
+                self.deep(v.into(), 1)
+            }
+            Kind::String => {
+                let literal = self.literal()?;
+                self.deep(literal.into(), 1)
+            }
+            Kind::Integer | Kind::Decimal | Kind::Double => {
+                let literal = self.number(None)?;
+                self.deep(literal.into(), 1)
+            }
+            Kind::Plus | Kind::Minus if self.is_signed_number() => {
+                let literal = self.signed_number()?;
+                self.deep(literal.into(), 1)
+            }
+            Kind::OpenTriple => self.triple_expression(),
+            Kind::Word(word) => match word {
+                K::True | K::False => {
+                    let literal = self.boolean()?;
+                    self.deep(literal.into(), 1)
+                }
+                _ => self.built_in(word),
+            },
+            _ => Err(self.unexpected(Place::Operand)),
+        }
+    }
+
+    pub(super) fn boolean(&mut self) -> Parse<Literal> {
+        let value = if self.bump()?.kind == Kind::Word(K::True) {
+            "true"
+        } else {
+            "false"
+        };
+        self.spend(140);
+        Ok(Literal::new_typed_literal(value, xsd::BOOLEAN))
+    }
+
+    /// `( expression )`
+    pub(super) fn bracketed(&mut self) -> Parse<Expr> {
+        self.enter()?;
+        self.expect(Kind::OpenParen, Place::Bracketed)?;
+        let e = self.expression()?;
+        self.close(Kind::CloseParen, Place::AfterOperand)?;
+        self.leave();
+        Ok(e)
+    }
+
+    /// Arguments of a function that an IRI names.
+    pub(super) fn custom_call(&mut self, name: NamedNode) -> Parse<Expr> {
+        let (arguments, depth) = self.expression_list(K::Unknown)?;
+        self.deep(
+            Expression::FunctionCall(Function::Custom(name), arguments),
+            depth + 1,
+        )
+    }
+
+    /// `()` or `(a, b, …)`, and the depth of the deepest.
+    pub(super) fn expression_list(&mut self, of: K) -> Parse<(Vec<Expression>, u32)> {
+        self.enter()?;
+        self.expect(Kind::OpenParen, Place::CallOpen(of))?;
+        let mut list = vec![];
+        let mut depth = 0;
+        if !self.is(Kind::CloseParen) {
+            loop {
+                let e = self.expression()?;
+                depth = depth.max(e.depth);
+                list.push(e.it);
+                self.spend(NODE);
+                if !self.eat(Kind::Comma)? {
+                    break;
+                }
+            }
+        }
+        self.close(Kind::CloseParen, Place::AfterArgument)?;
+        self.leave();
+        Ok((list, depth))
+    }
+
+    /// `<<( s p o )>>` as a value.
+    fn triple_expression(&mut self) -> Parse<Expr> {
+        self.enter()?;
+        self.bump()?;
+        let subject = match self.kind() {
+            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => self.triple_value()?,
+            _ => return Err(self.unexpected(Place::TripleSubject)),
+        };
+        let predicate = match self.verb_of_template()? {
+            NamedNodePattern::NamedNode(n) => n.into(),
+            NamedNodePattern::Variable(v) => v.into(),
+        };
+        let object = self.triple_value()?;
+        self.close_triple()?;
+        self.leave();
+        self.spend(3 * NODE);
+        let depth = object.depth + 1;
+        let parts = vec![subject.it, predicate, object.it];
+        self.deep(Expression::FunctionCall(Function::Triple, parts), depth)
+    }
+
+    fn triple_value(&mut self) -> Parse<Expr> {
+        match self.kind() {
+            Kind::OpenTriple
+            | Kind::Iri
+            | Kind::Prefixed
+            | Kind::Namespace
+            | Kind::Variable
+            | Kind::String
+            | Kind::Integer
+            | Kind::Decimal
+            | Kind::Double
+            | Kind::Word(K::True | K::False) => {}
+            Kind::Plus | Kind::Minus if self.is_signed_number() => {}
+            _ => return Err(self.unexpected(Place::TripleObject)),
+        }
+        if matches!(self.kind(), Kind::Iri | Kind::Prefixed | Kind::Namespace) {
+            let iri = self.iri()?;
+            return self.deep(iri.into(), 1);
+        }
+        self.primary()
+    }
+}

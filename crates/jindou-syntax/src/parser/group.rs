@@ -1,0 +1,402 @@
+//! Groups of patterns: `{ … }`.
+
+use super::expression::Expr;
+use super::triples::{Mode, Part, joined};
+use super::{Deep, Halt, Parse, Parser};
+use crate::advice::Place;
+use crate::balance::balance;
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use spargebra::algebra::{Expression, GraphPattern};
+use spargebra::term::NamedNodePattern;
+
+pub(super) type Pattern = Deep<GraphPattern>;
+
+/// What an operator takes, in bytes.
+pub(super) const NODE: usize = 2 * size_of::<GraphPattern>() + 32;
+
+/// The one solution without variables.
+pub(super) fn unit() -> Pattern {
+    Deep {
+        it: GraphPattern::default(),
+        depth: 1,
+    }
+}
+
+fn is_unit(p: &GraphPattern) -> bool {
+    matches!(p, GraphPattern::Bgp { patterns } if patterns.is_empty())
+}
+
+/// Patterns to be joined. Only at the beginning are basic graph patterns next to each other made one.
+struct Run {
+    parts: Vec<Pattern>,
+}
+
+impl Run {
+    fn push(&mut self, p: Pattern) {
+        if is_unit(&p.it) {
+            return;
+        }
+        if let [only] = &mut self.parts[..] {
+            match (&mut only.it, p.it) {
+                (GraphPattern::Bgp { patterns }, other) if patterns.is_empty() => {
+                    *only = Deep {
+                        it: other,
+                        depth: p.depth,
+                    };
+                }
+                (GraphPattern::Bgp { patterns }, GraphPattern::Bgp { patterns: more }) => {
+                    patterns.extend(more);
+                }
+                (_, other) => self.parts.push(Deep {
+                    it: other,
+                    depth: p.depth,
+                }),
+            }
+        } else {
+            self.parts.push(p);
+        }
+    }
+}
+
+/// The join of two patterns; that of basic graph patterns is one.
+pub(super) fn join(a: Pattern, b: Pattern) -> Pattern {
+    let mut run = Run { parts: vec![a] };
+    run.push(b);
+    join_all(run.parts)
+}
+
+fn join_all(parts: Vec<Pattern>) -> Pattern {
+    balance(parts, |a, b| Deep {
+        depth: a.depth.max(b.depth) + 1,
+        it: GraphPattern::Join {
+            left: Box::new(a.it),
+            right: Box::new(b.it),
+        },
+    })
+    .unwrap_or_else(unit)
+}
+
+impl Parser<'_, '_> {
+    /// Reads a group; its filters stand around it.
+    pub(super) fn group(&mut self, place: Place) -> Parse<Pattern> {
+        let (p, filter) = self.group_with_filter(place)?;
+        match filter {
+            None => Ok(p),
+            Some(filter) => self.filtered(p, filter),
+        }
+    }
+
+    pub(super) fn filtered(&mut self, p: Pattern, filter: Expr) -> Parse<Pattern> {
+        self.spend(NODE);
+        let depth = p.depth.max(filter.depth) + 1;
+        let inner = Box::new(p.it);
+        self.deep(
+            GraphPattern::Filter {
+                expr: filter.it,
+                inner,
+            },
+            depth,
+        )
+    }
+
+    /// A group in a scope of its own, for EXISTS.
+    pub(super) fn exists(&mut self) -> Parse<Pattern> {
+        let outer = self.scopes.enter();
+        let p = self.group(Place::Group)?;
+        self.scopes.forget_all(outer);
+        Ok(p)
+    }
+
+    /// Reads a group, whose filters OPTIONAL takes for itself.
+    fn group_with_filter(&mut self, place: Place) -> Parse<(Pattern, Option<Expr>)> {
+        self.enter()?;
+        self.expect(Kind::OpenBrace, place)?;
+        self.block += 1;
+        let before = (
+            self.no_aggregate.replace("in a pattern"),
+            std::mem::replace(&mut self.noting, false),
+        );
+        let out = if self.at_word(K::Select) {
+            (self.sub_select()?, None)
+        } else {
+            self.body()?
+        };
+        (self.no_aggregate, self.noting) = before;
+        self.close(Kind::CloseBrace, Place::GroupBody)?;
+        self.block += 1;
+        self.leave();
+        Ok(out)
+    }
+
+    fn body(&mut self) -> Parse<(Pattern, Option<Expr>)> {
+        let before = self.state();
+        let mut run = Run {
+            parts: vec![unit()],
+        };
+        let mut filters = vec![];
+        // Whether triples may follow, and whether a dot may.
+        let (mut triples_may, mut dot_may) = (true, false);
+        let mut block: Vec<Part> = vec![];
+        loop {
+            let read = match self.kind() {
+                Kind::CloseBrace | Kind::End => break,
+                Kind::Dot if dot_may => {
+                    (triples_may, dot_may) = (true, false);
+                    self.bump().map(|_| ())
+                }
+                _ if self.starts_subject() => {
+                    if triples_may {
+                        (triples_may, dot_may) = (false, true);
+                        self.same_subject(Mode::Pattern, &mut block)
+                    } else {
+                        Err(self.missing_dot())
+                    }
+                }
+                Kind::OpenBrace | Kind::Word(_) => {
+                    (triples_may, dot_may) = (true, true);
+                    self.flush(&mut block, &mut run)
+                        .and_then(|()| self.clause(&mut run, &mut filters))
+                }
+                _ => Err(self.unexpected(if triples_may {
+                    Place::GroupBody
+                } else {
+                    Place::AfterTriples
+                })),
+            };
+            match read {
+                Ok(()) => {}
+                Err(Halt::Fault) => {
+                    self.recover(&before)?;
+                    (triples_may, dot_may) = (true, false);
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        self.flush(&mut block, &mut run)?;
+        let filter = match filters.is_empty() {
+            true => None,
+            false => Some(self.joined(filters, Expression::And)?),
+        };
+        let p = self.joined_run(run)?;
+        Ok((p, filter))
+    }
+
+    fn joined_run(&mut self, run: Run) -> Parse<Pattern> {
+        let p = join_all(run.parts);
+        self.deep(p.it, p.depth)
+    }
+
+    fn flush(&mut self, block: &mut Vec<Part>, run: &mut Run) -> Parse<()> {
+        if !block.is_empty() {
+            let p = self.block_of(std::mem::take(block))?;
+            run.push(p);
+        }
+        Ok(())
+    }
+
+    fn block_of(&mut self, parts: Vec<Part>) -> Parse<Pattern> {
+        let parts = joined(parts);
+        self.spend(parts.len() * NODE);
+        let p = join_all(parts.into_iter().map(|it| Deep { it, depth: 2 }).collect());
+        self.deep(p.it, p.depth)
+    }
+
+    /// The run so far as one pattern, to go on from.
+    fn so_far(&mut self, run: &mut Run) -> Parse<Pattern> {
+        self.spend(NODE);
+        let parts = std::mem::take(&mut run.parts);
+        self.joined_run(Run { parts })
+    }
+
+    /// Reads what stands in a group and is no triple.
+    fn clause(&mut self, run: &mut Run, filters: &mut Vec<Expr>) -> Parse<()> {
+        let Kind::Word(word) = self.kind() else {
+            let p = self.union()?;
+            run.push(p);
+            return Ok(());
+        };
+        match word {
+            K::Filter => {
+                self.bump()?;
+                let e = self.constraint(Place::Filter)?;
+                filters.push(e);
+            }
+            K::Optional => {
+                self.bump()?;
+                let outer = self.scopes.enter();
+                let (right, filter) = self.group_with_filter(Place::Group)?;
+                self.scopes.merge(outer);
+                let left = self.so_far(run)?;
+                let depth = left.depth.max(right.depth).max(filter.as_ref().map_or(0, |f| f.depth));
+                let it = GraphPattern::LeftJoin {
+                    left: Box::new(left.it),
+                    right: Box::new(right.it),
+                    expression: filter.map(|f| f.it),
+                };
+                run.parts = vec![self.deep(it, depth + 1)?];
+            }
+            K::Minus => {
+                self.bump()?;
+                let outer = self.scopes.enter();
+                let right = self.group(Place::Group)?;
+                self.scopes.forget(outer);
+                let left = self.so_far(run)?;
+                let depth = left.depth.max(right.depth) + 1;
+                let (left, right) = (Box::new(left.it), Box::new(right.it));
+                run.parts = vec![self.deep(GraphPattern::Minus { left, right }, depth)?];
+            }
+            K::Lateral => {
+                let at = self.bump()?;
+                let outer = self.scopes.enter();
+                let right = self.group(Place::Group)?;
+                if let Some(v) = self.scopes.clash(outer) {
+                    self.redefined_in_lateral(at, v);
+                }
+                self.scopes.merge(outer);
+                let left = self.so_far(run)?;
+                let depth = left.depth.max(right.depth) + 1;
+                let (left, right) = (Box::new(left.it), Box::new(right.it));
+                run.parts = vec![self.deep(GraphPattern::Lateral { left, right }, depth)?];
+            }
+            K::Graph => {
+                self.bump()?;
+                let name = self.graph_name(Place::GraphName)?;
+                if let NamedNodePattern::Variable(v) = &name
+                    && let Some(id) = self.names.get(v.as_str())
+                {
+                    self.scopes.see(*id);
+                }
+                let p = self.inner_group()?;
+                self.spend(NODE);
+                let inner = Box::new(p.it);
+                let p = self.deep(GraphPattern::Graph { name, inner }, p.depth + 1)?;
+                run.push(p);
+            }
+            K::Service => {
+                self.bump()?;
+                let silent = self.eat_word(K::Silent)?;
+                let name = self.graph_name(Place::ServiceName)?;
+                let p = self.inner_group()?;
+                self.spend(NODE);
+                let it = GraphPattern::Service {
+                    name,
+                    inner: Box::new(p.it),
+                    silent,
+                };
+                let p = self.deep(it, p.depth + 1)?;
+                run.push(p);
+            }
+            K::Bind => self.bind(run)?,
+            K::Values => {
+                self.bump()?;
+                let p = self.data_block()?;
+                run.push(p);
+            }
+            _ => return Err(self.unexpected(Place::GroupBody)),
+        }
+        Ok(())
+    }
+
+    /// A group whose variables are in scope around it as well.
+    fn inner_group(&mut self) -> Parse<Pattern> {
+        let outer = self.scopes.enter();
+        let p = self.group(Place::Group)?;
+        self.scopes.merge(outer);
+        Ok(p)
+    }
+
+    fn union(&mut self) -> Parse<Pattern> {
+        let first = self.inner_group()?;
+        if !self.at_word(K::Union) {
+            return Ok(first);
+        }
+        let mut parts = vec![first];
+        while self.eat_word(K::Union)? {
+            self.spend(NODE);
+            parts.push(self.inner_group()?);
+        }
+        let p = balance(parts, |a, b| Deep {
+            depth: a.depth.max(b.depth) + 1,
+            it: GraphPattern::Union {
+                left: Box::new(a.it),
+                right: Box::new(b.it),
+            },
+        })
+        .unwrap_or_else(unit);
+        self.deep(p.it, p.depth)
+    }
+
+    fn bind(&mut self, run: &mut Run) -> Parse<()> {
+        self.bump()?;
+        self.enter()?;
+        self.expect(Kind::OpenParen, Place::BindOpen)?;
+        let e = self.expression()?;
+        self.expect_word(K::As, Place::As)?;
+        let (id, token) = self.variable(Place::AsVariable)?;
+        self.close(Kind::CloseParen, Place::AfterAs)?;
+        self.leave();
+        if self.scopes.contains(id) {
+            self.redefined(token, "BIND");
+        }
+        self.scopes.see(id);
+        self.scopes.define(id);
+        let variable = self.variable_of(id);
+        let inner = self.so_far(run)?;
+        let extended = self.extend(inner, variable, e)?;
+        run.parts = vec![extended];
+        Ok(())
+    }
+
+    pub(super) fn extend(
+        &mut self,
+        p: Pattern,
+        variable: spargebra::term::Variable,
+        e: Expr,
+    ) -> Parse<Pattern> {
+        self.spend(NODE);
+        let depth = p.depth.max(e.depth) + 1;
+        let it = GraphPattern::Extend {
+            inner: Box::new(p.it),
+            variable,
+            expression: e.it,
+        };
+        self.deep(it, depth)
+    }
+
+    /// A variable or an IRI, without putting it into scope.
+    pub(super) fn graph_name(&mut self, place: Place) -> Parse<NamedNodePattern> {
+        if self.is(Kind::Variable) {
+            let (id, _) = self.variable(place)?;
+            return Ok(self.variable_of(id).into());
+        }
+        Ok(self.expect_iri(place)?.into())
+    }
+
+    /// A condition: an expression in brackets, or a call.
+    pub(super) fn constraint(&mut self, place: Place) -> Parse<Expr> {
+        match self.kind() {
+            Kind::OpenParen => self.bracketed(),
+            Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+                let iri = self.iri()?;
+                if !self.is(Kind::OpenParen) {
+                    return Err(self.unexpected(Place::CallOpen(K::Unknown)));
+                }
+                self.custom_call(iri)
+            }
+            Kind::Word(word) if super::calls::is_call(word) => self.built_in(word),
+            _ => Err(self.unexpected(place)),
+        }
+    }
+}
+
+/// The join of patterns one after the other; those that are basic at the beginning are made one.
+pub(super) fn join_in_order(parts: Vec<Pattern>) -> Pattern {
+    let mut run = Run {
+        parts: vec![unit()],
+    };
+    for p in parts {
+        run.push(p);
+    }
+    join_all(run.parts)
+}

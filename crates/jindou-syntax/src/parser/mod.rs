@@ -1,0 +1,351 @@
+//! Recursive descent over tokens. A fault is written down and unwinds to the next place where reading can go on; the algebra that is
+//! built in the meantime is thrown away.
+
+mod aggregates;
+mod calls;
+mod expression;
+mod fault;
+mod group;
+mod iri;
+mod path;
+mod query;
+mod recover;
+mod scope;
+mod select;
+mod terms;
+mod triples;
+mod update;
+mod values;
+
+use crate::advice::Place;
+use crate::keyword::Keyword;
+use crate::lexer::{Kind, Lexer, Token};
+use crate::options::{Meter, Options};
+use crate::source::Source;
+use aggregates::Frame;
+use iri::Prefixes;
+use jindou_model::{Diagnostic, Error};
+use oxiri::Iri;
+use rustc_hash::FxHashMap;
+use scope::Scopes;
+use spargebra::term::{BlankNode, Variable};
+
+/// Why a rule did not end. What is wrong is written down in the parser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// A fault in the text: reading may go on behind it.
+    Fault,
+    /// A limit, or too many faults.
+    Stop,
+}
+
+pub(crate) type Parse<T> = Result<T, Halt>;
+
+/// A part of the algebra, and how deep it is.
+#[derive(Debug)]
+pub(crate) struct Deep<T> {
+    pub it: T,
+    pub depth: u32,
+}
+
+/// Tokens between two looks at the meter.
+const BETWEEN: u32 = 512;
+
+pub(crate) struct Parser<'t, 'o> {
+    text: &'t str,
+    source: &'t Source<'t>,
+    options: &'o Options,
+    meter: &'o mut dyn Meter,
+    lexer: Lexer<'t>,
+    /// The next token to read, and the one behind it where somebody looked.
+    token: Token,
+    ahead: Option<Token>,
+    /// Behind the last token that was read.
+    behind: usize,
+    /// Brackets that are open, with their places.
+    open: Vec<Token>,
+    nesting: u32,
+    tokens: u32,
+    /// Bytes not yet charged.
+    bytes: u64,
+
+    base: Option<Iri<String>>,
+    prefixes: Prefixes<'t>,
+    scopes: Scopes,
+    names: FxHashMap<&'t str, u32>,
+    variables: Vec<Variable>,
+    /// Blank nodes' labels: the block of each one, and where it stands.
+    labels: FxHashMap<&'t str, (u32, Token)>,
+    block: u32,
+    blank: Option<u128>,
+    stem: Option<String>,
+    generated: u32,
+    frames: Vec<Frame>,
+    /// Why no aggregate can stand here.
+    no_aggregate: Option<&'static str>,
+    /// Variables of the expression under way that must be grouped, with their places.
+    noted: Vec<(u32, Token)>,
+    noting: bool,
+
+    faults: Vec<Diagnostic>,
+    last_fault: Option<usize>,
+    /// Where reading went on behind the last fault.
+    recovered: Option<usize>,
+    stopped: Option<Error>,
+}
+
+impl<'t, 'o> Parser<'t, 'o> {
+    pub(crate) fn new(source: &'t Source<'t>, options: &'o Options, meter: &'o mut dyn Meter) -> Self {
+        let text = source.text();
+        let mut lexer = Lexer::new(text);
+        let token = lexer.next();
+        Self {
+            text,
+            source,
+            options,
+            meter,
+            lexer,
+            token,
+            ahead: None,
+            behind: 0,
+            open: vec![],
+            nesting: 0,
+            tokens: 0,
+            bytes: 0,
+            base: options.base.clone(),
+            prefixes: Prefixes::default(),
+            scopes: Scopes::default(),
+            names: FxHashMap::default(),
+            variables: vec![],
+            labels: FxHashMap::default(),
+            block: 0,
+            blank: None,
+            stem: None,
+            generated: 0,
+            frames: vec![],
+            no_aggregate: None,
+            noted: vec![],
+            noting: false,
+            faults: vec![],
+            last_fault: None,
+            recovered: None,
+            stopped: None,
+        }
+    }
+
+    // --- tokens ---
+
+    fn kind(&self) -> Kind {
+        self.token.kind
+    }
+
+    fn is(&self, kind: Kind) -> bool {
+        self.token.kind == kind
+    }
+
+    fn at_word(&self, word: Keyword) -> bool {
+        self.token.kind == Kind::Word(word)
+    }
+
+    fn slice(&self, token: Token) -> &'t str {
+        &self.text[token.start..token.end]
+    }
+
+    /// The token behind the next one.
+    fn ahead(&mut self) -> Token {
+        if let Some(t) = self.ahead {
+            return t;
+        }
+        let t = self.lexer.next();
+        self.ahead = Some(t);
+        t
+    }
+
+    /// Reads the next token.
+    fn bump(&mut self) -> Parse<Token> {
+        let token = self.token;
+        match token.kind {
+            Kind::OpenBrace
+            | Kind::OpenParen
+            | Kind::OpenBracket
+            | Kind::OpenAnnotation
+            | Kind::OpenReified
+            | Kind::OpenTriple => self.open.push(token),
+            Kind::CloseBrace
+            | Kind::CloseParen
+            | Kind::CloseBracket
+            | Kind::CloseAnnotation
+            | Kind::CloseReified => {
+                self.open.pop();
+            }
+            _ => {}
+        }
+        self.behind = token.end;
+        self.token = match self.ahead.take() {
+            Some(t) => t,
+            None => self.lexer.next(),
+        };
+        self.tokens += 1;
+        if self.tokens >= BETWEEN {
+            self.settle()?;
+        }
+        Ok(token)
+    }
+
+    /// Asks the meter.
+    fn settle(&mut self) -> Parse<()> {
+        self.tokens = 0;
+        let bytes = std::mem::take(&mut self.bytes);
+        let asked = self.meter.check().and_then(|()| self.meter.charge(bytes));
+        asked.map_err(|e| self.stop(e))
+    }
+
+    fn stop(&mut self, error: Error) -> Halt {
+        self.stopped.get_or_insert(error);
+        Halt::Stop
+    }
+
+    /// Counts bytes of the algebra.
+    fn spend(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+
+    fn eat(&mut self, kind: Kind) -> Parse<bool> {
+        let there = self.is(kind);
+        if there {
+            self.bump()?;
+        }
+        Ok(there)
+    }
+
+    fn eat_word(&mut self, word: Keyword) -> Parse<bool> {
+        self.eat(Kind::Word(word))
+    }
+
+    fn expect(&mut self, kind: Kind, place: Place) -> Parse<Token> {
+        if self.is(kind) {
+            self.bump()
+        } else {
+            Err(self.unexpected(place))
+        }
+    }
+
+    fn expect_word(&mut self, word: Keyword, place: Place) -> Parse<Token> {
+        self.expect(Kind::Word(word), place)
+    }
+
+    /// Reads a closing bracket.
+    fn close(&mut self, kind: Kind, place: Place) -> Parse<Token> {
+        if self.is(kind) {
+            return self.bump();
+        }
+        Err(self.unclosed(kind, place))
+    }
+
+    // --- depth ---
+
+    /// Counts a level of nesting; [`Self::leave`] ends it.
+    fn enter(&mut self) -> Parse<()> {
+        self.nesting += 1;
+        if self.nesting > self.options.nesting {
+            let at = self.told_place(self.token);
+            let most = self.options.nesting;
+            return Err(self.stop(Error::Limit(format!(
+                "{at}: brackets and calls nest more than {most} deep; bind what is inside to a variable, or ask in parts"
+            ))));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.nesting -= 1;
+    }
+
+    /// A part of the algebra, unless it is too deep.
+    fn deep<T>(&mut self, it: T, depth: u32) -> Parse<Deep<T>> {
+        if depth > self.options.depth {
+            let at = self.told_place(self.token);
+            let most = self.options.depth;
+            return Err(self.stop(Error::Limit(format!(
+                "{at}: more than {most} operators in a row; put them into brackets in groups, or ask in parts"
+            ))));
+        }
+        Ok(Deep { it, depth })
+    }
+
+    fn told_place(&self, token: Token) -> String {
+        let at = self.source.place(token.start);
+        let (line, column) = jindou_model::diagnostic::place(self.source.original, at);
+        format!("line {line}, column {column}")
+    }
+
+    // --- names ---
+
+    fn variable_id(&mut self, token: Token) -> u32 {
+        let name = &self.text[token.start + 1..token.end];
+        let next = self.variables.len() as u32;
+        let id = *self.names.entry(name).or_insert(next);
+        if id == next {
+            self.variables.push(Variable::new_unchecked(name));
+            self.scopes.grow();
+            self.bytes += 96 + 2 * name.len() as u64;
+        }
+        id
+    }
+
+    fn variable_of(&mut self, id: u32) -> Variable {
+        let v = self.variables[id as usize].clone();
+        self.bytes += 24 + v.as_str().len() as u64;
+        v
+    }
+
+    /// Reads a variable.
+    fn variable(&mut self, place: Place) -> Parse<(u32, Token)> {
+        let token = self.expect(Kind::Variable, place)?;
+        Ok((self.variable_id(token), token))
+    }
+
+    /// A variable that the text does not have.
+    fn fresh_variable(&mut self) -> Variable {
+        let text = self.text;
+        let stem = self.stem.get_or_insert_with(|| {
+            let mut stem = String::from("_gen");
+            while memchr::memmem::find(text.as_bytes(), stem.as_bytes()).is_some() {
+                stem.push('_');
+            }
+            stem
+        });
+        self.generated += 1;
+        self.bytes += 48;
+        Variable::new_unchecked(format!("{stem}{}", self.generated))
+    }
+
+    /// A blank node that no other text has.
+    fn fresh_blank(&mut self) -> BlankNode {
+        self.bytes += 64;
+        let next = match self.blank {
+            Some(last) => last.wrapping_add(1),
+            None => {
+                // Random, and as a label it begins with a letter.
+                let random = BlankNode::default();
+                u128::from_str_radix(random.as_str(), 16).unwrap_or_default()
+            }
+        };
+        self.blank = Some(next);
+        BlankNode::new_from_unique_id(next)
+    }
+
+    /// Reads a blank node's label.
+    fn labelled(&mut self) -> Parse<BlankNode> {
+        let token = self.bump()?;
+        let label = &self.text[token.start + 2..token.end];
+        let block = self.block;
+        let known = self.labels.entry(label).or_insert((block, token));
+        if known.0 != block {
+            let before = known.1;
+            self.shared_label(label, before, token);
+        }
+        self.spend(48 + 2 * label.len());
+        Ok(BlankNode::new_unchecked(label))
+    }
+}

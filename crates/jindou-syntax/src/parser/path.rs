@@ -1,0 +1,132 @@
+//! Property paths.
+
+use super::{Parse, Parser};
+use crate::advice::Place;
+use crate::balance::balance;
+use crate::lexer::Kind;
+use oxrdf::vocab::rdf;
+use spargebra::algebra::PropertyPathExpression as Path;
+use spargebra::term::NamedNode;
+
+/// What a step takes, in bytes.
+const STEP: usize = 2 * size_of::<Path>() + 32;
+
+impl Parser<'_, '_> {
+    pub(super) fn path(&mut self) -> Parse<Path> {
+        let first = self.path_sequence()?;
+        if !self.is(Kind::Pipe) {
+            return Ok(first);
+        }
+        let mut parts = vec![first];
+        while self.eat(Kind::Pipe)? {
+            parts.push(self.path_sequence()?);
+        }
+        Ok(joined(parts, Path::Alternative))
+    }
+
+    fn path_sequence(&mut self) -> Parse<Path> {
+        let first = self.path_step()?;
+        if !self.is(Kind::Slash) {
+            return Ok(first);
+        }
+        let mut parts = vec![first];
+        while self.eat(Kind::Slash)? {
+            parts.push(self.path_step()?);
+        }
+        Ok(joined(parts, Path::Sequence))
+    }
+
+    fn path_step(&mut self) -> Parse<Path> {
+        self.spend(STEP);
+        let inverse = self.eat(Kind::Caret)?;
+        let step = self.path_primary()?;
+        let step = match self.kind() {
+            Kind::Question => {
+                self.bump()?;
+                Path::ZeroOrOne(Box::new(step))
+            }
+            Kind::Star => {
+                self.bump()?;
+                Path::ZeroOrMore(Box::new(step))
+            }
+            Kind::Plus => {
+                self.bump()?;
+                Path::OneOrMore(Box::new(step))
+            }
+            _ => step,
+        };
+        Ok(if inverse {
+            Path::Reverse(Box::new(step))
+        } else {
+            step
+        })
+    }
+
+    fn path_primary(&mut self) -> Parse<Path> {
+        match self.kind() {
+            Kind::Iri | Kind::Prefixed | Kind::Namespace => Ok(self.iri()?.into()),
+            Kind::A => {
+                self.bump()?;
+                Ok(rdf::TYPE.into_owned().into())
+            }
+            Kind::OpenParen => {
+                self.enter()?;
+                self.bump()?;
+                let path = self.path()?;
+                self.close(Kind::CloseParen, Place::PathClose)?;
+                self.leave();
+                Ok(path)
+            }
+            Kind::Bang => {
+                self.bump()?;
+                self.negated()
+            }
+            _ => Err(self.unexpected(Place::PathStep)),
+        }
+    }
+
+    /// What follows `!`.
+    fn negated(&mut self) -> Parse<Path> {
+        let (mut direct, mut inverse) = (vec![], vec![]);
+        if self.eat(Kind::OpenParen)? {
+            loop {
+                let (is_inverse, iri) = self.negated_one()?;
+                if is_inverse { &mut inverse } else { &mut direct }.push(iri);
+                if !self.eat(Kind::Pipe)? {
+                    break;
+                }
+            }
+            self.close(Kind::CloseParen, Place::NegatedClose)?;
+        } else {
+            let (is_inverse, iri) = self.negated_one()?;
+            if is_inverse { &mut inverse } else { &mut direct }.push(iri);
+        }
+        let backwards = |set| Path::Reverse(Box::new(Path::NegatedPropertySet(set)));
+        Ok(match (direct.is_empty(), inverse.is_empty()) {
+            (_, true) => Path::NegatedPropertySet(direct),
+            (true, false) => backwards(inverse),
+            (false, false) => Path::Alternative(
+                Box::new(Path::NegatedPropertySet(direct)),
+                Box::new(backwards(inverse)),
+            ),
+        })
+    }
+
+    fn negated_one(&mut self) -> Parse<(bool, NamedNode)> {
+        self.spend(STEP);
+        let inverse = self.eat(Kind::Caret)?;
+        let iri = match self.kind() {
+            Kind::A => {
+                self.bump()?;
+                rdf::TYPE.into_owned()
+            }
+            _ => self.expect_iri(Place::NegatedStep)?,
+        };
+        Ok((inverse, iri))
+    }
+}
+
+fn joined(parts: Vec<Path>, to: fn(Box<Path>, Box<Path>) -> Path) -> Path {
+    balance(parts, |a, b| to(Box::new(a), Box::new(b)))
+        .unwrap_or_else(|| Path::NegatedPropertySet(vec![]))
+}

@@ -1,0 +1,372 @@
+//! Queries: the prologue and the four forms.
+
+use super::group::{self, Pattern};
+use super::select::{Duplicates, Item, Items, Selection};
+use super::triples::{Mode, Part};
+use super::{Deep, Halt, Parse, Parser};
+use crate::advice::Place;
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use oxiri::Iri;
+use spargebra::Query;
+use spargebra::algebra::{GraphPattern, QueryDataset};
+use spargebra::term::{GroundTerm, NamedNode, TriplePattern, Variable};
+
+/// Things to describe up to which each gets an operator of its own.
+const FEW: usize = 32;
+
+impl Parser<'_, '_> {
+    /// Reads a whole query. `None` if faults were written down or a limit was met.
+    pub(crate) fn query(&mut self) -> Option<Query> {
+        let read = self.query_unit();
+        let settled = self.settle();
+        match (read, settled) {
+            (Ok(query), Ok(())) if self.faults.is_empty() => Some(query),
+            _ => None,
+        }
+    }
+
+    fn query_unit(&mut self) -> Parse<Query> {
+        self.prologue()?;
+        self.frames.push(Default::default());
+        self.no_aggregate = Some("here");
+        let query = match self.kind() {
+            Kind::Word(K::Select) => self.select()?,
+            Kind::Word(K::Construct) => self.construct()?,
+            Kind::Word(K::Describe) => self.describe()?,
+            Kind::Word(K::Ask) => self.ask()?,
+            _ => return Err(self.unexpected(Place::Query)),
+        };
+        if !self.is(Kind::End) {
+            return Err(self.unexpected(Place::AfterQuery));
+        }
+        Ok(query)
+    }
+
+    /// Reads BASE, PREFIX and VERSION.
+    pub(super) fn prologue(&mut self) -> Parse<()> {
+        loop {
+            let read = match self.kind() {
+                Kind::Word(K::Base) => self.base_declaration(),
+                Kind::Word(K::Prefix) => self.prefix_declaration(),
+                Kind::Word(K::Version) => self.version_declaration(),
+                _ => return Ok(()),
+            };
+            match read {
+                Err(Halt::Fault) => self.recover_in_prologue()?,
+                other => other?,
+            }
+        }
+    }
+
+    fn base_declaration(&mut self) -> Parse<()> {
+        self.bump()?;
+        let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
+        let faults = self.faults.len();
+        let base: Iri<String> = self.resolved(token);
+        if faults == self.faults.len() {
+            self.base = Some(base);
+        }
+        Ok(())
+    }
+
+    fn prefix_declaration(&mut self) -> Parse<()> {
+        self.bump()?;
+        let name = self.expect(Kind::Namespace, Place::DeclaredPrefix)?;
+        let name = &self.text[name.start..name.end - 1];
+        let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
+        let iri = self.resolved(token).into_inner();
+        self.prefixes.declare(name, iri);
+        Ok(())
+    }
+
+    fn version_declaration(&mut self) -> Parse<()> {
+        self.bump()?;
+        let text = self.slice(self.token);
+        if text.starts_with("\"\"\"") || text.starts_with("'''") {
+            return Err(self.unexpected(Place::Version));
+        }
+        self.string(Place::Version)?;
+        Ok(())
+    }
+
+    fn select(&mut self) -> Parse<Query> {
+        let selection = match self.select_clause() {
+            Err(Halt::Fault) => {
+                // What is chosen is not known, and what stands in WHERE may still be looked at.
+                self.recover_to_where()?;
+                self.scopes.clear();
+                self.frames.truncate(1);
+                (self.nesting, self.no_aggregate, self.noting) = (0, Some("here"), false);
+                Selection {
+                    duplicates: Duplicates::Keep,
+                    items: Items::Everything,
+                }
+            }
+            other => other?,
+        };
+        let dataset = self.dataset()?;
+        self.eat_word(K::Where)?;
+        let p = self.group(Place::Where)?;
+        let (p, _) = self.solution(selection, p)?;
+        Ok(Query::Select {
+            dataset,
+            pattern: p.it,
+            base_iri: self.base.clone(),
+        })
+    }
+
+    fn everything(&mut self, p: Pattern) -> Parse<GraphPattern> {
+        let selection = Selection {
+            duplicates: Duplicates::Keep,
+            items: Items::Everything,
+        };
+        Ok(self.solution(selection, p)?.0.it)
+    }
+
+    fn ask(&mut self) -> Parse<Query> {
+        self.bump()?;
+        let dataset = self.dataset()?;
+        self.eat_word(K::Where)?;
+        let p = self.group(Place::Where)?;
+        Ok(Query::Ask {
+            dataset,
+            pattern: self.everything(p)?,
+            base_iri: self.base.clone(),
+        })
+    }
+
+    fn construct(&mut self) -> Parse<Query> {
+        self.bump()?;
+        if self.is(Kind::OpenBrace) {
+            let template = self.in_own_scope(|p| p.template(Kind::CloseBrace))?;
+            self.labels.clear();
+            let dataset = self.dataset()?;
+            self.eat_word(K::Where)?;
+            let p = self.group(Place::Where)?;
+            return Ok(Query::Construct {
+                template,
+                dataset,
+                pattern: self.everything(p)?,
+                base_iri: self.base.clone(),
+            });
+        }
+        let dataset = self.dataset()?;
+        self.expect_word(K::Where, Place::ConstructWhere)?;
+        if !self.is(Kind::OpenBrace) {
+            return Err(self.unexpected(Place::ConstructWhere));
+        }
+        let template = self.template(Kind::CloseBrace)?;
+        let patterns = template.clone();
+        self.spend(template.len() * 2 * size_of::<TriplePattern>());
+        let p = Deep {
+            it: GraphPattern::Bgp { patterns },
+            depth: 2,
+        };
+        Ok(Query::Construct {
+            template,
+            dataset,
+            pattern: self.everything(p)?,
+            base_iri: self.base.clone(),
+        })
+    }
+
+    /// Reads something whose variables are in nobody's scope.
+    pub(super) fn in_own_scope<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        let outer = self.scopes.enter();
+        let out = read(self)?;
+        self.scopes.forget_all(outer);
+        Ok(out)
+    }
+
+    /// Reads `{ triples }`.
+    fn template(&mut self, close: Kind) -> Parse<Vec<TriplePattern>> {
+        self.enter()?;
+        self.bump()?;
+        let mut parts = vec![];
+        self.template_triples(&mut parts)?;
+        self.close(close, Place::Template)?;
+        self.leave();
+        Ok(only_triples(parts))
+    }
+
+    /// Reads triples with dots between them, and maybe behind them, up to what is none.
+    pub(super) fn template_triples(&mut self, parts: &mut Vec<Part>) -> Parse<()> {
+        let before = self.state();
+        while self.starts_subject() {
+            let read = self.same_subject(Mode::Template, parts);
+            let read = match read {
+                Ok(()) if self.starts_subject() => Err(self.missing_dot()),
+                other => other,
+            };
+            match read {
+                Ok(()) => {
+                    if !self.eat(Kind::Dot)? {
+                        return Ok(());
+                    }
+                }
+                Err(Halt::Fault) => self.recover(&before)?,
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self) -> Parse<Query> {
+        self.bump()?;
+        let mut iris = vec![];
+        let mut items = vec![];
+        let star = self.eat(Kind::Star)?;
+        while !star {
+            match self.kind() {
+                Kind::Variable => {
+                    let (id, at) = self.variable(Place::Described)?;
+                    items.push(Item::variable(id, at));
+                }
+                _ if self.is_iri() => iris.push((items.len(), self.iri()?)),
+                _ if iris.is_empty() && items.is_empty() => {
+                    return Err(self.unexpected(Place::Described));
+                }
+                _ => break,
+            }
+            self.spend(size_of::<Item>() * 3);
+        }
+        let dataset = self.dataset()?;
+        let there = self.eat_word(K::Where)? || self.is(Kind::OpenBrace);
+        let p = if there {
+            self.group(Place::Where)?
+        } else {
+            group::unit()
+        };
+        let selection = Selection {
+            duplicates: Duplicates::Keep,
+            items: if star {
+                Items::Everything
+            } else {
+                Items::List(items)
+            },
+        };
+        let (p, _) = self.solution(selection, p)?;
+        Ok(Query::Describe {
+            dataset,
+            pattern: self.described(p.it, iris),
+            base_iri: self.base.clone(),
+        })
+    }
+
+    /// Puts IRIs into what a query describes, each behind so many of its variables.
+    fn described(&mut self, p: GraphPattern, iris: Vec<(usize, NamedNode)>) -> GraphPattern {
+        if iris.is_empty() {
+            return p;
+        }
+        // Below the projection; a slice may stand around it.
+        let (slice, p) = match p {
+            GraphPattern::Slice {
+                inner,
+                start,
+                length,
+            } => (Some((start, length)), *inner),
+            other => (None, other),
+        };
+        let GraphPattern::Project { inner, variables } = p else {
+            return p;
+        };
+        let (order, mut p) = match *inner {
+            GraphPattern::OrderBy { inner, expression } => (Some(expression), *inner),
+            other => (None, other),
+        };
+        let mut all: Vec<Variable> = Vec::with_capacity(variables.len() + iris.len());
+        let mut known = variables.into_iter();
+        let mut taken = 0;
+        let mut values = (vec![], vec![]);
+        let many = iris.len() > FEW;
+        for (before, iri) in iris {
+            all.extend(known.by_ref().take(before - taken));
+            taken = before;
+            let v = self.fresh_variable();
+            all.push(v.clone());
+            self.spend(2 * size_of::<GraphPattern>() + 64);
+            if many {
+                values.0.push(v);
+                values.1.push(Some(GroundTerm::from(iri)));
+            } else {
+                p = GraphPattern::Extend {
+                    inner: Box::new(p),
+                    variable: v,
+                    expression: iri.into(),
+                };
+            }
+        }
+        all.extend(known);
+        if many {
+            let values = Deep {
+                it: GraphPattern::Values {
+                    variables: values.0,
+                    bindings: vec![values.1],
+                },
+                depth: 1,
+            };
+            p = group::join(Deep { it: p, depth: 1 }, values).it;
+        }
+        if let Some(expression) = order {
+            p = GraphPattern::OrderBy {
+                inner: Box::new(p),
+                expression,
+            };
+        }
+        p = GraphPattern::Project {
+            inner: Box::new(p),
+            variables: all,
+        };
+        match slice {
+            Some((start, length)) => GraphPattern::Slice {
+                inner: Box::new(p),
+                start,
+                length,
+            },
+            None => p,
+        }
+    }
+
+    /// Reads FROM and FROM NAMED.
+    fn dataset(&mut self) -> Parse<Option<QueryDataset>> {
+        self.graphs_behind(K::From)
+    }
+
+    /// Reads FROM or USING with their graphs, as often as they come.
+    pub(super) fn graphs_behind(&mut self, word: K) -> Parse<Option<QueryDataset>> {
+        let (mut default, mut named) = (vec![], vec![]);
+        while self.eat_word(word)? {
+            let to = if self.eat_word(K::Named)? {
+                &mut named
+            } else {
+                &mut default
+            };
+            if !matches!(
+                self.token.kind,
+                Kind::Iri | Kind::Prefixed | Kind::Namespace
+            ) {
+                return Err(self.unexpected(Place::DatasetGraph));
+            }
+            let iri = self.iri()?;
+            to.push(iri);
+        }
+        Ok((!default.is_empty() || !named.is_empty()).then_some(QueryDataset {
+            default,
+            named: Some(named),
+        }))
+    }
+}
+
+pub(super) fn only_triples(parts: Vec<Part>) -> Vec<TriplePattern> {
+    parts
+        .into_iter()
+        .filter_map(|p| match p {
+            Part::Triple(t) => Some(t),
+            Part::Path(..) => None,
+        })
+        .collect()
+}

@@ -1,0 +1,144 @@
+//! Going on behind a fault.
+
+use super::{Halt, Parse, Parser};
+use crate::keyword::Keyword as K;
+use crate::lexer::{Kind, Token};
+
+/// Where a rule stands that can go on behind a fault.
+pub(super) struct State {
+    open: usize,
+    nesting: u32,
+    frames: usize,
+    outer: super::scope::Outer,
+    no_aggregate: Option<&'static str>,
+    noting: bool,
+}
+
+/// Words that clauses of a group begin with.
+fn begins_clause(word: K) -> bool {
+    matches!(
+        word,
+        K::Filter | K::Optional | K::Bind | K::Values | K::Graph | K::Minus | K::Service | K::Lateral
+    )
+}
+
+impl Parser<'_, '_> {
+    pub(super) fn state(&mut self) -> State {
+        State {
+            open: self.open.len(),
+            nesting: self.nesting,
+            frames: self.frames.len(),
+            outer: self.scopes.here(),
+            no_aggregate: self.no_aggregate,
+            noting: self.noting,
+        }
+    }
+
+    fn restore(&mut self, state: &State) {
+        self.nesting = state.nesting;
+        self.frames.truncate(state.frames);
+        self.scopes.merge(state.outer);
+        self.no_aggregate = state.no_aggregate;
+        self.noting = state.noting;
+    }
+
+    /// Reads a token without looking at brackets.
+    pub(super) fn lone_bump(&mut self) -> Parse<Token> {
+        let open = std::mem::take(&mut self.open);
+        let token = self.bump();
+        self.open = open;
+        token
+    }
+
+    /// Skips a token, and closes what it closes, down to a level.
+    fn skip(&mut self, level: usize) -> Parse<()> {
+        let opener = match self.kind() {
+            Kind::CloseBrace => Kind::OpenBrace,
+            Kind::CloseParen => Kind::OpenParen,
+            Kind::CloseBracket => Kind::OpenBracket,
+            Kind::CloseAnnotation => Kind::OpenAnnotation,
+            Kind::CloseReified => Kind::OpenReified,
+            _ => {
+                self.bump()?;
+                return Ok(());
+            }
+        };
+        let above = &self.open[level.min(self.open.len())..];
+        let matching = match opener {
+            // A brace closes what is open inside of it.
+            Kind::OpenBrace => above.iter().rposition(|t| t.kind == opener),
+            _ => above
+                .last()
+                .is_some_and(|t| t.kind == opener)
+                .then(|| above.len() - 1),
+        };
+        if let Some(n) = matching {
+            self.open.truncate(level + n);
+        }
+        self.lone_bump()?;
+        Ok(())
+    }
+
+    /// Skips to where the next triple or clause of the group begins, or to its end.
+    pub(super) fn recover(&mut self, state: &State) -> Parse<()> {
+        self.restore(state);
+        let level = state.open;
+        if self.recovered == Some(self.token.start) && !self.is(Kind::CloseBrace) {
+            self.skip(level)?;
+        }
+        loop {
+            let above = &self.open[level.min(self.open.len())..];
+            let braces = above.iter().any(|t| t.kind == Kind::OpenBrace);
+            match self.kind() {
+                Kind::End => break,
+                Kind::Dot if above.is_empty() => {
+                    self.bump()?;
+                    break;
+                }
+                Kind::CloseBrace if !braces => break,
+                Kind::Word(word) if begins_clause(word) && !braces => break,
+                _ => self.skip(level)?,
+            }
+        }
+        self.open.truncate(level);
+        self.recovered = Some(self.token.start);
+        Ok(())
+    }
+
+    pub(super) fn recover_in_prologue(&mut self) -> Parse<()> {
+        loop {
+            match self.kind() {
+                Kind::Word(
+                    K::Base | K::Prefix | K::Version | K::Select | K::Ask | K::Construct
+                    | K::Describe | K::Insert | K::Delete | K::Load | K::Clear | K::Create
+                    | K::Drop | K::Copy | K::Move | K::Add | K::With,
+                ) => return Ok(()),
+                Kind::End | Kind::OpenBrace => return Err(Halt::Stop),
+                _ => self.bump()?,
+            };
+        }
+    }
+
+    /// Skips what stands before WHERE or its brace.
+    pub(super) fn recover_to_where(&mut self) -> Parse<()> {
+        loop {
+            match self.kind() {
+                Kind::Word(K::Where | K::From) | Kind::OpenBrace => break,
+                Kind::End => return Err(Halt::Stop),
+                _ => self.skip(0)?,
+            }
+        }
+        self.open.clear();
+        Ok(())
+    }
+
+    /// Skips to the semicolon behind an update, or to the end.
+    pub(super) fn recover_to_operation(&mut self, state: &State) -> Parse<()> {
+        self.restore(state);
+        while !self.is(Kind::End) && !(self.is(Kind::Semicolon) && self.open.is_empty()) {
+            self.skip(0)?;
+        }
+        self.open.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Variables in scope (SPARQL 1.1 §18.2.1), by the numbers that they got at their first appearance. Each step takes constant time.
+
+/// All scopes that are open, in one list; each begins at a mark.
+#[derive(Default)]
+pub(crate) struct Scopes {
+    /// Each entry with the one of the same variable before it (its place + 1; 0: none).
+    log: Vec<(u32, u32)>,
+    /// Place + 1 of each variable's last entry.
+    last: Vec<u32>,
+    mark: usize,
+    /// Variables that AS and VALUES define, for LATERAL.
+    defined: Vec<u32>,
+}
+
+/// An outer scope, while an inner one is open.
+#[derive(Clone, Copy)]
+#[must_use]
+pub(crate) struct Outer {
+    mark: usize,
+    inner: usize,
+    defined: usize,
+}
+
+impl Scopes {
+    /// Room for one more variable.
+    pub(crate) fn grow(&mut self) {
+        self.last.push(0);
+    }
+
+    /// Opens a scope.
+    pub(crate) fn enter(&mut self) -> Outer {
+        let outer = Outer {
+            mark: self.mark,
+            inner: self.log.len(),
+            defined: self.defined.len(),
+        };
+        self.mark = self.log.len();
+        outer
+    }
+
+    /// The open scope, to return to behind a fault.
+    pub(crate) fn here(&self) -> Outer {
+        Outer {
+            mark: self.mark,
+            inner: self.log.len(),
+            defined: self.defined.len(),
+        }
+    }
+
+    /// Closes the scope: its variables are the outer one's.
+    pub(crate) fn merge(&mut self, outer: Outer) {
+        self.mark = outer.mark;
+    }
+
+    /// Closes the scope and forgets its variables.
+    pub(crate) fn forget(&mut self, outer: Outer) {
+        self.clear();
+        self.mark = outer.mark;
+    }
+
+    /// Closes the scope and forgets its variables, and what it defines.
+    pub(crate) fn forget_all(&mut self, outer: Outer) {
+        self.forget(outer);
+        self.defined.truncate(outer.defined);
+    }
+
+    /// Forgets the variables of the scope.
+    pub(crate) fn clear(&mut self) {
+        while self.log.len() > self.mark {
+            if let Some((v, before)) = self.log.pop() {
+                self.last[v as usize] = before;
+            }
+        }
+    }
+
+    /// Puts a variable into scope.
+    pub(crate) fn see(&mut self, v: u32) {
+        if !self.contains(v) {
+            let last = &mut self.last[v as usize];
+            self.log.push((v, *last));
+            *last = self.log.len() as u32;
+        }
+    }
+
+    pub(crate) fn define(&mut self, v: u32) {
+        self.defined.push(v);
+    }
+
+    pub(crate) fn contains(&self, v: u32) -> bool {
+        self.last[v as usize] as usize > self.mark
+    }
+
+    /// Keeps of the definitions since the scope was opened those that pass.
+    pub(crate) fn keep_defined(&mut self, outer: Outer, pass: impl Fn(u32) -> bool) {
+        let mut to = outer.defined;
+        for i in outer.defined..self.defined.len() {
+            if pass(self.defined[i]) {
+                self.defined[to] = self.defined[i];
+                to += 1;
+            }
+        }
+        self.defined.truncate(to);
+    }
+
+    /// A variable that the inner scope defines and the outer one has; to be asked before the inner one is closed.
+    pub(crate) fn clash(&self, outer: Outer) -> Option<u32> {
+        self.defined[outer.defined..].iter().copied().find(|v| {
+            let mut at = self.last[*v as usize] as usize;
+            while at > outer.inner {
+                at = self.log[at - 1].1 as usize;
+            }
+            at > outer.mark
+        })
+    }
+
+    /// The variables in scope in the order of their first appearance in the text.
+    pub(crate) fn all(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.log[self.mark..].iter().map(|e| e.0).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}

@@ -1,0 +1,467 @@
+//! What SELECT chooses, and the modifiers behind WHERE.
+
+use super::expression::Expr;
+use super::group::{NODE, Pattern, join};
+use super::{Halt, Parse, Parser};
+use crate::advice::Place;
+use crate::keyword::Keyword as K;
+use crate::lexer::{Kind, Token};
+use rustc_hash::FxHashSet;
+use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
+use spargebra::term::Variable;
+use std::ops::Range;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duplicates {
+    Keep,
+    Distinct,
+    Reduced,
+}
+
+/// What a query chooses.
+pub(super) struct Selection {
+    pub duplicates: Duplicates,
+    pub items: Items,
+}
+
+pub(super) enum Items {
+    /// `*` of SELECT.
+    Star(Token),
+    /// Everything, for the other forms.
+    Everything,
+    List(Vec<Item>),
+}
+
+pub(super) struct Item {
+    id: u32,
+    at: Token,
+    expression: Option<Expr>,
+    /// The variables of the expression that must be grouped: a part of [`Parser::noted`].
+    noted: Range<usize>,
+}
+
+impl Item {
+    pub(super) fn variable(id: u32, at: Token) -> Self {
+        Self {
+            id,
+            at,
+            expression: None,
+            noted: 0..0,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Modifiers {
+    group: Option<Group>,
+    having: Option<Expr>,
+    order: Option<(Vec<OrderExpression>, u32)>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+    values: Option<Pattern>,
+}
+
+#[derive(Default)]
+struct Group {
+    variables: Vec<Variable>,
+    ids: Vec<u32>,
+    binds: Vec<(Expr, Variable)>,
+}
+
+impl Parser<'_, '_> {
+    /// Reads SELECT and what it chooses.
+    pub(super) fn select_clause(&mut self) -> Parse<Selection> {
+        self.bump()?;
+        let duplicates = match self.kind() {
+            Kind::Word(K::Distinct) => Duplicates::Distinct,
+            Kind::Word(K::Reduced) => Duplicates::Reduced,
+            _ => Duplicates::Keep,
+        };
+        if duplicates != Duplicates::Keep {
+            self.bump()?;
+        }
+        if self.is(Kind::Star) {
+            let star = self.bump()?;
+            return Ok(Selection {
+                duplicates,
+                items: Items::Star(star),
+            });
+        }
+        let mut items = vec![];
+        loop {
+            match self.kind() {
+                Kind::Variable => {
+                    let (id, at) = self.variable(Place::Projection)?;
+                    items.push(Item::variable(id, at));
+                }
+                Kind::OpenParen => items.push(self.select_expression()?),
+                Kind::Comma if !items.is_empty() => {
+                    self.comma_in_select();
+                    self.bump()?;
+                    continue;
+                }
+                _ if items.is_empty() => return Err(self.unexpected(Place::Projection)),
+                _ => break,
+            }
+            self.spend(size_of::<Item>() * 3 / 2);
+        }
+        Ok(Selection {
+            duplicates,
+            items: Items::List(items),
+        })
+    }
+
+    fn select_expression(&mut self) -> Parse<Item> {
+        self.enter()?;
+        self.bump()?;
+        let from = self.noted.len();
+        let before = (
+            self.no_aggregate.take(),
+            std::mem::replace(&mut self.noting, true),
+        );
+        let read = self.expression();
+        (self.no_aggregate, self.noting) = before;
+        let e = read?;
+        self.expect_word(K::As, Place::As)?;
+        let (id, at) = self.variable(Place::AsVariable)?;
+        self.close(Kind::CloseParen, Place::AfterAs)?;
+        self.leave();
+        Ok(Item {
+            id,
+            at,
+            expression: Some(e),
+            noted: from..self.noted.len(),
+        })
+    }
+
+    /// Reads a SELECT inside of a group.
+    pub(super) fn sub_select(&mut self) -> Parse<Pattern> {
+        let outer = self.scopes.enter();
+        let noted = self.noted.len();
+        self.frames.push(Default::default());
+        let selection = self.select_clause()?;
+        if self.at_word(K::From) {
+            return Err(self.unexpected(Place::SubWhere));
+        }
+        self.eat_word(K::Where)?;
+        let p = self.group(Place::Where)?;
+        let (p, projected) = self.solution(selection, p)?;
+        self.noted.truncate(noted);
+        let kept: FxHashSet<u32> = projected.iter().copied().collect();
+        self.scopes.keep_defined(outer, |v| kept.contains(&v));
+        self.scopes.forget(outer);
+        for v in projected {
+            self.scopes.see(v);
+        }
+        Ok(p)
+    }
+
+    /// Reads the modifiers behind WHERE and puts everything together; also the variables that are chosen.
+    pub(super) fn solution(
+        &mut self,
+        selection: Selection,
+        p: Pattern,
+    ) -> Parse<(Pattern, Vec<u32>)> {
+        let modifiers = self.modifiers()?;
+        self.build(selection, p, modifiers)
+    }
+
+    fn modifiers(&mut self) -> Parse<Modifiers> {
+        let mut all = Modifiers::default();
+        // The last clause's rank: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES.
+        let mut last = (0, K::Where);
+        loop {
+            let Kind::Word(word) = self.kind() else { break };
+            let rank = match word {
+                K::Group => 1,
+                K::Having => 2,
+                K::Order => 3,
+                K::Limit | K::Offset => 4,
+                K::Values => 5,
+                _ => break,
+            };
+            if rank < last.0 {
+                self.disorder(self.token, word, last.1);
+            } else if rank == last.0 && (rank != 4 || word == last.1) {
+                return Err(self.unexpected(Place::AfterQuery));
+            }
+            last = (rank.max(last.0), word);
+            self.bump()?;
+            match word {
+                K::Group => {
+                    self.expect_word(K::By, Place::By(K::Group))?;
+                    all.group = Some(self.group_by()?);
+                }
+                K::Having => {
+                    let before = self.no_aggregate.take();
+                    let having = self.having();
+                    self.no_aggregate = before;
+                    all.having = Some(having?);
+                }
+                K::Order => {
+                    self.expect_word(K::By, Place::By(K::Order))?;
+                    let before = self.no_aggregate.take();
+                    let order = self.order_by();
+                    self.no_aggregate = before;
+                    all.order = Some(order?);
+                }
+                K::Limit => all.limit = Some(self.whole_number(K::Limit)?),
+                K::Offset => all.offset = Some(self.whole_number(K::Offset)?),
+                _ => {
+                    self.group_scope(&mut all);
+                    all.values = Some(self.data_block()?);
+                }
+            }
+        }
+        if all.values.is_none() {
+            self.group_scope(&mut all);
+        }
+        Ok(all)
+    }
+
+    /// Of a grouped query, only what it is grouped by stays in scope.
+    fn group_scope(&mut self, all: &mut Modifiers) {
+        let aggregates = self.frames.last().is_some_and(|f| !f.list.is_empty());
+        if all.group.is_none() && aggregates {
+            all.group = Some(Group::default());
+        }
+        if let Some(group) = &all.group {
+            self.scopes.clear();
+            for v in &group.ids {
+                self.scopes.see(*v);
+            }
+        }
+    }
+
+    fn group_by(&mut self) -> Parse<Group> {
+        let before = self.no_aggregate.replace("in GROUP BY");
+        let read = self.group_conditions();
+        self.no_aggregate = before;
+        read
+    }
+
+    fn group_conditions(&mut self) -> Parse<Group> {
+        let mut group = Group::default();
+        loop {
+            let e = match self.kind() {
+                Kind::Variable => {
+                    let (id, _) = self.variable(Place::GroupCondition)?;
+                    group.variables.push(self.variable_of(id));
+                    group.ids.push(id);
+                    continue;
+                }
+                Kind::OpenParen => {
+                    self.enter()?;
+                    self.bump()?;
+                    let e = self.expression()?;
+                    if self.eat_word(K::As)? {
+                        let (id, _) = self.variable(Place::AsVariable)?;
+                        self.close(Kind::CloseParen, Place::AfterAs)?;
+                        self.leave();
+                        let v = self.variable_of(id);
+                        group.variables.push(v.clone());
+                        group.ids.push(id);
+                        group.binds.push((e, v));
+                        continue;
+                    }
+                    self.close(Kind::CloseParen, Place::AfterOperand)?;
+                    self.leave();
+                    e
+                }
+                Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+                    self.constraint(Place::GroupCondition)?
+                }
+                Kind::Word(word) if super::calls::is_call(word) => {
+                    self.constraint(Place::GroupCondition)?
+                }
+                _ if group.variables.is_empty() => {
+                    return Err(self.unexpected(Place::GroupCondition));
+                }
+                _ => return Ok(group),
+            };
+            match e.it {
+                Expression::Variable(v) => {
+                    if let Some(id) = self.names.get(v.as_str()) {
+                        group.ids.push(*id);
+                    }
+                    group.variables.push(v);
+                }
+                _ => {
+                    let v = self.fresh_variable();
+                    group.variables.push(v.clone());
+                    group.binds.push((e, v));
+                }
+            }
+        }
+    }
+
+    fn having(&mut self) -> Parse<Expr> {
+        let mut all = vec![self.constraint(Place::Having)?];
+        while self.starts_constraint() {
+            all.push(self.constraint(Place::Having)?);
+        }
+        self.joined(all, Expression::And)
+    }
+
+    fn starts_constraint(&self) -> bool {
+        match self.kind() {
+            Kind::OpenParen | Kind::Iri | Kind::Prefixed | Kind::Namespace => true,
+            Kind::Word(word) => super::calls::is_call(word),
+            _ => false,
+        }
+    }
+
+    fn order_by(&mut self) -> Parse<(Vec<OrderExpression>, u32)> {
+        let mut list = vec![];
+        let mut depth = 0;
+        loop {
+            let e = match self.kind() {
+                Kind::Word(word @ (K::Asc | K::Desc)) => {
+                    self.bump()?;
+                    if !self.is(Kind::OpenParen) {
+                        return Err(self.unexpected(Place::Direction(word)));
+                    }
+                    let e = self.bracketed()?;
+                    depth = depth.max(e.depth);
+                    list.push(match word {
+                        K::Asc => OrderExpression::Asc(e.it),
+                        _ => OrderExpression::Desc(e.it),
+                    });
+                    continue;
+                }
+                Kind::Variable => {
+                    let (id, _) = self.variable(Place::OrderCondition)?;
+                    let v = self.variable_of(id);
+                    self.deep(Expression::from(v), 1)?
+                }
+                _ if self.starts_constraint() => self.constraint(Place::OrderCondition)?,
+                _ if list.is_empty() => return Err(self.unexpected(Place::OrderCondition)),
+                _ => return Ok((list, depth)),
+            };
+            self.spend(NODE);
+            depth = depth.max(e.depth);
+            list.push(OrderExpression::Asc(e.it));
+        }
+    }
+
+    fn whole_number(&mut self, word: K) -> Parse<usize> {
+        let token = self.expect(Kind::Integer, Place::Number(word))?;
+        match self.slice(token).parse() {
+            Ok(n) => Ok(n),
+            Err(_) => {
+                self.too_large(token, word);
+                Ok(0)
+            }
+        }
+    }
+
+    fn build(
+        &mut self,
+        selection: Selection,
+        mut p: Pattern,
+        modifiers: Modifiers,
+    ) -> Parse<(Pattern, Vec<u32>)> {
+        let frame = self.frames.pop().ok_or(Halt::Fault)?;
+        let grouped = modifiers.group.is_some();
+        if let Some(group) = modifiers.group {
+            for (e, v) in group.binds {
+                p = self.extend(p, v, e)?;
+            }
+            self.spend(NODE);
+            let depth = p.depth.max(frame.depth) + 1;
+            let it = GraphPattern::Group {
+                inner: Box::new(p.it),
+                variables: group.variables,
+                aggregates: frame.list,
+            };
+            p = self.deep(it, depth)?;
+        }
+        if let Some(having) = modifiers.having {
+            p = self.filtered(p, having)?;
+        }
+        if let Some(values) = modifiers.values {
+            p = join(p, values);
+        }
+        let mut chosen = vec![];
+        match selection.items {
+            Items::List(items) => {
+                let mut seen = FxHashSet::default();
+                for item in items {
+                    if grouped {
+                        self.check_grouped(&item);
+                    }
+                    if let Some(e) = item.expression {
+                        if self.scopes.contains(item.id) {
+                            self.redefined(item.at, "SELECT");
+                        }
+                        self.scopes.see(item.id);
+                        self.scopes.define(item.id);
+                        let v = self.variable_of(item.id);
+                        p = self.extend(p, v, e)?;
+                    }
+                    if !seen.insert(item.id) {
+                        self.chosen_twice(item.at);
+                    }
+                    chosen.push(item.id);
+                }
+            }
+            Items::Star(star) => {
+                if grouped {
+                    self.star_of_groups(star);
+                }
+                chosen = self.scopes.all();
+            }
+            Items::Everything => chosen = self.scopes.all(),
+        }
+        let depth = p.depth;
+        let mut it = p.it;
+        let mut deepest = depth;
+        if let Some((expression, depth)) = modifiers.order {
+            deepest = deepest.max(depth);
+            it = GraphPattern::OrderBy {
+                inner: Box::new(it),
+                expression,
+            };
+        }
+        let variables = chosen.iter().map(|v| self.variable_of(*v)).collect();
+        it = GraphPattern::Project {
+            inner: Box::new(it),
+            variables,
+        };
+        it = match selection.duplicates {
+            Duplicates::Keep => it,
+            Duplicates::Distinct => GraphPattern::Distinct {
+                inner: Box::new(it),
+            },
+            Duplicates::Reduced => GraphPattern::Reduced {
+                inner: Box::new(it),
+            },
+        };
+        if modifiers.limit.is_some() || modifiers.offset.is_some() {
+            it = GraphPattern::Slice {
+                inner: Box::new(it),
+                start: modifiers.offset.unwrap_or(0),
+                length: modifiers.limit,
+            };
+        }
+        self.spend(4 * NODE);
+        Ok((self.deep(it, deepest + 4)?, chosen))
+    }
+
+    /// Of a grouped query: what an item needs must be grouped, aggregated or chosen before it.
+    fn check_grouped(&mut self, item: &Item) {
+        if item.expression.is_none() {
+            if !self.scopes.contains(item.id) {
+                self.not_grouped(item.at);
+            }
+            return;
+        }
+        let mut said = FxHashSet::default();
+        for i in item.noted.clone() {
+            let (v, at) = self.noted[i];
+            if !self.scopes.contains(v) && said.insert(v) {
+                self.not_grouped(at);
+            }
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! Triples, in patterns and in templates: property lists, collections, reified triples, annotations.
+
+use super::{Parse, Parser};
+use crate::advice::Place;
+use crate::keyword::Keyword as K;
+use crate::lexer::{Kind, Token};
+use oxrdf::vocab::rdf;
+use spargebra::algebra::{GraphPattern, PropertyPathExpression};
+use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
+
+/// One pattern.
+#[derive(Debug)]
+pub(super) enum Part {
+    Triple(TriplePattern),
+    Path(TermPattern, PropertyPathExpression, TermPattern),
+}
+
+/// Where triples stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// In WHERE: predicates may be paths.
+    Pattern,
+    Template,
+}
+
+#[derive(Clone)]
+enum Verb {
+    Simple(NamedNodePattern),
+    Path(PropertyPathExpression),
+}
+
+struct Object {
+    term: TermPattern,
+    reifiers: Vec<TermPattern>,
+    at: Token,
+}
+
+type PropertyList = Vec<(Verb, Vec<Object>)>;
+
+/// What a pattern takes, in bytes; lists grow by doubling.
+const TRIPLE: usize = size_of::<Part>() * 3 / 2;
+
+impl Parser<'_, '_> {
+    pub(super) fn starts_subject(&self) -> bool {
+        match self.kind() {
+            Kind::Iri
+            | Kind::Prefixed
+            | Kind::Namespace
+            | Kind::Variable
+            | Kind::Blank
+            | Kind::String
+            | Kind::Integer
+            | Kind::Decimal
+            | Kind::Double
+            | Kind::Plus
+            | Kind::Minus
+            | Kind::OpenParen
+            | Kind::OpenBracket
+            | Kind::OpenReified
+            | Kind::OpenTriple => true,
+            Kind::Word(word) => matches!(word, K::True | K::False),
+            _ => false,
+        }
+    }
+
+    fn starts_verb(&self, mode: Mode) -> bool {
+        match self.kind() {
+            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable | Kind::A => true,
+            Kind::Caret | Kind::Bang | Kind::OpenParen => mode == Mode::Pattern,
+            _ => false,
+        }
+    }
+
+    /// Reads all triples of one subject.
+    pub(super) fn same_subject(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<()> {
+        match self.kind() {
+            Kind::OpenReified => {
+                let mut own = vec![];
+                let subject = self.reified(&mut own)?;
+                let list = self.optional_list(mode, out)?;
+                out.append(&mut own);
+                self.add_list(&subject, list, out)
+            }
+            Kind::OpenBracket if self.ahead().kind != Kind::CloseBracket => {
+                let subject = self.blank_list(mode, out)?;
+                let list = self.optional_list(mode, out)?;
+                self.add_list(&subject, list, out)
+            }
+            Kind::OpenParen if self.ahead().kind != Kind::CloseParen => {
+                let subject = self.collection(mode, out)?;
+                let list = self.optional_list(mode, out)?;
+                self.add_list(&subject, list, out)
+            }
+            _ => {
+                let subject = self.term(Place::Subject)?;
+                let list = self.property_list(mode, out, Place::Verb)?;
+                self.add_list(&subject, list, out)
+            }
+        }
+    }
+
+    fn optional_list(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<PropertyList> {
+        if self.starts_verb(mode) {
+            self.property_list(mode, out, Place::Verb)
+        } else {
+            Ok(vec![])
+        }
+    }
+
+    fn property_list(
+        &mut self,
+        mode: Mode,
+        out: &mut Vec<Part>,
+        place: Place,
+    ) -> Parse<PropertyList> {
+        let mut list = vec![];
+        loop {
+            let verb = self.verb(mode, place)?;
+            let mut objects = vec![];
+            loop {
+                objects.push(self.object(mode, out)?);
+                if !self.eat(Kind::Comma)? {
+                    break;
+                }
+            }
+            list.push((verb, objects));
+            if !self.is(Kind::Semicolon) {
+                return Ok(list);
+            }
+            while self.eat(Kind::Semicolon)? {}
+            if !self.starts_verb(mode) {
+                return Ok(list);
+            }
+        }
+    }
+
+    fn verb(&mut self, mode: Mode, place: Place) -> Parse<Verb> {
+        match self.kind() {
+            Kind::Variable => {
+                let (id, _) = self.variable(place)?;
+                self.scopes.see(id);
+                Ok(Verb::Simple(self.variable_of(id).into()))
+            }
+            _ if mode == Mode::Template => Ok(Verb::Simple(self.verb_of_template()?)),
+            _ if self.starts_verb(mode) => Ok(match self.path()? {
+                PropertyPathExpression::NamedNode(n) => Verb::Simple(n.into()),
+                path => Verb::Path(path),
+            }),
+            _ => Err(self.unexpected(place)),
+        }
+    }
+
+    /// A variable, an IRI or `a`.
+    pub(super) fn verb_of_template(&mut self) -> Parse<NamedNodePattern> {
+        match self.kind() {
+            Kind::Variable => {
+                let (id, _) = self.variable(Place::VerbOfTemplate)?;
+                self.scopes.see(id);
+                Ok(self.variable_of(id).into())
+            }
+            Kind::A => {
+                self.bump()?;
+                self.spend(90);
+                Ok(rdf::TYPE.into_owned().into())
+            }
+            _ => Ok(self.expect_iri(Place::VerbOfTemplate)?.into()),
+        }
+    }
+
+    fn object(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<Object> {
+        let at = self.token;
+        let term = self.node(mode, out, Place::Object)?;
+        let mut object = Object {
+            term,
+            reifiers: vec![],
+            at,
+        };
+        loop {
+            match self.kind() {
+                Kind::Tilde => {
+                    let reifier = self.reifier()?;
+                    if self.is(Kind::OpenAnnotation) {
+                        self.annotation(mode, &reifier, out)?;
+                    }
+                    object.reifiers.push(reifier);
+                }
+                Kind::OpenAnnotation => {
+                    let reifier = self.fresh_blank().into();
+                    self.annotation(mode, &reifier, out)?;
+                    object.reifiers.push(reifier);
+                }
+                _ => return Ok(object),
+            }
+        }
+    }
+
+    /// `{| … |}`
+    fn annotation(&mut self, mode: Mode, of: &TermPattern, out: &mut Vec<Part>) -> Parse<()> {
+        self.enter()?;
+        self.bump()?;
+        let mut inner = vec![];
+        let list = self.property_list(mode, &mut inner, Place::Verb)?;
+        self.close(Kind::CloseAnnotation, Place::AnnotationClose)?;
+        self.leave();
+        self.add_list(of, list, out)?;
+        out.append(&mut inner);
+        Ok(())
+    }
+
+    /// `~ name`
+    fn reifier(&mut self) -> Parse<TermPattern> {
+        self.bump()?;
+        Ok(match self.kind() {
+            Kind::Variable | Kind::Blank | Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+                self.term(Place::Object)?
+            }
+            Kind::OpenBracket if self.ahead().kind == Kind::CloseBracket => {
+                self.term(Place::Object)?
+            }
+            _ => self.fresh_blank().into(),
+        })
+    }
+
+    /// A term, a collection, a reified triple, or a blank node with its properties.
+    fn node(&mut self, mode: Mode, out: &mut Vec<Part>, place: Place) -> Parse<TermPattern> {
+        match self.kind() {
+            Kind::OpenReified => self.reified(out),
+            Kind::OpenBracket if self.ahead().kind != Kind::CloseBracket => {
+                self.blank_list(mode, out)
+            }
+            Kind::OpenParen if self.ahead().kind != Kind::CloseParen => self.collection(mode, out),
+            _ => self.term(place),
+        }
+    }
+
+    /// `[ p o ]`
+    fn blank_list(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<TermPattern> {
+        self.enter()?;
+        self.bump()?;
+        let list = self.property_list(mode, out, Place::VerbOfBlank)?;
+        self.close(Kind::CloseBracket, Place::BlankClose)?;
+        self.leave();
+        let node = TermPattern::from(self.fresh_blank());
+        self.add_list(&node, list, out)?;
+        Ok(node)
+    }
+
+    /// `( a b … )`. The patterns of the last member come first.
+    fn collection(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<TermPattern> {
+        self.enter()?;
+        self.bump()?;
+        let mut members = vec![];
+        while !self.is(Kind::CloseParen) {
+            let mut inner = vec![];
+            let member = self.node(mode, &mut inner, Place::Member)?;
+            self.spend(2 * TRIPLE + size_of::<(TermPattern, Vec<Part>)>());
+            members.push((member, inner));
+        }
+        self.close(Kind::CloseParen, Place::Member)?;
+        self.leave();
+        let mut rest = TermPattern::from(rdf::NIL.into_owned());
+        for (member, mut inner) in members.into_iter().rev() {
+            let node = TermPattern::from(self.fresh_blank());
+            for (predicate, object) in [(rdf::FIRST, member), (rdf::REST, rest)] {
+                self.spend(100);
+                out.push(Part::Triple(TriplePattern {
+                    subject: node.clone(),
+                    predicate: predicate.into_owned().into(),
+                    object,
+                }));
+            }
+            rest = node;
+            out.append(&mut inner);
+        }
+        Ok(rest)
+    }
+
+    /// `<< s p o ~ r >>`: the reifier.
+    fn reified(&mut self, out: &mut Vec<Part>) -> Parse<TermPattern> {
+        self.enter()?;
+        self.bump()?;
+        let mut inner = vec![];
+        let subject = self.part_of_reified(&mut inner)?;
+        let predicate = self.verb_of_template()?;
+        let object = self.part_of_reified(&mut inner)?;
+        let reifier = if self.is(Kind::Tilde) {
+            self.reifier()?
+        } else {
+            self.fresh_blank().into()
+        };
+        self.close(Kind::CloseReified, Place::ReifiedClose)?;
+        self.leave();
+        let triple = TriplePattern {
+            subject,
+            predicate,
+            object,
+        };
+        out.push(self.reifies(reifier.clone(), triple));
+        out.append(&mut inner);
+        Ok(reifier)
+    }
+
+    fn part_of_reified(&mut self, out: &mut Vec<Part>) -> Parse<TermPattern> {
+        match self.kind() {
+            Kind::OpenReified => self.reified(out),
+            Kind::OpenParen => Err(self.unexpected(Place::PartOfTriple)),
+            Kind::OpenBracket if self.ahead().kind != Kind::CloseBracket => {
+                Err(self.unexpected(Place::PartOfTriple))
+            }
+            _ => self.term(Place::PartOfTriple),
+        }
+    }
+
+    fn reifies(&mut self, reifier: TermPattern, triple: TriplePattern) -> Part {
+        self.spend(TRIPLE + size_of::<TriplePattern>() + 100);
+        Part::Triple(TriplePattern {
+            subject: reifier,
+            predicate: rdf::REIFIES.into_owned().into(),
+            object: triple.into(),
+        })
+    }
+
+    /// `<<( s p o )>>`
+    fn triple_term(&mut self) -> Parse<TermPattern> {
+        self.enter()?;
+        self.bump()?;
+        let part = |p: &mut Self| match p.kind() {
+            Kind::OpenParen => Err(p.unexpected(Place::PartOfTriple)),
+            _ => p.term(Place::PartOfTriple),
+        };
+        let subject = part(self)?;
+        let predicate = self.verb_of_template()?;
+        let object = part(self)?;
+        self.close_triple()?;
+        self.leave();
+        self.spend(size_of::<TriplePattern>() + 16);
+        Ok(TriplePattern {
+            subject,
+            predicate,
+            object,
+        }
+        .into())
+    }
+
+    /// `)>>`
+    pub(super) fn close_triple(&mut self) -> Parse<()> {
+        let end = self.token.end;
+        if !self.is(Kind::CloseParen) || self.ahead().kind != Kind::CloseReified {
+            return Err(self.unclosed(Kind::CloseParen, Place::TripleClose));
+        }
+        if self.ahead().start != end {
+            return Err(self.unexpected(Place::TripleClose));
+        }
+        // The opening bracket `<<(` is one token.
+        self.lone_bump()?;
+        self.bump()?;
+        Ok(())
+    }
+
+    /// A term that is no node with properties.
+    pub(super) fn term(&mut self, place: Place) -> Parse<TermPattern> {
+        Ok(match self.kind() {
+            Kind::Variable => {
+                let (id, _) = self.variable(place)?;
+                self.scopes.see(id);
+                self.variable_of(id).into()
+            }
+            Kind::Iri | Kind::Prefixed | Kind::Namespace => self.iri()?.into(),
+            Kind::Blank => self.labelled()?.into(),
+            Kind::String => self.literal()?.into(),
+            Kind::Integer | Kind::Decimal | Kind::Double => self.number(None)?.into(),
+            Kind::Plus | Kind::Minus if self.is_signed_number() => self.signed_number()?.into(),
+            Kind::Word(K::True | K::False) => self.boolean()?.into(),
+            Kind::OpenTriple => self.triple_term()?,
+            Kind::OpenBracket if self.ahead().kind == Kind::CloseBracket => {
+                self.bump()?;
+                self.bump()?;
+                self.fresh_blank().into()
+            }
+            Kind::OpenParen if self.ahead().kind == Kind::CloseParen => {
+                self.bump()?;
+                self.bump()?;
+                rdf::NIL.into_owned().into()
+            }
+            _ => return Err(self.unexpected(place)),
+        })
+    }
+
+    fn add_list(
+        &mut self,
+        subject: &TermPattern,
+        list: PropertyList,
+        out: &mut Vec<Part>,
+    ) -> Parse<()> {
+        for (verb, mut objects) in list {
+            let last = objects.pop();
+            for object in objects {
+                self.add(subject.clone(), verb.clone(), object, out)?;
+            }
+            if let Some(object) = last {
+                self.add(subject.clone(), verb, object, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        subject: TermPattern,
+        verb: Verb,
+        object: Object,
+        out: &mut Vec<Part>,
+    ) -> Parse<()> {
+        match verb {
+            Verb::Simple(predicate) => {
+                let triple = TriplePattern {
+                    subject,
+                    predicate,
+                    object: object.term,
+                };
+                self.add_triple(triple, object.reifiers, out);
+            }
+            Verb::Path(path) => self.add_path(subject, path, object, out)?,
+        }
+        Ok(())
+    }
+
+    fn add_triple(
+        &mut self,
+        triple: TriplePattern,
+        reifiers: Vec<TermPattern>,
+        out: &mut Vec<Part>,
+    ) {
+        self.spend(TRIPLE + 60);
+        for reifier in reifiers {
+            let part = self.reifies(reifier, triple.clone());
+            out.push(part);
+        }
+        out.push(Part::Triple(triple));
+    }
+
+    /// A path without alternatives and repetitions is triples. Recurses as deep as the path nests.
+    fn add_path(
+        &mut self,
+        subject: TermPattern,
+        path: PropertyPathExpression,
+        object: Object,
+        out: &mut Vec<Part>,
+    ) -> Parse<()> {
+        use PropertyPathExpression as P;
+        match path {
+            P::NamedNode(p) => {
+                let triple = TriplePattern {
+                    subject,
+                    predicate: p.into(),
+                    object: object.term,
+                };
+                self.add_triple(triple, object.reifiers, out);
+            }
+            P::Reverse(p) => {
+                let turned = Object {
+                    term: subject,
+                    ..object
+                };
+                return self.add_path(object.term, *p, turned, out);
+            }
+            _ if !object.reifiers.is_empty() => {
+                return Err(self.annotated_path(object.at));
+            }
+            P::Sequence(a, b) => {
+                let middle = TermPattern::from(self.fresh_blank());
+                let to = |term, at| Object {
+                    term,
+                    reifiers: vec![],
+                    at,
+                };
+                self.add_path(subject, *a, to(middle.clone(), object.at), out)?;
+                self.add_path(middle, *b, to(object.term, object.at), out)?;
+            }
+            path => {
+                self.spend(TRIPLE);
+                out.push(Part::Path(subject, path, object.term));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Joins of basic graph patterns and paths, in their order.
+pub(super) fn joined(parts: Vec<Part>) -> Vec<GraphPattern> {
+    let mut triples = vec![];
+    let mut out = vec![];
+    for part in parts {
+        match part {
+            Part::Triple(t) => triples.push(t),
+            Part::Path(subject, path, object) => {
+                if !triples.is_empty() {
+                    out.push(GraphPattern::Bgp {
+                        patterns: std::mem::take(&mut triples),
+                    });
+                }
+                out.push(GraphPattern::Path {
+                    subject,
+                    path,
+                    object,
+                });
+            }
+        }
+    }
+    if !triples.is_empty() {
+        out.push(GraphPattern::Bgp { patterns: triples });
+    }
+    out
+}

@@ -1,0 +1,435 @@
+//! Updates (SPARQL 1.1 Update).
+
+use super::query::only_triples;
+use super::triples::Part;
+use super::{Halt, Parse, Parser};
+use crate::advice::Place;
+use crate::keyword::Keyword as K;
+use crate::lexer::{Kind, Token};
+use oxiri::Iri;
+use rustc_hash::FxHashMap;
+use spargebra::GraphUpdateOperation as Op;
+use spargebra::algebra::{GraphPattern, GraphTarget, QueryDataset};
+use spargebra::term::{
+    GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, NamedNode, NamedNodePattern, Quad,
+    QuadPattern, TermPattern, TriplePattern, Variable,
+};
+
+/// Operations with the offset of each one's first word, and whether it is ADD, COPY or MOVE; and the last base.
+pub(crate) struct Operations {
+    pub list: Vec<(Op, usize, bool)>,
+    pub base: Option<Iri<String>>,
+}
+
+/// A quad of a template, with the place of its triples' first token.
+struct Written {
+    quad: QuadPattern,
+    at: Token,
+}
+
+const QUAD: usize = size_of::<QuadPattern>() * 3 + 64;
+
+impl<'t> Parser<'t, '_> {
+    /// Reads a whole request. `None` if faults were written down or a limit was met.
+    pub(crate) fn update(&mut self) -> Option<Operations> {
+        let mut list = vec![];
+        let read = self.operations(&mut list);
+        let settled = self.settle();
+        match (read, settled) {
+            (Ok(()), Ok(())) if self.faults.is_empty() => Some(Operations {
+                list,
+                base: self.base.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    fn operations(&mut self, list: &mut Vec<(Op, usize, bool)>) -> Parse<()> {
+        // Labels of INSERT DATA, which no other INSERT DATA may have.
+        let mut data: FxHashMap<&'t str, Token> = FxHashMap::default();
+        self.no_aggregate = Some("here");
+        let before = self.state();
+        loop {
+            self.prologue()?;
+            if self.is(Kind::End) {
+                return Ok(());
+            }
+            let first = self.token;
+            let whole = matches!(first.kind, Kind::Word(K::Add | K::Copy | K::Move));
+            let from = list.len();
+            let read = self.operation(&mut |op| list.push((op, first.start, whole)));
+            let read = match read {
+                Ok(()) if !self.is(Kind::Semicolon) && !self.is(Kind::End) => {
+                    Err(self.unexpected(Place::AfterOperation))
+                }
+                other => other,
+            };
+            match read {
+                Err(Halt::Fault) => self.recover_to_operation(&before)?,
+                other => other?,
+            }
+            if matches!(list.get(from), Some((Op::InsertData { .. }, ..))) {
+                let labels: Vec<_> = self.labels.drain().collect();
+                for (label, (_, token)) in labels {
+                    if let Some(before) = data.insert(label, token) {
+                        self.shared_label(label, before, token);
+                    }
+                }
+            }
+            self.labels.clear();
+            self.block = 0;
+            self.scopes.clear();
+            if !self.eat(Kind::Semicolon)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn operation(&mut self, out: &mut impl FnMut(Op)) -> Parse<()> {
+        let Kind::Word(word) = self.kind() else {
+            return Err(self.unexpected(Place::Operation));
+        };
+        match word {
+            K::Load => {
+                self.bump()?;
+                let silent = self.eat_word(K::Silent)?;
+                let source = self.expect_iri(Place::LoadSource)?;
+                let destination = if self.eat_word(K::Into)? {
+                    GraphName::NamedNode(self.graph_ref()?)
+                } else {
+                    GraphName::DefaultGraph
+                };
+                out(Op::Load {
+                    silent,
+                    source,
+                    destination,
+                });
+            }
+            K::Clear | K::Drop => {
+                self.bump()?;
+                let silent = self.eat_word(K::Silent)?;
+                let graph = self.graph_target()?;
+                out(if word == K::Clear {
+                    Op::Clear { silent, graph }
+                } else {
+                    Op::Drop { silent, graph }
+                });
+            }
+            K::Create => {
+                self.bump()?;
+                let silent = self.eat_word(K::Silent)?;
+                let graph = self.graph_ref()?;
+                out(Op::Create { silent, graph });
+            }
+            K::Add | K::Copy | K::Move => self.whole_graph(word, out)?,
+            K::Insert | K::Delete | K::With => out(self.change()?),
+            _ => return Err(self.unexpected(Place::Operation)),
+        }
+        Ok(())
+    }
+
+    fn whole_graph(&mut self, word: K, out: &mut impl FnMut(Op)) -> Parse<()> {
+        self.bump()?;
+        let silent = self.eat_word(K::Silent)?;
+        let from = self.graph_or_default()?;
+        self.expect_word(K::To, Place::To)?;
+        let to = self.graph_or_default()?;
+        if from == to {
+            return Ok(());
+        }
+        let target = |g: &GraphName| match g {
+            GraphName::NamedNode(n) => GraphTarget::NamedNode(n.clone()),
+            GraphName::DefaultGraph => GraphTarget::DefaultGraph,
+        };
+        if word != K::Add {
+            out(Op::Drop {
+                silent: true,
+                graph: target(&to),
+            });
+        }
+        let drop = (word == K::Move).then(|| target(&from));
+        out(copied(from, to));
+        if let Some(graph) = drop {
+            out(Op::Drop { silent, graph });
+        }
+        Ok(())
+    }
+
+    fn graph_ref(&mut self) -> Parse<NamedNode> {
+        self.expect_word(K::Graph, Place::GraphRef)?;
+        self.expect_iri(Place::GraphIri)
+    }
+
+    fn graph_target(&mut self) -> Parse<GraphTarget> {
+        let target = match self.kind() {
+            Kind::Word(K::Default) => GraphTarget::DefaultGraph,
+            Kind::Word(K::Named) => GraphTarget::NamedGraphs,
+            Kind::Word(K::All) => GraphTarget::AllGraphs,
+            Kind::Word(K::Graph) => return Ok(GraphTarget::NamedNode(self.graph_ref()?)),
+            _ => return Err(self.unexpected(Place::GraphTarget)),
+        };
+        self.bump()?;
+        Ok(target)
+    }
+
+    fn graph_or_default(&mut self) -> Parse<GraphName> {
+        if self.eat_word(K::Default)? {
+            return Ok(GraphName::DefaultGraph);
+        }
+        self.eat_word(K::Graph)?;
+        Ok(GraphName::NamedNode(
+            self.expect_iri(Place::GraphOrDefault)?,
+        ))
+    }
+
+    /// INSERT DATA, DELETE DATA, DELETE WHERE, and DELETE and INSERT by a pattern.
+    fn change(&mut self) -> Parse<Op> {
+        let with = if self.eat_word(K::With)? {
+            Some(self.expect_iri(Place::GraphIri)?)
+        } else {
+            None
+        };
+        let (mut delete, mut insert) = (vec![], vec![]);
+        if self.eat_word(K::Delete)? {
+            if with.is_none() && self.eat_word(K::Data)? {
+                let quads = self.quads()?;
+                let data = self.each(quads, Self::ground_quad)?;
+                return Ok(Op::DeleteData { data });
+            }
+            if with.is_none() && self.eat_word(K::Where)? {
+                return self.delete_where();
+            }
+            let quads = self.in_own_scope(Self::quads)?;
+            delete = self.each(quads, |p, q| p.without_blanks(q))?;
+            self.labels.clear();
+            if self.eat_word(K::Insert)? {
+                insert = self.in_own_scope(Self::quads)?;
+            }
+        } else {
+            self.expect_word(K::Insert, Place::Change)?;
+            if with.is_none() && self.eat_word(K::Data)? {
+                let quads = self.quads()?;
+                let data = self.each(quads, Self::data_quad)?;
+                return Ok(Op::InsertData { data });
+            }
+            insert = self.in_own_scope(Self::quads)?;
+        }
+        self.labels.clear();
+        let mut insert: Vec<_> = insert.into_iter().map(|w| w.quad).collect();
+        let mut using = self.graphs_behind(K::Using)?;
+        self.expect_word(K::Where, Place::ChangeWhere)?;
+        let pattern = Box::new(self.group(Place::Where)?.it);
+        if let Some(with) = with {
+            let named = |g: &mut GraphNamePattern| {
+                if *g == GraphNamePattern::DefaultGraph {
+                    *g = with.clone().into();
+                }
+            };
+            delete.iter_mut().for_each(|q| named(&mut q.graph_name));
+            insert.iter_mut().for_each(|q| named(&mut q.graph_name));
+            using.get_or_insert(QueryDataset {
+                default: vec![with],
+                named: None,
+            });
+        }
+        Ok(Op::DeleteInsert {
+            delete,
+            insert,
+            using,
+            pattern,
+        })
+    }
+
+    fn delete_where(&mut self) -> Parse<Op> {
+        let quads = self.quads()?;
+        let parts = quads
+            .iter()
+            .map(|w| {
+                let q = &w.quad;
+                let bgp = GraphPattern::Bgp {
+                    patterns: vec![TriplePattern {
+                        subject: q.subject.clone(),
+                        predicate: q.predicate.clone(),
+                        object: q.object.clone(),
+                    }],
+                };
+                let name = match &q.graph_name {
+                    GraphNamePattern::DefaultGraph => return (bgp, 1),
+                    GraphNamePattern::NamedNode(n) => n.clone().into(),
+                    GraphNamePattern::Variable(v) => v.clone().into(),
+                };
+                let inner = Box::new(bgp);
+                (GraphPattern::Graph { name, inner }, 2)
+            })
+            .map(|(it, depth)| super::Deep { it, depth })
+            .collect();
+        self.spend(quads.len() * 2 * QUAD);
+        let pattern = super::group::join_in_order(parts);
+        let pattern = self.deep(pattern.it, pattern.depth)?;
+        let delete = self.each(quads, |p, q| p.without_blanks(q))?;
+        Ok(Op::DeleteInsert {
+            delete,
+            insert: vec![],
+            using: None,
+            pattern: Box::new(pattern.it),
+        })
+    }
+
+    /// Reads `{ quads }`.
+    fn quads(&mut self) -> Parse<Vec<Written>> {
+        self.enter()?;
+        self.expect(Kind::OpenBrace, Place::QuadsOpen)?;
+        let mut out = vec![];
+        let before = self.state();
+        loop {
+            let read = if self.starts_subject() {
+                self.triples_of(&GraphNamePattern::DefaultGraph, &mut out)
+            } else if self.at_word(K::Graph) {
+                self.quads_of_graph(&mut out)
+            } else if self.is(Kind::CloseBrace) || self.is(Kind::End) {
+                break;
+            } else {
+                Err(self.unexpected(Place::Quads))
+            };
+            match read {
+                Err(Halt::Fault) => self.recover(&before)?,
+                other => other?,
+            }
+        }
+        self.close(Kind::CloseBrace, Place::Quads)?;
+        self.leave();
+        Ok(out)
+    }
+
+    fn quads_of_graph(&mut self, out: &mut Vec<Written>) -> Parse<()> {
+        self.bump()?;
+        let name = match self.graph_name(Place::GraphName)? {
+            NamedNodePattern::NamedNode(n) => n.into(),
+            NamedNodePattern::Variable(v) => GraphNamePattern::Variable(v),
+        };
+        self.enter()?;
+        self.expect(Kind::OpenBrace, Place::QuadsOpen)?;
+        if self.starts_subject() {
+            self.triples_of(&name, out)?;
+        }
+        self.close(Kind::CloseBrace, Place::Template)?;
+        self.leave();
+        self.eat(Kind::Dot)?;
+        Ok(())
+    }
+
+    fn triples_of(&mut self, graph: &GraphNamePattern, out: &mut Vec<Written>) -> Parse<()> {
+        let before = self.state();
+        let mut parts: Vec<Part> = vec![];
+        while self.starts_subject() {
+            let at = self.token;
+            let read = self.same_subject(super::triples::Mode::Template, &mut parts);
+            let read = match read {
+                Ok(()) if self.starts_subject() => Err(self.missing_dot()),
+                other => other,
+            };
+            for t in only_triples(std::mem::take(&mut parts)) {
+                self.spend(QUAD);
+                let quad = QuadPattern {
+                    subject: t.subject,
+                    predicate: t.predicate,
+                    object: t.object,
+                    graph_name: graph.clone(),
+                };
+                out.push(Written { quad, at });
+            }
+            match read {
+                Ok(()) => {
+                    if !self.eat(Kind::Dot)? {
+                        return Ok(());
+                    }
+                }
+                Err(Halt::Fault) => self.recover(&before)?,
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(())
+    }
+
+    fn each<T>(
+        &mut self,
+        quads: Vec<Written>,
+        mut to: impl FnMut(&mut Self, Written) -> Option<T>,
+    ) -> Parse<Vec<T>> {
+        let mut out = Vec::with_capacity(quads.len());
+        for q in quads {
+            out.extend(to(self, q));
+            if self.faults.len() >= self.options.most_faults {
+                return Err(Halt::Stop);
+            }
+        }
+        Ok(out)
+    }
+
+    fn without_blanks(&mut self, w: Written) -> Option<GroundQuadPattern> {
+        let at = w.at;
+        let read = GroundQuadPattern::try_from(w.quad).ok();
+        if read.is_none() {
+            self.blank_in_delete(at);
+        }
+        read
+    }
+
+    fn data_quad(&mut self, w: Written) -> Option<Quad> {
+        let at = w.at;
+        let literal = matches!(
+            w.quad.subject,
+            TermPattern::Literal(_) | TermPattern::Triple(_)
+        );
+        let read = Quad::try_from(w.quad).ok();
+        if read.is_none() {
+            self.not_data(at, literal, "INSERT DATA");
+        }
+        read
+    }
+
+    fn ground_quad(&mut self, w: Written) -> Option<GroundQuad> {
+        let at = w.at;
+        let literal = matches!(
+            w.quad.subject,
+            TermPattern::Literal(_) | TermPattern::Triple(_)
+        );
+        match Quad::try_from(w.quad) {
+            Err(()) => self.not_data(at, literal, "DELETE DATA"),
+            Ok(quad) => match GroundQuad::try_from(quad) {
+                Ok(quad) => return Some(quad),
+                Err(()) => self.blank_in_delete(at),
+            },
+        }
+        None
+    }
+}
+
+/// What ADD stands for (SPARQL 1.1 Update §3.2.5).
+fn copied(from: GraphName, to: GraphName) -> Op {
+    let v = Variable::new_unchecked;
+    let bgp = GraphPattern::Bgp {
+        patterns: vec![TriplePattern {
+            subject: v("s").into(),
+            predicate: v("p").into(),
+            object: v("o").into(),
+        }],
+    };
+    Op::DeleteInsert {
+        delete: vec![],
+        insert: vec![QuadPattern {
+            subject: v("s").into(),
+            predicate: v("p").into(),
+            object: v("o").into(),
+            graph_name: to.into(),
+        }],
+        using: None,
+        pattern: Box::new(match from {
+            GraphName::NamedNode(from) => GraphPattern::Graph {
+                name: from.into(),
+                inner: Box::new(bgp),
+            },
+            GraphName::DefaultGraph => bgp,
+        }),
+    }
+}

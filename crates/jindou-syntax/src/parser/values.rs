@@ -1,0 +1,124 @@
+//! Inline data: VALUES.
+
+use super::group::Pattern;
+use super::{Deep, Parse, Parser};
+use crate::advice::Place;
+use crate::keyword::Keyword as K;
+use crate::lexer::Kind;
+use oxrdf::vocab::rdf;
+use rustc_hash::FxHashSet;
+use spargebra::algebra::GraphPattern;
+use spargebra::term::{GroundTerm, GroundTriple, Variable};
+
+/// What a value takes, in bytes, without its text.
+const VALUE: usize = size_of::<Option<GroundTerm>>() * 3 / 2;
+/// What a row takes.
+const ROW: usize = 64;
+
+impl Parser<'_, '_> {
+    /// Reads what stands behind VALUES.
+    pub(super) fn data_block(&mut self) -> Parse<Pattern> {
+        let (variables, bindings) = if self.is(Kind::Variable) {
+            let (id, _) = self.variable(Place::ValuesVariables)?;
+            let variables = vec![self.valued(id)];
+            self.enter()?;
+            self.expect(Kind::OpenBrace, Place::ValuesOpen)?;
+            let mut bindings = vec![];
+            while !self.is(Kind::CloseBrace) {
+                let value = self.data_value()?;
+                self.spend(ROW + VALUE);
+                bindings.push(vec![value]);
+            }
+            (variables, bindings)
+        } else {
+            self.rows()?
+        };
+        self.close(Kind::CloseBrace, Place::DataValue)?;
+        self.leave();
+        Ok(Deep {
+            it: GraphPattern::Values {
+                variables,
+                bindings,
+            },
+            depth: 1,
+        })
+    }
+
+    fn valued(&mut self, id: u32) -> Variable {
+        self.scopes.see(id);
+        self.scopes.define(id);
+        self.variable_of(id)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn rows(&mut self) -> Parse<(Vec<Variable>, Vec<Vec<Option<GroundTerm>>>)> {
+        self.expect(Kind::OpenParen, Place::ValuesVariables)?;
+        let mut variables = vec![];
+        let mut ids = FxHashSet::default();
+        while self.is(Kind::Variable) {
+            let (id, token) = self.variable(Place::ValuesVariables)?;
+            if !ids.insert(id) {
+                self.twice_in_values(token);
+            }
+            variables.push(self.valued(id));
+        }
+        self.close(Kind::CloseParen, Place::ValuesVariables)?;
+        self.enter()?;
+        self.expect(Kind::OpenBrace, Place::ValuesOpen)?;
+        let mut bindings = vec![];
+        while !self.is(Kind::CloseBrace) {
+            let open = self.expect(Kind::OpenParen, Place::Row)?;
+            let mut row = Vec::with_capacity(variables.len().min(64));
+            while !self.is(Kind::CloseParen) {
+                let value = self.data_value()?;
+                self.spend(VALUE);
+                row.push(value);
+            }
+            let close = self.close(Kind::CloseParen, Place::DataValue)?;
+            if row.len() != variables.len() {
+                self.wrong_row(open.start..close.end, row.len(), variables.len());
+            }
+            self.spend(ROW);
+            bindings.push(row);
+        }
+        Ok((variables, bindings))
+    }
+
+    fn data_value(&mut self) -> Parse<Option<GroundTerm>> {
+        if self.eat_word(K::Undef)? {
+            return Ok(None);
+        }
+        Ok(Some(self.ground_term()?))
+    }
+
+    fn ground_term(&mut self) -> Parse<GroundTerm> {
+        Ok(match self.kind() {
+            Kind::Iri | Kind::Prefixed | Kind::Namespace => self.iri()?.into(),
+            Kind::String => self.literal()?.into(),
+            Kind::Integer | Kind::Decimal | Kind::Double => self.number(None)?.into(),
+            Kind::Plus | Kind::Minus if self.is_signed_number() => self.signed_number()?.into(),
+            Kind::Word(K::True | K::False) => self.boolean()?.into(),
+            Kind::OpenTriple => {
+                self.enter()?;
+                self.bump()?;
+                let subject = self.expect_iri(Place::TripleSubjectData)?;
+                let predicate = if self.eat(Kind::A)? {
+                    rdf::TYPE.into_owned()
+                } else {
+                    self.expect_iri(Place::TriplePredicateData)?
+                };
+                let object = self.ground_term()?;
+                self.close_triple()?;
+                self.leave();
+                self.spend(size_of::<GroundTriple>() + 16);
+                GroundTriple {
+                    subject,
+                    predicate,
+                    object,
+                }
+                .into()
+            }
+            _ => return Err(self.unexpected(Place::DataValue)),
+        })
+    }
+}

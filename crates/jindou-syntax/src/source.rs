@@ -1,0 +1,89 @@
+//! A text with the codepoint escapes outside of its strings and IRIs decoded, as SPARQL 1.1 §19.2 has it, and the way back to its own
+//! places.
+
+use crate::lexer::{Bad, Kind, Lexer};
+use std::ops::Range;
+
+/// Text to parse, and where its bytes come from.
+pub(crate) struct Source<'t> {
+    pub original: &'t str,
+    decoded: Option<Decoded>,
+}
+
+struct Decoded {
+    text: String,
+    /// For each escape in order: where its character ends in `text`, and where the escape ends in the original.
+    escapes: Vec<(usize, usize)>,
+}
+
+impl<'t> Source<'t> {
+    /// O(length).
+    pub(crate) fn new(original: &'t str, anywhere: bool) -> Self {
+        Self {
+            original,
+            decoded: if anywhere { decode(original) } else { None },
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.decoded.as_ref().map_or(self.original, |d| &d.text)
+    }
+
+    /// Places in the original of places in the text.
+    pub(crate) fn range(&self, range: Range<usize>) -> Range<usize> {
+        self.place(range.start)..self.place(range.end)
+    }
+
+    pub(crate) fn place(&self, at: usize) -> usize {
+        let Some(d) = &self.decoded else { return at };
+        let n = d.escapes.partition_point(|e| e.0 <= at);
+        match n.checked_sub(1).map(|n| d.escapes[n]) {
+            None => at,
+            Some((decoded, original)) => original + (at - decoded),
+        }
+    }
+}
+
+fn decode(text: &str) -> Option<Decoded> {
+    let bytes = text.as_bytes();
+    let any = memchr::memchr_iter(b'\\', bytes)
+        .any(|i| matches!(bytes.get(i + 1), Some(b'u' | b'U')));
+    if !any {
+        return None;
+    }
+    let mut out = Decoded {
+        text: String::new(),
+        escapes: vec![],
+    };
+    let mut copied = 0;
+    let mut lexer = Lexer::new(text);
+    loop {
+        let token = lexer.next();
+        match token.kind {
+            Kind::End => break,
+            Kind::Bad(Bad::Escape) => {
+                let digits = if bytes[token.start + 1] == b'u' { 4 } else { 8 };
+                let end = token.end + digits;
+                let Some(c) = text
+                    .get(token.end..end)
+                    .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+                    .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+                    .and_then(char::from_u32)
+                else {
+                    continue;
+                };
+                out.text.push_str(&text[copied..token.start]);
+                out.text.push(c);
+                out.escapes.push((out.text.len(), end));
+                copied = end;
+                lexer.go_on_from(end);
+            }
+            _ => {}
+        }
+    }
+    if out.escapes.is_empty() {
+        return None;
+    }
+    out.text.push_str(&text[copied..]);
+    Some(out)
+}

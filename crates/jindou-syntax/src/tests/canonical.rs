@@ -1,0 +1,82 @@
+//! A text written anew, so that what `spargebra` reads otherwise than SPARQL's rules for tokens makes no difference: one sign between
+//! tokens, keywords in upper case, names that it does not read as IRIs. A word that is no keyword is written as a sign that nobody
+//! reads.
+
+use crate::keyword::Keyword as K;
+use crate::lexer::{Kind, Lexer};
+use rustc_hash::FxHashMap;
+
+/// The text; `None` if it has a token that cannot be written so that both read it.
+pub(super) fn canonical(text: &str) -> Option<String> {
+    let mut lexer = Lexer::new(text);
+    let mut prefixes: FxHashMap<&str, &str> = FxHashMap::default();
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut before = (Kind::End, 0);
+    let mut declared = "";
+    loop {
+        let token = lexer.next();
+        let slice = &text[token.start..token.end];
+        let touches = before.1 == token.start;
+        let close = match (before.0, token.kind) {
+            (Kind::Plus | Kind::Minus, Kind::Integer | Kind::Double | Kind::Decimal) => touches,
+            (Kind::CloseParen, Kind::CloseReified) => touches,
+            (Kind::Word(K::Concat | K::Coalesce | K::Bnode), Kind::OpenParen) => true,
+            (Kind::OpenParen, Kind::CloseParen) | (Kind::OpenBracket, Kind::CloseBracket) => true,
+            _ => false,
+        };
+        if !close {
+            out.push(' ');
+        }
+        match token.kind {
+            Kind::End => return Some(out),
+            Kind::Word(K::Unknown) | Kind::Bad(_) => out.push('§'),
+            Kind::Word(word) => out.push_str(word.text()),
+            Kind::Decimal | Kind::Double if slice.starts_with('.') => return None,
+            Kind::Namespace if before.0 == Kind::Word(K::Prefix) => {
+                declared = &slice[..slice.len() - 1];
+                out.push_str(slice);
+            }
+            Kind::Iri if before.0 == Kind::Namespace && !declared.is_empty() || declared.is_empty() && before.0 == Kind::Namespace => {
+                prefixes.insert(declared, &slice[1..slice.len() - 1]);
+                declared = "";
+                out.push_str(slice);
+            }
+            Kind::Prefixed | Kind::Namespace => {
+                let (name, local) = slice.split_once(':').unwrap_or_default();
+                match prefixes.get(name) {
+                    None => out.push('§'),
+                    Some(iri) if odd(local) || odd(name) => {
+                        out.push('<');
+                        out.push_str(iri);
+                        out.extend(local.split('\\'));
+                        out.push('>');
+                    }
+                    Some(_) => out.push_str(slice),
+                }
+            }
+            // From < to > it is an IRI, and nothing else.
+            Kind::Iri if slice.contains(['&', '=', ',', ')', '(', '?', '$', ':']) && ends_operand(before.0) && !slice.contains("://") => {
+                out.push_str("<http://an-iri/>");
+            }
+            _ => out.push_str(slice),
+        }
+        before = (token.kind, token.end);
+    }
+}
+
+/// Names that `spargebra` does not read.
+fn odd(name: &str) -> bool {
+    let runs = name
+        .split(|c: char| c != '.')
+        .filter(|run| !run.is_empty())
+        .count();
+    runs > 1 || name.contains("\\.") || name.chars().any(|c| c > '\u{ffff}')
+}
+
+fn ends_operand(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Variable | Kind::CloseParen | Kind::String | Kind::Integer | Kind::Decimal | Kind::Double | Kind::Iri | Kind::Prefixed | Kind::Namespace
+            | Kind::Word(K::True | K::False)
+    )
+}
