@@ -3,6 +3,7 @@
 //! engines.
 
 mod batch;
+mod charge;
 pub mod diagnostic;
 mod error;
 mod ids;
@@ -12,6 +13,7 @@ pub mod term;
 pub mod units;
 
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
+pub use charge::{Charge, WORTH_TRIMMING, set_up_allocator, trim};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Suggestion};
 pub use error::{Error, Location, Result};
 pub use ids::{

@@ -97,10 +97,12 @@ pub enum Holder {
     Service,
     /// Rows that another executor made.
     Elsewhere,
+    /// A text, its algebra and its plan.
+    Text,
 }
 
 impl Holder {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Rest,
         Self::HashJoin,
         Self::Path,
@@ -113,9 +115,10 @@ impl Holder {
         Self::Values,
         Self::Service,
         Self::Elsewhere,
+        Self::Text,
     ];
     // Budgets count by a holder's place in it.
-    const _WHOLE: () = assert!(Self::ALL.len() == Self::Elsewhere as usize + 1);
+    const _WHOLE: () = assert!(Self::ALL.len() == Self::Text as usize + 1);
 
     /// As messages have it.
     #[must_use]
@@ -133,6 +136,7 @@ impl Holder {
             Self::Values => "VALUES",
             Self::Service => "SERVICE",
             Self::Elsewhere => "the rows of another executor",
+            Self::Text => "the text and its plan",
         }
     }
 }

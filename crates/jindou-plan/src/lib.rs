@@ -6,6 +6,7 @@
 //!        ──search──► an order of slots (model: what a move costs) ──emit──► Plan
 //! ```
 
+mod algebra;
 mod build;
 mod cache;
 mod calls;
@@ -41,8 +42,13 @@ mod translate;
 mod update;
 mod validity;
 mod watch;
+mod weigh;
 mod within;
 
+pub use algebra::{
+    MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, drop_query, read, read_update,
+    with_stack,
+};
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
 pub use expression::{parts as expression_parts, parts_mut as expression_parts_mut};

@@ -156,15 +156,15 @@ pub(crate) fn run(
     }
     if let Form::Construct(template) = &plan.form {
         sink.graph()?;
-        let mut rows = Construct::new(template, snapshot, &terms, &options.memory, sink);
+        let mut rows = Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
         let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
         rows.sink.finish()?;
         let m = measured(plan, snapshot, options, &profile, String::new());
         return Ok((rows.triples, m));
     }
-    if let Form::Describe = &plan.form {
+    if let Form::Describe(_) = &plan.form {
         sink.graph()?;
-        let mut rows = Resources::default();
+        let mut rows = Resources::new(&options.memory);
         let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
         let mut decoder = TermDecoder::new(snapshot, &terms);
         let resources = rows
@@ -394,14 +394,14 @@ fn gpu_options(options: &QueryOptions, cancel: &CancelToken) -> GpuOptions {
 }
 
 /// True if the order of rows means something.
-fn is_ordered(op: &Operator) -> bool {
-    match op {
-        Operator::OrderBy(..) => true,
-        Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::Reduced(i, _) => {
-            is_ordered(i)
-        }
-        Operator::Extend { input, .. } | Operator::Slice { input, .. } => is_ordered(input),
-        _ => false,
+fn is_ordered(mut op: &Operator) -> bool {
+    loop {
+        op = match op {
+            Operator::OrderBy(..) => return true,
+            Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::Reduced(i, _) => i,
+            Operator::Extend { input, .. } | Operator::Slice { input, .. } => input,
+            _ => return false,
+        };
     }
 }
 

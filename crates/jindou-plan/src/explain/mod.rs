@@ -97,7 +97,7 @@ fn form(plan: &Plan) -> &'static str {
         Form::Ask => "ASK",
         Form::Select => "SELECT",
         Form::Construct(_) => "CONSTRUCT",
-        Form::Describe => "DESCRIBE",
+        Form::Describe(_) => "DESCRIBE",
     }
 }
 

@@ -12,7 +12,7 @@ mod service;
 mod triples;
 
 use crate::expression::{Expr, conjuncts, parts_mut, varies, walk};
-use crate::logical::{End, Node, PathNode, Pattern, Place};
+use crate::logical::{End, Node, PathNode, Pattern, Place, add_new};
 use crate::set::SlotSet;
 use crate::{Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Service, Slot, TemplateTerm};
 use jindou_model::term;
@@ -79,7 +79,7 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
             if matches!(query, Query::Select { .. }) {
                 Form::Select
             } else {
-                Form::Describe
+                Form::Describe(query.dataset().cloned())
             }
         }
         Query::Construct { template, .. } => {
@@ -404,10 +404,12 @@ impl Translator {
             };
             if self.open.len() > closed {
                 opening.push(pattern);
-            } else if !out.contains(&pattern) {
+            } else {
                 out.push(pattern);
             }
         }
+        let all = std::mem::take(&mut out);
+        add_new(&mut out, &all);
         let hidden = match place {
             Place::Slot(g) => SlotSet::one(*g),
             _ => SlotSet::default(),

@@ -46,7 +46,7 @@ use crate::database::{Database, DatasetChoice, guarded};
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
 use jindou_parse::DocumentSource;
-use jindou_plan::parse_update;
+use jindou_plan::{read_update, with_stack};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
@@ -156,15 +156,17 @@ impl Database {
     /// [`Error::Io`]: crate::Error::Io
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         self.inner.writer.is_writable()?;
-        let started = Instant::now();
-        let mut request = guarded(|| parse_update(text, options.base.as_deref()))?;
+        let (started, cancel) = (Instant::now(), options.token());
+        let base = options.base.as_deref();
+        let mut parsed = guarded(|| read_update(text, base, &options.memory, &cancel))?;
+        let depth = parsed.depth;
         if let Some(only) = &options.only {
-            target::restrict(&mut request, only)?;
+            with_stack(depth, || target::restrict(&mut parsed.request, only))??;
         }
         let parse_time = started.elapsed();
-        let (operations, cancel) = (request.operations.len(), options.token());
+        let operations = parsed.request.operations.len();
         let mut report = self.transact(options, &cancel, |tx| {
-            operations::run(&request, options, tx)
+            with_stack(depth, || operations::run(&parsed.request, options, tx))?
         })?;
         (report.parse_time, report.operations) = (parse_time, operations);
         Ok(report)
