@@ -326,7 +326,7 @@ impl Duration {
             });
             return;
         }
-        let mut part = |out: &mut Vec<u8>, n: u64, letter: char| {
+        let part = |out: &mut Vec<u8>, n: u64, letter: char| {
             if n > 0 {
                 // Writing to a vector cannot fail.
                 let _ = write!(out, "{n}{letter}");

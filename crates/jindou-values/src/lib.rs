@@ -31,4 +31,4 @@ pub use duration::{Duration, DurationKey};
 pub use exact::Exact;
 pub use number::{Arithmetic, Num, Number, NumericKind};
 pub use temporal::{Kind, Temporal};
-pub use value::{Value, boolean, equal, order, truth, value};
+pub use value::{Value, boolean, equal, equal_values, order, truth, value};

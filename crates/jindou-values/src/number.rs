@@ -81,7 +81,7 @@ enum Pair {
 
 #[inline]
 fn pair(a: Num, b: Num) -> Pair {
-    use Num::{Dbl, Dec, Flt, Int};
+    use Num::{Dbl, Dec, Int};
     match (a, b) {
         (Int(a), Int(b)) => Pair::Int(a, b),
         (Int(a), Dec(b)) => Pair::Dec(a.into(), b),

@@ -72,13 +72,13 @@ pub fn value(bytes: &[u8]) -> Option<Value<'_>> {
 }
 
 impl Value<'_> {
-    fn is_literal(&self) -> bool {
-        !matches!(self, Self::Iri(_) | Self::Blank(_) | Self::Triple(_))
-    }
-
-    /// A literal whose value is not known.
-    fn is_unknown(&self) -> bool {
+    /// A literal whose value is not known, which may be that of another literal.
+    fn may_be(&self, other: &Self) -> bool {
         matches!(self, Self::IllTyped(..) | Self::Other(..))
+            && !matches!(
+                other,
+                Self::Iri(_) | Self::Blank(_) | Self::Triple(_) | Self::Lang(..)
+            )
     }
 
     /// Appends the canonical bytes of the value's literal; of terms that have no other form those of the term.
@@ -117,12 +117,17 @@ impl Value<'_> {
 /// `a = b` on canonical bytes; `None` is a type error. The same term is equal to itself, but for NaN.
 #[must_use]
 pub fn equal(a: &[u8], b: &[u8]) -> Option<bool> {
-    equal_at(a, b, 0)
+    equal_at(a, &value(a)?, b, &value(b)?, 0)
 }
 
-fn equal_at(a: &[u8], b: &[u8], depth: usize) -> Option<bool> {
-    let (x, y) = (value(a)?, value(b)?);
-    match (&x, &y) {
+/// As [`equal`], of terms whose values are known.
+#[must_use]
+pub fn equal_values(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>) -> Option<bool> {
+    equal_at(a, x, b, y, 0)
+}
+
+fn equal_at(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>, depth: usize) -> Option<bool> {
+    match (x, y) {
         (Value::Triple(x), Value::Triple(y)) => {
             if depth >= DEEPEST {
                 return if a == b { Some(true) } else { None };
@@ -130,7 +135,7 @@ fn equal_at(a: &[u8], b: &[u8], depth: usize) -> Option<bool> {
             // False if a part is, else an error if a part is one.
             let mut all = Some(true);
             for (x, y) in x.iter().zip(y) {
-                match equal_at(x, y, depth + 1) {
+                match equal_at(x, &value(x)?, y, &value(y)?, depth + 1) {
                     Some(true) => {}
                     Some(false) => return Some(false),
                     None => all = None,
@@ -143,8 +148,9 @@ fn equal_at(a: &[u8], b: &[u8], depth: usize) -> Option<bool> {
         (Value::Temporal(x), Value::Temporal(y)) => Some(x.order(*y) == Some(Ordering::Equal)),
         (Value::Duration(x), Value::Duration(y)) => Some(x == y),
         _ if a == b => Some(true),
-        // Two literals of which one has no known value: nothing is known but that the terms differ.
-        _ if x.is_literal() && y.is_literal() && (x.is_unknown() || y.is_unknown()) => None,
+        // Two literals of which one has no known value: nothing is known but that the terms differ. A string with a language
+        // tag is a value that no other datatype has.
+        _ if x.may_be(y) || y.may_be(x) => None,
         _ => Some(false),
     }
 }
@@ -229,6 +235,7 @@ mod tests {
             (other("a"), other("a"), Some(true)),
             (other("a"), other("b"), None),
             (other("a"), t("a", "string"), None),
+            (other("a"), lang("a", "en"), Some(false)),
             (
                 t("2011-01-01", "date"),
                 t("2011-01-01T00:00:00", "dateTime"),
