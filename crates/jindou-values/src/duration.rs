@@ -132,6 +132,12 @@ impl Duration {
         }
     }
 
+    /// An `xsd:dayTimeDuration` of 10⁻¹⁸ seconds; `None` when out of range.
+    #[must_use]
+    pub fn of_units(units: i128) -> Option<Self> {
+        Self::new(DAY_TIME, 0, units)
+    }
+
     /// The tag of its datatype.
     #[must_use]
     pub fn tag(self) -> u8 {

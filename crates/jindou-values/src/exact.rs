@@ -58,6 +58,12 @@ impl Exact {
         )
     }
 
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.digits.capacity()
+    }
+
     /// Digits behind the point.
     fn places(&self) -> usize {
         usize::try_from(self.digits.len() as i64 - self.exponent).unwrap_or(0)

@@ -280,6 +280,14 @@ impl Temporal {
         .at(seconds)
     }
 
+    /// 1970-01-01T00:00:00Z.
+    pub const EPOCH: Self = Self {
+        seconds: 0,
+        units: 0,
+        zone: 0,
+        kind: Kind::DateTime,
+    };
+
     /// The datatype.
     #[must_use]
     pub fn kind(self) -> Kind {
