@@ -19,6 +19,7 @@ use crate::listen::Phase;
 use crate::paths;
 use crate::problem::Problem;
 use crate::shared::Shared;
+use crate::write::refusal;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -145,12 +146,16 @@ async fn ready(
         let not = if *shared.phase.borrow() != Phase::Serving {
             "the server is shutting down".to_owned()
         } else {
-            let failure = shared.db.log_status().and_then(|log| log.failure);
-            match failure {
-                None => return Ok(text("application/json", "{\"status\":\"ready\"}\n")),
-                Some(why) => format!(
+            // A server that takes no updates needs no log.
+            let log = match refusal(&shared) {
+                Some(_) => Ok(()),
+                None => tokio::task::block_in_place(|| shared.db.probe_log()),
+            };
+            match log {
+                Ok(()) => return Ok(text("application/json", "{\"status\":\"ready\"}\n")),
+                Err(e) => format!(
                     "queries are answered, but the log cannot be written: {}",
-                    paths::hidden(&why.to_string())
+                    paths::told(&e)
                 ),
             }
         };

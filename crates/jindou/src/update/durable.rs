@@ -195,6 +195,11 @@ impl Journal for LogJournal {
         ))
     }
 
+    fn probe(&self) -> Result<()> {
+        self.check_alone()?;
+        self.0.log().probe()
+    }
+
     fn status(&self) -> Option<jindou_log::Status> {
         Some(self.0.log().status())
     }

@@ -254,6 +254,14 @@ impl Database {
         self.inner.writer.is_writable()
     }
 
+    /// Ok if an update would probably last now: what keeps them takes a small file.
+    ///
+    /// # Errors
+    /// As [`Self::is_writable`]; [`Error::Io`] when the log's disk is full or gone.
+    pub fn probe_log(&self) -> Result<()> {
+        self.inner.writer.journal()?.probe()
+    }
+
     /// What the log does at present; `None` for a database without one.
     #[must_use]
     pub fn log_status(&self) -> Option<jindou_log::Status> {
