@@ -179,7 +179,10 @@ fn options() -> GpuOptions {
     }
 }
 
-fn cases() -> (tempfile::TempDir, Vec<(Plan, Snapshot, Vec<Vec<u32>>)>) {
+/// A plan, what it is asked of, and its rows.
+type Case = (Plan, Snapshot, Vec<Vec<u32>>);
+
+fn cases() -> (tempfile::TempDir, Vec<Case>) {
     let (folder, base) = ring(30, 3);
     let patched = edited(&base, &[(3, "p", 20, true), (4, "q", 11, false)]);
     let cases = QUERIES
