@@ -260,35 +260,45 @@ impl Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
+        // Of a lost context all handles go with it.
+        let close = |gpu: &Self, handle: &dyn Fn() -> Result<(), result::DriverError>| {
+            if gpu.lost.get().is_none() {
+                let _ = gpu.done("close", handle());
+            }
+        };
+        let _ = self.bind();
+        for e in std::mem::take(&mut *self.events()) {
+            // SAFETY: made by this driver, not in use.
+            close(self, &|| unsafe {
+                result::event::destroy(e as sys::CUevent)
+            });
+        }
+        // Nothing uses the others after this: whoever queued work waited for it.
+        if !self.module.is_null() {
+            // SAFETY: loaded in `prepare`, unloaded once.
+            close(self, &|| unsafe { result::module::unload(self.module) });
+        }
+        if !self.stream.is_null() {
+            // SAFETY: made in `prepare`, destroyed once.
+            close(self, &|| unsafe { result::stream::destroy(self.stream) });
+        }
+        if !self.pool.is_null() {
+            // SAFETY: likewise.
+            close(self, &|| unsafe { result::mem_pool::destroy(self.pool) });
+        }
         let device = self.device;
         let release = move || {
-            // SAFETY: retained in `look`, released once.
+            // SAFETY: retained in `look`, released once. Errors at the end change nothing.
             let _ = unsafe { result::primary_ctx::release(device) };
         };
-        if self.bind().is_err() {
-            // All handles go with the context. Giving that back may take a broken driver for ever, so nobody waits.
-            let _ = std::thread::Builder::new()
-                .name("gpu-release".into())
-                .spawn(release);
+        if self.lost.get().is_none() {
+            release();
             return;
         }
-        for e in std::mem::take(&mut *self.events()) {
-            // SAFETY: made by this driver, not in use. Errors at the end change nothing.
-            let _ = unsafe { result::event::destroy(e as sys::CUevent) };
-        }
-        // SAFETY: made in `prepare`; nothing uses them after this: whoever queued work waited for it.
-        unsafe {
-            if !self.module.is_null() {
-                let _ = result::module::unload(self.module);
-            }
-            if !self.stream.is_null() {
-                let _ = result::stream::destroy(self.stream);
-            }
-            if !self.pool.is_null() {
-                let _ = result::mem_pool::destroy(self.pool);
-            }
-        }
-        release();
+        // Giving a lost context back may take a broken driver for ever, so nobody waits for it.
+        let _ = std::thread::Builder::new()
+            .name("gpu-release".into())
+            .spawn(release);
     }
 }
 

@@ -185,10 +185,7 @@ impl Device {
             let mut at = to + offset as u64;
             let mut left = slice;
             while !left.is_empty() {
-                let half = match self.half_with_room(&mut staging, &mut open) {
-                    Ok(h) => h,
-                    Err(e) => return Err(e),
-                };
+                let half = self.half_with_room(&mut staging, &mut open)?;
                 let (from, start) = *open.get_or_insert((at, half.used));
                 // Padding between two slices goes along, if it has room.
                 let gap = (at - from) as usize - (half.used - start);
@@ -411,8 +408,13 @@ impl DeviceBuffer {
 
     /// Fills it with zeros.
     pub fn clear(&self) -> Result<()> {
-        // SAFETY: exactly this buffer.
-        unsafe { self.device.zero(self.at, self.bytes) }
+        self.clear_first(self.bytes)
+    }
+
+    /// Fills its first bytes with zeros.
+    pub(crate) fn clear_first(&self, bytes: usize) -> Result<()> {
+        // SAFETY: at most this buffer.
+        unsafe { self.device.zero(self.at, bytes.min(self.bytes)) }
     }
 }
 

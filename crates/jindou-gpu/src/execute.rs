@@ -417,10 +417,23 @@ impl Run<'_, '_, '_> {
 
     /// Room for a table.
     pub(crate) fn new_table(&self, slots: Vec<Slot>, room: u64) -> Result<NewTable, Stop> {
+        self.new_table_and(slots, room, 0)
+    }
+
+    /// Room for a table, and behind its columns for so many bytes more.
+    pub(crate) fn new_table_and(
+        &self,
+        slots: Vec<Slot>,
+        room: u64,
+        more: u64,
+    ) -> Result<NewTable, Stop> {
         if room > self.most_rows {
             return Err(Stop::TooLarge);
         }
-        match self.memory.alloc(NewTable::bytes(slots.len(), room))? {
+        match self
+            .memory
+            .alloc(NewTable::bytes(slots.len(), room) + more)?
+        {
             Some(buffer) => Ok(NewTable {
                 buffer: Arc::new(buffer),
                 slots,

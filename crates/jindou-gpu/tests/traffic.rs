@@ -21,7 +21,7 @@ fn device() -> (Arc<Shim>, GpuExecutor) {
 /// What a run that gives the CPU's rows asked for.
 fn traffic_of(shim: &Shim, gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Traffic {
     let want = rows_here(plan, snapshot);
-    shim.take_traffic();
+    let _ = shim.take_traffic();
     let rows = rows_on(gpu, plan, snapshot, &GpuOptions::default()).unwrap();
     let traffic = shim.take_traffic();
     assert_eq!(rows, want);
@@ -111,6 +111,8 @@ fn a_warm_query_pins_nothing_uploads_no_segment_and_waits_once_a_step() {
     assert!(warm.syncs <= steps + 1, "{steps} steps: {warm:?}");
     // The counters, and the state of each scan.
     assert!(warm.fills <= 1 + steps, "{steps} steps: {warm:?}");
+    // One for the counters, two at most for a step, and the plan's intervals.
+    assert!(warm.allocations <= 2 + 2 * steps, "{steps} steps: {warm:?}");
     // Counting copies back the counts alone.
     gpu.execute(&plan, &snapshot, Output::Count, &GpuOptions::default())
         .unwrap();
