@@ -55,7 +55,7 @@ pub(crate) struct Bgp {
     pub filters: Vec<Expr>,
 }
 
-/// A property path with `?`, `*` or `+` on top.
+/// A property path with `?`, `*` or `+` on top, or a sequence with such parts.
 #[derive(Clone, Debug)]
 pub(crate) struct PathNode {
     pub subject: End,
