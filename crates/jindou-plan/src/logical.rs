@@ -78,7 +78,7 @@ pub(crate) fn add_new(to: &mut Vec<Pattern>, more: &[Pattern]) {
     }
 }
 
-/// A property path with `?`, `*` or `+` on top.
+/// A property path with `?`, `*` or `+` on top, or a sequence with such parts.
 #[derive(Clone, Debug)]
 pub(crate) struct PathNode {
     pub subject: End,

@@ -1,6 +1,6 @@
 //! The front door: a parsed query and a snapshot in, a plan out.
 
-use crate::build::{Builder, OuterRow};
+use crate::build::{Builder, OuterRow, Reaches};
 use crate::cost::OUT;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
@@ -103,6 +103,8 @@ fn plan_here(
         dataset: &dataset,
         slots: logical.slots,
         outer: OuterRow::default(),
+        constants: SlotSet::default(),
+        reaches: Reaches::default(),
         graphs: None,
         watch: &watch,
     };

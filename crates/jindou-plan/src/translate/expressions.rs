@@ -108,7 +108,7 @@ impl Translator {
             }
         }
         let before = self.enter(scope);
-        let body = self.pattern(pattern, &mut own, place);
+        let body = self.counted(true, |t| t.pattern(pattern, &mut own, place));
         self.outer = before;
         let body = body?;
         Ok(in_some_graph(node, &body.uses, place).apply(body, kind))
@@ -181,7 +181,9 @@ impl Translator {
                 return Ok(node.extend(to, value));
             }
         }
-        let node = self.pattern(inner, env, place)?;
+        // A new blank node for each of two equal solutions makes them differ.
+        let as_set = self.as_set && !is_varying(expression);
+        let node = self.counted(as_set, |t| t.pattern(inner, env, place))?;
         let scope = node.possible.clone();
         let (node, value) = self.expr_over(node, expression, env, place, &scope)?;
         let to = self.variable(variable, env);
@@ -232,6 +234,15 @@ impl Translator {
         }
         Ok((node, out))
     }
+}
+
+/// True if equal solutions may give it different values.
+pub(super) fn is_varying(e: &Expression) -> bool {
+    let mut found = false;
+    walk(e, &mut |e| {
+        found |= matches!(e, Expression::FunctionCall(f, _) if varies(f))
+    });
+    found
 }
 
 pub(super) fn has_exists(e: &Expression) -> bool {
