@@ -5,6 +5,7 @@ use crate::document::{self, Run};
 use crate::format::{Compression, Format, from_name};
 use crate::input::{self, LineCounter, Opened, Origin};
 use crate::labels::LabelScope;
+use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
 use crate::report::{BadStatement, Skipped};
 use jindou_model::{Error, Location, Progress, QuadBatch, QuadSink, QuadSource, Result, term};
@@ -32,6 +33,7 @@ pub struct SourcesBuilder {
     graph: Option<String>,
     base: Option<String>,
     lenient: bool,
+    limits: Limits,
     first_document: Option<u64>,
 }
 
@@ -101,6 +103,13 @@ impl SourcesBuilder {
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
+        self
+    }
+
+    /// Ends the reading when its time is over, and charges what a parser has to hold of a long token or line.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -207,6 +216,7 @@ impl SourcesBuilder {
             documents,
             order,
             lenient: self.lenient,
+            limits: self.limits,
             size,
             warnings,
             skipped: Skipped::default(),
@@ -333,6 +343,7 @@ pub struct Sources {
     order: Vec<usize>,
     keep_labels: bool,
     lenient: bool,
+    limits: Limits,
     size: Option<u64>,
     warnings: Vec<String>,
     skipped: Skipped,
@@ -432,6 +443,7 @@ impl Sources {
             stop: &shared.stop,
             skipped: &self.skipped,
             lenient: self.lenient,
+            limits: &self.limits,
         };
         let mut batch = QuadBatch::default();
         for &i in &self.order {
@@ -489,7 +501,12 @@ impl Sources {
             LineParser::new(document.format == Format::NQuads, labels, &document.graph);
         loop {
             let next = blocks.next(&mut batch.bytes, run.counter);
-            let Some(at) = next.map_err(|e| document.origin.error(e))? else {
+            run.limits.cancel.check()?;
+            let failed = |e| match unwrapped(e) {
+                Ok(limit) => limit,
+                Err(e) => document.origin.error(e),
+            };
+            let Some(at) = next.map_err(failed)? else {
                 *state.lock().unwrap_or_else(PoisonError::into_inner) = State::Taken;
                 return Ok(());
             };
@@ -523,10 +540,14 @@ fn open_blocks(document: &Document, run: &Run<'_>, workers: usize) -> Result<Blo
             }
         }
     }
-    let Opened { reader, .. } = input::open(&document.origin, document.compression, run.counter)?;
-    Ok(Blocks::Stream(Arc::new(Mutex::new(StreamBlocks::new(
-        reader,
-    )))))
+    let Opened { reader, .. } = input::open(
+        &document.origin,
+        document.compression,
+        run.counter,
+        run.limits,
+    )?;
+    let blocks = StreamBlocks::new(reader, run.limits);
+    Ok(Blocks::Stream(Arc::new(Mutex::new(blocks))))
 }
 
 /// Says where a bad line is; counts the lines of a file up to it.

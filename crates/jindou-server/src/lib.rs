@@ -6,6 +6,7 @@
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
 //! | `auth` | tokens, and what those who carry them may do |
 //! | `guard` | the checks that every request passes |
+//! | `bodies` | bodies of requests, within the memory of all queries |
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept and Accept-Encoding |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
@@ -24,6 +25,7 @@
 mod at_once;
 mod auth;
 mod batch;
+mod bodies;
 mod guard;
 mod jobs;
 mod listen;
