@@ -13,6 +13,8 @@ use spargebra::term::Variable;
 
 /// Parts up to which every next part is tried at every place.
 const MAX_TRIED: usize = 10;
+/// Parts from which on none is tried beside the first.
+const MANY: usize = 64;
 /// What a row is taken to cost later.
 const ROW_AHEAD: f64 = 8.0;
 
@@ -28,6 +30,8 @@ impl Builder<'_> {
             (0..rest.len()).min_by(|&a, &b| score(&rest[a].1).total_cmp(&score(&rest[b].1)));
         let Some(first) = first else { return unit() };
         let mut at = rest.swap_remove(first).1;
+        // Of very many parts the first one that is connected is taken: each try copies what is there.
+        let most_tried = if rest.len() > MANY { 1 } else { MAX_TRIED };
         while !rest.is_empty() {
             let connected = |b: &Built, at: &Built| {
                 b.possible.meets(&at.possible) || link(&filters, at, b).is_some()
@@ -40,7 +44,7 @@ impl Builder<'_> {
                     continue;
                 }
                 tried += 1;
-                if tried > MAX_TRIED || self.watch.is_over() {
+                if tried > most_tried || self.watch.is_over() {
                     break;
                 }
                 let link = link(&filters, &at, built);
