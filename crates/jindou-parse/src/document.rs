@@ -7,7 +7,7 @@ use crate::guard::{Guard, Tail};
 use crate::input::{self, LineCounter, Opened};
 use crate::labels::LabelScope;
 use crate::limits::{Limits, Meter};
-use crate::report::{BadStatement, Skipped};
+use crate::report::{BadStatement, Line, Skipped};
 use crate::restart::Restart;
 use crate::sources::Document;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, Result, Span};
@@ -55,10 +55,10 @@ impl Run<'_> {
         &self,
         document: u64,
         offset: u64,
-        describe: impl FnOnce() -> Result<BadStatement>,
+        describe: impl Fn(Line) -> Result<BadStatement>,
     ) -> Result<()> {
         if !self.lenient {
-            return Err(describe()?.into());
+            return Err(describe(Line::Wanted)?.into());
         }
         self.progress.skipped.fetch_add(1, Ordering::Relaxed);
         self.skipped.add(document, offset, describe)
@@ -207,7 +207,9 @@ impl Reading<'_> {
                     }
                 }
                 Err(TurtleParseError::Syntax(e)) => {
-                    return self.turtle_error(&e, 0, &tail, e.location().start.offset);
+                    let offset = e.location().start.offset;
+                    self.turtle_error(&e, 0, &tail, offset)?;
+                    return self.give_up(offset);
                 }
                 Err(TurtleParseError::Io(e)) => return self.stopped(e, &tail, 0),
             }
@@ -242,7 +244,8 @@ impl Reading<'_> {
                 }
                 Some(Err(RdfXmlParseError::Syntax(e))) => {
                     let offset = reading.buffer_position();
-                    return self.error_at(offset, e.to_string(), &tail);
+                    self.error_at(offset, e.to_string(), &tail)?;
+                    return self.give_up(offset);
                 }
                 Some(Err(RdfXmlParseError::Io(e))) => {
                     return self.stopped(e, &tail, reading.buffer_position());
@@ -293,7 +296,8 @@ impl Reading<'_> {
                     }
                     errors += 1;
                     if errors == MAX_ERRORS_IN_A_ROW {
-                        return Ok(());
+                        let offset = e.location().map_or(0, |l| l.start.offset);
+                        return self.give_up(offset);
                     }
                 }
                 Err(RdfParseError::Io(e)) => return self.stopped(e, &tail, 0),
@@ -309,7 +313,10 @@ impl Reading<'_> {
         }
         let refused = tail.borrow().refused.clone();
         match refused {
-            Some(r) => self.error_at(r.offset, r.message, tail),
+            Some(r) => {
+                self.error_at(r.offset, r.message, tail)?;
+                self.give_up(r.offset)
+            }
             None => Err(self.document.origin.error(e)),
         }
     }
@@ -342,7 +349,7 @@ impl Reading<'_> {
     ) -> Result<()> {
         self.bad(offset, || {
             let tail = tail.borrow();
-            self.describe(line, column, tail.line(line), message)
+            self.describe(line, column, tail.line(line), message.clone())
         })
     }
 
@@ -351,7 +358,7 @@ impl Reading<'_> {
         self.bad(offset, || {
             let tail = tail.borrow();
             let file = self.document.origin.name();
-            let message = self.expected(message);
+            let message = self.expected(message.clone());
             Ok(match tail.line_at(offset) {
                 Some((line, text, at)) => BadStatement::in_line(file, line, text, at, message),
                 None => BadStatement::in_line(file, 0, b"", 0, message),
@@ -359,8 +366,42 @@ impl Reading<'_> {
         })
     }
 
-    fn bad(&self, offset: u64, describe: impl FnOnce() -> Result<BadStatement>) -> Result<()> {
-        self.run.bad(self.document.number, offset, describe)
+    fn bad(&self, offset: u64, describe: impl Fn() -> Result<BadStatement>) -> Result<()> {
+        self.run.bad(self.document.number, offset, |_| describe())
+    }
+
+    /// Counts what is behind the place where a document is given up. Reads it once more; what cannot be read is not counted.
+    fn give_up(&self, offset: u64) -> Result<()> {
+        let counter = Arc::default();
+        let document = self.document;
+        let Ok(opened) = input::open(&document.origin, document.compression, &counter) else {
+            return Ok(());
+        };
+        let (mut reader, mut piece) = (opened.reader, Vec::with_capacity(1 << 16));
+        let (mut at, mut bytes, mut elements) = (0u64, 0u64, 0u64);
+        // The last byte of the piece before.
+        let mut last = 0;
+        while let Ok(n) = input::read_more(&mut reader, &mut piece, 1 << 16) {
+            if n == 0 || self.run.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let skip = offset.saturating_sub(at).min(n as u64) as usize;
+            let rest = &piece[skip..];
+            bytes += rest.len() as u64;
+            for &b in rest {
+                if last == b'<' && (b.is_ascii_alphabetic() || b == b'_' || b >= 0x80) {
+                    elements += 1;
+                }
+                last = b;
+            }
+            at += n as u64;
+            piece.clear();
+        }
+        let xml = document.format == Format::RdfXml;
+        self.run
+            .skipped
+            .add_rest(bytes, if xml { elements } else { 0 });
+        Ok(())
     }
 
     fn describe(

@@ -45,5 +45,5 @@ mod xml_literal;
 pub use fetch::{Document, DocumentSource};
 pub use format::Format;
 pub use limits::Limits;
-pub use report::BadStatement;
+pub use report::{BadStatement, Rest};
 pub use sources::{Input, Sources, SourcesBuilder};

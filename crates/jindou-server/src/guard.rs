@@ -10,8 +10,9 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ALLOW, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, HOST, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
 };
+use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
 use std::net::IpAddr;
@@ -50,6 +51,9 @@ pub(crate) async fn guard(
         all.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         all.append(VARY, HeaderValue::from_static("origin"));
     }
+    // No browser takes an answer for a page or a script that is none.
+    let all = response.headers_mut();
+    all.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     shared
         .metrics
         .requests
@@ -184,15 +188,34 @@ fn permitted(shared: &Shared, request: &mut Request) -> Result<(), Problem> {
     if admin && !safe && is_foreign(request.headers()) && caller.writing == Writing::Allowed {
         caller.writing = Writing::Stranger;
     }
-    if writes && let Err(problem) = caller.may_write() {
-        failed(shared, request, "forbidden", &problem.detail);
-        return Err(problem);
-    }
     if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
         let connection = Arc::new(connection.by(caller));
         request.extensions_mut().insert(connection);
     }
+    if writes && let Err(problem) = caller.may_write() {
+        failed(shared, request, "forbidden", &problem.detail);
+        return Err(problem);
+    }
     Ok(())
+}
+
+/// Refuses a request that turned out to be an update and may not be one.
+pub(crate) fn may_write(
+    shared: &Shared,
+    connection: &Connection,
+    request: &Parts,
+) -> Result<(), Problem> {
+    connection.caller.may_write().inspect_err(|problem| {
+        let (method, path) = (request.method.as_str(), request.uri.path());
+        refused(
+            shared,
+            &connection.peer,
+            "forbidden",
+            method,
+            path,
+            &problem.detail,
+        );
+    })
 }
 
 /// Without tokens: this machine's programs may do all, and pages of other origins only read.
@@ -257,18 +280,18 @@ fn bearer(shared: &Shared, tokens: &Keyring, request: &Request) -> Result<Caller
     })
 }
 
-/// Counts and logs an attempt that was refused; never the token.
 fn failed(shared: &Shared, request: &Request, reason: &str, sentence: &str) {
-    shared
-        .metrics
-        .refused_attempts
-        .with_label_values(&[reason])
-        .inc();
-    let client = request
-        .extensions()
-        .get::<Arc<Connection>>()
-        .map_or("", |c| &*c.peer);
-    let (method, path) = (request.method().as_str(), shown(request.uri().path()));
+    let connection = request.extensions().get::<Arc<Connection>>();
+    let client = connection.map_or("", |c| &*c.peer);
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    refused(shared, client, reason, method, path, sentence);
+}
+
+/// Counts and logs an attempt that was refused; never the token.
+fn refused(shared: &Shared, client: &str, reason: &str, method: &str, path: &str, sentence: &str) {
+    let counter = &shared.metrics.refused_attempts;
+    counter.with_label_values(&[reason]).inc();
+    let path = shown(path);
     if reason == "missing" {
         // How browsers and most libraries begin.
         tracing::info!(client, reason, method, path, "{sentence}");

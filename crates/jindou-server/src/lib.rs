@@ -8,7 +8,9 @@
 //! | `guard` | the checks that every request passes |
 //! | `bodies` | bodies of requests, within the memory of all queries |
 //! | `routes` | one file a route |
-//! | `negotiate` | Accept and Accept-Encoding |
+//! | `negotiate` | Accept, Accept-Encoding and the parameter `format` |
+//! | `page` | files of the page for people |
+//! | `base` | what relative IRIs of a query stand under |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
 //! | `write` | one update from admission to its answer |
 //! | `at_once` | light queries, answered where their request was read |
@@ -24,6 +26,7 @@
 
 mod at_once;
 mod auth;
+mod base;
 mod batch;
 mod bodies;
 mod guard;

@@ -1,7 +1,7 @@
 //! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
 
 use crate::live::shown;
-use crate::negotiate;
+use crate::negotiate::{self, Offer, TABLES};
 use crate::paths;
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -57,6 +57,18 @@ impl Problem {
             "not-acceptable",
             format!("there is only {}", negotiate::names(offers)),
         )
+    }
+
+    /// A query's answer in no format that the client takes.
+    pub(crate) fn no_format(offers: &'static [Offer]) -> Self {
+        let what = if offers == TABLES {
+            "SELECT answers with rows and ASK with true or false"
+        } else {
+            "CONSTRUCT and DESCRIBE answer with a graph"
+        };
+        let mut p = Self::not_acceptable(offers);
+        p.detail = format!("{what}: {}", p.detail);
+        p
     }
 
     pub(crate) fn unauthorized(detail: &str) -> Self {

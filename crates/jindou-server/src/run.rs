@@ -3,6 +3,7 @@
 
 use crate::at_once::{self, Attempt};
 use crate::auth::Caller;
+use crate::base;
 use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State, shown};
 use crate::negotiate::{Coding, Offer};
 use crate::outlet::{self, Head, Outlet};
@@ -133,7 +134,7 @@ impl Failure {
             return Problem::refused(refused);
         }
         if let Some(offers) = self.unacceptable {
-            return Problem::not_acceptable(offers);
+            return Problem::no_format(offers);
         }
         let mut problem = Problem::of(&self.error, self.planning);
         match (&self.error, query.cause()) {
@@ -447,8 +448,7 @@ pub(crate) struct Prepared {
     pub(crate) planned: PlannedQuery,
 }
 
-/// The plan, and the text that it is of. A text that is not valid by itself is tried under the request's base; the error is
-/// that of the text as it came, so that its position is right.
+/// The plan, and the text that it is of.
 pub(crate) fn plan<'r>(
     shared: &Shared,
     request: &'r Request,
@@ -464,17 +464,8 @@ pub(crate) fn plan<'r>(
         let planned = b.prepared.plan(&values, options).map_err(failed)?;
         return Ok((text.into(), planned));
     }
-    let found = match (shared.db.plan(text, options), &request.base) {
-        (Err(error @ Error::Query(_)), Some(base)) => {
-            let based = format!("BASE <{base}> {text}");
-            match shared.db.plan(&based, options) {
-                Ok(planned) => Ok((based.into(), planned)),
-                Err(_) => Err(error),
-            }
-        }
-        (planned, _) => planned.map(|p| (text.into(), p)),
-    };
-    let (text, planned) = found.map_err(failed)?;
+    let plan = |text: &str| shared.db.plan(text, options);
+    let (text, planned) = base::under(text, request.base.as_deref(), plan).map_err(failed)?;
     let counter = if planned.is_cached() {
         &shared.metrics.plan_hits
     } else {

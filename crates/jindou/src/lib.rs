@@ -11,6 +11,7 @@ mod default_graph;
 mod device;
 mod formatted;
 mod graph_forms;
+mod held;
 mod native;
 mod prepared;
 mod profile;

@@ -1,13 +1,10 @@
 //! Regular expressions of REGEX and REPLACE whose pattern is computed row by row: compiled once each, kept while they are used.
 
-use super::code::Code;
-use super::machine::{Machine, Maybe, Row};
-use super::val::Span;
 use crate::batch::Charge;
-use crate::explore::Run;
 use jindou_model::{MemoryBudget, Result};
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Memory that one pattern's program may take.
 const PROGRAM: usize = 1_000_000;
@@ -20,6 +17,26 @@ const KEPT: usize = 256;
 /// And bytes that they may take in all.
 const KEPT_BYTES: usize = 24 << 20;
 
+/// A compiled pattern with its flags.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub regex: Regex,
+    /// A replacement is meant literally (flag `q`).
+    pub literal: bool,
+    /// It matches the empty text, so that REPLACE is an error (FORX0003).
+    pub empty: bool,
+}
+
+impl Compiled {
+    fn of(regex: Regex, flags: &str) -> Self {
+        Self {
+            literal: flags.contains('q'),
+            empty: regex.is_match(""),
+            regex,
+        }
+    }
+}
+
 fn are_flags(flags: &str) -> bool {
     flags.bytes().all(|f| b"smixq".contains(&f))
 }
@@ -30,11 +47,13 @@ fn builder(pattern: &str, flags: &str) -> Option<RegexBuilder> {
         return None;
     }
     let has = |flag: char| flags.contains(flag);
-    let mut builder = if has('q') {
-        RegexBuilder::new(&regex::escape(pattern))
-    } else {
-        RegexBuilder::new(pattern)
-    };
+    if has('q') {
+        // The other flags have no meaning for a literal pattern.
+        let mut builder = RegexBuilder::new(&regex::escape(pattern));
+        builder.case_insensitive(has('i'));
+        return Some(builder);
+    }
+    let mut builder = RegexBuilder::new(pattern);
     builder
         .dot_matches_new_line(has('s'))
         .multi_line(has('m'))
@@ -44,8 +63,9 @@ fn builder(pattern: &str, flags: &str) -> Option<RegexBuilder> {
 }
 
 /// A pattern with SPARQL's flags; `None` for one that is none, or too large. Matching is linear in the text whatever the pattern.
-pub(crate) fn regex(pattern: &str, flags: &str) -> Option<Regex> {
-    builder(pattern, flags)?.size_limit(PROGRAM).build().ok()
+pub(crate) fn compiled(pattern: &str, flags: &str) -> Option<Compiled> {
+    let regex = builder(pattern, flags)?.size_limit(PROGRAM).build().ok()?;
+    Some(Compiled::of(regex, flags))
 }
 
 /// The same, and the bytes that it takes at most.
@@ -65,13 +85,13 @@ fn measured(pattern: &str, flags: &str) -> Option<(Regex, usize)> {
 }
 
 /// True for a pattern that matches its own text and nothing else.
-fn is_plain(pattern: &str) -> bool {
+pub(crate) fn is_plain(pattern: &str) -> bool {
     !pattern.bytes().any(|b| b"\\.+*?()|[]{}^$".contains(&b))
 }
 
 struct Kept {
     /// `None` for a pattern that is none.
-    regex: Option<Regex>,
+    compiled: Option<Arc<Compiled>>,
     /// Flags, `/`, pattern.
     key: Box<str>,
     bytes: usize,
@@ -112,7 +132,7 @@ impl Patterns {
     ///
     /// # Errors
     /// `Limit` when there is no memory for even this one.
-    pub fn get(&mut self, pattern: &str, flags: &str) -> Result<Option<&Regex>> {
+    pub fn get(&mut self, pattern: &str, flags: &str) -> Result<Option<&Arc<Compiled>>> {
         let known = |k: &Kept| {
             k.key.len() == flags.len() + 1 + pattern.len()
                 && k.key.ends_with(pattern)
@@ -125,7 +145,7 @@ impl Patterns {
         if !self.kept.get(self.last).is_some_and(known) {
             self.last = self.place(pattern, flags)?;
         }
-        Ok(self.kept.get(self.last).and_then(|k| k.regex.as_ref()))
+        Ok(self.kept.get(self.last).and_then(|k| k.compiled.as_ref()))
     }
 
     fn place(&mut self, pattern: &str, flags: &str) -> Result<usize> {
@@ -144,8 +164,8 @@ impl Patterns {
         {
             self.compiled += 1;
         }
-        let (regex, bytes) = match measured(pattern, flags) {
-            Some((regex, bytes)) => (Some(regex), bytes),
+        let (compiled, bytes) = match measured(pattern, flags) {
+            Some((regex, bytes)) => (Some(Arc::new(Compiled::of(regex, flags))), bytes),
             None => (None, 0),
         };
         let bytes = bytes + 2 * self.key.len() + 128;
@@ -160,7 +180,7 @@ impl Patterns {
         }
         self.bytes += bytes;
         self.kept.push(Kept {
-            regex,
+            compiled,
             key: self.key.as_str().into(),
             bytes,
             used: self.clock,
@@ -185,49 +205,6 @@ impl Patterns {
     }
 }
 
-impl Machine {
-    /// REGEX with a pattern or flags that are computed.
-    pub(super) fn matches(&mut self, run: &Run<'_>, of: &[Code; 3], at: Row<'_>) -> Result<Maybe> {
-        let [text, pattern, flags] = of;
-        let text = match self.eval(run, text, at)? {
-            Some(v) => self.as_text(run, v),
-            None => None,
-        };
-        let (Some(text), Some((pattern, flags))) = (text, self.pattern(run, pattern, flags, at)?)
-        else {
-            return Ok(None);
-        };
-        if flags.start == flags.end && is_plain(self.str(pattern)) {
-            let found = self.str(text.text).contains(self.str(pattern));
-            return Ok(Some(found.into()));
-        }
-        let mut patterns = std::mem::take(&mut self.patterns);
-        let found = patterns.as_mut().map(|p| {
-            let regex = p.get(self.str(pattern), self.str(flags))?;
-            Ok(regex.map(|r| r.is_match(self.str(text.text)).into()))
-        });
-        self.patterns = patterns;
-        found.unwrap_or(Ok(None))
-    }
-
-    /// The texts of a computed pattern and its flags; `None` if one of them is no plain string.
-    pub(super) fn pattern(
-        &mut self,
-        run: &Run<'_>,
-        pattern: &Code,
-        flags: &Code,
-        at: Row<'_>,
-    ) -> Result<Option<(Span, Span)>> {
-        let Some(pattern) = self.eval(run, pattern, at)? else {
-            return Ok(None);
-        };
-        let Some(flags) = self.eval(run, flags, at)? else {
-            return Ok(None);
-        };
-        Ok(self.simple(run, pattern).zip(self.simple(run, flags)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,7 +217,7 @@ mod tests {
             for n in 0..KEPT - 1 {
                 let found = p.get(&format!("^a{n}$"), "i").unwrap().unwrap();
                 assert!(
-                    found.is_match(&format!("A{n}")) && !found.is_match("b"),
+                    found.regex.is_match(&format!("A{n}")) && !found.regex.is_match("b"),
                     "{round}"
                 );
             }
@@ -278,13 +255,13 @@ mod tests {
     #[test]
     fn flags_are_no_part_of_the_pattern() {
         let mut p = Patterns::new(&MemoryBudget::unlimited());
-        assert!(p.get("a", "i").unwrap().unwrap().is_match("A"));
-        assert!(!p.get("ia", "").unwrap().unwrap().is_match("A"));
-        assert!(!p.get("a", "").unwrap().unwrap().is_match("A"));
+        assert!(p.get("a", "i").unwrap().unwrap().regex.is_match("A"));
+        assert!(!p.get("ia", "").unwrap().unwrap().regex.is_match("A"));
+        assert!(!p.get("a", "").unwrap().unwrap().regex.is_match("A"));
         assert!(p.get("a", "i/").unwrap().is_none());
-        assert!(p.get("/a", "i").unwrap().unwrap().is_match("/A"));
-        assert!(p.get("a.c", "q").unwrap().unwrap().is_match("a.c"));
-        assert!(!p.get("a.c", "q").unwrap().unwrap().is_match("abc"));
+        assert!(p.get("/a", "i").unwrap().unwrap().regex.is_match("/A"));
+        assert!(p.get("a.c", "q").unwrap().unwrap().regex.is_match("a.c"));
+        assert!(!p.get("a.c", "q").unwrap().unwrap().regex.is_match("abc"));
     }
 
     #[test]
@@ -299,6 +276,7 @@ mod tests {
             p.get("(?:ab){5000}", "")
                 .unwrap()
                 .unwrap()
+                .regex
                 .is_match(&"ab".repeat(5000))
         );
     }

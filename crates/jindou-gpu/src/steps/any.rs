@@ -34,9 +34,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = 4.0 * slots.len() as f64;
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::CheckAny {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             catalog: catalog.params,
             anchor: table.operand(anchor)?,
             predicate: table.operand(Operand::Slot(predicate))?,

@@ -3,8 +3,9 @@
 mod any;
 mod strips;
 
-use crate::backend::{DeviceBuffer, Kernel};
+use crate::backend::Kernel;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
+use crate::device::DeviceBuffer;
 use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
 use crate::table::{Column, NewTable, Table};
@@ -132,7 +133,7 @@ impl Run<'_, '_, '_> {
 
     /// The rows that a compacting kernel kept, each of which read and wrote these bytes more.
     fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<Table> {
-        let kept = self.read_counters()?[0];
+        let kept = self.read_counter()?;
         let rows = f64::from(kept);
         self.queue.add_bytes(rows * read, rows * written);
         Ok(new.finish(kept))
@@ -152,9 +153,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::Restrict {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             operand: table.operand(PlanOperand::Slot(slot))?,
             within: within.params,
         };
@@ -178,9 +178,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::Same {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             left: table.operand(a)?,
             right: table.operand(b)?,
             negate: u32::from(negate),
@@ -206,9 +205,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::Check {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
             anchor: table.operand(list.anchor)?,
             other: table.operand(other)?,
@@ -243,9 +241,8 @@ impl Run<'_, '_, '_> {
         let carried = slots.len();
         slots.push(to);
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::ExpandOne {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
             anchor: table.operand(list.anchor)?,
             within: within.params,
@@ -278,12 +275,8 @@ impl Run<'_, '_, '_> {
     }
 
     fn read_total(&mut self, scan: &DeviceBuffer) -> Result<u64> {
-        let host = self.counters_host.bytes_mut();
-        // SAFETY: the scan's first 8 bytes are the total; the host buffer has 64.
-        unsafe { self.queue.backend.download(&mut host[..8], scan.at())? };
-        let mut total = [0u64];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut total).copy_from_slice(&host[..8]);
-        Ok(total[0])
+        // SAFETY: the scan's first 8 bytes are the total.
+        unsafe { self.read_long(scan.at()) }
     }
 
     pub(crate) fn measure_lists(

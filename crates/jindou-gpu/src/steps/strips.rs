@@ -1,8 +1,9 @@
 //! Expansions: the outputs of measured lists, strip by strip.
 
 use super::Measured;
-use crate::backend::{DeviceBuffer, Kernel};
+use crate::backend::Kernel;
 use crate::compile::{DeviceStep, DeviceWithin};
+use crate::device::DeviceBuffer;
 use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
 use crate::table::Table;
@@ -48,7 +49,8 @@ impl Run<'_, '_, '_> {
         // The last step may fill what is left; one before others leaves room for their tables.
         let share = self.memory.left() / if k + 1 == self.steps.len() { 1 } else { 3 };
         let slack = 64 * 1024;
-        let most = (share.saturating_sub(slack) / row_bytes / TILE * TILE).max(TILE);
+        let fit = share.saturating_sub(slack) / row_bytes / TILE * TILE;
+        let most = fit.clamp(TILE, self.most_rows);
         let strip = units.min(most);
         self.queue.rows(u64::from(table.rows), 0);
         let mut begin = 0;
@@ -142,7 +144,7 @@ impl Run<'_, '_, '_> {
             };
             self.made_by(whole, m, &rows_at, tiles, begin, end)?
         } else {
-            self.counters.clear()?;
+            let counter = self.next_counter()?;
             let p = params::Expand {
                 columns,
                 prefix: m.prefix.at(),
@@ -150,7 +152,7 @@ impl Run<'_, '_, '_> {
                 starts: m.starts.as_ref().map_or(0, |s| s.at()),
                 neighbours: m.neighbours,
                 out: new.at(carried),
-                counter: self.counters.at(),
+                counter,
                 begin,
                 end,
                 rows: table.rows,
@@ -176,7 +178,7 @@ impl Run<'_, '_, '_> {
             if kernel == Kernel::Expand {
                 self.made_by(whole, m, &rows_at, tiles, begin, end)?
             } else {
-                self.read_counters()?[0]
+                self.read_counter()?
             }
         };
         self.queue
@@ -209,16 +211,8 @@ impl Run<'_, '_, '_> {
         begin: u64,
         end: u64,
     ) -> Result<u32> {
-        let host = self.counters_host.bytes_mut();
-        // SAFETY: `rows_at` has `tiles + 1` entries; the host buffer has 64 bytes.
-        unsafe {
-            self.queue.backend.download(&mut host[..4], rows_at.at())?;
-            self.queue
-                .backend
-                .download(&mut host[4..8], rows_at.at() + tiles * 4)?;
-        }
-        let mut rows = [0u32; 2];
-        bytemuck::cast_slice_mut::<u32, u8>(&mut rows).copy_from_slice(&host[..8]);
+        // SAFETY: `rows_at` has `tiles + 1` entries.
+        let rows = unsafe { self.read_words([rows_at.at(), rows_at.at() + tiles * 4])? };
         Ok((end - begin - u64::from(rows[1] - rows[0])) as u32)
     }
 }

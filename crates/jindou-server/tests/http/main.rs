@@ -2,6 +2,7 @@
 
 mod access;
 mod client;
+mod endpoint;
 mod fuzz;
 mod jobs;
 mod limits;
