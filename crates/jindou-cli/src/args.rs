@@ -347,6 +347,9 @@ pub struct Serve {
     /// Queries that exist at once, those that wait for a slot or for their reader included.
     #[arg(long, default_value_t = 4096, value_name = "N")]
     pub max_queries: usize,
+    /// Of those, what one client may have: a token, or an address without one (default: half).
+    #[arg(long, value_name = "N")]
+    pub max_client_queries: Option<usize>,
     /// Connections at once.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub max_connections: usize,

@@ -210,19 +210,23 @@ impl MemoryBudget {
             self.held(holder).fetch_add(bytes, Ordering::Relaxed);
             return Ok(());
         }
-        Err(Error::Limit(self.refusal(holder, bytes)))
+        Err(self.refusal(holder, bytes))
     }
 
     #[cold]
-    fn refusal(&self, holder: Holder, bytes: u64) -> String {
+    fn refusal(&self, holder: Holder, bytes: u64) -> Error {
         let own = self.used().saturating_add(bytes) > self.inner.limit;
         if let Some(whole) = &self.inner.whole
             && !own
         {
-            return format!(
+            // Alone it would not fit either.
+            if self.used().saturating_add(bytes) > whole.inner.limit {
+                return whole.refusal(holder, bytes);
+            }
+            return Error::Busy(format!(
                 "all queries together reached their memory limit of {}; try again later",
                 size(whole.inner.limit)
-            );
+            ));
         }
         let with = |h: Holder| {
             let asked = if h == holder { bytes } else { 0 };
@@ -236,10 +240,10 @@ impl MemoryBudget {
             }
             _ => String::new(),
         };
-        format!(
+        Error::Limit(format!(
             "the memory limit of {} is reached{who}; raise --memory or narrow the query",
             size(self.inner.limit)
-        )
+        ))
     }
 
     fn held(&self, holder: Holder) -> &AtomicU64 {

@@ -6,6 +6,7 @@ use crate::format::Format;
 use crate::guard::{Guard, Tail};
 use crate::input::{self, LineCounter, Opened};
 use crate::labels::LabelScope;
+use crate::limits::{Limits, Meter};
 use crate::report::{BadStatement, Line, Skipped};
 use crate::restart::Restart;
 use crate::sources::Document;
@@ -30,6 +31,7 @@ pub(crate) struct Run<'a> {
     pub(crate) stop: &'a AtomicBool,
     pub(crate) skipped: &'a Skipped,
     pub(crate) lenient: bool,
+    pub(crate) limits: &'a Limits,
 }
 
 impl Run<'_> {
@@ -72,8 +74,15 @@ pub(crate) fn parse(
     sink: &mut dyn QuadSink,
 ) -> Result<()> {
     batch.clear();
-    let opened = input::open(&document.origin, document.compression, run.counter)?;
+    let opened = input::open(
+        &document.origin,
+        document.compression,
+        run.counter,
+        run.limits,
+    )?;
+    let meter = Rc::new(Meter::new(run.limits));
     let out = Emitter {
+        meter: Rc::clone(&meter),
         labels,
         batch,
         graph: &document.graph,
@@ -83,7 +92,12 @@ pub(crate) fn parse(
         run,
         sink,
     };
-    let mut reading = Reading { document, run, out };
+    let mut reading = Reading {
+        document,
+        run,
+        out,
+        meter,
+    };
     match document.format {
         Format::Turtle => reading.turtle(opened)?,
         Format::TriG | Format::NQuads | Format::NTriples => reading.trig(opened)?,
@@ -97,6 +111,7 @@ struct Reading<'a> {
     document: &'a Document,
     run: &'a Run<'a>,
     out: Emitter<'a>,
+    meter: Rc<Meter>,
 }
 
 type SharedTail = Rc<RefCell<Tail>>;
@@ -126,7 +141,7 @@ impl Reading<'_> {
         reader = input::unmarked(reader).map_err(|e| self.document.origin.error(e))?;
         let (mut offset, mut lines) = (0, LineCounter::default());
         loop {
-            let guard = Guard::new(reader, Format::Turtle, offset, lines);
+            let guard = Guard::new(reader, Format::Turtle, offset, lines, &self.meter);
             let tail = guard.tail();
             let mut reading = parser.for_reader(guard);
             let error = loop {
@@ -182,7 +197,7 @@ impl Reading<'_> {
         }
         let reader = input::unmarked(opened.reader);
         let reader = reader.map_err(|e| self.document.origin.error(e))?;
-        let guard = Guard::new(reader, Format::TriG, 0, LineCounter::default());
+        let guard = Guard::new(reader, Format::TriG, 0, LineCounter::default(), &self.meter);
         let tail = guard.tail();
         for quad in parser.for_reader(guard) {
             match quad {
@@ -210,7 +225,13 @@ impl Reading<'_> {
                 .with_base_iri(base)
                 .map_err(|e| self.bad_base(&e.to_string()))?;
         }
-        let guard = Guard::new(opened.reader, Format::RdfXml, 0, LineCounter::default());
+        let guard = Guard::new(
+            opened.reader,
+            Format::RdfXml,
+            0,
+            LineCounter::default(),
+            &self.meter,
+        );
         let tail = guard.tail();
         let mut reading = parser.for_reader(guard);
         loop {
@@ -245,7 +266,13 @@ impl Reading<'_> {
                 .with_base_iri(base)
                 .map_err(|e| self.bad_base(&e.to_string()))?;
         }
-        let guard = Guard::new(opened.reader, Format::JsonLd, 0, LineCounter::default());
+        let guard = Guard::new(
+            opened.reader,
+            Format::JsonLd,
+            0,
+            LineCounter::default(),
+            &self.meter,
+        );
         let tail = guard.tail();
         let mut errors = 0;
         for quad in parser.for_reader(guard) {
@@ -281,6 +308,9 @@ impl Reading<'_> {
 
     /// The parser's reader failed: because the guard refused the text, or for real.
     fn stopped(&self, e: std::io::Error, tail: &SharedTail, _offset: u64) -> Result<()> {
+        if let Some(limit) = self.meter.failure() {
+            return Err(limit);
+        }
         let refused = tail.borrow().refused.clone();
         match refused {
             Some(r) => {

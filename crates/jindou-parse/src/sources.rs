@@ -5,6 +5,7 @@ use crate::document::{self, Run};
 use crate::format::{Compression, Format, from_name};
 use crate::input::{self, LineCounter, Opened, Origin};
 use crate::labels::LabelScope;
+use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
 use crate::report::{BadStatement, Line, Rest, Skipped};
 use jindou_model::{Error, Location, Progress, QuadBatch, QuadSink, QuadSource, Result, term};
@@ -33,6 +34,7 @@ pub struct SourcesBuilder {
     graph: Option<String>,
     base: Option<String>,
     lenient: bool,
+    limits: Limits,
     first_document: Option<u64>,
 }
 
@@ -102,6 +104,13 @@ impl SourcesBuilder {
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
+        self
+    }
+
+    /// Ends the reading when its time is over, and charges what a parser has to hold of a long token or line.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -212,6 +221,7 @@ impl SourcesBuilder {
             documents,
             order,
             lenient: self.lenient,
+            limits: self.limits,
             size,
             warnings,
             skipped: Skipped::default(),
@@ -385,6 +395,7 @@ pub struct Sources {
     order: Vec<usize>,
     keep_labels: bool,
     lenient: bool,
+    limits: Limits,
     size: Option<u64>,
     warnings: Vec<String>,
     skipped: Skipped,
@@ -504,6 +515,7 @@ impl Sources {
             stop: &shared.stop,
             skipped: &self.skipped,
             lenient: self.lenient,
+            limits: &self.limits,
         };
         let mut batch = QuadBatch::default();
         for &i in &self.order {
@@ -561,7 +573,12 @@ impl Sources {
             LineParser::new(document.format == Format::NQuads, labels, &document.graph);
         loop {
             let next = blocks.next(&mut batch.bytes, run.counter);
-            let Some(at) = next.map_err(|e| document.origin.error(e))? else {
+            run.limits.cancel.check()?;
+            let failed = |e| match unwrapped(e) {
+                Ok(limit) => limit,
+                Err(e) => document.origin.error(e),
+            };
+            let Some(at) = next.map_err(failed)? else {
                 *state.lock().unwrap_or_else(PoisonError::into_inner) = State::Taken;
                 return Ok(());
             };
@@ -597,10 +614,14 @@ fn open_blocks(document: &Document, run: &Run<'_>, workers: usize) -> Result<Blo
             }
         }
     }
-    let Opened { reader, .. } = input::open(&document.origin, document.compression, run.counter)?;
-    Ok(Blocks::Stream(Arc::new(Mutex::new(StreamBlocks::new(
-        reader,
-    )))))
+    let Opened { reader, .. } = input::open(
+        &document.origin,
+        document.compression,
+        run.counter,
+        run.limits,
+    )?;
+    let blocks = StreamBlocks::new(reader, run.limits);
+    Ok(Blocks::Stream(Arc::new(Mutex::new(blocks))))
 }
 
 /// Says where a bad line is; counts the lines of a file up to it.

@@ -21,6 +21,9 @@ pub(crate) enum Compiled {
     Test(Condition),
 }
 
+/// Members of an IN up to which each is compared by rank; more are looked up together.
+const MANY: usize = 64;
+
 pub(crate) struct Compiler<'a> {
     pub snapshot: &'a Watched<'a>,
     /// Slots that can only hold IRIs and blank nodes: subjects, predicates and graphs.
@@ -164,6 +167,9 @@ impl Compiler<'_> {
             Expression::In(v, list) => {
                 if let Some(c) = self.one_of(e, scope) {
                     return known(c);
+                }
+                if list.len() > MANY {
+                    return general();
                 }
                 // `a IN (b, c)` is `a = b || a = c`.
                 let parts: Option<Vec<Condition>> = list

@@ -15,6 +15,8 @@ use std::borrow::Cow;
 
 /// Parts up to which every next part is tried at every place.
 const MAX_TRIED: usize = 10;
+/// Parts from which on none is tried beside the first.
+const MANY: usize = 64;
 /// What a row is taken to cost later.
 const ROW_AHEAD: f64 = 8.0;
 /// Terms up to which a filter gives a path's ends.
@@ -70,6 +72,8 @@ impl Builder<'_> {
         mut filters: Vec<Expr>,
     ) -> Built {
         let mut at = rest.swap_remove(first).1;
+        // Of very many parts the first one that is connected is taken: each try copies what is there.
+        let most_tried = if rest.len() > MANY { 1 } else { MAX_TRIED };
         while !rest.is_empty() {
             let connected = |b: &Built, at: &Built| {
                 b.possible.meets(&at.possible) || link(&filters, at, b).is_some()
@@ -82,7 +86,7 @@ impl Builder<'_> {
                     continue;
                 }
                 tried += 1;
-                if tried > MAX_TRIED || self.watch.is_over() {
+                if tried > most_tried || self.watch.is_over() {
                     break;
                 }
                 let link = link(&filters, &at, built);

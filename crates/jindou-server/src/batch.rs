@@ -55,12 +55,10 @@ pub(crate) async fn answer(
         limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
         memory: shared.memory.part(options.query_memory),
     };
-    let Some(admitted) = shared.live.admit(newcomer) else {
+    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
         shared.metrics.refused.inc();
-        return Err(Problem::busy(
-            "the server has as many queries as it takes; try again",
-        ));
-    };
+        Problem::busy(crowded.to_string())
+    })?;
     let guard = shared
         .admission
         .admit(Class::Light, client_of(&connection.peer))

@@ -6,6 +6,7 @@
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
 //! | `auth` | tokens, and what those who carry them may do |
 //! | `guard` | the checks that every request passes |
+//! | `bodies` | bodies of requests, within the memory of all queries |
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept, Accept-Encoding and the parameter `format` |
 //! | `page` | files of the page for people |
@@ -27,6 +28,7 @@ mod at_once;
 mod auth;
 mod base;
 mod batch;
+mod bodies;
 mod guard;
 mod jobs;
 mod listen;

@@ -1,6 +1,7 @@
 //! Sockets, TLS, connections, graceful shutdown.
 
 use crate::auth::{Caller, Keyring};
+use crate::bodies::{Charged, Hold};
 use crate::jobs::Jobs;
 use crate::live::{Cause, LiveQueries};
 use crate::metrics::Metrics;
@@ -93,7 +94,7 @@ impl Server {
             listen(wanted).map_err(failed)?
         };
         let address = listener.local_addr().map_err(failed)?;
-        let live = Arc::new(LiveQueries::new(options.max_queries));
+        let live = Arc::new(LiveQueries::new(options.max_queries, options.share()));
         let metrics = Metrics::new()
             .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
         let (phase, on_phase) = watch::channel(Phase::Serving);
@@ -304,11 +305,11 @@ async fn serve(shared: Arc<Shared>, listener: TcpListener, mut phase: watch::Rec
                 caller: Caller::ANYBODY,
             });
             match tls {
-                None => converse(stream, router, connection, phase).await,
+                None => converse(stream, router, connection, &shared.memory, phase).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await
                     {
-                        converse(stream, router, connection, phase).await;
+                        converse(stream, router, connection, &shared.memory, phase).await;
                     }
                 }
             }
@@ -373,6 +374,7 @@ async fn converse<S>(
     stream: S,
     router: Router,
     connection: Arc<Connection>,
+    memory: &MemoryBudget,
     mut phase: watch::Receiver<Phase>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -381,7 +383,19 @@ async fn converse<S>(
         let connection = Arc::clone(&connection);
         service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Arc::clone(&connection));
-            router.clone().oneshot(request.map(Body::new))
+            // Changes charge their bodies themselves, several times over.
+            let changes = ["/update", "/store"];
+            let own = changes.iter().any(|c| request.uri().path().starts_with(c));
+            let hold = Hold::new(memory);
+            let router = router.clone();
+            async move {
+                if own {
+                    return router.oneshot(request.map(Body::new)).await;
+                }
+                let held = hold.clone();
+                let request = request.map(|body| Body::new(Charged::new(body, held)));
+                Ok(hold.answer(router.oneshot(request).await?))
+            }
         })
     };
     let serving = http1::Builder::new()

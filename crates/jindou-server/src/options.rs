@@ -34,6 +34,8 @@ pub struct ServerOptions {
     pub light_wait: Duration,
     /// Queries that exist at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
     pub max_queries: usize,
+    /// Of those, what one client (a token, or an address without one) may have; `None`: half, if there are eight or more.
+    pub max_client_queries: Option<usize>,
     /// Connections at once; further ones wait in the system's queue.
     pub max_connections: usize,
     /// Longest request body in bytes.
@@ -98,6 +100,17 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+impl ServerOptions {
+    /// Queries that one client may have at once.
+    pub(crate) fn share(&self) -> usize {
+        let half = match self.max_queries {
+            0..8 => self.max_queries,
+            n => n.div_ceil(2),
+        };
+        self.max_client_queries.unwrap_or(half)
+    }
+}
+
 impl Default for ServerOptions {
     fn default() -> Self {
         let query = QueryOptions::default();
@@ -114,6 +127,7 @@ impl Default for ServerOptions {
             heavy_queue: 1024,
             light_wait: Duration::from_secs(1),
             max_queries: 4096,
+            max_client_queries: None,
             max_connections: 10_000,
             max_request_bytes: 8 << 20,
             max_result_rows: None,

@@ -101,6 +101,7 @@ impl Problem {
         let detail = paths::told(error);
         let (status, kind) = match error {
             Error::Query(_) | Error::Syntax { .. } => (StatusCode::BAD_REQUEST, "syntax"),
+            Error::Busy(_) => return Self::busy(detail),
             Error::Limit(_) if planning => (StatusCode::BAD_REQUEST, "query-limit"),
             Error::Limit(_) => (StatusCode::INSUFFICIENT_STORAGE, "limit"),
             Error::Timeout(_) => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),

@@ -158,6 +158,7 @@ impl Failure {
             (Error::Cancelled | Error::SinkClosed, Some(Cause::Shutdown)) => "shutdown",
             (Error::Timeout(_), _) => "timeout",
             (Error::Limit(_), _) => "limit",
+            (Error::Busy(_), _) => "refused",
             (Error::Query(_), _) => "syntax",
             (Error::Unsupported(_), _) => "unsupported",
             _ => "error",
@@ -182,13 +183,10 @@ pub(crate) async fn answer(
         limit,
         memory: shared.memory.part(options.query_memory),
     };
-    let Some(admitted) = shared.live.admit(newcomer) else {
+    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
         shared.metrics.refused.inc();
-        return Err(Problem::busy(format!(
-            "{} queries exist already, the most this server allows; try again",
-            options.max_queries
-        )));
-    };
+        Problem::busy(crowded.to_string())
+    })?;
     let query = Arc::clone(&admitted.query);
     let prepared = match at_once::attempt(shared, &query, &request) {
         Attempt::Done(done) => return done,

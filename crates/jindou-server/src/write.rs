@@ -68,13 +68,10 @@ impl Update {
             limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
             memory: shared.memory.part(options.query_memory),
         };
-        let Some(admitted) = shared.live.admit(newcomer) else {
+        let admitted = shared.live.admit(newcomer).map_err(|crowded| {
             shared.metrics.refused.inc();
-            return Err(Problem::busy(format!(
-                "{} queries and updates exist already, the most this server allows; try again",
-                options.max_queries
-            )));
-        };
+            Problem::busy(crowded.to_string())
+        })?;
         Ok(Self {
             shared: Arc::clone(shared),
             admitted,
@@ -223,6 +220,7 @@ fn record(shared: &Shared, query: &LiveQuery, done: &Result<UpdateReport>, took:
                 _ => "client-gone",
             },
             Error::Limit(_) => "limit",
+            Error::Busy(_) => "refused",
             Error::Conflict(_) => "conflict",
             Error::Unsupported(_) => "unsupported",
             Error::Document { .. } | Error::Service { .. } => "document",

@@ -30,8 +30,8 @@ pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
-    CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,
-    Span, VertexId,
+    CancelToken, Charge, Error, Holder, Location, MemoryBudget, Progress, QuadBatch, QuadSink,
+    QuadSource, Result, Span, VertexId, WORTH_TRIMMING, set_up_allocator, trim,
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};

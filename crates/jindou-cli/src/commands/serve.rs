@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 pub fn run(a: &Serve) -> Result<ExitCode> {
+    jindou::set_up_allocator();
     let filter = EnvFilter::try_new(&a.log).map_err(|e| {
         Error::Unsupported(format!("--log {}: {e}; write it like info or debug", a.log))
     })?;
@@ -52,6 +53,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         heavy_queue: a.heavy_queue,
         light_wait: a.light_wait,
         max_queries: a.max_queries,
+        max_client_queries: a.max_client_queries,
         max_connections: a.max_connections,
         max_request_bytes: usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX),
         max_result_rows: a.max_result_rows,

@@ -144,7 +144,11 @@ impl Builder<'_, '_> {
             Ok(held) => Ok((held, slots)),
             // The query's own limits are no failure of the endpoint.
             Err(
-                e @ (Error::Cancelled | Error::Timeout(_) | Error::Limit(_) | Error::Internal(_)),
+                e @ (Error::Cancelled
+                | Error::Timeout(_)
+                | Error::Limit(_)
+                | Error::Busy(_)
+                | Error::Internal(_)),
             ) => Err(e),
             Err(_) if service.silent => {
                 let mut held = Held::new(0, run, Holder::Service);

@@ -524,8 +524,11 @@ fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Expr>) {
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     for p in &bgp.patterns {
         let slots: SlotSet = p.slots().collect();
-        let fits = |(b, s): &(Bgp, SlotSet)| b.patterns.len() < half && s.or(&slots).len() <= half;
-        let connected = parts.iter().position(|x| fits(x) && x.1.meets(&slots));
+        let fits = |(b, s): &(Bgp, SlotSet)| {
+            b.patterns.len() < half
+                && (s.len() + slots.len() <= half || s.or(&slots).len() <= half)
+        };
+        let connected = parts.iter().position(|x| x.1.meets(&slots) && fits(x));
         let at = connected.or_else(|| parts.iter().position(fits));
         match at.and_then(|i| parts.get_mut(i)) {
             Some((b, s)) => {

@@ -34,6 +34,7 @@ async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Bod
     let options = QueryOptions {
         timeout: Some(shared.options.timeout),
         union_default: shared.options.union_default,
+        memory: shared.memory.part(shared.options.query_memory),
         ..QueryOptions::default()
     };
     let base = address(shared, &parts.headers, parts.uri.path()).map(NamedNode::into_string);

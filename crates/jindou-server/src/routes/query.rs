@@ -88,6 +88,7 @@ async fn bound(
         timeout: Some(shared.options.timeout),
         union_default: shared.options.union_default,
         dataset: parameters.dataset(),
+        memory: shared.memory.part(shared.options.query_memory),
         ..QueryOptions::default()
     };
     let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);

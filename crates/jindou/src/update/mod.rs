@@ -98,7 +98,9 @@ impl Default for UpdateOptions {
 }
 
 impl UpdateOptions {
-    fn token(&self) -> CancelToken {
+    /// The cancellation token with the deadline counted from now.
+    #[must_use]
+    pub fn token(&self) -> CancelToken {
         match self.timeout {
             Some(limit) => self.cancel.limited(limit),
             None => self.cancel.clone(),
@@ -183,12 +185,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
+        self.inner.writer.is_writable()?;
+        let cancel = options.token();
+        let gathered = self.gathered(source, options.only.as_ref(), options, &cancel, progress)?;
         let mut there = None;
-        let mut report = self.one(options, |tx| {
+        let mut report = self.one(options, &cancel, |tx| {
             if let Some(only) = &options.only {
                 there = Some(graphs::is_there(tx.unsettled(), &only.target()?));
             }
-            documents::insert(source, options.only.as_ref(), tx, progress)
+            gathered.add_to(tx)
         })?;
         report.graph_was_there = there;
         Ok(report)
@@ -205,12 +210,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
+        self.inner.writer.is_writable()?;
+        let cancel = options.token();
+        let gathered = self.gathered(source, Some(graph), options, &cancel, progress)?;
         let mut there = false;
-        let mut report = self.one(options, |tx| {
+        let mut report = self.one(options, &cancel, |tx| {
             let target = graph.target()?;
             there = graphs::is_there(tx.unsettled(), &target);
             graphs::clear(tx, &target)?;
-            documents::insert(source, Some(graph), tx, progress)
+            gathered.add_to(tx)
         })?;
         report.graph_was_there = Some(there);
         Ok(report)
@@ -222,7 +230,7 @@ impl Database {
     /// As [`Self::update`].
     pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
         let mut there = false;
-        let mut report = self.one(options, |tx| {
+        let mut report = self.one(options, &options.token(), |tx| {
             let target = graph.target()?;
             there = graphs::is_there(tx.unsettled(), &target);
             graphs::clear(tx, &target)
@@ -236,7 +244,7 @@ impl Database {
     /// # Errors
     /// As [`Self::update`].
     pub fn apply(&self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
-        self.one(options, |tx| tx.apply(&batch.changes))
+        self.one(options, &options.token(), |tx| tx.apply(&batch.changes))
     }
 
     /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes the blank nodes of documents new ones: random, so
@@ -268,14 +276,28 @@ impl Database {
         self.inner.writer.log_status()
     }
 
+    /// The quads of a source, read before the turn to write.
+    fn gathered(
+        &self,
+        source: &dyn QuadSource,
+        only: Option<&GraphName>,
+        options: &UpdateOptions,
+        cancel: &CancelToken,
+        progress: &Progress,
+    ) -> Result<documents::Gathered> {
+        let workers = options.threads.max(1);
+        guarded(|| documents::gather(source, only, workers, &options.memory, cancel, progress))
+    }
+
     /// A transaction of one operation.
     fn one(
         &self,
         options: &UpdateOptions,
+        cancel: &CancelToken,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {
         self.inner.writer.is_writable()?;
-        let mut report = self.transact(options, &options.token(), change)?;
+        let mut report = self.transact(options, cancel, change)?;
         report.operations = 1;
         Ok(report)
     }

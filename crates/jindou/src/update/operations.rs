@@ -59,6 +59,7 @@ fn placed(e: Error, (line, column): (usize, usize)) -> Error {
         Error::Query(m) => Error::Query(at(m)),
         Error::Unsupported(m) => Error::Unsupported(at(m)),
         Error::Limit(m) => Error::Limit(at(m)),
+        Error::Busy(m) => Error::Busy(at(m)),
         Error::Conflict(m) => Error::Conflict(at(m)),
         other => other,
     }
