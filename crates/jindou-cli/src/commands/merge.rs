@@ -1,6 +1,6 @@
 //! `jindou merge`.
 
-use super::{cancel_on_interrupt, show_recovery, threads_or_all};
+use super::{cancel_on_interrupt, counted, show_recovery, threads_or_all};
 use crate::args::{Merge, MergeBudget};
 use jindou::{Access, Database, MergeOptions, MergeReport, OpenOptions, Progress, Result};
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
         &a.store,
         &OpenOptions {
             access: Access::Write,
+            verify: a.verify.verify,
             ..OpenOptions::default()
         },
     )?;
@@ -53,11 +54,11 @@ pub fn sentence(r: &MergeReport) -> String {
         return format!("snapshot {}: nothing to merge", r.snapshot);
     }
     format!(
-        "merged snapshot {}: {} edits, {} predicates with {} edges, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {} generation{}",
+        "merged snapshot {}: {}, {} with {}, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {} generation{}",
         r.snapshot,
-        r.edits,
-        r.predicates,
-        r.edges,
+        counted(r.edits, "edit"),
+        counted(r.predicates as u64, "predicate"),
+        counted(r.edges, "edge"),
         r.bytes,
         r.time.as_secs_f64(),
         r.pause.as_secs_f64() * 1e3,

@@ -113,10 +113,15 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
             Ok(text)
         }
         (None, Some(f)) => std::fs::read_to_string(f).map_err(|e| Error::io(f, e)),
-        (None, None) => Err(Error::Query(
+        (None, None) => Err(Error::Limit(
             "there is no request; give it as text or with -f".into(),
         )),
     }
+}
+
+/// `1 quad`, `2 quads`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Says what was found in a store's log, where that is worth a line.

@@ -21,6 +21,7 @@
 mod batch;
 mod documents;
 mod durable;
+mod follow;
 mod graphs;
 mod journal;
 mod merge;
@@ -29,17 +30,21 @@ mod recluster;
 mod target;
 mod template;
 mod transaction;
+mod trust;
 mod writer;
 
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{Disk, Opened, alone, check_log, log_in, log_size, micros, open};
+pub(crate) use durable::{Disk, Opened, Reader, alone, check_log, log_in, log_size, micros, open};
+pub use follow::Following;
 pub use journal::{Journal, Nothing, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
+pub(crate) use trust::Held;
+pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 
 use crate::database::{Database, DatasetChoice, guarded};
@@ -155,7 +160,7 @@ impl Database {
     /// [`Error::Limit`]: crate::Error::Limit
     /// [`Error::Io`]: crate::Error::Io
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
+        self.inner.may_write()?;
         let started = Instant::now();
         let mut request = guarded(|| parse_update(text, options.base.as_deref()))?;
         if let Some(only) = &options.only {
@@ -249,7 +254,7 @@ impl Database {
     /// # Errors
     /// [`Error::Store`](crate::Error::Store) with the reason why it cannot.
     pub fn is_writable(&self) -> Result<()> {
-        self.inner.writer.is_writable()
+        self.inner.may_write()
     }
 
     /// What the log does at present; `None` for a database without one.
@@ -264,7 +269,7 @@ impl Database {
         options: &UpdateOptions,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
+        self.inner.may_write()?;
         let mut report = self.transact(options, &options.token(), change)?;
         report.operations = 1;
         Ok(report)
