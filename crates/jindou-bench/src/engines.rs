@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 pub fn run(a: Peers) -> Result<ExitCode> {
     match a {
-        Peers::Install { names, into } => {
-            let into = into.unwrap_or_else(default_folder);
+        Peers::Install { names, engines } => {
+            let into = engines.unwrap_or_else(default_folder);
             // A misspelt name must not end a list half way.
             let peers: Vec<Peer> = names
                 .iter()
@@ -22,8 +22,8 @@ pub fn run(a: Peers) -> Result<ExitCode> {
                 println!("{} {} ({}): {}", p.name, p.version, p.licence, at.display());
             }
         }
-        Peers::List { into } => {
-            let into = into.unwrap_or_else(default_folder);
+        Peers::List { engines } => {
+            let into = engines.unwrap_or_else(default_folder);
             for p in PEERS {
                 let at = p.installed(&into);
                 println!(

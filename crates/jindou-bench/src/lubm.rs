@@ -34,7 +34,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         .collect();
     for w in &a.queries {
         if !QUERIES.iter().any(|q| q.name.eq_ignore_ascii_case(w)) {
-            return Err(Error::Query(format!(
+            return Err(Error::Limit(format!(
                 "there is no LUBM query '{w}': L1 to L7, q8 to q12"
             )));
         }

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     let folder = tempfile::tempdir().map_err(|e| Error::io(std::env::temp_dir(), e))?;
     let store = folder.path().join("store");
+    // Before it is copied: the copy's name would tell nobody which one is meant.
+    jindou_store::directory::current(&a.store)?;
     copy(&a.store, &store)?;
     let options = UpdateOptions {
         threads: threads_or_all(a.threads),
@@ -127,6 +129,7 @@ pub(super) fn open(store: &Path) -> Result<(Database, Duration)> {
     let options = OpenOptions {
         access: Access::Write,
         durability: Durability::None,
+        ..OpenOptions::default()
     };
     let db = Database::open_with(store, &options)?;
     Ok((db, begun.elapsed()))

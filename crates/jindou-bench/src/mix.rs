@@ -139,7 +139,7 @@ fn group(q: &Named) -> &str {
 fn run(mut mix: Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
     for w in &a.queries {
         if !mix.queries.iter().any(|q| group(q).eq_ignore_ascii_case(w)) {
-            return Err(Error::Query(format!(
+            return Err(Error::Limit(format!(
                 "{} has no query '{w}' in this mix",
                 mix.title
             )));

@@ -52,7 +52,7 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
         |name: &str| a.queries.is_empty() || a.queries.iter().any(|w| w.eq_ignore_ascii_case(name));
     for w in &a.queries {
         if !templates().iter().any(|t| t.name.eq_ignore_ascii_case(w)) {
-            return Err(Error::Query(format!(
+            return Err(Error::Limit(format!(
                 "there is no WatDiv template '{w}': L1 to L5, S1 to S7, F1 to F5, C1 to C3"
             )));
         }

@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use jindou::{Durability, GpuChoice, ResultFormat};
+use jindou::{Durability, GpuChoice, ResultFormat, Verify};
 use jindou_model::units::{parse_duration, parse_size};
 use jindou_parse::Format;
 use jindou_service::Allowed;
@@ -10,9 +10,25 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The version and the commit that it was built of.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("JINDOU_COMMIT"), ")");
+/// And for what, and how.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("JINDOU_COMMIT"),
+    ")\nbuilt for ",
+    env!("JINDOU_TARGET"),
+    ", profile ",
+    env!("JINDOU_PROFILE"),
+    "\nwith ",
+    env!("JINDOU_FEATURES"),
+    "\nstore format 1, log format 1"
+);
+
 /// An in-memory RDF store that answers SPARQL by exploring the graph.
 #[derive(Parser, Debug)]
-#[command(name = "jindou", version, max_term_width = 100)]
+#[command(name = "jindou", version = VERSION, long_version = LONG_VERSION, max_term_width = 100)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -68,7 +84,7 @@ pub struct Laboratory {
 #[derive(ClapArgs, Debug)]
 pub struct StoreArg {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
 }
 
@@ -82,6 +98,8 @@ pub struct Load {
     pub into: Option<PathBuf>,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Files and folders; `-` is standard input (with --format).
     #[arg(value_name = "FILE", required_unless_present = "source")]
     pub files: Vec<PathBuf>,
@@ -101,17 +119,20 @@ pub struct Load {
     /// Queries of this store see all graphs merged as their default graph.
     #[arg(long)]
     pub union_default_graph: bool,
-    /// Skip what is not valid, count it, and list the first few.
+    /// Skip what is not valid, count it, and list the first ten.
     #[arg(long)]
     pub lenient: bool,
+    /// With --lenient: write everything that is skipped to this file.
+    #[arg(long, value_name = "FILE", requires = "lenient")]
+    pub errors: Option<PathBuf>,
     /// Take the place of the store that is there.
     #[arg(long)]
     pub replace: bool,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Worker threads (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// No progress bar.
     #[arg(long, short)]
@@ -121,8 +142,10 @@ pub struct Load {
 #[derive(ClapArgs, Debug)]
 pub struct Query {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// The query.
     #[arg(value_name = "TEXT", required_unless_present = "file")]
     pub text: Option<String>,
@@ -146,10 +169,10 @@ pub struct Query {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory the query may use, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads a heavy query may use (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// The default graph is the union of all graphs.
     #[arg(long)]
@@ -166,7 +189,7 @@ pub struct Query {
 #[derive(ClapArgs, Debug)]
 pub struct Update {
     /// The store directory. No other process may be changing it: one that is served is updated through its server.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// The update request.
     #[arg(value_name = "TEXT", required_unless_present = "file")]
@@ -181,15 +204,17 @@ pub struct Update {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory the update may use, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub documents: DocumentArgs,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443.
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
@@ -201,13 +226,15 @@ pub struct Update {
 #[derive(ClapArgs, Debug)]
 pub struct Recluster {
     /// The store directory. No other process may be changing it.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// No progress bar.
     #[arg(long, short)]
@@ -217,7 +244,12 @@ pub struct Recluster {
 #[derive(ClapArgs, Debug)]
 pub struct Backup {
     /// The store directory.
-    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present = "list",
+        env = "JINDOU_STORE"
+    )]
     pub store: Option<PathBuf>,
     /// Folder of backups.
     #[arg(long, value_name = "DIR")]
@@ -246,12 +278,14 @@ pub struct Restore {
 #[derive(ClapArgs, Debug)]
 pub struct Merge {
     /// The store directory. No other process may be changing it.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     #[command(flatten)]
     pub budget: MergeBudget,
     /// Threads (default: one a core, at most four are used).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// Print what was done as JSON.
     #[arg(long)]
@@ -279,6 +313,20 @@ pub struct DocumentArgs {
     /// network must be named by its address (or localhost).
     #[arg(long = "load-allow", value_name = "HOST[:PORT]")]
     pub load_allow: Vec<Allowed>,
+}
+
+/// When the store's bytes are compared with their checksums.
+#[derive(ClapArgs, Debug, Clone, Copy)]
+pub struct VerifyArg {
+    /// When the store's files are compared with their checksums: `eager`, before anything is answered;
+    /// `background`, meanwhile (what was answered before damage is found may be wrong); `off`, never.
+    #[arg(
+        long,
+        default_value = "eager",
+        value_name = "WHEN",
+        env = "JINDOU_VERIFY"
+    )]
+    pub verify: Verify,
 }
 
 /// When an update counts as done.
@@ -309,28 +357,34 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
 #[derive(ClapArgs, Debug)]
 pub struct Serve {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// Address to listen on; anything but this machine's own needs --token-file.
-    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = parse_host)]
+    #[arg(
+        long,
+        default_value = "127.0.0.1",
+        value_name = "ADDRESS",
+        value_parser = parse_host,
+        env = "JINDOU_HOST"
+    )]
     pub host: IpAddr,
     /// Port; 0 takes a free one.
-    #[arg(long, default_value_t = 7878)]
+    #[arg(long, default_value_t = 7878, env = "JINDOU_PORT")]
     pub port: u16,
     /// Time limit of a query whose request names none.
-    #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME")]
+    #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME", env = "JINDOU_TIMEOUT")]
     pub timeout: Duration,
     /// The longest limit that a request can ask for.
     #[arg(long, value_parser = parse_duration, default_value = "1h", value_name = "TIME")]
     pub max_timeout: Duration,
     /// Memory of all queries together, e.g. 8G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Memory of one query (default: a quarter of --memory).
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub query_memory: Option<u64>,
     /// Threads a heavy query may use (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// Heavy queries that compute at once; the others wait (default: one a core, at least two).
     #[arg(long, value_name = "N")]
@@ -373,7 +427,7 @@ pub struct Serve {
     pub tls_key: Option<PathBuf>,
     /// Tokens, lines `read TOKEN` and `write TOKEN`; clients send them as Bearer, or as the password of Basic. Read again on
     /// SIGHUP, like the TLS files.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "JINDOU_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
     /// Without --token-file: let every program on this machine write. Pages of other machines may not, whatever --cors-origin
     /// says.
@@ -389,6 +443,8 @@ pub struct Serve {
     pub documents: DocumentArgs,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Whether changes are merged into segments in the background: auto or off.
     #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
     pub merge: String,
@@ -418,17 +474,17 @@ pub struct Serve {
     #[arg(long, value_name = "DIR")]
     pub backup_to: Option<String>,
     /// Log as text or json, to standard error.
-    #[arg(long, default_value = "text", value_parser = ["text", "json"])]
+    #[arg(long, default_value = "text", value_parser = ["text", "json"], env = "JINDOU_LOG_FORMAT")]
     pub log_format: String,
     /// What to log: error, warn, info, debug, trace, or directives such as `info,jindou_server=debug`.
-    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    #[arg(long, default_value = "info", value_name = "LEVEL", env = "JINDOU_LOG")]
     pub log: String,
 }
 
 #[derive(ClapArgs, Debug)]
 pub struct Info {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// As JSON.
     #[arg(long)]

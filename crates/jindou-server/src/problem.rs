@@ -114,6 +114,9 @@ impl Problem {
             Error::Io { source, .. } if is_disk(source.kind()) => {
                 (StatusCode::INSUFFICIENT_STORAGE, "disk")
             }
+            // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before somebody
+            // looked at it.
+            Error::Io { .. } | Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         if status.is_server_error() && !matches!(kind, "timeout" | "cancelled") {
@@ -204,6 +207,32 @@ fn position(message: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_of_the_disk_are_named_so() {
+        let eio = std::io::Error::from_raw_os_error(5);
+        for (error, status) in [
+            (Error::io("0001.log", eio), 500),
+            (
+                Error::io("0001.log", std::io::ErrorKind::NotFound.into()),
+                500,
+            ),
+            (
+                Error::io("0001.log", std::io::ErrorKind::StorageFull.into()),
+                507,
+            ),
+            (
+                Error::Store("0001.log: the log file was removed".into()),
+                500,
+            ),
+        ] {
+            let p = Problem::of(&error, false);
+            assert_eq!((p.status.as_u16(), p.kind), (status, "disk"), "{error}");
+            assert!(p.detail.contains("0001.log"), "{}", p.detail);
+        }
+        let p = Problem::of(&Error::Internal("a bug".into()), false);
+        assert_eq!((p.status.as_u16(), p.kind), (500, "internal"));
+    }
 
     #[test]
     fn positions_are_found_in_messages_of_the_parser_itself() {

@@ -5,7 +5,9 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::update::{self, Disk, Journal, Merges, Nothing, OpenOptions, Opened, Writer};
+use crate::update::{
+    self, Disk, Held, Journal, Merges, Nothing, OpenOptions, Opened, Reader, Trust, Writer,
+};
 use crate::{blank_nodes, native};
 use jindou_engine::{Crew, ServiceCaller};
 use jindou_log::Recovery;
@@ -48,8 +50,20 @@ pub(crate) struct Inner {
     recovery: Option<Recovery>,
     /// The directory, if it is one that can be changed.
     pub(crate) disk: Option<Arc<Disk>>,
+    /// The directory, if it is only read.
+    pub(crate) reader: Option<Reader>,
+    trust: Held,
     plans: PlanCache,
     device: Device,
+}
+
+impl Inner {
+    /// # Errors
+    /// [`Error::Store`] if the store cannot be changed, or must not since its files are damaged.
+    pub(crate) fn may_write(&self) -> Result<()> {
+        self.trust.0.check()?;
+        self.writer.is_writable()
+    }
 }
 
 /// Plans kept, and bytes of them and their texts together.
@@ -239,7 +253,8 @@ impl PlannedQuery {
 }
 
 impl Database {
-    /// Opens a store directory. Well under a second whatever its size: files are mapped, not read.
+    /// Opens a store directory. Well under a second whatever its size: files are mapped, not read, so damage in them may give
+    /// wrong answers; [`OpenOptions::verify`] reads them first.
     ///
     /// # Errors
     /// [`Error::Store`] in one sentence: no store, foreign folder, newer format, missing or truncated file.
@@ -262,6 +277,8 @@ impl Database {
                 writer: opened.writer,
                 recovery: opened.recovery,
                 disk: opened.disk,
+                reader: opened.reader,
+                trust: opened.trust,
                 merges: Merges::default(),
                 plans: PlanCache::new(PLANS, PLAN_BYTES),
                 device: Device::default(),
@@ -276,7 +293,15 @@ impl Database {
             writer: Writer::new(snapshot, Ok(journal)),
             recovery: None,
             disk: None,
+            reader: None,
+            trust: Held(Arc::default()),
         })
+    }
+
+    /// What is known about the bytes of the store's files.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.inner.trust.0
     }
 
     /// What was found in the store's log when it was opened; `None` without one.
@@ -315,13 +340,23 @@ impl Database {
         Ok(report)
     }
 
-    /// Counts and sizes of a store directory's segments, and how much the log has over them. O(bytes of the log).
+    /// Counts of a store as it is now, the log's transactions included, and sizes of its segments. O(bytes of the log).
     ///
     /// # Errors
     /// As [`Database::open`]; damage of the log is no error (see [`Database::check`]).
     pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
         let mut report = jindou_store::info(dir.as_ref())?;
         report.log = crate::update::log_size(dir.as_ref(), report.epoch, report.merged)?;
+        let reader = OpenOptions {
+            access: update::Access::Read,
+            ..OpenOptions::default()
+        };
+        if report.log[0] > 0
+            && let Ok(db) = Self::open_with(dir, &reader)
+            && db.snapshot().base().epoch() == report.epoch
+        {
+            crate::summary::add_log(&db.snapshot(), &mut report);
+        }
         Ok(report)
     }
 
@@ -345,6 +380,7 @@ impl Database {
 
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
+        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
         let keyed = match &options.dataset {
             Some(d) => Cow::Owned(d.key(text)),
@@ -404,6 +440,7 @@ impl Database {
         terms: Vec<Term>,
         options: &QueryOptions,
     ) -> Result<PlannedQuery> {
+        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
         // No valid query begins with a zero byte, nor has one, so this is no other's key.
         let mut keyed = String::from("\0p");
@@ -484,6 +521,7 @@ impl Database {
 
     /// Plans a parsed query, the cache aside.
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
+        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
         let plan_options = Self::plan_options(&snapshot, options);
         let cancel = options.token();
@@ -580,6 +618,8 @@ impl Database {
         let device = &self.inner.device;
         let (rows, measured) =
             native::run(device, plan, &described, snapshot, options, cancel, sink)?;
+        // Damage that was found meanwhile.
+        self.inner.trust.0.check()?;
         Ok(QueryReport {
             rows,
             plan_time,

@@ -45,7 +45,7 @@ pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Access, BackgroundMerges, Batch, Documents, GraphName, Journal, MergePolicy, MergeStatus,
-    Nothing as NoJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Ticket,
-    UpdateOptions, UpdateReport,
+    Access, BackgroundMerges, Batch, Documents, Following, GraphName, Journal, MergePolicy,
+    MergeStatus, Nothing as NoJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions,
+    ReclusterReport, Ticket, Trust, UpdateOptions, UpdateReport, Verify,
 };

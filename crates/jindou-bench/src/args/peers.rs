@@ -13,14 +13,14 @@ pub enum Peers {
         #[arg(value_name = "NAME,…", value_delimiter = ',', required = true)]
         names: Vec<String>,
         /// Where to (default: jindou/peers in your cache folder).
-        #[arg(long, value_name = "DIR")]
-        into: Option<PathBuf>,
+        #[arg(long, alias = "into", value_name = "DIR")]
+        engines: Option<PathBuf>,
     },
     /// List the engines that can be installed, and which are.
     List {
         /// Where they are (default: jindou/peers in your cache folder).
-        #[arg(long, value_name = "DIR")]
-        into: Option<PathBuf>,
+        #[arg(long, alias = "into", value_name = "DIR")]
+        engines: Option<PathBuf>,
     },
     /// Print a comparison's JSON as a table, or write its page anew.
     Show {
@@ -52,7 +52,7 @@ pub struct PeersArgs {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub peers: Vec<String>,
     /// Where the engines are installed (default: jindou/peers in your cache folder).
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, alias = "into", value_name = "DIR")]
     pub engines: Option<PathBuf>,
     /// Keep data, stores and logs here and use loaded stores again (default: a temporary folder).
     #[arg(long, value_name = "DIR")]

@@ -82,7 +82,7 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
     let config = mix.unwrap_or("mix_config");
     if mix.is_some() || dir.join(config).exists() {
         let text = read(config)?;
-        let bad = |what: &str| Error::Query(format!("{}: {what}", dir.join(config).display()));
+        let bad = |what: &str| Error::Limit(format!("{}: {what}", dir.join(config).display()));
         let mut lines = text.lines();
         let first = lines.next().unwrap_or("");
         light = first
@@ -114,7 +114,7 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
         );
     }
     if named.is_empty() {
-        return Err(Error::Query(format!(
+        return Err(Error::Limit(format!(
             "{} has no templates: neither mix_config nor q1",
             dir.display()
         )));
@@ -123,7 +123,7 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
     for (i, (name, weight)) in named.into_iter().enumerate() {
         if i < light {
             let read = template(&name, &read(&name)?, weight)
-                .map_err(|why| Error::Query(format!("{}: {why}", dir.join(&name).display())))?;
+                .map_err(|why| Error::Limit(format!("{}: {why}", dir.join(&name).display())))?;
             mix.light.push(read);
             continue;
         }
@@ -201,7 +201,7 @@ impl Class {
         };
         db.run(&t.source.query(), &options, &mut sample)?;
         if sample.kept.is_empty() {
-            return Err(Error::Query(format!(
+            return Err(Error::Limit(format!(
                 "{}: the store has nothing to begin at: {}",
                 t.name,
                 t.source.query()

@@ -171,7 +171,7 @@ fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
         });
     }
     if classes.is_empty() && heavy.is_empty() {
-        return Err(Error::Query(
+        return Err(Error::Limit(
             "nothing to ask: the mix has no queries".into(),
         ));
     }

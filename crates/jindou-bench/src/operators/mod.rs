@@ -94,7 +94,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
         }
     }
     let Some(set) = set else {
-        return Err(Error::Query(format!(
+        return Err(Error::Limit(format!(
             "{} holds neither LUBM nor WatDiv, which the questions are about; `jindou bench lubm -n 160 --store DIR` \
              makes a store",
             a.store.display()

@@ -27,7 +27,7 @@ pub fn table(number: u32, a: &BenchPapers, stores: &Stores, threads: usize) -> R
         _ => (TABLE_9, Some('Y'), Some(YAGO_BASE)),
     };
     let Some(folder) = &a.queries else {
-        return Err(Error::Query(format!(
+        return Err(Error::Limit(format!(
             "table {number} needs a folder of queries: --queries DIR"
         )));
     };
@@ -177,7 +177,7 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
     if let Some(l) = letter
         && files.len() != table.rows.len()
     {
-        return Err(Error::Query(format!(
+        return Err(Error::Limit(format!(
             "{} holds {} queries (files *.rq, *.sparql or without a dot), table {} has {}: {l}1 to {l}{}",
             folder.display(),
             files.len(),
@@ -195,7 +195,7 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
             None => name.split('-').next().unwrap_or(&name).to_owned(),
         };
         if letter.is_none() && !table.rows.iter().any(|r| line.starts_with(&r.0[..1])) {
-            return Err(Error::Query(format!(
+            return Err(Error::Limit(format!(
                 "{}: table {}'s templates are L1 to L5, S1 to S7, F1 to F5 and C1 to C3",
                 path.display(),
                 table.number
@@ -205,7 +205,7 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
         out.push(Given { line, name, text });
     }
     if out.is_empty() {
-        return Err(Error::Query(format!("{} holds no query", folder.display())));
+        return Err(Error::Limit(format!("{} holds no query", folder.display())));
     }
     Ok(out)
 }
@@ -221,7 +221,7 @@ fn read_counts(file: &Path) -> Result<BTreeMap<String, u64>> {
         let (name, rows) = line.rsplit_once('\t').unwrap_or(("", ""));
         let rows = rows.trim().parse().ok().filter(|_| !name.is_empty());
         let Some(rows) = rows else {
-            return Err(Error::Query(format!(
+            return Err(Error::Limit(format!(
                 "{}, line {}: expected a query's name and its rows, with a tab between",
                 file.display(),
                 i + 1

@@ -28,13 +28,13 @@ pub fn run(a: &BenchPapers) -> Result<ExitCode> {
         .filter(|n| a.table.contains(&n.to_string()))
         .collect();
     if !given.is_empty() && a.data.is_empty() {
-        return Err(Error::Query(format!(
+        return Err(Error::Limit(format!(
             "table {} needs its data and queries: --data FILE… --queries DIR (docs/papers.md says where from)",
             given[0]
         )));
     }
     if given.len() > 1 || (given.is_empty() && !a.data.is_empty()) {
-        return Err(Error::Query(
+        return Err(Error::Limit(
             "--data belongs to one of tables 7, 8 and 9: say --table N".into(),
         ));
     }

@@ -38,7 +38,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
             let name = dir.file_name().map(|n| n.to_string_lossy().into_owned());
             (name.unwrap_or_default(), of_folder(dir)?)
         }
-        _ => return Err(Error::Query("give --lubm, --watdiv or --queries".into())),
+        _ => return Err(Error::Limit("give --lubm, --watdiv or --queries".into())),
     };
     let store = a.store.clone().unwrap_or_else(|| work.join("store"));
     if !store.exists() {

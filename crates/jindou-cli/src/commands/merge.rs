@@ -10,6 +10,7 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
         &a.store,
         &OpenOptions {
             access: Access::Write,
+            verify: a.verify.verify,
             ..OpenOptions::default()
         },
     )?;

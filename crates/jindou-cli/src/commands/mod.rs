@@ -99,7 +99,7 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
         (None, Some(f)) => std::fs::read_to_string(f)
             .map(unmarked)
             .map_err(|e| Error::io(f, e)),
-        (None, None) => Err(Error::Query(
+        (None, None) => Err(Error::Limit(
             "there is no request; give it as text or with -f".into(),
         )),
     }
@@ -111,6 +111,11 @@ fn unmarked(text: String) -> String {
         Some(rest) => rest.to_owned(),
         None => text,
     }
+}
+
+/// `1 quad`, `2 quads`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Says what was found in a store's log, where that is worth a line.

@@ -17,6 +17,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         &a.store,
         &OpenOptions {
             access: Access::Read,
+            verify: a.verify.verify,
             ..OpenOptions::default()
         },
     )?;

@@ -4,10 +4,11 @@ use super::merge;
 use super::{documents, service, threads_or_all};
 use crate::args::Serve;
 use crate::log::{self, OneLine};
-use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result};
+use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result, Verify};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::Instant;
 use tracing_subscriber::EnvFilter;
 
 pub fn run(a: &Serve) -> Result<ExitCode> {
@@ -27,16 +28,39 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     }
     log::panics();
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
+    let begun = Instant::now();
     let db = Database::open_with(
         &a.store,
         &OpenOptions {
             access: if writes { Access::Write } else { Access::Read },
             durability: a.durability.durability,
+            verify: a.verify.verify,
         },
     )?;
     if let Some(recovery) = db.recovery() {
         tracing::info!("{recovery}");
     }
+    match (a.verify.verify, db.trust().verified()) {
+        (Verify::Off, _) => tracing::warn!(
+            "the store's files are not verified (--verify off): damaged ones may give wrong answers"
+        ),
+        (Verify::Eager, Some(bytes)) => {
+            let seconds = begun.elapsed().as_secs_f64();
+            tracing::info!("opened, and {bytes} bytes verified, in {seconds:.3} s");
+        }
+        _ => tracing::info!("the store's files are verified while queries are answered"),
+    }
+    let following = if writes {
+        None
+    } else {
+        let told = |outcome: &Result<u32>| match outcome {
+            Ok(snapshot) => tracing::info!("following the store again, at snapshot {snapshot}"),
+            Err(e) => tracing::error!(
+                "what another process changes in the store cannot be followed, and answers are as of before: {e}"
+            ),
+        };
+        Some(db.follow_in_background(told)?)
+    };
     let standard = ServerOptions::default();
     let threads = threads_or_all(a.threads);
     let memory = a.memory.unwrap_or(standard.memory);
@@ -110,12 +134,13 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     };
     let server = Server::start(db, options).map_err(|e| Error::Store(e.to_string()))?;
     println!(
-        "serving {} at {scheme}://{}/query",
+        "serving {}{} at {scheme}://{}/query",
         a.store.display(),
+        if writes { "" } else { " read-only" },
         server.address()
     );
     server.run_until_signal();
-    drop(merges);
+    drop((merges, following));
     Ok(ExitCode::SUCCESS)
 }
 

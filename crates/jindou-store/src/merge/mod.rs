@@ -89,18 +89,18 @@ impl fmt::Display for MergeReport {
         if self.bytes == 0 {
             return write!(f, "snapshot {}: nothing to merge", self.snapshot);
         }
+        let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         write!(
             f,
-            "merged snapshot {}: {} edits, {} predicates with {} edges, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {} generation{}",
+            "merged snapshot {}: {}, {} with {}, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {}",
             self.snapshot,
-            self.edits,
-            self.predicates,
-            self.edges,
+            counted(self.edits, "edit"),
+            counted(self.predicates as u64, "predicate"),
+            counted(self.edges, "edge"),
             self.bytes,
             self.time.as_secs_f64(),
             self.pause.as_secs_f64() * 1e3,
-            self.generations,
-            if self.generations == 1 { "" } else { "s" },
+            counted(self.generations as u64, "generation"),
         )
     }
 }

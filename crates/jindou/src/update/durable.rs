@@ -1,14 +1,15 @@
 //! A store directory that is open: its base, its log as the journal of its database, and the lock that keeps others out.
 
 use super::journal::{Journal, Ticket};
+use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Result};
-use jindou_store::delta::stamp;
+use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
-    CURRENT, Kind, LOG, Manifest, Place, current, open_at, remove_leftovers,
+    CURRENT, Kind, LOG, Manifest, Place, current, open_after, open_at, remove_leftovers,
 };
-use jindou_store::{CheckReport, Damage, Snapshot};
+use jindou_store::{Base, CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -39,6 +40,8 @@ pub struct OpenOptions {
     pub access: Access,
     /// When an update counts as done.
     pub durability: Durability,
+    /// When the files are verified.
+    pub verify: Verify,
 }
 
 /// A store directory that this process may change.
@@ -372,6 +375,28 @@ pub(crate) struct Opened {
     pub recovery: Option<Recovery>,
     /// `None`: it is only read.
     pub disk: Option<Arc<Disk>>,
+    /// Of a store that is only read.
+    pub reader: Option<Reader>,
+    /// What is known about the bytes of its files.
+    pub trust: Held,
+}
+
+/// A store directory that is only read.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    pub dir: PathBuf,
+    /// When the last record that was replayed was committed.
+    pub last: Option<u64>,
+    pub verify: Verify,
+}
+
+/// Verifies a base as it is wanted: now, later or not at all.
+fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
+    Ok(Held(match verify {
+        Verify::Off => Arc::default(),
+        Verify::Background => Trust::begin(folder.to_owned(), Arc::clone(base)),
+        Verify::Eager => Trust::of_verified(compare(folder, base, None, &|| false)?),
+    }))
 }
 
 /// Opens a store directory and replays what its log holds.
@@ -390,7 +415,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
     match lock {
         // Nobody changes files now but this process.
         Ok(lock) => write(dir, lock, options),
-        Err(why) => read(dir, why),
+        Err(why) => read(dir, why, options),
     }
 }
 
@@ -401,12 +426,13 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
     {
         return match options.access {
             Access::Write => Err(e),
-            _ => read(dir, e.to_string()),
+            _ => read(dir, e.to_string(), options),
         };
     }
     // What cannot be removed now can be later: bases before this one, and what a merge left that did not end.
     let _ = place.remove_others();
     let _ = remove_leftovers(&place.folder());
+    let trust = trust(options.verify, &place.folder(), &base)?;
     let folder = place.folder().join(LOG);
     let mut head = Snapshot::of_base(base);
     let (epoch, after) = (head.base().epoch(), head.number());
@@ -420,6 +446,8 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
                 writer: Writer::new(head, Err(why)),
                 recovery: None,
                 disk: None,
+                reader: None,
+                trust,
             });
         }
         Err(e) => return Err(Error::io(&folder, e)),
@@ -453,20 +481,48 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
         recovery: Some(recovery),
         disk: Some(disk),
+        reader: None,
+        trust,
     })
 }
 
 /// Opens a store as it is now; it cannot be changed, for this reason.
-fn read(dir: &Path, why: String) -> Result<Opened> {
+fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
+    let whole = read_whole(dir, options.verify, None)?;
+    Ok(Opened {
+        writer: Writer::new(whole.head, Err(why)),
+        recovery: whole.recovery,
+        disk: None,
+        reader: Some(Reader {
+            dir: dir.to_owned(),
+            last: whole.last,
+            verify: options.verify,
+        }),
+        trust: whole.trust,
+    })
+}
+
+/// A store that was read.
+pub(crate) struct Whole {
+    pub head: Snapshot,
+    recovery: Option<Recovery>,
+    /// When the last record in the log was committed.
+    pub last: Option<u64>,
+    trust: Held,
+}
+
+/// Reads a store that another process may be changing, as it is now. `before`: the base that it takes the place of, and whose files
+/// were verified.
+pub(crate) fn read_whole(dir: &Path, verify: Verify, before: Option<&Base>) -> Result<Whole> {
     let mut tries = 0;
     let mut failed = (0, String::new());
     loop {
         let seen = current(dir)?;
-        let opened = read_once(dir);
+        let whole = read_once(dir, verify, before);
         tries += 1;
         // Another process may put a new base in place and remove the old one's files, or merge, which leaves the base's name as
         // it is and removes files of its log: what was listed is missing then, and another listing lacks it.
-        let ended = match &opened {
+        let ended = match &whole {
             Ok(_) => matches!(current(dir), Ok(now) if now == seen),
             Err(e) => {
                 let text = e.to_string();
@@ -475,27 +531,38 @@ fn read(dir: &Path, why: String) -> Result<Opened> {
             }
         };
         if tries == TRIES || ended {
-            let (head, recovery) = opened?;
-            return Ok(Opened {
-                writer: Writer::new(head, Err(why)),
-                recovery,
-                disk: None,
-            });
+            return whole;
         }
     }
 }
 
-fn read_once(dir: &Path) -> Result<(Snapshot, Option<Recovery>)> {
-    let (base, place) = open_at(dir)?;
-    let mut head = Snapshot::of_base(base);
-    let folder = place.folder().join(LOG);
-    let (epoch, after) = (head.base().epoch(), head.number());
-    let Some(files) = log_in(&folder, epoch)? else {
-        return Ok((head, None));
+fn read_once(dir: &Path, verify: Verify, before: Option<&Base>) -> Result<Whole> {
+    let (base, place) = open_after(dir, before)?;
+    let trust = match (verify, before) {
+        (Verify::Eager, Some(before)) => {
+            let folder = place.folder();
+            let known = Some(before.manifest());
+            Held(Trust::of_verified(compare(&folder, &base, known, &|| {
+                false
+            })?))
+        }
+        _ => trust(verify, &place.folder(), &base)?,
+    };
+    let mut whole = Whole {
+        head: Snapshot::of_base(base),
+        recovery: None,
+        last: None,
+        trust,
+    };
+    let (epoch, after) = (whole.head.base().epoch(), whole.head.number());
+    let Some(files) = log_in(&place.folder().join(LOG), epoch)? else {
+        return Ok(whole);
     };
     let recovery = jindou_log::replay(&files, epoch, after, &mut |_, record| {
-        head = head.replay(record)?;
+        whole.head = whole.head.replay(record)?;
+        whole.last = committed_at(record);
         Ok(())
     })?;
-    Ok((head, Some(recovery)))
+    whole.recovery = Some(recovery);
+    Ok(whole)
 }

@@ -21,6 +21,7 @@
 mod batch;
 mod documents;
 mod durable;
+mod follow;
 mod graphs;
 mod journal;
 mod merge;
@@ -29,17 +30,21 @@ mod recluster;
 mod target;
 mod template;
 mod transaction;
+mod trust;
 mod writer;
 
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{Disk, Opened, alone, check_log, log_in, log_size, micros, open};
+pub(crate) use durable::{Disk, Opened, Reader, alone, check_log, log_in, log_size, micros, open};
+pub use follow::Following;
 pub use journal::{Journal, Nothing, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
+pub(crate) use trust::Held;
+pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 
 use crate::database::{Database, DatasetChoice, guarded};
@@ -157,7 +162,7 @@ impl Database {
     /// [`Error::Limit`]: crate::Error::Limit
     /// [`Error::Io`]: crate::Error::Io
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
+        self.inner.may_write()?;
         let (started, cancel) = (Instant::now(), options.token());
         let base = options.base.as_deref();
         let mut parsed = guarded(|| read_update(text, base, &options.memory, &cancel))?;
@@ -259,7 +264,7 @@ impl Database {
     /// # Errors
     /// [`Error::Store`](crate::Error::Store) with the reason why it cannot.
     pub fn is_writable(&self) -> Result<()> {
-        self.inner.writer.is_writable()
+        self.inner.may_write()
     }
 
     /// Ok if an update would probably last now: what keeps them takes a small file.
@@ -296,7 +301,7 @@ impl Database {
         cancel: &CancelToken,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
+        self.inner.may_write()?;
         let mut report = self.transact(options, cancel, change)?;
         report.operations = 1;
         Ok(report)
