@@ -176,9 +176,12 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "line {}, column {}: {}\n  {}\n  {}",
-            self.line, self.column, self.message, self.excerpt.0, self.excerpt.1
+            "line {}, column {}: {}",
+            self.line, self.column, self.message
         )?;
+        if !self.excerpt.0.trim().is_empty() {
+            write!(f, "\n  {}\n  {}", self.excerpt.0, self.excerpt.1)?;
+        }
         for s in &self.suggestions {
             write!(f, "\nhelp: {}", s.text)?;
         }
@@ -324,7 +327,7 @@ mod tests {
             "line 2, column 11: no\n  \tWHERE { é ?s }\n  \t         ^^"
         );
         assert_eq!(shown("ab", 2..2), "line 1, column 3: no\n  ab\n    ^");
-        assert_eq!(shown("", 0..0), "line 1, column 1: no\n  \n  ^");
+        assert_eq!(shown("", 0..0), "line 1, column 1: no");
         assert_eq!(shown("a\r\nbc\rde", 7..8), "line 3, column 2: no\n  de\n   ^");
     }
 

@@ -110,7 +110,11 @@ impl<'t> Parser<'t, '_> {
             token.kind,
             Kind::End | Kind::CloseBrace | Kind::CloseParen | Kind::CloseBracket
         ) || matches!(token.kind, Kind::Word(_)) && self.begins_other(token);
-        if let Some(open) = self.open.last().copied()
+        let cascade = token.kind == Kind::End && self.faults.iter().any(|f| f.kind != D::Bracket);
+        if cascade {
+            return Halt::Fault;
+        }
+        if let Some(open) = self.open.last()
             && other
             && token.kind != kind
         {
@@ -305,6 +309,25 @@ impl<'t> Parser<'t, '_> {
                 let d = self.diagnostic(token.start - 1..token.end, D::Unexpected, format!("the sign is {right}"));
                 return self.with(d, format!("write {right}"), token.start - 1..token.end, right);
             }
+            (Kind::Iri, Place::AfterOperand | Place::AfterArgument) if text == "<>" => {
+                let d = new(self, D::Unexpected, "SPARQL writes 'not equal' as !=");
+                return self.with(d, "write !=", token.range(), "!=");
+            }
+            (Kind::CloseParen, Place::As) => {
+                let d = new(self, D::Unexpected, "the value has no name");
+                let at = token.start;
+                return self.with(d, "write (… AS ?name)", at..at, " AS ?name");
+            }
+            (_, Place::Direction(word)) if token.kind != Kind::Variable => {
+                let word = word.text();
+                return new(self, D::Unexpected, &format!("{word} stands before what it orders by, in brackets"))
+                    .suggest(format!("write ORDER BY {word}(?x)"));
+            }
+            (Kind::Word(word), Place::AfterOperation) if begins_update(word) => {
+                let d = new(self, D::Unexpected, "a semicolon stands between two updates");
+                let at = self.behind;
+                return self.with(d, "write it behind the first", at..at, " ;");
+            }
             (Kind::Pipe, Place::AfterOperand | Place::AfterArgument | Place::AfterComparison) => {
                 let d = new(self, D::Unexpected, "SPARQL writes 'or' as ||");
                 return self.with(d, "write ||", token.range(), "||");
@@ -349,11 +372,6 @@ impl<'t> Parser<'t, '_> {
             }
             (Kind::Prefixed | Kind::Namespace, Place::DatasetGraph | Place::DeclaredIri) => {
                 return new(self, D::Unexpected, "the IRI stands between < and > here").suggest("write <http://…>");
-            }
-            (Kind::Word(_), Place::DeclaredPrefix) => {
-                let d = new(self, D::Unexpected, "a prefix ends with a colon");
-                let at = token.end;
-                return self.with(d, format!("write {text}:"), at..at, ":");
             }
             (Kind::Word(_) | Kind::String, Place::DeclaredIri) => {
                 return new(self, D::Iri, "the IRI stands between < and >").suggest("write PREFIX ex: <http://example.org/>");
@@ -434,7 +452,8 @@ impl<'t> Parser<'t, '_> {
             Place::Operand | Place::Filter | Place::Projection | Place::Having | Place::OrderCondition | Place::GroupCondition if called => {
                 let d = self.diagnostic(token.range(), D::UnknownWord, format!("SPARQL has no function {shown}"));
                 let functions = K::ALL.iter().filter(|k| super::calls::is_call(k.0)).map(|k| k.1);
-                match nearest(text, functions) {
+                let longer = |name: &&str| name.len() >= 4 && text.get(..name.len()).is_some_and(|t| t.eq_ignore_ascii_case(name));
+                match nearest(text, functions.clone()).or_else(|| functions.filter(longer).max_by_key(|n| n.len())) {
                     Some(meant) => self.with(d, format!("{meant} was meant?"), token.range(), meant),
                     None => d.suggest("functions of other names are called by their IRI"),
                 }
@@ -590,6 +609,14 @@ impl<'t> Parser<'t, '_> {
     }
 
     // --- what is wrong beyond the grammar ---
+
+    /// A prefix is declared without its colon.
+    pub(super) fn prefix_without_colon(&mut self, token: Token) {
+        let d = self.diagnostic(token.range(), D::Unexpected, "a prefix ends with a colon".into());
+        let at = token.end;
+        let d = self.with(d, format!("write {}:", self.slice(token)), at..at, ":");
+        self.fault(d);
+    }
 
     pub(super) fn comma_in_select(&mut self) {
         let token = self.token;

@@ -109,7 +109,7 @@ fn known(
             if first.expected.as_deref() == Some(crate::advice::Place::TripleSubject.expected().as_str()) {
                 return Some("a subject of a triple term that is no IRI and no variable");
             }
-            if update && text.contains(';') && first.message.contains("an update") && first.found.as_deref() == Some("';'") {
+            if update && text.contains(';') && first.found.as_deref() == Some("';'") {
                 return Some("a semicolon without an update");
             }
             let bytes = text.as_bytes();
