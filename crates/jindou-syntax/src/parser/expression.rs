@@ -5,9 +5,9 @@ use crate::advice::Place;
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use oxrdf::vocab::xsd;
+use oxrdf::vocab::{rdf, xsd};
 use spargebra::algebra::{Expression, Function};
-use spargebra::term::{Literal, NamedNode, NamedNodePattern};
+use spargebra::term::{Literal, NamedNode};
 
 pub(super) type Expr = Deep<Expression>;
 
@@ -295,9 +295,13 @@ impl Parser<'_, '_> {
             Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => self.triple_value()?,
             _ => return Err(self.unexpected(Place::TripleSubject)),
         };
-        let predicate = match self.verb_of_template()? {
-            NamedNodePattern::NamedNode(n) => n.into(),
-            NamedNodePattern::Variable(v) => v.into(),
+        let predicate = match self.kind() {
+            Kind::A => {
+                self.bump()?;
+                Expression::from(rdf::TYPE.into_owned())
+            }
+            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => self.triple_value()?.it,
+            _ => return Err(self.unexpected(Place::VerbOfTemplate)),
         };
         let object = self.triple_value()?;
         self.close_triple()?;

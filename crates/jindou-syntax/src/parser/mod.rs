@@ -63,7 +63,7 @@ pub(crate) struct Parser<'t, 'o> {
     /// Behind the last token that was read.
     behind: usize,
     /// Brackets that are open, with their places.
-    open: Vec<Token>,
+    open: Open,
     nesting: u32,
     tokens: u32,
     /// Bytes not yet charged.
@@ -94,6 +94,48 @@ pub(crate) struct Parser<'t, 'o> {
     stopped: Option<Error>,
 }
 
+/// Brackets that are open.
+#[derive(Default)]
+pub(crate) struct Open {
+    list: Vec<Token>,
+    /// Which of them are braces.
+    braces: Vec<usize>,
+}
+
+impl Open {
+    fn push(&mut self, token: Token) {
+        if token.kind == Kind::OpenBrace {
+            self.braces.push(self.list.len());
+        }
+        self.list.push(token);
+    }
+
+    fn truncate(&mut self, to: usize) {
+        self.list.truncate(to);
+        while self.braces.last().is_some_and(|b| *b >= to) {
+            self.braces.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        self.truncate(self.list.len().saturating_sub(1));
+    }
+
+    fn last(&self) -> Option<Token> {
+        self.list.last().copied()
+    }
+
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The innermost brace that is open from this level on.
+    fn brace(&self, level: usize) -> Option<usize> {
+        self.braces.last().copied().filter(|b| *b >= level)
+    }
+}
+
+
 impl<'t, 'o> Parser<'t, 'o> {
     pub(crate) fn new(
         source: &'t Source<'t>,
@@ -112,7 +154,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             token,
             ahead: None,
             behind: 0,
-            open: vec![],
+            open: Open::default(),
             nesting: 0,
             tokens: 0,
             bytes: 0,
@@ -179,9 +221,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             | Kind::CloseParen
             | Kind::CloseBracket
             | Kind::CloseAnnotation
-            | Kind::CloseReified => {
-                self.open.pop();
-            }
+            | Kind::CloseReified => self.open.pop(),
             _ => {}
         }
         self.behind = token.end;
@@ -190,6 +230,9 @@ impl<'t, 'o> Parser<'t, 'o> {
             None => self.lexer.next(),
         };
         self.tokens += 1;
+        if self.faults.len() >= self.options.most_faults {
+            return Err(Halt::Stop);
+        }
         if self.tokens >= BETWEEN {
             self.settle()?;
         }

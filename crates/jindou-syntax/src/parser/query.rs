@@ -72,8 +72,17 @@ impl Parser<'_, '_> {
 
     fn prefix_declaration(&mut self) -> Parse<()> {
         self.bump()?;
-        let name = self.expect(Kind::Namespace, Place::DeclaredPrefix)?;
-        let name = &self.text[name.start..name.end - 1];
+        let name = match self.kind() {
+            Kind::Word(_) | Kind::A => {
+                let word = self.bump()?;
+                self.prefix_without_colon(word);
+                self.slice(word)
+            }
+            _ => {
+                let name = self.expect(Kind::Namespace, Place::DeclaredPrefix)?;
+                &self.text[name.start..name.end - 1]
+            }
+        };
         let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
         let iri = self.resolved(token).into_inner();
         self.prefixes.declare(name, iri);

@@ -70,17 +70,16 @@ impl Parser<'_, '_> {
                 return Ok(());
             }
         };
-        let above = &self.open[level.min(self.open.len())..];
         let matching = match opener {
             // A brace closes what is open inside of it.
-            Kind::OpenBrace => above.iter().rposition(|t| t.kind == opener),
-            _ => above
-                .last()
-                .is_some_and(|t| t.kind == opener)
-                .then(|| above.len() - 1),
+            Kind::OpenBrace => self.open.brace(level),
+            _ => {
+                let innermost = self.open.last().is_some_and(|t| t.kind == opener);
+                (innermost && self.open.len() > level).then(|| self.open.len() - 1)
+            }
         };
         if let Some(n) = matching {
-            self.open.truncate(level + n);
+            self.open.truncate(n);
         }
         self.lone_bump()?;
         Ok(())
@@ -94,11 +93,11 @@ impl Parser<'_, '_> {
             self.skip(level)?;
         }
         loop {
-            let above = &self.open[level.min(self.open.len())..];
-            let braces = above.iter().any(|t| t.kind == Kind::OpenBrace);
+            let inside = self.open.len() > level;
+            let braces = self.open.brace(level).is_some();
             match self.kind() {
                 Kind::End => break,
-                Kind::Dot if above.is_empty() => {
+                Kind::Dot if !inside => {
                     self.bump()?;
                     break;
                 }
@@ -149,17 +148,17 @@ impl Parser<'_, '_> {
                 _ => self.skip(0)?,
             }
         }
-        self.open.clear();
+        self.open = Default::default();
         Ok(())
     }
 
     /// Skips to the semicolon behind an update, or to the end.
     pub(super) fn recover_to_operation(&mut self, state: &State) -> Parse<()> {
         self.restore(state);
-        while !self.is(Kind::End) && !(self.is(Kind::Semicolon) && self.open.is_empty()) {
+        while !self.is(Kind::End) && !(self.is(Kind::Semicolon) && self.open.len() == 0) {
             self.skip(0)?;
         }
-        self.open.clear();
+        self.open = Default::default();
         Ok(())
     }
 }

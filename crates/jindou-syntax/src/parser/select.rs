@@ -182,7 +182,16 @@ impl Parser<'_, '_> {
             };
             if rank < last.0 {
                 self.disorder(self.token, word, last.1);
-            } else if rank == last.0 && (rank != 4 || word == last.1) {
+            }
+            let again = match word {
+                K::Group => all.group.is_some(),
+                K::Having => all.having.is_some(),
+                K::Order => all.order.is_some(),
+                K::Limit => all.limit.is_some(),
+                K::Offset => all.offset.is_some(),
+                _ => all.values.is_some(),
+            };
+            if again {
                 return Err(self.unexpected(Place::AfterQuery));
             }
             last = (rank.max(last.0), word);

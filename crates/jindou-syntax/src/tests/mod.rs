@@ -1,7 +1,9 @@
-//! Tests against the W3C's suites and against `spargebra`.
+//! Tests against the W3C's suites, against `spargebra`, and against hostile texts.
 
 mod canonical;
 mod compare;
+mod constructs;
 mod files;
+mod hostile;
 mod normal;
 mod w3c;
