@@ -374,7 +374,12 @@ impl Reading<'_> {
     fn give_up(&self, offset: u64) -> Result<()> {
         let counter = Arc::default();
         let document = self.document;
-        let Ok(opened) = input::open(&document.origin, document.compression, &counter) else {
+        let Ok(opened) = input::open(
+            &document.origin,
+            document.compression,
+            &counter,
+            self.run.limits,
+        ) else {
             return Ok(());
         };
         let (mut reader, mut piece) = (opened.reader, Vec::with_capacity(1 << 16));

@@ -308,7 +308,7 @@ fn is_other_xml(path: &Path, compression: Option<Compression>) -> bool {
         return false;
     }
     let origin = Origin::File(path.to_owned());
-    let Ok(opened) = input::open(&origin, compression, &Arc::default()) else {
+    let Ok(opened) = input::open(&origin, compression, &Arc::default(), &Limits::default()) else {
         return false;
     };
     let (mut reader, mut head) = (opened.reader, Vec::new());

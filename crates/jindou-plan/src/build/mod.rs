@@ -515,8 +515,7 @@ fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Expr>) {
     for p in &bgp.patterns {
         let slots: SlotSet = p.slots().collect();
         let fits = |(b, s): &(Bgp, SlotSet)| {
-            b.patterns.len() < half
-                && (s.len() + slots.len() <= half || s.or(&slots).len() <= half)
+            b.patterns.len() < half && (s.len() + slots.len() <= half || s.or(&slots).len() <= half)
         };
         let connected = parts.iter().position(|x| x.1.meets(&slots) && fits(x));
         let at = connected.or_else(|| parts.iter().position(fits));
