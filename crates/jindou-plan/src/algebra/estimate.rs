@@ -57,3 +57,21 @@ pub(super) fn of(text: &str) -> u64 {
     let expanded = names.saturating_mul(longest as u64);
     LEAST + tokens * TOKEN + expanded + 2 * text.len() as u64
 }
+
+/// Terms that DESCRIBE names, at least. O(text).
+pub(super) fn described(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let word = |at: usize| {
+        bytes
+            .get(at..at + 8)
+            .is_some_and(|w| w.eq_ignore_ascii_case(b"describe"))
+    };
+    let Some(at) = (0..bytes.len()).find(|&at| word(at)) else {
+        return 0;
+    };
+    let rest = &bytes[at..];
+    let end = rest.iter().position(|&b| b == b'{').unwrap_or(rest.len());
+    // Each term has one of these.
+    let begins = |b: &&u8| matches!(**b, b'<' | b'?' | b'$' | b':');
+    rest[..end].iter().filter(begins).count()
+}

@@ -21,6 +21,9 @@ pub const MAX_DEPTH: usize = 5_000;
 /// Most levels of one expression: arguments of functions inside each other, terms of a sum. The engine compiles no deeper ones.
 pub const MAX_EXPRESSION_DEPTH: usize = 2_500;
 
+/// Most terms that DESCRIBE names: the parser compares each with all before it.
+const MAX_DESCRIBED: usize = 20_000;
+
 /// Stack for each level that something recurses into, above what every thread has.
 const STACK_A_LEVEL: usize = 64 << 10;
 /// Of that, what is ever written to, about: the system gives the rest no memory.
@@ -192,6 +195,11 @@ fn shallow(size: &Size) -> Result<()> {
 /// [`Error::Timeout`], [`Error::Cancelled`].
 pub fn read(text: &str, memory: &MemoryBudget, cancel: &CancelToken) -> Result<Parsed> {
     let charge = before(text, memory, cancel)?;
+    if estimate::described(text) > MAX_DESCRIBED {
+        return Err(Error::Limit(format!(
+            "DESCRIBE names more than {MAX_DESCRIBED} terms; give them as VALUES of one variable"
+        )));
+    }
     let query = parse(text)?;
     let parsed = Parsed::charged(query, charge)?;
     cancel.check()?;
