@@ -21,6 +21,7 @@ fn opened(dir: &Path, access: Access) -> Database {
     let options = OpenOptions {
         access,
         durability: Durability::None,
+        ..OpenOptions::default()
     };
     Database::open_with(dir, &options).expect("the store")
 }
@@ -434,6 +435,7 @@ fn child() {
         &OpenOptions {
             access: Access::Write,
             durability: Durability::Batch,
+            ..OpenOptions::default()
         },
     )
     .unwrap();
