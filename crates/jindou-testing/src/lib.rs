@@ -7,8 +7,10 @@ mod mutate;
 mod oracle;
 mod query;
 mod random;
+mod specified;
 
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
 pub use query::{Query, query};
 pub use random::{Rng, quads};
+pub use specified::{as_specified, in_pattern as pattern_as_specified};
