@@ -8,9 +8,11 @@ mod oracle;
 mod path;
 mod query;
 mod random;
+mod specified;
 
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
 pub use path::{PathQuery, path_data, path_query};
 pub use query::{Query, query};
 pub use random::{Rng, quads};
+pub use specified::{as_specified, in_pattern as pattern_as_specified};

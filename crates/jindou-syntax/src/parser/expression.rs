@@ -300,7 +300,9 @@ impl Parser<'_, '_> {
                 self.bump()?;
                 Expression::from(rdf::TYPE.into_owned())
             }
-            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => self.triple_value()?.it,
+            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => {
+                self.triple_value()?.it
+            }
             _ => return Err(self.unexpected(Place::VerbOfTemplate)),
         };
         let object = self.triple_value()?;

@@ -135,7 +135,6 @@ impl Open {
     }
 }
 
-
 impl<'t, 'o> Parser<'t, 'o> {
     pub(crate) fn new(
         source: &'t Source<'t>,

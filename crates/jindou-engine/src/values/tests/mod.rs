@@ -407,6 +407,13 @@ fn compared_otherwise(a: Option<Sort>, b: Option<Sort>) -> bool {
     }
 }
 
+/// A number as text that `spareval` has no value for.
+fn long_text(text: &str) -> bool {
+    [term::FIRST_DATATYPE, term::FIRST_DATATYPE + 1]
+        .into_iter()
+        .any(|tag| jindou_values::cast_text(tag, text).map(owned) == Some(Sort::Long))
+}
+
 /// A decimal whose last digit may have been cut.
 fn many_digits(l: &Literal) -> bool {
     let digits = l.value().split_once('.').map_or(0, |(_, f)| f.len());
