@@ -301,10 +301,15 @@ fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
     }
     if !marks.contains('^') {
         // A place between characters, or behind the last one.
-        let at = text[first..start].chars().fold(
-            usize::from(first > from),
-            |n, c| if c.is_control() && c != '\t' { n + c.escape_unicode().count() } else { n + 1 },
-        );
+        let at = text[first..start]
+            .chars()
+            .fold(usize::from(first > from), |n, c| {
+                if c.is_control() && c != '\t' {
+                    n + c.escape_unicode().count()
+                } else {
+                    n + 1
+                }
+            });
         marks = marks.chars().take(at).collect();
         marks.push('^');
     }
@@ -328,7 +333,10 @@ mod tests {
         );
         assert_eq!(shown("ab", 2..2), "line 1, column 3: no\n  ab\n    ^");
         assert_eq!(shown("", 0..0), "line 1, column 1: no");
-        assert_eq!(shown("a\r\nbc\rde", 7..8), "line 3, column 2: no\n  de\n   ^");
+        assert_eq!(
+            shown("a\r\nbc\rde", 7..8),
+            "line 3, column 2: no\n  de\n   ^"
+        );
     }
 
     #[test]
@@ -337,7 +345,10 @@ mod tests {
         let s = shown(&long, 1000..1001);
         let lines: Vec<_> = s.lines().collect();
         assert!(lines[1].chars().count() < 110, "{s}");
-        assert_eq!(lines[1].find('X').map(|b| lines[1][..b].chars().count()), lines[2].find('^'));
+        assert_eq!(
+            lines[1].find('X').map(|b| lines[1][..b].chars().count()),
+            lines[2].find('^')
+        );
         let s = shown("a\u{1b}[31m\u{202e}b", 9..10);
         assert!(s.contains("a\\u{1b}[31m\\u{202e}b"), "{s}");
         assert!(!s.contains('\u{1b}'));

@@ -430,10 +430,10 @@ impl<'t> Lexer<'t> {
             self.endless[which] = start;
         }
         let mut at = start + 1;
-        while let Some(n) = bytes
-            .get(at..)
-            .and_then(|rest| rest.iter().position(|b| *b == quote || matches!(b, b'\\' | b'\n' | b'\r')))
-        {
+        while let Some(n) = bytes.get(at..).and_then(|rest| {
+            rest.iter()
+                .position(|b| *b == quote || matches!(b, b'\\' | b'\n' | b'\r'))
+        }) {
             at += n;
             match bytes[at] {
                 b'\\' if !matches!(bytes.get(at + 1), Some(b'\n' | b'\r')) => at += 2,

@@ -131,7 +131,9 @@ fn failure(parser: Parser<'_, '_>) -> Failure {
     match (stopped, faults.next()) {
         (Some(error), _) => Failure::Limit(error),
         (None, Some(first)) => Failure::Text(Diagnostics::new(first, faults)),
-        (None, None) => Failure::Limit(Error::Internal("a text was refused without a reason".into())),
+        (None, None) => Failure::Limit(Error::Internal(
+            "a text was refused without a reason".into(),
+        )),
     }
 }
 

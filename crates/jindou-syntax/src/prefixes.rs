@@ -73,10 +73,7 @@ pub const COMMON_PREFIXES: &[(&str, &str)] = &[
 
 /// The IRI that everybody uses with this prefix.
 pub(crate) fn common(prefix: &str) -> Option<&'static str> {
-    COMMON_PREFIXES
-        .iter()
-        .find(|p| p.0 == prefix)
-        .map(|p| p.1)
+    COMMON_PREFIXES.iter().find(|p| p.0 == prefix).map(|p| p.1)
 }
 
 #[cfg(test)]
@@ -87,7 +84,10 @@ mod tests {
     fn common_prefixes_have_iris_and_come_once() {
         for (i, (prefix, iri)) in COMMON_PREFIXES.iter().enumerate() {
             assert!(oxiri::Iri::parse(*iri).is_ok(), "{iri}");
-            assert!(COMMON_PREFIXES[..i].iter().all(|p| p.0 != *prefix), "{prefix}");
+            assert!(
+                COMMON_PREFIXES[..i].iter().all(|p| p.0 != *prefix),
+                "{prefix}"
+            );
         }
         assert_eq!(common("foaf"), Some("http://xmlns.com/foaf/0.1/"));
         assert_eq!(common("foo"), None);

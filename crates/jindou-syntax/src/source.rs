@@ -46,8 +46,8 @@ impl<'t> Source<'t> {
 
 fn decode(text: &str) -> Option<Decoded> {
     let bytes = text.as_bytes();
-    let any = memchr::memchr_iter(b'\\', bytes)
-        .any(|i| matches!(bytes.get(i + 1), Some(b'u' | b'U')));
+    let any =
+        memchr::memchr_iter(b'\\', bytes).any(|i| matches!(bytes.get(i + 1), Some(b'u' | b'U')));
     if !any {
         return None;
     }

@@ -38,7 +38,10 @@ fn mistakes_are_explained() {
         std::fs::write(FILE, &written).unwrap();
     }
     assert!(count >= 60);
-    assert!(file == written, "the messages changed; look at them and run again with JINDOU_REWRITE=1:\n{written}");
+    assert!(
+        file == written,
+        "the messages changed; look at them and run again with JINDOU_REWRITE=1:\n{written}"
+    );
 }
 
 /// Remedies that an editor can apply make the text right.
@@ -53,7 +56,10 @@ fn remedies_help() {
         ("SELECT * WHERE { ?s ?p ?o", false),
         ("SELECT * WHERE { ?s ?p ?o FILTER(?o == 3) }", false),
         ("SELECT * WHERE { ?s ?p ?o FILTER(?o <> 3) }", false),
-        ("SELECT * WHERE { ?s ?p ?o FILTER(?o = 1 or ?o = 2) }", false),
+        (
+            "SELECT * WHERE { ?s ?p ?o FILTER(?o = 1 or ?o = 2) }",
+            false,
+        ),
         ("SELECT * WHERE { ?s ?p ?o FILTER(?o = 1 & ?o = 2) }", false),
         ("SELECT ?s, ?p WHERE { ?s ?p ?o }", false),
         ("SELECT WHERE { ?s ?p ?o }", false),
@@ -74,7 +80,9 @@ fn remedies_help() {
         };
         let mut now = text.to_owned();
         for _ in 0..4 {
-            let Err(Failure::Text(faults)) = read(&now) else { break };
+            let Err(Failure::Text(faults)) = read(&now) else {
+                break;
+            };
             let fault = faults.first();
             let r = fault.suggestions.iter().find_map(|s| s.replacement.clone());
             let r = r.unwrap_or_else(|| panic!("no remedy: {faults}"));

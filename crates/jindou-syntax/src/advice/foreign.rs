@@ -6,7 +6,10 @@ use super::Place;
 pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'static str)> {
     use Place as P;
     let upper = word.to_ascii_uppercase();
-    let behind = matches!(place, P::AfterOperand | P::AfterArgument | P::AfterComparison);
+    let behind = matches!(
+        place,
+        P::AfterOperand | P::AfterArgument | P::AfterComparison
+    );
     Some(match (upper.as_str(), place) {
         ("NULL" | "NIL" | "NONE", _) => (
             "SPARQL has no null",
@@ -22,12 +25,12 @@ pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'stati
             "SPARQL has no IS",
             "write BOUND(?x), !BOUND(?x) or = instead",
         ),
-        ("BETWEEN", _) if behind => (
-            "SPARQL has no BETWEEN",
-            "write ?x >= 1 && ?x <= 9",
-        ),
+        ("BETWEEN", _) if behind => ("SPARQL has no BETWEEN", "write ?x >= 1 && ?x <= 9"),
         ("EQ" | "EQUALS", _) if behind => ("equality is written =", "="),
-        ("NOT", P::Operand) => ("NOT stands before IN and EXISTS only", "write ! to negate a condition"),
+        ("NOT", P::Operand) => (
+            "NOT stands before IN and EXISTS only",
+            "write ! to negate a condition",
+        ),
         ("TOP", P::Projection) => (
             "SPARQL has no TOP",
             "write LIMIT 10 at the end of the query",
@@ -49,7 +52,10 @@ pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'stati
             "values are not assigned in SPARQL",
             "write BIND(expression AS ?x) in a pattern, and DELETE … INSERT … WHERE to change data",
         ),
-        ("EXCEPT", _) => ("SPARQL has no EXCEPT", "write MINUS { … } or FILTER NOT EXISTS { … }"),
+        ("EXCEPT", _) => (
+            "SPARQL has no EXCEPT",
+            "write MINUS { … } or FILTER NOT EXISTS { … }",
+        ),
         ("UPDATE" | "UPSERT" | "MERGE", P::Operation | P::Query) => (
             "SPARQL has no UPDATE",
             "write DELETE { old triples } INSERT { new triples } WHERE { pattern }",

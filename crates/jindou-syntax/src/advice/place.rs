@@ -125,9 +125,7 @@ impl Place {
             Self::TripleSubject => "a variable or an IRI",
             Self::TripleObject => "a variable, an IRI, a literal or a triple",
             Self::TripleSubjectData | Self::TriplePredicateData => "an IRI",
-            Self::Filter => {
-                "a condition in brackets, a function call, EXISTS or NOT EXISTS"
-            }
+            Self::Filter => "a condition in brackets, a function call, EXISTS or NOT EXISTS",
             Self::Operand => "a value: a variable, a literal, an IRI, a function call or (",
             Self::AfterOperand => "an operator, or a closing )",
             Self::AfterArgument => "a comma, an operator, or a closing )",
@@ -149,8 +147,12 @@ impl Place {
             Self::By(word) => return format!("BY behind {}", word.text()),
             Self::GroupCondition => "a variable, a call or (expression AS ?variable)",
             Self::Having => "a condition in brackets",
-            Self::OrderCondition => "a variable, ASC(…), DESC(…), a call or an expression in brackets",
-            Self::Direction(word) => return format!("an expression in brackets behind {}", word.text()),
+            Self::OrderCondition => {
+                "a variable, ASC(…), DESC(…), a call or an expression in brackets"
+            }
+            Self::Direction(word) => {
+                return format!("an expression in brackets behind {}", word.text());
+            }
             Self::Number(_) => "a whole number",
             Self::Change => "INSERT or DELETE",
             Self::ChangeWhere => "USING, or WHERE with a pattern in braces",
@@ -169,21 +171,52 @@ impl Place {
     /// Keywords that can stand there, for a misspelt one.
     pub(crate) fn keywords(self) -> &'static [K] {
         match self {
-            Self::Query => &[K::Select, K::Ask, K::Construct, K::Describe, K::Prefix, K::Base],
+            Self::Query => &[
+                K::Select,
+                K::Ask,
+                K::Construct,
+                K::Describe,
+                K::Prefix,
+                K::Base,
+            ],
             Self::Operation => &[
-                K::Insert, K::Delete, K::Load, K::Clear, K::Create, K::Drop, K::Copy, K::Move,
-                K::Add, K::With, K::Prefix, K::Base,
+                K::Insert,
+                K::Delete,
+                K::Load,
+                K::Clear,
+                K::Create,
+                K::Drop,
+                K::Copy,
+                K::Move,
+                K::Add,
+                K::With,
+                K::Prefix,
+                K::Base,
             ],
             Self::Projection => &[K::Distinct, K::Reduced],
             Self::Where | Self::SubWhere | Self::ConstructWhere => &[K::Where, K::From],
             Self::ChangeWhere => &[K::Where, K::Using, K::Insert],
             Self::GroupBody | Self::AfterTriples => &[
-                K::Filter, K::Optional, K::Union, K::Bind, K::Values, K::Graph, K::Minus,
-                K::Service, K::Select, K::Lateral,
+                K::Filter,
+                K::Optional,
+                K::Union,
+                K::Bind,
+                K::Values,
+                K::Graph,
+                K::Minus,
+                K::Service,
+                K::Select,
+                K::Lateral,
             ],
             Self::Quads | Self::Template => &[K::Graph],
             Self::AfterQuery => &[
-                K::Order, K::Limit, K::Offset, K::Group, K::Having, K::Values, K::Where,
+                K::Order,
+                K::Limit,
+                K::Offset,
+                K::Group,
+                K::Having,
+                K::Values,
+                K::Where,
             ],
             Self::As => &[K::As],
             Self::By(_) => &[K::By],

@@ -25,7 +25,10 @@ impl Frame {
             return self.list.iter().find(|a| a.1 == *aggregate).map(|a| &a.0);
         }
         if self.index.is_empty() {
-            self.index = (0..).zip(&self.list).map(|(i, a)| (a.1.clone(), i)).collect();
+            self.index = (0..)
+                .zip(&self.list)
+                .map(|(i, a)| (a.1.clone(), i))
+                .collect();
         }
         self.index.get(aggregate).map(|i| &self.list[*i].0)
     }

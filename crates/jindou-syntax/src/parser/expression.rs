@@ -59,13 +59,21 @@ impl Parser<'_, '_> {
                 Level::Sum => {
                     let plus = self.bump()?.kind == Kind::Plus;
                     let right = self.binary(Level::Product)?;
-                    let to = if plus { Expression::Add } else { Expression::Subtract };
+                    let to = if plus {
+                        Expression::Add
+                    } else {
+                        Expression::Subtract
+                    };
                     self.both(left, right, to)?
                 }
                 Level::Product => {
                     let times = self.bump()?.kind == Kind::Star;
                     let right = self.unary()?;
-                    let to = if times { Expression::Multiply } else { Expression::Divide };
+                    let to = if times {
+                        Expression::Multiply
+                    } else {
+                        Expression::Divide
+                    };
                     self.both(left, right, to)?
                 }
             };
@@ -126,7 +134,11 @@ impl Parser<'_, '_> {
                 let (list, depth) = self.expression_list(K::In)?;
                 let depth = depth.max(left.depth) + 1;
                 let is_in = self.deep(Expression::In(Box::new(left.it), list), depth)?;
-                if word == K::Not { self.not(is_in)? } else { is_in }
+                if word == K::Not {
+                    self.not(is_in)?
+                } else {
+                    is_in
+                }
             }
             _ => {
                 let right = self.binary(Level::Sum)?;
@@ -288,7 +300,9 @@ impl Parser<'_, '_> {
                 self.bump()?;
                 Expression::from(rdf::TYPE.into_owned())
             }
-            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => self.triple_value()?.it,
+            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => {
+                self.triple_value()?.it
+            }
             _ => return Err(self.unexpected(Place::VerbOfTemplate)),
         };
         let object = self.triple_value()?;

@@ -31,7 +31,13 @@ impl<'t> Parser<'t, '_> {
     // --- writing down ---
 
     pub(super) fn diagnostic(&self, range: Range<usize>, kind: D, message: String) -> Diagnostic {
-        Diagnostic::new(self.source.original, self.source.range(range), kind, message)
+        // Those behind the last that is reported are not worth a look at the text.
+        let (text, range) = if self.faults.len() < self.options.most_faults {
+            (self.source.original, self.source.range(range))
+        } else {
+            ("", 0..0)
+        };
+        Diagnostic::new(text, range, kind, message)
     }
 
     /// Writes a fault down, unless one at the same place was.
@@ -58,7 +64,13 @@ impl<'t> Parser<'t, '_> {
         (self.faults, self.stopped)
     }
 
-    fn with(&self, d: Diagnostic, text: impl Into<String>, range: Range<usize>, with: impl Into<String>) -> Diagnostic {
+    fn with(
+        &self,
+        d: Diagnostic,
+        text: impl Into<String>,
+        range: Range<usize>,
+        with: impl Into<String>,
+    ) -> Diagnostic {
         let range = self.source.range(range);
         d.replace(text, range, with)
     }
@@ -147,8 +159,19 @@ impl<'t> Parser<'t, '_> {
         matches!(
             token.kind,
             Kind::Word(
-                K::Filter | K::Optional | K::Bind | K::Values | K::Graph | K::Minus | K::Service
-                    | K::Union | K::Where | K::Order | K::Group | K::Limit | K::Having
+                K::Filter
+                    | K::Optional
+                    | K::Bind
+                    | K::Values
+                    | K::Graph
+                    | K::Minus
+                    | K::Service
+                    | K::Union
+                    | K::Where
+                    | K::Order
+                    | K::Group
+                    | K::Limit
+                    | K::Having
             )
         )
     }
@@ -157,7 +180,8 @@ impl<'t> Parser<'t, '_> {
     #[allow(clippy::too_many_lines)]
     fn advised(&mut self, d: Diagnostic, token: Token, place: Place) -> Diagnostic {
         let text = self.slice(token);
-        let new = |p: &Self, kind, message: &str| p.diagnostic(token.range(), kind, message.to_owned());
+        let new =
+            |p: &Self, kind, message: &str| p.diagnostic(token.range(), kind, message.to_owned());
         // A # directly behind a name begins a comment.
         if self.text.as_bytes().get(self.behind) == Some(&b'#')
             && self.behind > 0
@@ -165,33 +189,68 @@ impl<'t> Parser<'t, '_> {
             && self.text[..self.behind].ends_with(|c: char| c.is_alphanumeric() || c == ':')
         {
             let at = self.behind;
-            let d = self.diagnostic(at..at + 1, D::Character, "from this # on, the line is a comment".into());
-            return self.with(d, "within a name, write \\# , or write the IRI out between < and >", at..at + 1, "\\#");
+            let d = self.diagnostic(
+                at..at + 1,
+                D::Character,
+                "from this # on, the line is a comment".into(),
+            );
+            return self.with(
+                d,
+                "within a name, write \\# , or write the IRI out between < and >",
+                at..at + 1,
+                "\\#",
+            );
         }
         match (token.kind, place) {
             (Kind::Bad(bad), _) => return self.bad_token(token, bad),
             (Kind::Less, _) if self.looks_like_iri(token).is_some() => {
                 let (range, with) = self.looks_like_iri(token).unwrap_or_default();
-                let d = self.diagnostic(range.clone(), D::Iri, "an IRI holds no spaces, quotes or braces".into());
+                let d = self.diagnostic(
+                    range.clone(),
+                    D::Iri,
+                    "an IRI holds no spaces, quotes or braces".into(),
+                );
                 return self.with(d, "write %20 for a space", range, with);
             }
             (Kind::Word(word), Place::Query) if begins_update(word) => {
-                return new(self, D::UpdateNotQuery, "this is an update, and a query is read here");
+                return new(
+                    self,
+                    D::UpdateNotQuery,
+                    "this is an update, and a query is read here",
+                );
             }
-            (Kind::Word(word @ (K::Select | K::Ask | K::Construct | K::Describe)), Place::Operation) => {
+            (
+                Kind::Word(word @ (K::Select | K::Ask | K::Construct | K::Describe)),
+                Place::Operation,
+            ) => {
                 let _ = word;
-                return new(self, D::QueryNotUpdate, "this is a query, and an update is read here");
+                return new(
+                    self,
+                    D::QueryNotUpdate,
+                    "this is a query, and an update is read here",
+                );
             }
             (Kind::End, Place::Query) => {
-                return new(self, D::Empty, "the text holds no query").suggest("a query looks like SELECT * WHERE { ?s ?p ?o } LIMIT 10");
+                return new(self, D::Empty, "the text holds no query")
+                    .suggest("a query looks like SELECT * WHERE { ?s ?p ?o } LIMIT 10");
             }
-            (Kind::Language, Place::Query | Place::Operation) if matches!(text, "@prefix" | "@base") => {
+            (Kind::Language, Place::Query | Place::Operation)
+                if matches!(text, "@prefix" | "@base") =>
+            {
                 let word = text[1..].to_ascii_uppercase();
-                let d = new(self, D::NotSparql, "declarations of SPARQL have no @, and no dot at their end");
+                let d = new(
+                    self,
+                    D::NotSparql,
+                    "declarations of SPARQL have no @, and no dot at their end",
+                );
                 return self.with(d, format!("write {word}"), token.range(), word);
             }
             (Kind::Dot | Kind::Semicolon, Place::Query | Place::Operation) if self.behind > 0 => {
-                let d = new(self, D::Unexpected, "a declaration ends without a dot or semicolon");
+                let d = new(
+                    self,
+                    D::Unexpected,
+                    "a declaration ends without a dot or semicolon",
+                );
                 return self.with(d, "leave it away", token.range(), "");
             }
             (Kind::Semicolon, Place::AfterQuery) => {
@@ -200,17 +259,33 @@ impl<'t> Parser<'t, '_> {
             }
             (Kind::CloseBrace, Place::AfterQuery | Place::AfterOperation) => {
                 let d = new(self, D::Bracket, "this } has no {");
-                return self.with(d, "leave it away, or open the group that it closes", token.range(), "");
+                return self.with(
+                    d,
+                    "leave it away, or open the group that it closes",
+                    token.range(),
+                    "",
+                );
             }
             (Kind::CloseParen, Place::GroupBody | Place::AfterTriples | Place::Where) => {
                 let d = new(self, D::Bracket, "this ) has no (");
-                return self.with(d, "leave it away, or open what it closes", token.range(), "");
+                return self.with(
+                    d,
+                    "leave it away, or open what it closes",
+                    token.range(),
+                    "",
+                );
             }
             (Kind::Word(K::Select | K::Ask | K::Construct | K::Describe), Place::AfterQuery) => {
-                return new(self, D::Unexpected, "a second query begins here; one is read at a time").suggest("send them one after the other");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "a second query begins here; one is read at a time",
+                )
+                .suggest("send them one after the other");
             }
             (Kind::Word(word), Place::AfterQuery) if begins_update(word) => {
-                return new(self, D::Unexpected, "an update begins behind the query").suggest("send them one after the other");
+                return new(self, D::Unexpected, "an update begins behind the query")
+                    .suggest("send them one after the other");
             }
             (Kind::OpenBrace, Place::Projection) => {
                 let d = new(self, D::Unexpected, "SELECT does not say what it chooses");
@@ -226,25 +301,42 @@ impl<'t> Parser<'t, '_> {
                 return self.bare_call(token);
             }
             (Kind::Word(K::As), Place::Where) => {
-                let d = new(self, D::Unexpected, "a value with a name stands in brackets");
+                let d = new(
+                    self,
+                    D::Unexpected,
+                    "a value with a name stands in brackets",
+                );
                 return d.suggest("write SELECT (?x AS ?name)");
             }
             (Kind::Comma, Place::Where | Place::Projection) => {
-                let d = new(self, D::Unexpected, "what SELECT chooses is written without commas");
+                let d = new(
+                    self,
+                    D::Unexpected,
+                    "what SELECT chooses is written without commas",
+                );
                 return self.with(d, "leave the comma away", token.range(), "");
             }
             (Kind::Semicolon | Kind::Dot, Place::Where) => {
-                return new(self, D::Unexpected, "a pattern in braces is missing").suggest("write WHERE { ?s ?p ?o }");
+                return new(self, D::Unexpected, "a pattern in braces is missing")
+                    .suggest("write WHERE { ?s ?p ?o }");
             }
             (Kind::End, Place::Where | Place::SubWhere) => {
-                return new(self, D::Unexpected, "the text ends where WHERE { … } should stand").suggest("write WHERE { ?s ?p ?o }");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "the text ends where WHERE { … } should stand",
+                )
+                .suggest("write WHERE { ?s ?p ?o }");
             }
             (_, Place::Where) if self.starts_subject() => {
                 let d = new(self, D::Bracket, "the pattern stands in braces");
                 let at = token.start;
                 return self.with(d, "write { before it and } behind it", at..at, "{ ");
             }
-            (Kind::Word(K::Limit | K::Offset | K::Order | K::Group | K::Having), Place::GroupBody) => {
+            (
+                Kind::Word(K::Limit | K::Offset | K::Order | K::Group | K::Having),
+                Place::GroupBody,
+            ) => {
                 return new(self, D::Order, &format!("{} stands behind the closing }} of WHERE", text.to_ascii_uppercase()))
                     .suggest("move it behind the }, or put the part with it into braces with a SELECT of its own");
             }
@@ -254,60 +346,120 @@ impl<'t> Parser<'t, '_> {
                 return self.with(d, "write FILTER before it", at..at, "FILTER ");
             }
             (Kind::Word(K::Union), Place::GroupBody) => {
-                return new(self, D::Unexpected, "UNION stands between two groups in braces").suggest("write { … } UNION { … }");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "UNION stands between two groups in braces",
+                )
+                .suggest("write { … } UNION { … }");
             }
             (Kind::Word(K::Select), Place::GroupBody) => {
-                let d = new(self, D::Unexpected, "a SELECT within a pattern stands in braces of its own");
+                let d = new(
+                    self,
+                    D::Unexpected,
+                    "a SELECT within a pattern stands in braces of its own",
+                );
                 let at = token.start;
                 return self.with(d, "write { SELECT … }", at..at, "{ ");
             }
             (Kind::Word(word), Place::GroupBody) if super::calls::is_call(word) => {
-                return new(self, D::Unexpected, "an expression stands behind FILTER or in BIND")
-                    .suggest("write FILTER(…) for a condition, or BIND(… AS ?x) for a value");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "an expression stands behind FILTER or in BIND",
+                )
+                .suggest("write FILTER(…) for a condition, or BIND(… AS ?x) for a value");
             }
             (Kind::Semicolon, Place::GroupBody | Place::Template) => {
-                return new(self, D::Unexpected, "a semicolon stands behind an object and before the next predicate")
-                    .suggest("end triples with a dot");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "a semicolon stands behind an object and before the next predicate",
+                )
+                .suggest("end triples with a dot");
             }
             (Kind::Dot, Place::GroupBody) => {
                 let d = new(self, D::Unexpected, "this dot stands behind no triple");
                 return self.with(d, "leave it away", token.range(), "");
             }
-            (Kind::Equal | Kind::NotEqual | Kind::Greater | Kind::GreaterOrEqual | Kind::Less | Kind::LessOrEqual, Place::Verb | Place::GroupBody | Place::AfterTriples) => {
+            (
+                Kind::Equal
+                | Kind::NotEqual
+                | Kind::Greater
+                | Kind::GreaterOrEqual
+                | Kind::Less
+                | Kind::LessOrEqual,
+                Place::Verb | Place::GroupBody | Place::AfterTriples,
+            ) => {
                 return new(self, D::Unexpected, "a comparison stands in FILTER")
                     .suggest("write FILTER(?x = 1) for a condition, or BIND(1 AS ?x) for a value");
             }
-            (Kind::Minus, Place::Verb | Place::AfterTriples | Place::Object | Place::Where) if self.behind == token.start => {
-                return new(self, D::Character, "a variable's name holds letters, digits and _ only").suggest("write _ for -");
+            (Kind::Minus, Place::Verb | Place::AfterTriples | Place::Object | Place::Where)
+                if self.behind == token.start =>
+            {
+                return new(
+                    self,
+                    D::Character,
+                    "a variable's name holds letters, digits and _ only",
+                )
+                .suggest("write _ for -");
             }
             (Kind::Question, _) => {
-                return new(self, D::Character, "a variable's name follows its ? directly").suggest("write ?name");
+                return new(
+                    self,
+                    D::Character,
+                    "a variable's name follows its ? directly",
+                )
+                .suggest("write ?name");
             }
             (Kind::Dot | Kind::CloseBrace, Place::Verb) => {
                 return new(self, D::Unexpected, "a triple is a subject, a predicate and an object; here only the subject stands")
                     .suggest("write the predicate and the object behind it");
             }
             (Kind::Dot | Kind::CloseBrace | Kind::Semicolon | Kind::Comma, Place::Object) => {
-                return new(self, D::Unexpected, "the triple has no object").suggest("write a variable, an IRI or a literal behind the predicate");
+                return new(self, D::Unexpected, "the triple has no object")
+                    .suggest("write a variable, an IRI or a literal behind the predicate");
             }
-            (Kind::String | Kind::Integer | Kind::Decimal | Kind::Double, Place::Verb | Place::VerbOfTemplate) => {
-                return new(self, D::Unexpected, "a literal is no predicate").suggest("a predicate is an IRI, a prefixed name, a variable, or a");
+            (
+                Kind::String | Kind::Integer | Kind::Decimal | Kind::Double,
+                Place::Verb | Place::VerbOfTemplate,
+            ) => {
+                return new(self, D::Unexpected, "a literal is no predicate")
+                    .suggest("a predicate is an IRI, a prefixed name, a variable, or a");
             }
             (Kind::Blank | Kind::OpenBracket, Place::Verb | Place::VerbOfTemplate) => {
-                return new(self, D::BlankNode, "a blank node is no predicate").suggest("write a variable");
+                return new(self, D::BlankNode, "a blank node is no predicate")
+                    .suggest("write a variable");
             }
             (Kind::Equal, Place::Operand) if self.double(token, b'=') => {
-                let d = self.diagnostic(token.start - 1..token.end, D::Unexpected, "equality is a single =".into());
+                let d = self.diagnostic(
+                    token.start - 1..token.end,
+                    D::Unexpected,
+                    "equality is a single =".into(),
+                );
                 return self.with(d, "write =", token.start - 1..token.end, "=");
             }
             (Kind::Greater, Place::Operand) if self.double(token, b'<') => {
-                let d = self.diagnostic(token.start - 1..token.end, D::Unexpected, "SPARQL writes 'not equal' as !=".into());
+                let d = self.diagnostic(
+                    token.start - 1..token.end,
+                    D::Unexpected,
+                    "SPARQL writes 'not equal' as !=".into(),
+                );
                 return self.with(d, "write !=", token.start - 1..token.end, "!=");
             }
             (Kind::Greater | Kind::Less, Place::Operand) if self.double(token, b'=') => {
                 let right = if token.kind == Kind::Less { "<=" } else { ">=" };
-                let d = self.diagnostic(token.start - 1..token.end, D::Unexpected, format!("the sign is {right}"));
-                return self.with(d, format!("write {right}"), token.start - 1..token.end, right);
+                let d = self.diagnostic(
+                    token.start - 1..token.end,
+                    D::Unexpected,
+                    format!("the sign is {right}"),
+                );
+                return self.with(
+                    d,
+                    format!("write {right}"),
+                    token.start - 1..token.end,
+                    right,
+                );
             }
             (Kind::Iri, Place::AfterOperand | Place::AfterArgument) if text == "<>" => {
                 let d = new(self, D::Unexpected, "SPARQL writes 'not equal' as !=");
@@ -320,11 +472,19 @@ impl<'t> Parser<'t, '_> {
             }
             (_, Place::Direction(word)) if token.kind != Kind::Variable => {
                 let word = word.text();
-                return new(self, D::Unexpected, &format!("{word} stands before what it orders by, in brackets"))
-                    .suggest(format!("write ORDER BY {word}(?x)"));
+                return new(
+                    self,
+                    D::Unexpected,
+                    &format!("{word} stands before what it orders by, in brackets"),
+                )
+                .suggest(format!("write ORDER BY {word}(?x)"));
             }
             (Kind::Word(word), Place::AfterOperation) if begins_update(word) => {
-                let d = new(self, D::Unexpected, "a semicolon stands between two updates");
+                let d = new(
+                    self,
+                    D::Unexpected,
+                    "a semicolon stands between two updates",
+                );
                 let at = self.behind;
                 return self.with(d, "write it behind the first", at..at, " ;");
             }
@@ -333,78 +493,141 @@ impl<'t> Parser<'t, '_> {
                 return self.with(d, "write ||", token.range(), "||");
             }
             (Kind::Comma, Place::AfterOperand) => {
-                return new(self, D::Unexpected, "brackets hold one expression here").suggest("join conditions with && or ||");
+                return new(self, D::Unexpected, "brackets hold one expression here")
+                    .suggest("join conditions with && or ||");
             }
             (_, Place::AfterComparison) if comparison(token.kind) => {
-                return new(self, D::Unexpected, "comparisons do not chain").suggest("write ?a < ?b && ?b < ?c");
+                return new(self, D::Unexpected, "comparisons do not chain")
+                    .suggest("write ?a < ?b && ?b < ?c");
             }
             (Kind::OpenBrace, Place::Operand | Place::Filter) => {
-                let d = new(self, D::Unexpected, "a pattern is a condition behind EXISTS or NOT EXISTS only");
+                let d = new(
+                    self,
+                    D::Unexpected,
+                    "a pattern is a condition behind EXISTS or NOT EXISTS only",
+                );
                 let at = token.start;
                 return self.with(d, "write EXISTS before it", at..at, "EXISTS ");
             }
             (Kind::Word(K::Select), Place::Operand) => {
-                return new(self, D::NotSparql, "a SELECT is no value in SPARQL").suggest("put { SELECT … } into the pattern, and use its variable here");
+                return new(self, D::NotSparql, "a SELECT is no value in SPARQL")
+                    .suggest("put { SELECT … } into the pattern, and use its variable here");
             }
             (Kind::CloseParen, Place::Operand) => {
-                return new(self, D::Unexpected, "a value is missing before this )").suggest("write a variable, a literal or a call");
+                return new(self, D::Unexpected, "a value is missing before this )")
+                    .suggest("write a variable, a literal or a call");
             }
             (Kind::Star, Place::Operand) => {
-                return new(self, D::Unexpected, "* stands in COUNT(*) and behind SELECT only").suggest("name the variable");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "* stands in COUNT(*) and behind SELECT only",
+                )
+                .suggest("name the variable");
             }
             (Kind::Variable | Kind::Bang | Kind::String, Place::Filter) => {
-                let d = new(self, D::Bracket, "the condition of FILTER stands in brackets");
+                let d = new(
+                    self,
+                    D::Bracket,
+                    "the condition of FILTER stands in brackets",
+                );
                 let at = token.start;
                 return self.with(d, "write FILTER( before it and ) behind it", at..at, "(");
             }
             (Kind::Variable, Place::Direction(word)) => {
                 let name = text;
                 let word = word.text();
-                let d = new(self, D::Bracket, &format!("what {word} orders by stands in brackets behind it"));
-                return self.with(d, format!("write {word}({name})"), token.range(), format!("({name})"));
+                let d = new(
+                    self,
+                    D::Bracket,
+                    &format!("what {word} orders by stands in brackets behind it"),
+                );
+                return self.with(
+                    d,
+                    format!("write {word}({name})"),
+                    token.range(),
+                    format!("({name})"),
+                );
             }
             (Kind::Comma, Place::AfterQuery) => {
                 return new(self, D::Unexpected, "this is written without commas").suggest("write LIMIT 10 OFFSET 20, and what is ordered or grouped by with spaces between");
             }
             (Kind::Word(K::Asc | K::Desc), Place::AfterQuery) => {
                 let word = text.to_ascii_uppercase();
-                return new(self, D::Unexpected, &format!("{word} stands before what it orders by")).suggest(format!("write ORDER BY {word}(?x)"));
+                return new(
+                    self,
+                    D::Unexpected,
+                    &format!("{word} stands before what it orders by"),
+                )
+                .suggest(format!("write ORDER BY {word}(?x)"));
             }
             (Kind::Prefixed | Kind::Namespace, Place::DatasetGraph | Place::DeclaredIri) => {
-                return new(self, D::Unexpected, "the IRI stands between < and > here").suggest("write <http://…>");
+                return new(self, D::Unexpected, "the IRI stands between < and > here")
+                    .suggest("write <http://…>");
             }
             (Kind::Word(_) | Kind::String, Place::DeclaredIri) => {
-                return new(self, D::Iri, "the IRI stands between < and >").suggest("write PREFIX ex: <http://example.org/>");
+                return new(self, D::Iri, "the IRI stands between < and >")
+                    .suggest("write PREFIX ex: <http://example.org/>");
             }
             (Kind::Prefixed, Place::DeclaredPrefix) => {
-                return new(self, D::Unexpected, "a prefix is declared with its colon and an IRI").suggest("write PREFIX ex: <http://example.org/>");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "a prefix is declared with its colon and an IRI",
+                )
+                .suggest("write PREFIX ex: <http://example.org/>");
             }
             (Kind::Variable, Place::Number(word)) => {
-                return new(self, D::Number, &format!("{} needs a number, not a variable", word.text())).suggest(format!("write {} 10", word.text()));
+                return new(
+                    self,
+                    D::Number,
+                    &format!("{} needs a number, not a variable", word.text()),
+                )
+                .suggest(format!("write {} 10", word.text()));
             }
             (Kind::Minus, Place::Number(word)) => {
-                return new(self, D::Number, &format!("{} cannot be negative", word.text()));
+                return new(
+                    self,
+                    D::Number,
+                    &format!("{} cannot be negative", word.text()),
+                );
             }
             (Kind::Word(K::Into), Place::QuadsOpen) => {
-                return new(self, D::NotSparql, "SPARQL has no INSERT INTO").suggest("write INSERT DATA { GRAPH <g> { … } }");
+                return new(self, D::NotSparql, "SPARQL has no INSERT INTO")
+                    .suggest("write INSERT DATA { GRAPH <g> { … } }");
             }
             (Kind::Word(K::From), Place::QuadsOpen) => {
-                return new(self, D::NotSparql, "SPARQL has no DELETE FROM").suggest("write DELETE WHERE { GRAPH <g> { … } }");
+                return new(self, D::NotSparql, "SPARQL has no DELETE FROM")
+                    .suggest("write DELETE WHERE { GRAPH <g> { … } }");
             }
             (Kind::Variable, Place::DataValue) => {
-                return new(self, D::NotConstant, "VALUES holds constants, no variables").suggest("write UNDEF for no value");
+                return new(self, D::NotConstant, "VALUES holds constants, no variables")
+                    .suggest("write UNDEF for no value");
             }
             (Kind::Blank, Place::DataValue) => {
                 return new(self, D::BlankNode, "VALUES holds no blank nodes");
             }
-            (Kind::Comma, Place::DataValue | Place::Row | Place::ValuesVariables | Place::Member | Place::OrderCondition | Place::GroupCondition) => {
+            (
+                Kind::Comma,
+                Place::DataValue
+                | Place::Row
+                | Place::ValuesVariables
+                | Place::Member
+                | Place::OrderCondition
+                | Place::GroupCondition,
+            ) => {
                 let d = new(self, D::Unexpected, "this is written without commas");
                 return self.with(d, "leave the comma away", token.range(), "");
             }
             (Kind::Word(_) | Kind::A | Kind::Prefixed, Place::AsVariable) => {
                 let name = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
                 let d = new(self, D::Unexpected, "behind AS stands a variable");
-                return self.with(d, format!("write ?{name}"), token.range(), format!("?{name}"));
+                return self.with(
+                    d,
+                    format!("write ?{name}"),
+                    token.range(),
+                    format!("?{name}"),
+                );
             }
             _ => {}
         }
@@ -431,36 +654,83 @@ impl<'t> Parser<'t, '_> {
         let shown = shortened(text);
         let meant = nearest(text, place.keywords().iter().map(|k| k.text()));
         if let Some(meant) = meant {
-            let d = self.diagnostic(token.range(), D::UnknownWord, format!("{shown} is no keyword"));
+            let d = self.diagnostic(
+                token.range(),
+                D::UnknownWord,
+                format!("{shown} is no keyword"),
+            );
             return self.with(d, format!("{meant} was meant?"), token.range(), meant);
         }
         // Two keywords written as one.
         for keyword in place.keywords() {
-            let rest = text.len().checked_sub(keyword.text().len()).and_then(|_| text.get(keyword.text().len()..));
+            let rest = text
+                .len()
+                .checked_sub(keyword.text().len())
+                .and_then(|_| text.get(keyword.text().len()..));
             if let Some(rest) = rest
                 && text.is_char_boundary(keyword.text().len())
                 && text[..keyword.text().len()].eq_ignore_ascii_case(keyword.text())
                 && K::of(rest.as_bytes()) != K::Unknown
             {
                 let apart = format!("{} {}", keyword.text(), rest.to_ascii_uppercase());
-                let d = self.diagnostic(token.range(), D::UnknownWord, format!("{shown} is no keyword"));
+                let d = self.diagnostic(
+                    token.range(),
+                    D::UnknownWord,
+                    format!("{shown} is no keyword"),
+                );
                 return self.with(d, format!("{apart} was meant?"), token.range(), apart);
             }
         }
         let called = self.ahead().kind == Kind::OpenParen;
         match place {
-            Place::Operand | Place::Filter | Place::Projection | Place::Having | Place::OrderCondition | Place::GroupCondition if called => {
-                let d = self.diagnostic(token.range(), D::UnknownWord, format!("SPARQL has no function {shown}"));
-                let functions = K::ALL.iter().filter(|k| super::calls::is_call(k.0)).map(|k| k.1);
-                let longer = |name: &&str| name.len() >= 4 && text.get(..name.len()).is_some_and(|t| t.eq_ignore_ascii_case(name));
-                match nearest(text, functions.clone()).or_else(|| functions.filter(longer).max_by_key(|n| n.len())) {
-                    Some(meant) => self.with(d, format!("{meant} was meant?"), token.range(), meant),
+            Place::Operand
+            | Place::Filter
+            | Place::Projection
+            | Place::Having
+            | Place::OrderCondition
+            | Place::GroupCondition
+                if called =>
+            {
+                let d = self.diagnostic(
+                    token.range(),
+                    D::UnknownWord,
+                    format!("SPARQL has no function {shown}"),
+                );
+                let functions = K::ALL
+                    .iter()
+                    .filter(|k| super::calls::is_call(k.0))
+                    .map(|k| k.1);
+                let longer = |name: &&str| {
+                    name.len() >= 4
+                        && text
+                            .get(..name.len())
+                            .is_some_and(|t| t.eq_ignore_ascii_case(name))
+                };
+                match nearest(text, functions.clone())
+                    .or_else(|| functions.filter(longer).max_by_key(|n| n.len()))
+                {
+                    Some(meant) => {
+                        self.with(d, format!("{meant} was meant?"), token.range(), meant)
+                    }
                     None => d.suggest("functions of other names are called by their IRI"),
                 }
             }
-            Place::Operand | Place::Object | Place::DataValue | Place::AfterOperand | Place::AfterArgument
-            | Place::Subject | Place::Verb | Place::VerbOfTemplate | Place::Member | Place::PartOfTriple | Place::Filter => {
-                let d = self.diagnostic(token.range(), D::UnknownWord, format!("{shown} alone is neither a value nor a keyword"));
+            Place::Operand
+            | Place::Object
+            | Place::DataValue
+            | Place::AfterOperand
+            | Place::AfterArgument
+            | Place::Subject
+            | Place::Verb
+            | Place::VerbOfTemplate
+            | Place::Member
+            | Place::PartOfTriple
+            | Place::Filter => {
+                let d = self.diagnostic(
+                    token.range(),
+                    D::UnknownWord,
+                    format!("{shown} alone is neither a value nor a keyword"),
+                );
                 if matches!(place, Place::AfterOperand | Place::AfterArgument) {
                     d.suggest("between values stands an operator, like =, && or +")
                 } else if matches!(place, Place::Verb | Place::VerbOfTemplate | Place::Subject) {
@@ -490,7 +760,9 @@ impl<'t> Parser<'t, '_> {
         let scheme = inside.split(':').next()?;
         let like = inside.contains(':')
             && !scheme.is_empty()
-            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+            && scheme
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
         like.then(|| {
             (
                 token.start..token.end + end + 1,
@@ -509,8 +781,14 @@ impl<'t> Parser<'t, '_> {
                 self.diagnostic(open, D::String, format!("this {quote} begins a string that does not end on its line"))
                     .suggest(format!("write {quote} at its end, or {quote}{quote}{quote} around a text of several lines"))
             }
-            Bad::Label => new(D::BlankNode, "a blank node's label follows _: directly".into()).suggest("write _:name, or []"),
-            Bad::Escape => new(D::Character, "this is no escape of a character".into()).suggest("write \\u and four, or \\U and eight hexadecimal digits, in a string or an IRI"),
+            Bad::Label => new(
+                D::BlankNode,
+                "a blank node's label follows _: directly".into(),
+            )
+            .suggest("write _:name, or []"),
+            Bad::Escape => new(D::Character, "this is no escape of a character".into()).suggest(
+                "write \\u and four, or \\U and eight hexadecimal digits, in a string or an IRI",
+            ),
             Bad::Character => self.bad_character(token),
         }
     }
@@ -521,27 +799,61 @@ impl<'t> Parser<'t, '_> {
         let new = |message: &str| self.diagnostic(token.range(), D::Character, message.to_owned());
         match c {
             '“' | '”' | '„' | '«' | '»' | '″' => self.with(
-                new(&format!("{c} is no quotation mark of SPARQL")), "write \"", token.range(), "\""),
+                new(&format!("{c} is no quotation mark of SPARQL")),
+                "write \"",
+                token.range(),
+                "\"",
+            ),
             '‘' | '’' | '‚' | '′' | '`' => self.with(
-                new(&format!("{c} is no quotation mark of SPARQL")), "write '", token.range(), "'"),
+                new(&format!("{c} is no quotation mark of SPARQL")),
+                "write '",
+                token.range(),
+                "'",
+            ),
             '&' => {
                 let rest = &self.text[token.end..];
-                for (name, sign) in [("lt;", "<"), ("gt;", ">"), ("amp;", "&"), ("quot;", "\""), ("#39;", "'"), ("nbsp;", " ")] {
+                for (name, sign) in [
+                    ("lt;", "<"),
+                    ("gt;", ">"),
+                    ("amp;", "&"),
+                    ("quot;", "\""),
+                    ("#39;", "'"),
+                    ("nbsp;", " "),
+                ] {
                     if rest.starts_with(name) {
                         let range = token.start..token.end + name.len();
-                        let d = self.diagnostic(range.clone(), D::Character, format!("&{name} is HTML for {sign}"));
+                        let d = self.diagnostic(
+                            range.clone(),
+                            D::Character,
+                            format!("&{name} is HTML for {sign}"),
+                        );
                         return self.with(d, format!("write {sign}"), range, sign);
                     }
                 }
-                self.with(new("SPARQL writes 'and' as &&"), "write &&", token.range(), "&&")
+                self.with(
+                    new("SPARQL writes 'and' as &&"),
+                    "write &&",
+                    token.range(),
+                    "&&",
+                )
             }
             '$' => new("a variable's name follows its $ directly").suggest("write $name or ?name"),
             '@' => new("a language tag follows its @ directly").suggest("write \"text\"@en"),
-            '%' => new("% stands in prefixed names only, before two hexadecimal digits").suggest("SPARQL has no remainder: write ?a - ?b * FLOOR(?a / ?b)"),
+            '%' => new("% stands in prefixed names only, before two hexadecimal digits")
+                .suggest("SPARQL has no remainder: write ?a - ?b * FLOOR(?a / ?b)"),
             '\\' => new("a backslash stands in strings, and before signs in prefixed names"),
             '\u{a0}' | '\u{2000}'..='\u{200b}' | '\u{202f}' | '\u{3000}' => self.with(
-                new("this is no ordinary space"), "write a plain space", token.range(), " "),
-            '–' | '—' | '−' => self.with(new(&format!("{c} is no minus sign of SPARQL")), "write -", token.range(), "-"),
+                new("this is no ordinary space"),
+                "write a plain space",
+                token.range(),
+                " ",
+            ),
+            '–' | '—' | '−' => self.with(
+                new(&format!("{c} is no minus sign of SPARQL")),
+                "write -",
+                token.range(),
+                "-",
+            ),
             '≤' => self.with(new("the sign is <="), "write <=", token.range(), "<="),
             '≥' => self.with(new("the sign is >="), "write >=", token.range(), ">="),
             '≠' => self.with(new("the sign is !="), "write !=", token.range(), "!="),
@@ -582,10 +894,16 @@ impl<'t> Parser<'t, '_> {
         let named = lexer.next();
         let (range, name) = if named.kind == Kind::Word(K::As) {
             let name = lexer.next();
-            (token.start..name.end, self.slice(name).trim_start_matches(['?', '$']).to_owned())
+            (
+                token.start..name.end,
+                self.slice(name).trim_start_matches(['?', '$']).to_owned(),
+            )
         } else {
             let of = variable.map_or("all", |v| &self.text[v.start + 1..v.end]);
-            (token.start..end, format!("{}_{of}", word.to_ascii_lowercase()))
+            (
+                token.start..end,
+                format!("{}_{of}", word.to_ascii_lowercase()),
+            )
         };
         let with = format!("({} AS ?{name})", &self.text[token.start..end]);
         let shown = shortened(&with);
@@ -602,7 +920,10 @@ impl<'t> Parser<'t, '_> {
         let d = self.diagnostic(
             token.range(),
             D::MissingDot,
-            format!("{} begins a new triple, and the one before it has no dot at its end", self.said(token)),
+            format!(
+                "{} begins a new triple, and the one before it has no dot at its end",
+                self.said(token)
+            ),
         );
         let d = self.with(d, "write a dot between them", at..at, " .");
         self.halt(d)
@@ -612,7 +933,11 @@ impl<'t> Parser<'t, '_> {
 
     /// A prefix is declared without its colon.
     pub(super) fn prefix_without_colon(&mut self, token: Token) {
-        let d = self.diagnostic(token.range(), D::Unexpected, "a prefix ends with a colon".into());
+        let d = self.diagnostic(
+            token.range(),
+            D::Unexpected,
+            "a prefix ends with a colon".into(),
+        );
         let at = token.end;
         let d = self.with(d, format!("write {}:", self.slice(token)), at..at, ":");
         self.fault(d);
@@ -620,7 +945,11 @@ impl<'t> Parser<'t, '_> {
 
     pub(super) fn comma_in_select(&mut self) {
         let token = self.token;
-        let d = self.diagnostic(token.range(), D::Unexpected, "what SELECT chooses is written without commas".into());
+        let d = self.diagnostic(
+            token.range(),
+            D::Unexpected,
+            "what SELECT chooses is written without commas".into(),
+        );
         let d = self.with(d, "leave the comma away", token.range(), "");
         self.fault(d);
     }
@@ -628,22 +957,46 @@ impl<'t> Parser<'t, '_> {
     pub(super) fn shared_label(&mut self, label: &str, before: Token, token: Token) {
         let (line, _) = self.place_of(before);
         let d = self
-            .diagnostic(token.range(), D::BlankNode, format!("the blank node _:{} stands in another group or update already, at line {line}", shortened(label)))
-            .suggest("a label is good for one group; use a variable to say that two nodes are the same");
+            .diagnostic(
+                token.range(),
+                D::BlankNode,
+                format!(
+                    "the blank node _:{} stands in another group or update already, at line {line}",
+                    shortened(label)
+                ),
+            )
+            .suggest(
+                "a label is good for one group; use a variable to say that two nodes are the same",
+            );
         self.fault(d);
     }
 
     pub(super) fn misplaced_aggregate(&mut self, token: Token, word: K, why: &str) {
         let word = word.text();
-        let d = self.diagnostic(token.range(), D::Aggregate, format!("the aggregate {word} cannot stand {why}"));
+        let d = self.diagnostic(
+            token.range(),
+            D::Aggregate,
+            format!("the aggregate {word} cannot stand {why}"),
+        );
         let d = match why {
-            "inside of another aggregate" => d.suggest("compute the inner one in { SELECT … } first"),
-            _ => d.suggest("aggregates stand in SELECT, HAVING and ORDER BY; a condition on one is HAVING (…)"),
+            "inside of another aggregate" => {
+                d.suggest("compute the inner one in { SELECT … } first")
+            }
+            _ => d.suggest(
+                "aggregates stand in SELECT, HAVING and ORDER BY; a condition on one is HAVING (…)",
+            ),
         };
         self.fault(d);
     }
 
-    pub(super) fn wrong_arguments(&mut self, name: Token, word: K, given: usize, least: usize, most: usize) {
+    pub(super) fn wrong_arguments(
+        &mut self,
+        name: Token,
+        word: K,
+        given: usize,
+        least: usize,
+        most: usize,
+    ) {
         let count = |n: usize| match n {
             0 => "no argument".to_owned(),
             1 => "one argument".to_owned(),
@@ -656,7 +1009,11 @@ impl<'t> Parser<'t, '_> {
         let d = self.diagnostic(
             name.start..self.behind,
             D::Arguments,
-            format!("{} takes {takes}, and {given} {} given", word.text(), if given == 1 { "is" } else { "are" }),
+            format!(
+                "{} takes {takes}, and {given} {} given",
+                word.text(),
+                if given == 1 { "is" } else { "are" }
+            ),
         );
         self.fault(d);
     }
@@ -665,12 +1022,20 @@ impl<'t> Parser<'t, '_> {
         let d = match letter {
             Some('u' | 'U') => self
                 .diagnostic(range, D::Character, "this escape is no character".into())
-                .suggest("write \\u and four, or \\U and eight hexadecimal digits, and no surrogates"),
+                .suggest(
+                    "write \\u and four, or \\U and eight hexadecimal digits, and no surrogates",
+                ),
             _ => {
                 let text = shortened(&self.text[range.clone()]);
-                let d = self.diagnostic(range.clone(), D::Character, format!("{text} is no escape"));
+                let d =
+                    self.diagnostic(range.clone(), D::Character, format!("{text} is no escape"));
                 let at = range.start;
-                self.with(d, "write \\\\ for a backslash; others are \\t \\n \\r \\b \\f \\\" \\'", at..at, "\\")
+                self.with(
+                    d,
+                    "write \\\\ for a backslash; others are \\t \\n \\r \\b \\f \\\" \\'",
+                    at..at,
+                    "\\",
+                )
             }
         };
         self.fault(d);
@@ -679,18 +1044,45 @@ impl<'t> Parser<'t, '_> {
     pub(super) fn unknown_prefix(&mut self, token: Token, name: &str) {
         let shown = shortened(name);
         let range = token.start..token.start + name.len() + 1;
-        let mut d = self.diagnostic(range.clone(), D::UnknownPrefix, format!("the prefix {shown}: is not declared"));
+        let mut d = self.diagnostic(
+            range.clone(),
+            D::UnknownPrefix,
+            format!("the prefix {shown}: is not declared"),
+        );
         let known = common(name).or_else(|| common(&name.to_ascii_lowercase()));
-        let others: Vec<&str> = self.prefixes.names().chain(self.options.prefixes.iter().map(|p| p.0.as_str())).collect();
+        let others: Vec<&str> = self
+            .prefixes
+            .names()
+            .chain(self.options.prefixes.iter().map(|p| p.0.as_str()))
+            .collect();
         if let Some(iri) = known {
             let line = format!("PREFIX {name}: <{iri}>");
-            d = self.with(d, format!("did you mean {line}?"), 0..0, format!("{line}\n"));
+            d = self.with(
+                d,
+                format!("did you mean {line}?"),
+                0..0,
+                format!("{line}\n"),
+            );
         } else if let Some(other) = nearest(name, others.iter().copied()) {
-            d = self.with(d, format!("{other}: was meant?"), range, format!("{other}:"));
-        } else if let Some((other, iri)) = nearest(name, COMMON_PREFIXES.iter().map(|p| p.0)).and_then(|n| Some((n, common(n)?))) {
-            d = self.with(d, format!("{other}: was meant? It is declared by PREFIX {other}: <{iri}>"), range, format!("{other}:"));
+            d = self.with(
+                d,
+                format!("{other}: was meant?"),
+                range,
+                format!("{other}:"),
+            );
+        } else if let Some((other, iri)) =
+            nearest(name, COMMON_PREFIXES.iter().map(|p| p.0)).and_then(|n| Some((n, common(n)?)))
+        {
+            d = self.with(
+                d,
+                format!("{other}: was meant? It is declared by PREFIX {other}: <{iri}>"),
+                range,
+                format!("{other}:"),
+            );
         } else {
-            d = d.suggest(format!("declare it at the beginning: PREFIX {shown}: <http://…>"));
+            d = d.suggest(format!(
+                "declare it at the beginning: PREFIX {shown}: <http://…>"
+            ));
         }
         self.fault(d);
     }
@@ -699,17 +1091,31 @@ impl<'t> Parser<'t, '_> {
         let shown = shortened(iri);
         let relative = !iri.contains(':') || why.contains("scheme");
         let d = if relative && self.base.is_none() {
-            self.diagnostic(token.range(), D::Iri, format!("the IRI <{shown}> is relative, and there is no base"))
-                .suggest("write the whole IRI with its scheme, like <http://…>, or declare BASE <http://…>")
+            self.diagnostic(
+                token.range(),
+                D::Iri,
+                format!("the IRI <{shown}> is relative, and there is no base"),
+            )
+            .suggest(
+                "write the whole IRI with its scheme, like <http://…>, or declare BASE <http://…>",
+            )
         } else {
-            self.diagnostic(token.range(), D::Iri, format!("<{shown}> is no IRI: {}", super::terms::decapitalised(why)))
+            self.diagnostic(
+                token.range(),
+                D::Iri,
+                format!("<{shown}> is no IRI: {}", super::terms::decapitalised(why)),
+            )
         };
         self.fault(d);
     }
 
     pub(super) fn annotated_path(&mut self, at: Token) -> Halt {
         let d = self
-            .diagnostic(at.range(), D::NotSparql, "a triple with a path as its predicate cannot be annotated".into())
+            .diagnostic(
+                at.range(),
+                D::NotSparql,
+                "a triple with a path as its predicate cannot be annotated".into(),
+            )
             .suggest("annotate a triple with a plain predicate");
         self.halt(d)
     }
@@ -717,7 +1123,14 @@ impl<'t> Parser<'t, '_> {
     pub(super) fn redefined(&mut self, token: Token, by: &str) {
         let name = self.slice(token);
         let d = self
-            .diagnostic(token.range(), D::Redefined, format!("{} has a value already, and {by} cannot give it another", shortened(name)))
+            .diagnostic(
+                token.range(),
+                D::Redefined,
+                format!(
+                    "{} has a value already, and {by} cannot give it another",
+                    shortened(name)
+                ),
+            )
             .suggest("choose another name");
         self.fault(d);
     }
@@ -734,12 +1147,20 @@ impl<'t> Parser<'t, '_> {
 
     pub(super) fn chosen_twice(&mut self, token: Token) {
         let name = shortened(self.slice(token));
-        let d = self.diagnostic(token.range(), D::Redefined, format!("{name} is chosen twice"));
+        let d = self.diagnostic(
+            token.range(),
+            D::Redefined,
+            format!("{name} is chosen twice"),
+        );
         self.fault(d.suggest("leave one away"));
     }
 
     pub(super) fn star_of_groups(&mut self, star: Token) {
-        let d = self.diagnostic(star.range(), D::NotGrouped, "SELECT * cannot stand with GROUP BY".into());
+        let d = self.diagnostic(
+            star.range(),
+            D::NotGrouped,
+            "SELECT * cannot stand with GROUP BY".into(),
+        );
         self.fault(d.suggest("name what is grouped by and the aggregates"));
     }
 
@@ -750,14 +1171,24 @@ impl<'t> Parser<'t, '_> {
         }
         let name = shortened(self.slice(token));
         let d = self
-            .diagnostic(token.range(), D::NotGrouped, format!("{name} is neither grouped nor aggregated"))
-            .suggest(format!("add {name} to GROUP BY, or choose one value of the group: (SAMPLE({name}) AS …)"));
+            .diagnostic(
+                token.range(),
+                D::NotGrouped,
+                format!("{name} is neither grouped nor aggregated"),
+            )
+            .suggest(format!(
+                "add {name} to GROUP BY, or choose one value of the group: (SAMPLE({name}) AS …)"
+            ));
         self.fault(d);
     }
 
     pub(super) fn twice_in_values(&mut self, token: Token) {
         let name = shortened(self.slice(token));
-        let d = self.diagnostic(token.range(), D::Values, format!("{name} stands twice in VALUES"));
+        let d = self.diagnostic(
+            token.range(),
+            D::Values,
+            format!("{name} stands twice in VALUES"),
+        );
         self.fault(d.suggest("leave one away"));
     }
 
@@ -779,29 +1210,52 @@ impl<'t> Parser<'t, '_> {
             k => k.text(),
         };
         let d = self
-            .diagnostic(token.range(), D::Order, format!("{} stands before {}", name(word), name(before)))
+            .diagnostic(
+                token.range(),
+                D::Order,
+                format!("{} stands before {}", name(word), name(before)),
+            )
             .suggest("the order is WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET, VALUES");
         self.fault(d);
     }
 
     pub(super) fn too_large(&mut self, token: Token, word: K) {
-        let d = self.diagnostic(token.range(), D::Number, format!("the number of {} is too large", word.text()));
+        let d = self.diagnostic(
+            token.range(),
+            D::Number,
+            format!("the number of {} is too large", word.text()),
+        );
         self.fault(d);
     }
 
     pub(super) fn blank_in_delete(&mut self, at: Token) {
         let d = self
-            .diagnostic(at.range(), D::BlankNode, "what is deleted cannot hold blank nodes".into())
+            .diagnostic(
+                at.range(),
+                D::BlankNode,
+                "what is deleted cannot hold blank nodes".into(),
+            )
             .suggest("use a variable: DELETE { ?x … } WHERE { ?x … }");
         self.fault(d);
     }
 
     pub(super) fn not_data(&mut self, at: Token, literal: bool, verb: &str) {
         let d = if literal {
-            self.diagnostic(at.range(), D::NotConstant, "the subject of a triple is an IRI or a blank node".into())
+            self.diagnostic(
+                at.range(),
+                D::NotConstant,
+                "the subject of a triple is an IRI or a blank node".into(),
+            )
         } else {
-            self.diagnostic(at.range(), D::NotConstant, format!("{verb} holds constants, no variables"))
-                .suggest(format!("write {} {{ … }} WHERE {{ … }} to use variables", &verb[..6]))
+            self.diagnostic(
+                at.range(),
+                D::NotConstant,
+                format!("{verb} holds constants, no variables"),
+            )
+            .suggest(format!(
+                "write {} {{ … }} WHERE {{ … }} to use variables",
+                &verb[..6]
+            ))
         };
         self.fault(d);
     }
@@ -810,15 +1264,28 @@ impl<'t> Parser<'t, '_> {
 fn comparison(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Equal | Kind::NotEqual | Kind::Less | Kind::LessOrEqual | Kind::Greater
-            | Kind::GreaterOrEqual | Kind::Word(K::In | K::Not)
+        Kind::Equal
+            | Kind::NotEqual
+            | Kind::Less
+            | Kind::LessOrEqual
+            | Kind::Greater
+            | Kind::GreaterOrEqual
+            | Kind::Word(K::In | K::Not)
     )
 }
 
 pub(crate) fn begins_update(word: K) -> bool {
     matches!(
         word,
-        K::Insert | K::Delete | K::Load | K::Clear | K::Create | K::Drop | K::Copy | K::Move
-            | K::Add | K::With
+        K::Insert
+            | K::Delete
+            | K::Load
+            | K::Clear
+            | K::Create
+            | K::Drop
+            | K::Copy
+            | K::Move
+            | K::Add
+            | K::With
     )
 }

@@ -228,7 +228,10 @@ impl Parser<'_, '_> {
                 let (right, filter) = self.group_with_filter(Place::Group)?;
                 self.scopes.merge(outer);
                 let left = self.so_far(run)?;
-                let depth = left.depth.max(right.depth).max(filter.as_ref().map_or(0, |f| f.depth));
+                let depth = left
+                    .depth
+                    .max(right.depth)
+                    .max(filter.as_ref().map_or(0, |f| f.depth));
                 let it = GraphPattern::LeftJoin {
                     left: Box::new(left.it),
                     right: Box::new(right.it),

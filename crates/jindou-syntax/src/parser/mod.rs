@@ -135,9 +135,12 @@ impl Open {
     }
 }
 
-
 impl<'t, 'o> Parser<'t, 'o> {
-    pub(crate) fn new(source: &'t Source<'t>, options: &'o Options, meter: &'o mut dyn Meter) -> Self {
+    pub(crate) fn new(
+        source: &'t Source<'t>,
+        options: &'o Options,
+        meter: &'o mut dyn Meter,
+    ) -> Self {
         let text = source.text();
         let mut lexer = Lexer::new(text);
         let token = lexer.next();

@@ -91,7 +91,12 @@ impl Parser<'_, '_> {
         if self.eat(Kind::OpenParen)? {
             loop {
                 let (is_inverse, iri) = self.negated_one()?;
-                if is_inverse { &mut inverse } else { &mut direct }.push(iri);
+                if is_inverse {
+                    &mut inverse
+                } else {
+                    &mut direct
+                }
+                .push(iri);
                 if !self.eat(Kind::Pipe)? {
                     break;
                 }
@@ -99,7 +104,12 @@ impl Parser<'_, '_> {
             self.close(Kind::CloseParen, Place::NegatedClose)?;
         } else {
             let (is_inverse, iri) = self.negated_one()?;
-            if is_inverse { &mut inverse } else { &mut direct }.push(iri);
+            if is_inverse {
+                &mut inverse
+            } else {
+                &mut direct
+            }
+            .push(iri);
         }
         let backwards = |set| Path::Reverse(Box::new(Path::NegatedPropertySet(set)));
         Ok(match (direct.is_empty(), inverse.is_empty()) {

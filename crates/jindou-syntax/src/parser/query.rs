@@ -181,10 +181,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reads something whose variables are in nobody's scope.
-    pub(super) fn in_own_scope<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Parse<T>,
-    ) -> Parse<T> {
+    pub(super) fn in_own_scope<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         let outer = self.scopes.enter();
         let out = read(self)?;
         self.scopes.forget_all(outer);
@@ -363,10 +360,12 @@ impl Parser<'_, '_> {
             let iri = self.iri()?;
             to.push(iri);
         }
-        Ok((!default.is_empty() || !named.is_empty()).then_some(QueryDataset {
-            default,
-            named: Some(named),
-        }))
+        Ok(
+            (!default.is_empty() || !named.is_empty()).then_some(QueryDataset {
+                default,
+                named: Some(named),
+            }),
+        )
     }
 }
 

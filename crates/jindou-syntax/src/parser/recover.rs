@@ -18,7 +18,14 @@ pub(super) struct State {
 fn begins_clause(word: K) -> bool {
     matches!(
         word,
-        K::Filter | K::Optional | K::Bind | K::Values | K::Graph | K::Minus | K::Service | K::Lateral
+        K::Filter
+            | K::Optional
+            | K::Bind
+            | K::Values
+            | K::Graph
+            | K::Minus
+            | K::Service
+            | K::Lateral
     )
 }
 
@@ -108,9 +115,23 @@ impl Parser<'_, '_> {
         loop {
             match self.kind() {
                 Kind::Word(
-                    K::Base | K::Prefix | K::Version | K::Select | K::Ask | K::Construct
-                    | K::Describe | K::Insert | K::Delete | K::Load | K::Clear | K::Create
-                    | K::Drop | K::Copy | K::Move | K::Add | K::With,
+                    K::Base
+                    | K::Prefix
+                    | K::Version
+                    | K::Select
+                    | K::Ask
+                    | K::Construct
+                    | K::Describe
+                    | K::Insert
+                    | K::Delete
+                    | K::Load
+                    | K::Clear
+                    | K::Create
+                    | K::Drop
+                    | K::Copy
+                    | K::Move
+                    | K::Add
+                    | K::With,
                 ) => return Ok(()),
                 Kind::End | Kind::OpenBrace => return Err(Halt::Stop),
                 _ => self.bump()?,

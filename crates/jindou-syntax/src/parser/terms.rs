@@ -53,7 +53,9 @@ impl Parser<'_, '_> {
                         D::Language,
                         format!("'{other}' is no direction of writing"),
                     )
-                    .suggest("a language's direction is --ltr (left to right) or --rtl (right to left)");
+                    .suggest(
+                        "a language's direction is --ltr (left to right) or --rtl (right to left)",
+                    );
                 self.fault(d);
                 None
             }
@@ -66,7 +68,10 @@ impl Parser<'_, '_> {
                     .diagnostic(
                         token.range(),
                         D::Language,
-                        format!("@{language} is no language tag: {}", decapitalised(&why.to_string())),
+                        format!(
+                            "@{language} is no language tag: {}",
+                            decapitalised(&why.to_string())
+                        ),
                     )
                     .suggest("a language tag looks like @en or @pt-BR (BCP 47)");
                 self.fault(d);
@@ -138,8 +143,7 @@ impl Parser<'_, '_> {
     pub(super) fn is_signed_number(&mut self) -> bool {
         let sign = self.token;
         let next = self.ahead();
-        next.start == sign.end
-            && matches!(next.kind, Kind::Integer | Kind::Decimal | Kind::Double)
+        next.start == sign.end && matches!(next.kind, Kind::Integer | Kind::Decimal | Kind::Double)
     }
 
     pub(super) fn signed_number(&mut self) -> Parse<Literal> {

@@ -36,7 +36,10 @@ pub(super) fn canonical(text: &str) -> Option<String> {
                 declared = &slice[..slice.len() - 1];
                 out.push_str(slice);
             }
-            Kind::Iri if before.0 == Kind::Namespace && !declared.is_empty() || declared.is_empty() && before.0 == Kind::Namespace => {
+            Kind::Iri
+                if before.0 == Kind::Namespace && !declared.is_empty()
+                    || declared.is_empty() && before.0 == Kind::Namespace =>
+            {
                 prefixes.insert(declared, &slice[1..slice.len() - 1]);
                 declared = "";
                 out.push_str(slice);
@@ -55,7 +58,11 @@ pub(super) fn canonical(text: &str) -> Option<String> {
                 }
             }
             // From < to > it is an IRI, and nothing else.
-            Kind::Iri if slice.contains(['&', '=', ',', ')', '(', '?', '$', ':']) && ends_operand(before.0) && !slice.contains("://") => {
+            Kind::Iri
+                if slice.contains(['&', '=', ',', ')', '(', '?', '$', ':'])
+                    && ends_operand(before.0)
+                    && !slice.contains("://") =>
+            {
                 out.push_str("<http://an-iri/>");
             }
             _ => out.push_str(slice),
@@ -76,7 +83,15 @@ fn odd(name: &str) -> bool {
 fn ends_operand(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Variable | Kind::CloseParen | Kind::String | Kind::Integer | Kind::Decimal | Kind::Double | Kind::Iri | Kind::Prefixed | Kind::Namespace
+        Kind::Variable
+            | Kind::CloseParen
+            | Kind::String
+            | Kind::Integer
+            | Kind::Decimal
+            | Kind::Double
+            | Kind::Iri
+            | Kind::Prefixed
+            | Kind::Namespace
             | Kind::Word(K::True | K::False)
     )
 }

@@ -46,7 +46,10 @@ fn theirs(text: &str, update: bool) -> Result<Read, String> {
         let u = parser.parse_update(text).map_err(|e| e.to_string())?;
         Ok(Read::Update(u.operations, format!("{:?}", u.base_iri)))
     } else {
-        parser.parse_query(text).map(Read::Query).map_err(|e| e.to_string())
+        parser
+            .parse_query(text)
+            .map(Read::Query)
+            .map_err(|e| e.to_string())
     }
 }
 
@@ -100,13 +103,19 @@ fn known(
     match (a, b) {
         (Err(Failure::Text(faults)), Ok(_)) => {
             let first = faults.first();
-            if faults.all().iter().all(|d| d.kind == D::Aggregate && d.message.contains("cannot stand")) {
+            if faults
+                .all()
+                .iter()
+                .all(|d| d.kind == D::Aggregate && d.message.contains("cannot stand"))
+            {
                 return Some("an aggregate where none can stand");
             }
             if update && first.kind == D::MissingDot {
                 return Some("quads without dots between them");
             }
-            if first.expected.as_deref() == Some(crate::advice::Place::TripleSubject.expected().as_str()) {
+            if first.expected.as_deref()
+                == Some(crate::advice::Place::TripleSubject.expected().as_str())
+            {
                 return Some("a subject of a triple term that is no IRI and no variable");
             }
             if update && text.contains(';') && first.found.as_deref() == Some("';'") {
@@ -124,7 +133,11 @@ fn known(
         (Ok(Read::Update(..)), Err(_)) => {
             let mut parts = text.split(';').skip(1);
             parts
-                .any(|p| ["PREFIX", "BASE", "VERSION"].iter().any(|w| p.to_ascii_uppercase().contains(w)))
+                .any(|p| {
+                    ["PREFIX", "BASE", "VERSION"]
+                        .iter()
+                        .any(|w| p.to_ascii_uppercase().contains(w))
+                })
                 .then_some("a prologue between updates")
         }
         (Ok(Read::Query(q)), theirs) => grouped(q, theirs.is_err()),
@@ -146,17 +159,25 @@ fn grouped(q: &Query, refused: bool) -> Option<&'static str> {
                 found = Some("groups of CONSTRUCT, ASK and DESCRIBE");
             }
             let mut at = inner;
-            while let GraphPattern::Extend { inner, expression, .. } = &**at {
+            while let GraphPattern::Extend {
+                inner, expression, ..
+            } = &**at
+            {
                 if matches!(expression, Expression::Variable(_)) {
                     found = Some("GROUP BY (?x AS ?y)");
                 }
                 at = inner;
             }
         }
-        GraphPattern::Extend { inner, expression, .. } if refused => {
+        GraphPattern::Extend {
+            inner, expression, ..
+        } if refused => {
             let mut at = inner;
             let mut earlier = vec![];
-            while let GraphPattern::Extend { inner, variable, .. } = &**at {
+            while let GraphPattern::Extend {
+                inner, variable, ..
+            } = &**at
+            {
                 earlier.push(variable);
                 at = inner;
             }
@@ -197,7 +218,9 @@ fn visit(p: &GraphPattern, f: &mut impl FnMut(&GraphPattern)) {
 
 pub(super) fn on_deep_stack(f: impl FnOnce() + Send) {
     std::thread::scope(|s| {
-        let thread = std::thread::Builder::new().stack_size(512 << 20).spawn_scoped(s, f);
+        let thread = std::thread::Builder::new()
+            .stack_size(512 << 20)
+            .spawn_scoped(s, f);
         if let Err(panic) = thread.unwrap().join() {
             std::panic::resume_unwind(panic);
         }
@@ -216,7 +239,12 @@ fn what_others_wrote_gives_the_same_algebra() {
             }
         }
         println!("{classes:#?}");
-        assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n----\n"));
+        assert!(
+            wrong.is_empty(),
+            "{}:\n{}",
+            wrong.len(),
+            wrong.join("\n----\n")
+        );
     });
 }
 
@@ -267,7 +295,9 @@ fn mutants(count: usize, seed: u64) {
             let mut rng = jindou_testing::Rng::new(seed + u64::from(update));
             for _ in 0..n {
                 let text = mutator.text(&mut rng);
-                let Ok(text) = String::from_utf8(text) else { continue };
+                let Ok(text) = String::from_utf8(text) else {
+                    continue;
+                };
                 if is_deep(&text) || text.len() > 8000 {
                     continue;
                 }
@@ -287,7 +317,12 @@ fn mutants(count: usize, seed: u64) {
         }
     });
     println!("{classes:#?}");
-    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n----\n"));
+    assert!(
+        wrong.is_empty(),
+        "{}:\n{}",
+        wrong.len(),
+        wrong.join("\n----\n")
+    );
 }
 
 #[test]
@@ -300,7 +335,13 @@ fn mutants_give_the_same_algebra() {
 #[ignore = "long: two million texts, some 15 minutes"]
 fn two_million_mutants_give_the_same_algebra() {
     let number = |name: &str, default: u64| {
-        std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(default)
     };
-    mutants(number("JINDOU_COUNT", 2_000_000) as usize, number("JINDOU_SEED", 100));
+    mutants(
+        number("JINDOU_COUNT", 2_000_000) as usize,
+        number("JINDOU_SEED", 100),
+    );
 }

@@ -4,11 +4,13 @@ use crate::{Escapes, Failure, Options, Unlimited, parse_query, parse_update};
 use spargebra::Query;
 use spargebra::algebra::GraphPattern;
 
-const PREFIXES: &str = "PREFIX e: <http://e/> PREFIX ec: <http://purl.uniprot.org/enzyme/> PREFIX : <http://d/> ";
+const PREFIXES: &str =
+    "PREFIX e: <http://e/> PREFIX ec: <http://purl.uniprot.org/enzyme/> PREFIX : <http://d/> ";
 
 fn read(text: &str) -> Query {
     let text = format!("{PREFIXES}{text}");
-    parse_query(&text, &Options::default(), &mut Unlimited).unwrap_or_else(|e| panic!("{text}\n{e}"))
+    parse_query(&text, &Options::default(), &mut Unlimited)
+        .unwrap_or_else(|e| panic!("{text}\n{e}"))
 }
 
 fn refused(text: &str) -> String {
@@ -25,17 +27,38 @@ fn same(a: &str, b: &str) {
 
 #[test]
 fn local_names_hold_dots() {
-    same("ASK { e:a.b.c e:p ec:1.1.1.353 , ec:1.-.-.- }", "ASK { <http://e/a.b.c> <http://e/p> <http://purl.uniprot.org/enzyme/1.1.1.353> , <http://purl.uniprot.org/enzyme/1.-.-.-> }");
-    same("ASK { e:a e:p e:b.c.}", "ASK { <http://e/a> <http://e/p> <http://e/b.c> . }");
-    same("ASK { e:a\\.\\,b e:%41 :x:y }", "ASK { <http://e/a.,b> <http://e/%41> <http://d/x:y> }");
-    same("ASK { e:𝒳 e:p 'x' }", "ASK { <http://e/𝒳> <http://e/p> 'x' }");
+    same(
+        "ASK { e:a.b.c e:p ec:1.1.1.353 , ec:1.-.-.- }",
+        "ASK { <http://e/a.b.c> <http://e/p> <http://purl.uniprot.org/enzyme/1.1.1.353> , <http://purl.uniprot.org/enzyme/1.-.-.-> }",
+    );
+    same(
+        "ASK { e:a e:p e:b.c.}",
+        "ASK { <http://e/a> <http://e/p> <http://e/b.c> . }",
+    );
+    same(
+        "ASK { e:a\\.\\,b e:%41 :x:y }",
+        "ASK { <http://e/a.,b> <http://e/%41> <http://d/x:y> }",
+    );
+    same(
+        "ASK { e:𝒳 e:p 'x' }",
+        "ASK { <http://e/𝒳> <http://e/p> 'x' }",
+    );
 }
 
 #[test]
 fn codepoint_escapes_stand_anywhere() {
-    same("ASK { \\u003Fs e:\\u0070 \\u0022x\\u0022 }", "ASK { ?s e:p \"x\" }");
-    same("ASK { ?s e:p \"\\u0022 \\U0001F47E\" }", "ASK { ?s e:p '\" 👾' }");
-    let strict = Options { escapes: Escapes::InTerms, ..Options::default() };
+    same(
+        "ASK { \\u003Fs e:\\u0070 \\u0022x\\u0022 }",
+        "ASK { ?s e:p \"x\" }",
+    );
+    same(
+        "ASK { ?s e:p \"\\u0022 \\U0001F47E\" }",
+        "ASK { ?s e:p '\" 👾' }",
+    );
+    let strict = Options {
+        escapes: Escapes::InTerms,
+        ..Options::default()
+    };
     assert!(parse_query("ASK { \\u003Fs ?p ?o }", &strict, &mut Unlimited).is_err());
     assert!(parse_query("ASK { ?s ?p <http://e/\\u0041> }", &strict, &mut Unlimited).is_ok());
     // A fault behind an escape has its own place.
@@ -46,13 +69,24 @@ fn codepoint_escapes_stand_anywhere() {
 
 #[test]
 fn spaces_and_comments_stand_between_tokens() {
-    same("SELECT (CONCAT (\"a\",\"b\") AS ?a) (COALESCE (1,2) AS ?b) (BNODE () AS ?c) {}", "SELECT (CONCAT(\"a\",\"b\") AS ?a) (COALESCE(1,2) AS ?b) (BNODE() AS ?c) {}");
-    same("SELECT (NOW( # x\n ) AS ?n) { ?s ?p ( # y\n ) }", "SELECT (NOW() AS ?n) { ?s ?p () }");
+    same(
+        "SELECT (CONCAT (\"a\",\"b\") AS ?a) (COALESCE (1,2) AS ?b) (BNODE () AS ?c) {}",
+        "SELECT (CONCAT(\"a\",\"b\") AS ?a) (COALESCE(1,2) AS ?b) (BNODE() AS ?c) {}",
+    );
+    same(
+        "SELECT (NOW( # x\n ) AS ?n) { ?s ?p ( # y\n ) }",
+        "SELECT (NOW() AS ?n) { ?s ?p () }",
+    );
 }
 
 #[test]
 fn keywords_have_no_case() {
-    same("select * where { filter(TRUE && nOt eXists { ?s A:x False }) }".replace("A:x", "a").as_str(), "SELECT * WHERE { FILTER(true && NOT EXISTS { ?s a false }) }");
+    same(
+        "select * where { filter(TRUE && nOt eXists { ?s A:x False }) }"
+            .replace("A:x", "a")
+            .as_str(),
+        "SELECT * WHERE { FILTER(true && NOT EXISTS { ?s a false }) }",
+    );
     assert!(refused("ASK { ?s A ?o }").contains('A'));
 }
 
@@ -60,8 +94,13 @@ fn keywords_have_no_case() {
 fn grouped_queries_use_what_they_chose() {
     read("SELECT ?t (COUNT(*) AS ?a) (?a*3 AS ?b) { ?s a ?t } GROUP BY ?t");
     let e = refused("SELECT ?t ?s (COUNT(*) AS ?a) (?o AS ?x) { ?s a ?t ; e:p ?o } GROUP BY ?t");
-    assert!(e.contains("?s is neither grouped") && e.contains("?o is neither grouped"), "{e}");
-    let Query::Select { pattern, .. } = read("SELECT ?y { ?s a ?x } GROUP BY (?x AS ?y)") else { panic!() };
+    assert!(
+        e.contains("?s is neither grouped") && e.contains("?o is neither grouped"),
+        "{e}"
+    );
+    let Query::Select { pattern, .. } = read("SELECT ?y { ?s a ?x } GROUP BY (?x AS ?y)") else {
+        panic!()
+    };
     assert!(pattern.to_string().contains("AS ?y"), "{pattern}");
     read("CONSTRUCT { ?t e:n ?t } WHERE { ?s a ?t } GROUP BY ?t HAVING (COUNT(*) > 1)");
     read("ASK { ?s a ?t } GROUP BY ?t HAVING (COUNT(*) > 1)");
@@ -71,11 +110,23 @@ fn grouped_queries_use_what_they_chose() {
 #[test]
 fn aggregates_stand_where_they_may() {
     for (text, why) in [
-        ("SELECT * { ?s ?p ?o FILTER(COUNT(?o) > 1) }", "in a pattern"),
+        (
+            "SELECT * { ?s ?p ?o FILTER(COUNT(?o) > 1) }",
+            "in a pattern",
+        ),
         ("SELECT * { BIND(SUM(1) AS ?x) }", "in a pattern"),
-        ("SELECT ?x { ?s ?p ?o } GROUP BY (MAX(?o) AS ?x)", "in GROUP BY"),
-        ("SELECT (SUM(COUNT(?o)) AS ?x) { ?s ?p ?o }", "inside of another"),
-        ("SELECT (EXISTS { FILTER(COUNT(*) > 1) } AS ?x) { ?s ?p ?o }", "in a pattern"),
+        (
+            "SELECT ?x { ?s ?p ?o } GROUP BY (MAX(?o) AS ?x)",
+            "in GROUP BY",
+        ),
+        (
+            "SELECT (SUM(COUNT(?o)) AS ?x) { ?s ?p ?o }",
+            "inside of another",
+        ),
+        (
+            "SELECT (EXISTS { FILTER(COUNT(*) > 1) } AS ?x) { ?s ?p ?o }",
+            "in a pattern",
+        ),
     ] {
         assert!(refused(text).contains(why), "{text}: {}", refused(text));
     }
@@ -85,10 +136,22 @@ fn aggregates_stand_where_they_may() {
 fn a_star_gives_columns_in_the_order_of_the_text() {
     for (text, expected) in [
         ("SELECT * { ?z ?y ?x . ?a ?z ?b }", "z y x a b"),
-        ("SELECT * { { SELECT * { ?c ?b ?a } } ?a ?d ?e }", "c b a d e"),
-        ("SELECT * { ?b e:p ?a MINUS { ?c ?b ?d } FILTER NOT EXISTS { ?f ?g ?b } }", "b a"),
+        (
+            "SELECT * { { SELECT * { ?c ?b ?a } } ?a ?d ?e }",
+            "c b a d e",
+        ),
+        (
+            "SELECT * { ?b e:p ?a MINUS { ?c ?b ?d } FILTER NOT EXISTS { ?f ?g ?b } }",
+            "b a",
+        ),
     ] {
-        let Query::Select { pattern: GraphPattern::Project { variables, .. }, .. } = read(text) else { panic!() };
+        let Query::Select {
+            pattern: GraphPattern::Project { variables, .. },
+            ..
+        } = read(text)
+        else {
+            panic!()
+        };
         let names: Vec<_> = variables.iter().map(|v| v.as_str()).collect();
         assert_eq!(names.join(" "), expected);
     }
@@ -127,32 +190,66 @@ fn the_scope_of_variables_is_the_standards() {
 fn updates_have_places() {
     let text = "PREFIX e: <http://e/>\nINSERT DATA { e:a e:b 'x;y' } ;\nPREFIX f: <http://f/> COPY f:g TO f:g;\nMOVE DEFAULT TO e:g ;DROP ALL;\n";
     let u = parse_update(text, &Options::default(), &mut Unlimited).unwrap();
-    let at: Vec<_> = u.operations.iter().map(|o| (&text[o.at..o.at + 4], o.whole_graph)).collect();
-    assert_eq!(at, [("INSE", false), ("MOVE", true), ("MOVE", true), ("MOVE", true), ("DROP", false)]);
-    assert!(parse_update("", &Options::default(), &mut Unlimited).unwrap().operations.is_empty());
-    assert!(parse_update("MOVESILENT DEFAULT TO <http://e/g>", &Options::default(), &mut Unlimited).is_err());
+    let at: Vec<_> = u
+        .operations
+        .iter()
+        .map(|o| (&text[o.at..o.at + 4], o.whole_graph))
+        .collect();
+    assert_eq!(
+        at,
+        [
+            ("INSE", false),
+            ("MOVE", true),
+            ("MOVE", true),
+            ("MOVE", true),
+            ("DROP", false)
+        ]
+    );
+    assert!(
+        parse_update("", &Options::default(), &mut Unlimited)
+            .unwrap()
+            .operations
+            .is_empty()
+    );
+    assert!(
+        parse_update(
+            "MOVESILENT DEFAULT TO <http://e/g>",
+            &Options::default(),
+            &mut Unlimited
+        )
+        .is_err()
+    );
 }
 
 #[test]
 fn long_chains_are_shallow() {
     fn depth(p: &GraphPattern) -> usize {
         match p {
-            GraphPattern::Union { left, right } | GraphPattern::Join { left, right } => 1 + depth(left).max(depth(right)),
-            GraphPattern::Filter { inner, .. } | GraphPattern::Project { inner, .. } => 1 + depth(inner),
+            GraphPattern::Union { left, right } | GraphPattern::Join { left, right } => {
+                1 + depth(left).max(depth(right))
+            }
+            GraphPattern::Filter { inner, .. } | GraphPattern::Project { inner, .. } => {
+                1 + depth(inner)
+            }
             _ => 1,
         }
     }
     let n = 20_000;
     for text in [
         format!("SELECT * {{ {} {{}} }}", "{ ?s e:p ?o } UNION ".repeat(n)),
-        format!("SELECT * {{ {} }}", "{ SELECT ?s { ?s e:p ?o } } ".repeat(n)),
+        format!(
+            "SELECT * {{ {} }}",
+            "{ SELECT ?s { ?s e:p ?o } } ".repeat(n)
+        ),
         format!("SELECT * {{ ?s {}e:p ?o }}", "e:p/".repeat(n)),
         format!("SELECT * {{ ?s ({}e:p) ?o }}", "e:p|".repeat(n)),
         format!("SELECT * {{ FILTER({}?x) }}", "?y = 1 || ".repeat(n)),
         format!("SELECT * {{ FILTER({}?x) }}", "?y = 1 && ".repeat(n)),
         format!("SELECT * {{ {} }}", "FILTER(?x > 1) ".repeat(n)),
     ] {
-        let Query::Select { pattern, .. } = read(&text) else { panic!() };
+        let Query::Select { pattern, .. } = read(&text) else {
+            panic!()
+        };
         assert!(depth(&pattern) < 25);
     }
 }
@@ -165,18 +262,35 @@ fn prefixes_are_known_when_asked_for() {
         prefixes: vec![("my".into(), "http://my/".into())],
         ..Options::default()
     };
-    let q = parse_query(text, &options, &mut Unlimited).unwrap().to_string();
-    assert!(q.contains("<http://xmlns.com/foaf/0.1/name>") && q.contains("<http://my/p>"), "{q}");
-    let e = parse_query(text, &Options::default(), &mut Unlimited).unwrap_err().to_string();
-    assert!(e.contains("did you mean PREFIX foaf: <http://xmlns.com/foaf/0.1/>?"), "{e}");
-    let own = parse_query("PREFIX foaf: <http://own/> ASK { ?s foaf:x ?o }", &options, &mut Unlimited).unwrap();
+    let q = parse_query(text, &options, &mut Unlimited)
+        .unwrap()
+        .to_string();
+    assert!(
+        q.contains("<http://xmlns.com/foaf/0.1/name>") && q.contains("<http://my/p>"),
+        "{q}"
+    );
+    let e = parse_query(text, &Options::default(), &mut Unlimited)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.contains("did you mean PREFIX foaf: <http://xmlns.com/foaf/0.1/>?"),
+        "{e}"
+    );
+    let own = parse_query(
+        "PREFIX foaf: <http://own/> ASK { ?s foaf:x ?o }",
+        &options,
+        &mut Unlimited,
+    )
+    .unwrap();
     assert!(own.to_string().contains("<http://own/x>"));
 }
 
 #[test]
 fn several_faults_are_found() {
     let text = "SELECT * WHERE {\n ?s foaf:name ?n .\n ?s ex:p .\n FILTER(?n = ) \n OPTIONAL { ?s ?p ?o ?x } \n ?a ?b ?c }";
-    let Err(Failure::Text(d)) = parse_query(text, &Options::default(), &mut Unlimited) else { panic!() };
+    let Err(Failure::Text(d)) = parse_query(text, &Options::default(), &mut Unlimited) else {
+        panic!()
+    };
     let lines: Vec<_> = d.all().iter().map(|d| d.line).collect();
     assert_eq!(lines, [2, 3, 3, 4, 5], "{d}");
 }

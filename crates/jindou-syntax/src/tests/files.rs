@@ -11,7 +11,10 @@ pub(super) fn shared() -> Option<PathBuf> {
     if dir.join("w3c").is_dir() {
         dir.canonicalize().ok()
     } else {
-        println!("skipped: {} has no w3c folder; set JINDOU_SHARED", dir.display());
+        println!(
+            "skipped: {} has no w3c folder; set JINDOU_SHARED",
+            dir.display()
+        );
         None
     }
 }
@@ -44,11 +47,15 @@ pub(super) fn texts() -> Vec<(PathBuf, bool, String)> {
     files.sort();
     let mut out = vec![];
     for path in files {
-        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let Ok(bytes) = std::fs::read(&path) else {
+            continue;
+        };
         if bytes.len() > 64 << 10 {
             continue;
         }
-        let Ok(text) = String::from_utf8(bytes) else { continue };
+        let Ok(text) = String::from_utf8(bytes) else {
+            continue;
+        };
         let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("");
         let update = ending == "ru" || path.parent().is_some_and(|p| p.ends_with("update"));
         let is_query = matches!(ending, "rq" | "ru" | "sparql") || {

@@ -4,7 +4,10 @@ use crate::{Failure, Options, Unlimited, parse_query, parse_update};
 use std::time::{Duration, Instant};
 
 fn on_small_stack(f: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(f).unwrap();
+    let thread = std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(f)
+        .unwrap();
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }
@@ -18,8 +21,15 @@ fn both(text: &str) -> (Result<(), Failure>, Result<(), Failure>) {
         parse_update(text, &options, &mut Unlimited).map(drop),
     );
     let took = start.elapsed();
-    assert!(took < Duration::from_secs(20), "{took:?}: {}", &text[..text.floor_char_boundary(100)]);
-    for e in [&out.0, &out.1].into_iter().filter_map(|r| r.as_ref().err()) {
+    assert!(
+        took < Duration::from_secs(20),
+        "{took:?}: {}",
+        &text[..text.floor_char_boundary(100)]
+    );
+    for e in [&out.0, &out.1]
+        .into_iter()
+        .filter_map(|r| r.as_ref().err())
+    {
         assert!(e.to_string().len() < 20_000);
     }
     out
@@ -29,11 +39,53 @@ fn both(text: &str) -> (Result<(), Failure>, Result<(), Failure>) {
 fn deep_texts_are_refused() {
     on_small_stack(|| {
         for open in [
-            "{", "(", "[", "!", "! ", "<<", "<<(", "[ <a:p> ", "{ ?s ?p ?o . {", "1<((", "-(", "NOT EXISTS {", "REPLACE(", "COUNT(", "CONCAT(", "<a:f>(",
-            "OPTIONAL {", "{ SELECT * {", "{ SELECT (1 AS ?x) {", "GRAPH ?g {", "SERVICE ?g {", "MINUS {", "?s ?p ?o {| ?q ", "?s ?p << ?a ?b ", "?s ?p ( ( ",
-            "?s (^(", "FILTER EXISTS { FILTER EXISTS {", "1 IN (", "IF(", "COALESCE(", "VALUES ?x { <<( <a:b> <a:b> ", "{} UNION {", "1 + (", "\\u0028",
+            "{",
+            "(",
+            "[",
+            "!",
+            "! ",
+            "<<",
+            "<<(",
+            "[ <a:p> ",
+            "{ ?s ?p ?o . {",
+            "1<((",
+            "-(",
+            "NOT EXISTS {",
+            "REPLACE(",
+            "COUNT(",
+            "CONCAT(",
+            "<a:f>(",
+            "OPTIONAL {",
+            "{ SELECT * {",
+            "{ SELECT (1 AS ?x) {",
+            "GRAPH ?g {",
+            "SERVICE ?g {",
+            "MINUS {",
+            "?s ?p ?o {| ?q ",
+            "?s ?p << ?a ?b ",
+            "?s ?p ( ( ",
+            "?s (^(",
+            "FILTER EXISTS { FILTER EXISTS {",
+            "1 IN (",
+            "IF(",
+            "COALESCE(",
+            "VALUES ?x { <<( <a:b> <a:b> ",
+            "{} UNION {",
+            "1 + (",
+            "\\u0028",
         ] {
-            for head in ["SELECT * { ", "SELECT * { FILTER( ", "SELECT * { ?s ?p ", "SELECT (", "ASK ", "INSERT DATA { ?s ?p ", "DELETE WHERE { ", "INSERT { } WHERE { ", "SELECT * { } ORDER BY ", "CONSTRUCT { ?s ?p "] {
+            for head in [
+                "SELECT * { ",
+                "SELECT * { FILTER( ",
+                "SELECT * { ?s ?p ",
+                "SELECT (",
+                "ASK ",
+                "INSERT DATA { ?s ?p ",
+                "DELETE WHERE { ",
+                "INSERT { } WHERE { ",
+                "SELECT * { } ORDER BY ",
+                "CONSTRUCT { ?s ?p ",
+            ] {
                 let (query, update) = both(&format!("{head}{}", open.repeat(100_000)));
                 assert!(query.is_err() && update.is_err(), "{head}{open}");
             }
@@ -118,17 +170,27 @@ fn big_texts_are_read() {
     for text in [
         format!("ASK {{ {} {{}} }}", "{ ?s <a:p> ?o } UNION ".repeat(n)),
         format!("ASK {{ ?s {}<a:p> ?o }}", "<a:p>/".repeat(n)),
-        format!("ASK {{ VALUES ?x {{ {} }} }}", "<http://example.org/x> ".repeat(200_000)),
+        format!(
+            "ASK {{ VALUES ?x {{ {} }} }}",
+            "<http://example.org/x> ".repeat(200_000)
+        ),
         format!("ASK {{ ?s ?p '''{}''' }}", "a\\tb\n".repeat(1 << 20)),
         format!("ASK {{ {} }}", "?s <a:p> ?o . ".repeat(300_000)),
         format!("DESCRIBE {}", "<a:b> ".repeat(40_000)),
-        format!("ASK {{ FILTER({}?x{}) }}", "REPLACE(".repeat(100), ", 'a', 'b')".repeat(100)),
+        format!(
+            "ASK {{ FILTER({}?x{}) }}",
+            "REPLACE(".repeat(100),
+            ", 'a', 'b')".repeat(100)
+        ),
         format!("ASK {{ FILTER({}1) }}", "!".repeat(1000)),
     ] {
         let (query, _) = both(&text);
         query.unwrap_or_else(|e| panic!("{}: {e}", &text[..60]));
     }
-    let data = format!("INSERT DATA {{ {} }}", "<http://e/s> <http://e/p> \"o\" , [ <http://e/q> 1 ] .\n".repeat(500_000));
+    let data = format!(
+        "INSERT DATA {{ {} }}",
+        "<http://e/s> <http://e/p> \"o\" , [ <http://e/q> 1 ] .\n".repeat(500_000)
+    );
     let (_, update) = both(&data);
     update.unwrap_or_else(|e| panic!("{e}"));
 }
@@ -140,11 +202,21 @@ fn limits_hold() {
     let text = format!("ASK {{ VALUES ?x {{ {} }} }}", "1 ".repeat(2 << 20));
     let cancel = CancelToken::new();
     let budget = MemoryBudget::new(64 << 20);
-    let refused = parse_query(&text, &Options::default(), &mut Limited::new(&budget, &cancel));
-    assert!(matches!(refused, Err(Failure::Limit(jindou_model::Error::Limit(_)))));
+    let refused = parse_query(
+        &text,
+        &Options::default(),
+        &mut Limited::new(&budget, &cancel),
+    );
+    assert!(matches!(
+        refused,
+        Err(Failure::Limit(jindou_model::Error::Limit(_)))
+    ));
     assert_eq!(budget.used(), 0);
     let late = CancelToken::with_deadline(Duration::ZERO);
     let whole = MemoryBudget::unlimited();
     let refused = parse_query(&text, &Options::default(), &mut Limited::new(&whole, &late));
-    assert!(matches!(refused, Err(Failure::Limit(jindou_model::Error::Timeout(_)))));
+    assert!(matches!(
+        refused,
+        Err(Failure::Limit(jindou_model::Error::Timeout(_)))
+    ));
 }

@@ -15,26 +15,47 @@ pub(super) struct Normal {
 }
 
 fn is_generated(name: &str) -> bool {
-    name.starts_with("_gen") || (28..=32).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_hexdigit())
+    name.starts_with("_gen")
+        || (28..=32).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 impl Normal {
     pub(super) fn query(query: &Query, sorted: bool) -> String {
-        let mut n = Self { sorted, ..Self::default() };
+        let mut n = Self {
+            sorted,
+            ..Self::default()
+        };
         match query {
-            Query::Select { dataset, pattern, base_iri } => {
+            Query::Select {
+                dataset,
+                pattern,
+                base_iri,
+            } => {
                 n.put(format_args!("select {dataset:?} {base_iri:?} "));
                 n.pattern(pattern);
             }
-            Query::Ask { dataset, pattern, base_iri } => {
+            Query::Ask {
+                dataset,
+                pattern,
+                base_iri,
+            } => {
                 n.put(format_args!("ask {dataset:?} {base_iri:?} "));
                 n.pattern(pattern);
             }
-            Query::Describe { dataset, pattern, base_iri } => {
+            Query::Describe {
+                dataset,
+                pattern,
+                base_iri,
+            } => {
                 n.put(format_args!("describe {dataset:?} {base_iri:?} "));
                 n.pattern(pattern);
             }
-            Query::Construct { template, dataset, pattern, base_iri } => {
+            Query::Construct {
+                template,
+                dataset,
+                pattern,
+                base_iri,
+            } => {
                 n.put(format_args!("construct {dataset:?} {base_iri:?} "));
                 template.iter().for_each(|t| n.triple(t));
                 n.pattern(pattern);
@@ -44,7 +65,10 @@ impl Normal {
     }
 
     pub(super) fn operations<'o>(ops: impl IntoIterator<Item = &'o Op>, sorted: bool) -> String {
-        let mut n = Self { sorted, ..Self::default() };
+        let mut n = Self {
+            sorted,
+            ..Self::default()
+        };
         for op in ops {
             match op {
                 Op::InsertData { data } => {
@@ -56,7 +80,12 @@ impl Normal {
                         n.put(format_args!("{} . ", q.graph_name));
                     }
                 }
-                Op::DeleteInsert { delete, insert, using, pattern } => {
+                Op::DeleteInsert {
+                    delete,
+                    insert,
+                    using,
+                    pattern,
+                } => {
                     n.put(format_args!("change {delete:?} {using:?} "));
                     for q in insert {
                         n.term(&q.subject);
@@ -130,7 +159,11 @@ impl Normal {
                 self.put("bgp ");
                 patterns.iter().for_each(|t| self.triple(t));
             }
-            GraphPattern::Path { subject, path, object } => {
+            GraphPattern::Path {
+                subject,
+                path,
+                object,
+            } => {
                 self.put("path ");
                 self.term(subject);
                 self.path(path);
@@ -143,7 +176,11 @@ impl Normal {
                 self.list(p, &mut parts, union);
                 parts.into_iter().for_each(|p| self.pattern(p));
             }
-            GraphPattern::LeftJoin { left, right, expression } => {
+            GraphPattern::LeftJoin {
+                left,
+                right,
+                expression,
+            } => {
                 self.put("optional ");
                 self.pattern(left);
                 self.pattern(right);
@@ -168,11 +205,19 @@ impl Normal {
                 self.put(format_args!("graph {name} "));
                 self.pattern(inner);
             }
-            GraphPattern::Service { name, inner, silent } => {
+            GraphPattern::Service {
+                name,
+                inner,
+                silent,
+            } => {
                 self.put(format_args!("service {name} {silent} "));
                 self.pattern(inner);
             }
-            GraphPattern::Extend { inner, variable, expression } => {
+            GraphPattern::Extend {
+                inner,
+                variable,
+                expression,
+            } => {
                 self.pattern(inner);
                 self.put("as ");
                 self.expression(expression);
@@ -212,11 +257,19 @@ impl Normal {
                 self.put("reduced ");
                 self.pattern(inner);
             }
-            GraphPattern::Slice { inner, start, length } => {
+            GraphPattern::Slice {
+                inner,
+                start,
+                length,
+            } => {
                 self.put(format_args!("slice {start} {length:?} "));
                 self.pattern(inner);
             }
-            GraphPattern::Group { inner, variables, aggregates } => {
+            GraphPattern::Group {
+                inner,
+                variables,
+                aggregates,
+            } => {
                 self.pattern(inner);
                 self.put("group ");
                 variables.iter().for_each(|v| self.variable(v));
@@ -226,7 +279,11 @@ impl Normal {
                         AggregateExpression::CountSolutions { distinct } => {
                             self.put(format_args!("count {distinct} "));
                         }
-                        AggregateExpression::FunctionCall { name, expr, distinct } => {
+                        AggregateExpression::FunctionCall {
+                            name,
+                            expr,
+                            distinct,
+                        } => {
                             self.put(format_args!("{name:?} {distinct} "));
                             self.expression(expr);
                         }

@@ -15,7 +15,9 @@ fn manifests(folder: &Path, out: &mut Vec<PathBuf>) {
         if path.is_dir() {
             manifests(&path, out);
         } else if path.extension().is_some_and(|e| e == "ttl")
-            && path.file_name().is_some_and(|n| n.to_string_lossy().contains("manifest"))
+            && path
+                .file_name()
+                .is_some_and(|n| n.to_string_lossy().contains("manifest"))
         {
             out.push(path);
         }
@@ -37,13 +39,19 @@ fn tests(manifest: &Path) -> Vec<(PathBuf, bool, bool)> {
     };
     let mut out = vec![];
     for triple in graph.triples_for_predicate(rdf::TYPE) {
-        let TermRef::NamedNode(kind) = triple.object else { continue };
-        let Some(kind) = kind.as_str().strip_prefix(MF) else { continue };
+        let TermRef::NamedNode(kind) = triple.object else {
+            continue;
+        };
+        let Some(kind) = kind.as_str().strip_prefix(MF) else {
+            continue;
+        };
         let is_test = kind.contains("Syntax") || kind.contains("EvaluationTest");
         if !is_test {
             continue;
         }
-        let action = NamedNodeRef::new_unchecked("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#action");
+        let action = NamedNodeRef::new_unchecked(
+            "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#action",
+        );
         let file = match graph.object_for_subject_predicate(triple.subject, action) {
             Some(TermRef::NamedNode(n)) => Some(n.as_str().to_owned()),
             Some(TermRef::BlankNode(b)) => [
@@ -92,7 +100,11 @@ fn syntax_tests_pass() {
             };
             let options = Options {
                 base: Iri::parse(format!("file://{}", path.display())).ok(),
-                escapes: if twelve { Escapes::InTerms } else { Escapes::Anywhere },
+                escapes: if twelve {
+                    Escapes::InTerms
+                } else {
+                    Escapes::Anywhere
+                },
                 ..Options::default()
             };
             let read = if update {
@@ -107,7 +119,15 @@ fn syntax_tests_pass() {
             }
         }
     }
-    println!("{} accepted, {} refused as they should be", passed[0], passed[1]);
-    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n----\n"));
+    println!(
+        "{} accepted, {} refused as they should be",
+        passed[0], passed[1]
+    );
+    assert!(
+        wrong.is_empty(),
+        "{}:\n{}",
+        wrong.len(),
+        wrong.join("\n----\n")
+    );
     assert!(passed[0] > 900 && passed[1] > 150, "{passed:?}");
 }
