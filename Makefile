@@ -32,6 +32,7 @@ test-long: build
 
 # The figures of the README: LUBM at the scale in UNIVERSITIES (default 160).
 bench: build
+	cargo build --release --locked -p jindou-bench
 	@scripts/bench.sh $(JINDOU) $(or $(UNIVERSITIES),160)
 
 # What became slower since the last release (BASE=commit: since then), in instructions; see docs/testing.md.

@@ -1,18 +1,34 @@
 //! The command line.
 
-use crate::args_bench::Bench;
-use crate::args_peers::Peers;
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use jindou::{Durability, GpuChoice, ResultFormat};
+use jindou::{Durability, GpuChoice, ResultFormat, Verify};
+use jindou_model::units::{parse_duration, parse_size};
 use jindou_parse::Format;
 use jindou_service::Allowed;
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The version and the commit that it was built of.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("JINDOU_COMMIT"), ")");
+/// And for what, and how.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("JINDOU_COMMIT"),
+    ")\nbuilt for ",
+    env!("JINDOU_TARGET"),
+    ", profile ",
+    env!("JINDOU_PROFILE"),
+    "\nwith ",
+    env!("JINDOU_FEATURES"),
+    "\nstore format 1, log format 1"
+);
+
 /// An in-memory RDF store that answers SPARQL by exploring the graph.
 #[derive(Parser, Debug)]
-#[command(name = "jindou", version, max_term_width = 100)]
+#[command(name = "jindou", version = VERSION, long_version = LONG_VERSION, max_term_width = 100)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -45,19 +61,30 @@ pub enum Command {
     /// Generate a benchmark's data as N-Triples or N-Quads.
     #[command(subcommand)]
     Generate(Generate),
-    /// Measure.
-    #[command(subcommand)]
-    Bench(Bench),
-    /// Other engines to compare with.
-    #[command(subcommand)]
-    Peers(Peers),
+    /// Measure (by the program `jindou-bench`, which lies beside this one).
+    #[command(disable_help_flag = true)]
+    Bench(Laboratory),
+    /// Install other engines to compare with, and show comparisons (by `jindou-bench`, too).
+    #[command(disable_help_flag = true)]
+    Peers(Laboratory),
+}
+
+/// Arguments of the program `jindou-bench`, passed on as they are.
+#[derive(ClapArgs, Debug)]
+pub struct Laboratory {
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub arguments: Vec<OsString>,
 }
 
 /// The store.
 #[derive(ClapArgs, Debug)]
 pub struct StoreArg {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
 }
 
@@ -71,6 +98,8 @@ pub struct Load {
     pub into: Option<PathBuf>,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Files and folders; `-` is standard input (with --format).
     #[arg(value_name = "FILE", required_unless_present = "source")]
     pub files: Vec<PathBuf>,
@@ -90,17 +119,20 @@ pub struct Load {
     /// Queries of this store see all graphs merged as their default graph.
     #[arg(long)]
     pub union_default_graph: bool,
-    /// Skip what is not valid, count it, and list the first few.
+    /// Skip what is not valid, count it, and list the first ten.
     #[arg(long)]
     pub lenient: bool,
+    /// With --lenient: write everything that is skipped to this file.
+    #[arg(long, value_name = "FILE", requires = "lenient")]
+    pub errors: Option<PathBuf>,
     /// Take the place of the store that is there.
     #[arg(long)]
     pub replace: bool,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Worker threads (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// No progress bar.
     #[arg(long, short)]
@@ -110,16 +142,18 @@ pub struct Load {
 #[derive(ClapArgs, Debug)]
 pub struct Query {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// The query.
     #[arg(value_name = "TEXT", required_unless_present = "file")]
     pub text: Option<String>,
     /// Read the query from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld.
-    /// Default: table on a terminal, tsv elsewhere.
+    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv and tsv.
+    /// Default: table on a terminal, tsv elsewhere, nt for graphs.
     #[arg(long)]
     pub format: Option<ResultFormat>,
     /// Print the plan instead of running it.
@@ -135,10 +169,10 @@ pub struct Query {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory the query may use, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads a heavy query may use (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// The default graph is the union of all graphs.
     #[arg(long)]
@@ -155,7 +189,7 @@ pub struct Query {
 #[derive(ClapArgs, Debug)]
 pub struct Update {
     /// The store directory. No other process may be changing it: one that is served is updated through its server.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// The update request.
     #[arg(value_name = "TEXT", required_unless_present = "file")]
@@ -170,15 +204,17 @@ pub struct Update {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory the update may use, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub documents: DocumentArgs,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443.
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
@@ -190,13 +226,15 @@ pub struct Update {
 #[derive(ClapArgs, Debug)]
 pub struct Recluster {
     /// The store directory. No other process may be changing it.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// No progress bar.
     #[arg(long, short)]
@@ -206,7 +244,12 @@ pub struct Recluster {
 #[derive(ClapArgs, Debug)]
 pub struct Backup {
     /// The store directory.
-    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present = "list",
+        env = "JINDOU_STORE"
+    )]
     pub store: Option<PathBuf>,
     /// Folder of backups.
     #[arg(long, value_name = "DIR")]
@@ -235,12 +278,14 @@ pub struct Restore {
 #[derive(ClapArgs, Debug)]
 pub struct Merge {
     /// The store directory. No other process may be changing it.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     #[command(flatten)]
     pub budget: MergeBudget,
     /// Threads (default: one a core, at most four are used).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// Print what was done as JSON.
     #[arg(long)]
@@ -268,6 +313,20 @@ pub struct DocumentArgs {
     /// network must be named by its address (or localhost).
     #[arg(long = "load-allow", value_name = "HOST[:PORT]")]
     pub load_allow: Vec<Allowed>,
+}
+
+/// When the store's bytes are compared with their checksums.
+#[derive(ClapArgs, Debug, Clone, Copy)]
+pub struct VerifyArg {
+    /// When the store's files are compared with their checksums: `eager`, before anything is answered;
+    /// `background`, meanwhile (what was answered before damage is found may be wrong); `off`, never.
+    #[arg(
+        long,
+        default_value = "eager",
+        value_name = "WHEN",
+        env = "JINDOU_VERIFY"
+    )]
+    pub verify: Verify,
 }
 
 /// When an update counts as done.
@@ -298,28 +357,34 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
 #[derive(ClapArgs, Debug)]
 pub struct Serve {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// Address to listen on; anything but this machine's own needs --token-file.
-    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    #[arg(
+        long,
+        default_value = "127.0.0.1",
+        value_name = "ADDRESS",
+        value_parser = parse_host,
+        env = "JINDOU_HOST"
+    )]
     pub host: IpAddr,
     /// Port; 0 takes a free one.
-    #[arg(long, default_value_t = 7878)]
+    #[arg(long, default_value_t = 7878, env = "JINDOU_PORT")]
     pub port: u16,
     /// Time limit of a query whose request names none.
-    #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME")]
+    #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME", env = "JINDOU_TIMEOUT")]
     pub timeout: Duration,
     /// The longest limit that a request can ask for.
     #[arg(long, value_parser = parse_duration, default_value = "1h", value_name = "TIME")]
     pub max_timeout: Duration,
     /// Memory of all queries together, e.g. 8G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Memory of one query (default: a quarter of --memory).
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub query_memory: Option<u64>,
     /// Threads a heavy query may use (default: one a core).
-    #[arg(long)]
+    #[arg(long, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// Heavy queries that compute at once; the others wait (default: one a core, at least two).
     #[arg(long, value_name = "N")]
@@ -336,6 +401,9 @@ pub struct Serve {
     /// Queries that exist at once, those that wait for a slot or for their reader included.
     #[arg(long, default_value_t = 4096, value_name = "N")]
     pub max_queries: usize,
+    /// Of those, what one client may have: a token, or an address without one (default: half).
+    #[arg(long, value_name = "N")]
+    pub max_client_queries: Option<usize>,
     /// Connections at once.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub max_connections: usize,
@@ -357,10 +425,12 @@ pub struct Serve {
     /// Its PEM private key.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Bearer tokens: lines `read TOKEN` and `write TOKEN`.
-    #[arg(long, value_name = "FILE")]
+    /// Tokens, lines `read TOKEN` and `write TOKEN`; clients send them as Bearer, or as the password of Basic. Read again on
+    /// SIGHUP, like the TLS files.
+    #[arg(long, value_name = "FILE", env = "JINDOU_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
-    /// Without --token-file: let every program on this machine write.
+    /// Without --token-file: let every program on this machine write. Pages of other machines may not, whatever --cors-origin
+    /// says.
     #[arg(long, conflicts_with_all = ["token_file", "read_only"])]
     pub writable: bool,
     /// Take no updates, and leave the store's directory to another process that does.
@@ -373,6 +443,8 @@ pub struct Serve {
     pub documents: DocumentArgs,
     #[command(flatten)]
     pub durability: DurabilityArg,
+    #[command(flatten)]
+    pub verify: VerifyArg,
     /// Whether changes are merged into segments in the background: auto or off.
     #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
     pub merge: String,
@@ -381,7 +453,8 @@ pub struct Serve {
     pub merge_at: Option<u64>,
     #[command(flatten)]
     pub merge_budget: MergeBudget,
-    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's).
+    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's). They
+    /// write only with a token.
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,
     /// How long a shutdown waits for what runs.
@@ -401,17 +474,17 @@ pub struct Serve {
     #[arg(long, value_name = "DIR")]
     pub backup_to: Option<String>,
     /// Log as text or json, to standard error.
-    #[arg(long, default_value = "text", value_parser = ["text", "json"])]
+    #[arg(long, default_value = "text", value_parser = ["text", "json"], env = "JINDOU_LOG_FORMAT")]
     pub log_format: String,
     /// What to log: error, warn, info, debug, trace, or directives such as `info,jindou_server=debug`.
-    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    #[arg(long, default_value = "info", value_name = "LEVEL", env = "JINDOU_LOG")]
     pub log: String,
 }
 
 #[derive(ClapArgs, Debug)]
 pub struct Info {
     /// The store directory.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// As JSON.
     #[arg(long)]
@@ -517,47 +590,23 @@ fn parse_format(s: &str) -> Result<Format, String> {
         .ok_or_else(|| format!("unknown format '{s}': one of nt, nq, ttl, trig, rdf, jsonld"))
 }
 
-/// `512M`, `8G`, `8GiB`, `1.5g`, `1000000`.
-pub fn parse_size(s: &str) -> Result<u64, String> {
-    let lower = s.trim().to_ascii_lowercase();
-    let t = lower.trim_end_matches("ib").trim_end_matches('b');
-    let (number, shift) = match t.as_bytes().last() {
-        Some(b'k') => (&t[..t.len() - 1], 10),
-        Some(b'm') => (&t[..t.len() - 1], 20),
-        Some(b'g') => (&t[..t.len() - 1], 30),
-        Some(b't') => (&t[..t.len() - 1], 40),
-        _ => (t, 0),
+/// An address, or a name for one, of which IPv4's are preferred.
+pub fn parse_host(s: &str) -> Result<IpAddr, String> {
+    use std::net::ToSocketAddrs;
+    let bad = |e: &dyn std::fmt::Display| format!("{s} is no address of this machine: {e}");
+    let found: Vec<IpAddr> = match s.parse() {
+        Ok(address) => vec![address],
+        Err(_) if s == "localhost" => vec![IpAddr::from([127, 0, 0, 1])],
+        Err(_) => {
+            let found = (s, 0).to_socket_addrs().map_err(|e| bad(&e))?;
+            found.map(|a| a.ip()).collect()
+        }
     };
-    match number.trim().parse::<f64>() {
-        Ok(n) if n >= 0.0 && n.is_finite() => Ok((n * (1u64 << shift) as f64) as u64),
-        _ => Err(format!("'{s}' is not a size; write it like 512M or 8G")),
-    }
+    let four = found.iter().find(|a| a.is_ipv4());
+    four.or(found.first())
+        .copied()
+        .ok_or_else(|| bad(&"it has none"))
 }
-
-/// `500ms`, `30s`, `2m`, `10` (seconds).
-pub fn parse_duration(s: &str) -> Result<Duration, String> {
-    let t = s.trim();
-    let (number, scale) = if let Some(n) = t.strip_suffix("us") {
-        (n, 1e-6)
-    } else if let Some(n) = t.strip_suffix("ms") {
-        (n, 1e-3)
-    } else if let Some(n) = t.strip_suffix('s') {
-        (n, 1.0)
-    } else if let Some(n) = t.strip_suffix('m') {
-        (n, 60.0)
-    } else if let Some(n) = t.strip_suffix('h') {
-        (n, 3600.0)
-    } else {
-        (t, 1.0)
-    };
-    number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
-        .ok_or_else(|| format!("'{s}' is not a time; write it like 500ms, 30s or 2m"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -566,15 +615,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_and_times() {
-        assert_eq!(parse_size("8G"), Ok(8 << 30));
-        assert_eq!(parse_size("1.5KiB"), Ok(1536));
-        assert!(parse_size("-1").is_err() && parse_size("much").is_err());
-        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
-        assert!(parse_duration("-1").is_err() && parse_duration("1e30").is_err());
     }
 }

@@ -1,12 +1,8 @@
 //! The command `jindou`.
 
 mod args;
-mod args_bench;
-mod args_mixed;
-mod args_parallel;
-mod args_peers;
-mod bench;
 mod commands;
+mod log;
 mod progress;
 
 use clap::Parser;

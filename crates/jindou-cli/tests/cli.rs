@@ -268,7 +268,7 @@ fn merging_folds_the_log_into_the_store() {
     };
     let insert = "INSERT DATA { <http://e/a> <http://e/late> \"late\" }";
     run("update", &[insert]);
-    assert!(run("info", &[]).contains("in the log      1 transaction more, not in any count"));
+    assert!(run("info", &[]).contains("in the log      1 transaction, part of all counts here"));
     assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edits, 1 predicates with 2 edges"));
     assert!(run("merge", &[]).contains("nothing to merge"));
     assert!(
@@ -542,4 +542,95 @@ fn a_store_is_reclustered_backed_up_and_restored() {
     assert_eq!(bad.status.code(), Some(2), "{}", err(&bad));
     let cloud = ["backup", "--store", "@store", "--to", "s3://bucket/place"];
     sentence(&run(&cloud), &["s3://bucket/place"]);
+}
+
+/// `bench` and `peers` are the business of a program beside this one, which gets their arguments as they are.
+#[cfg(unix)]
+#[test]
+fn the_laboratory_is_a_program_beside_the_command() {
+    use std::os::unix::fs::PermissionsExt;
+    let t = tempfile::tempdir().unwrap();
+    let command = t.path().join("jindou");
+    std::fs::copy(env!("CARGO_BIN_EXE_jindou"), &command).unwrap();
+    let run = |args: &[&str]| Command::new(&command).args(args).output().unwrap();
+
+    let o = run(&["bench", "lubm", "-n", "1"]);
+    assert_eq!(o.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&o.stderr).into_owned();
+    assert!(
+        said.contains("jindou-bench") && said.contains("cargo build"),
+        "{said}"
+    );
+
+    let program = t.path().join("jindou-bench");
+    std::fs::write(&program, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (asked, passed) in [
+        (
+            &["bench", "lubm", "-n", "1", "--help"][..],
+            "lubm -n 1 --help\n",
+        ),
+        (&["peers", "list"], "peers list\n"),
+    ] {
+        let o = run(asked);
+        assert_eq!(o.status.code(), Some(7));
+        assert_eq!(String::from_utf8_lossy(&o.stdout), passed);
+    }
+}
+
+/// Waits until a server says something on standard error, and gives all it said by then.
+fn said(errors: &mut impl Read, what: &str) -> String {
+    let mut all = Vec::new();
+    let mut byte = [0];
+    while errors.read(&mut byte).unwrap() == 1 {
+        all.push(byte[0]);
+        if byte[0] == b'\n' && String::from_utf8_lossy(&all).contains(what) {
+            return String::from_utf8_lossy(&all).into_owned();
+        }
+    }
+    panic!("never '{what}' in {}", String::from_utf8_lossy(&all));
+}
+
+#[test]
+fn a_hangup_makes_a_server_read_its_tokens_again() {
+    use std::os::unix::fs::PermissionsExt;
+    let tmp = tempfile::tempdir().unwrap();
+    let store = small(tmp.path());
+    let tokens = tmp.path().join("tokens");
+    fs::write(&tokens, "read 0123456789abcdef\n").unwrap();
+    fs::set_permissions(&tokens, PermissionsExt::from_mode(0o644)).unwrap();
+    let mut server = jindou()
+        .args(["serve", "--port", "0", "--host", "localhost", "--store"])
+        .arg(&store)
+        .arg("--token-file")
+        .arg(&tokens)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = server.stderr.take().unwrap();
+    said(&mut errors, "can be read by others");
+    let mut line = Vec::new();
+    let mut out = server.stdout.take().unwrap();
+    let mut byte = [0];
+    while out.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    // It listens, and hears signals a moment later.
+    let id = server.id().to_string();
+    let signal = |name: &str| Command::new("kill").args([name, &id]).status().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(signal("-HUP").success());
+    let text = said(&mut errors, "again");
+    assert!(
+        text.contains("read tokens and certificates again"),
+        "{text}"
+    );
+    fs::write(&tokens, "nonsense\n").unwrap();
+    assert!(signal("-HUP").success());
+    let text = said(&mut errors, "could not be read again");
+    assert!(text.contains("line 1"), "{text}");
+    assert!(server.try_wait().unwrap().is_none());
+    assert!(signal("-TERM").success());
+    assert!(server.wait().unwrap().success());
 }

@@ -252,7 +252,7 @@ fn renamed(plan: Plan, to: [Slot; 2]) -> Operator {
             .position(|o| *o == s)
             .map_or(s + 100, |at| to[at])
     };
-    let Operator::Explore(mut e) = plan.root else {
+    let Operator::Explore(mut e) = plan.root.clone() else {
         panic!("a pattern is an exploration")
     };
     for step in &mut e.steps {

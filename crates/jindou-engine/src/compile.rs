@@ -199,6 +199,8 @@ impl<'e, 'a> Builder<'e, 'a> {
                 path,
                 object,
                 graph,
+                nodes,
+                ..
             } => {
                 let slots = self.op(input, below)?;
                 let spec = PathSpec {
@@ -206,6 +208,7 @@ impl<'e, 'a> Builder<'e, 'a> {
                     path,
                     object,
                     graph,
+                    nodes: *nodes,
                 };
                 let out = spec.output(&slots);
                 self.link(Spec::Path(spec), &slots, node);

@@ -1,7 +1,10 @@
 #!/bin/sh
-# Builds jindou.fatbin (sm_90 code and PTX, compressed) with a pinned CUDA 13.0 compiler from PyPI, and writes
-# the sha256 of its sources beside it. Needs python3 with venv; nothing is installed outside the target folder.
+# Builds jindou.fatbin with a pinned CUDA 13.0 compiler from PyPI: machine code for each architecture of ARCHITECTURES
+# and PTX of the oldest, which the driver compiles for chips that came later. Compressed. Writes the sha256 of its
+# sources beside it. Needs python3 with venv; nothing is installed outside the target folder.
 set -eu
+# Turing, Ampere (A100; others), Ada, Hopper, Blackwell (B200; others). tests/fatbin.rs reads this line.
+ARCHITECTURES="75 80 86 89 90 100 120"
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${CARGO_TARGET_DIR:-$here/../../../target}/cuda-venv
 if [ ! -x "$venv/bin/pip" ]; then python3 -m venv "$venv"; fi
@@ -9,8 +12,10 @@ if [ ! -x "$venv/bin/pip" ]; then python3 -m venv "$venv"; fi
   nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
 nvcc=$(find "$venv" -path '*/bin/nvcc' | head -n 1)
 cd "$here"
-"$nvcc" -std=c++17 -O3 -Xptxas -v -Xfatbin -compress-all ${NVCC_FLAGS:-} \
-  -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 \
+targets="-gencode arch=compute_${ARCHITECTURES%% *},code=compute_${ARCHITECTURES%% *}"
+for a in $ARCHITECTURES; do targets="$targets -gencode arch=compute_$a,code=sm_$a"; done
+# shellcheck disable=SC2086 # lists of words
+"$nvcc" -std=c++17 -O3 -Xptxas -v -Xfatbin -compress-all -compress-mode=size ${NVCC_FLAGS:-} $targets \
   -fatbin -o jindou.fatbin all.cu 2> ptxas.log || { cat ptxas.log >&2; exit 1; }
 grep -E 'error|warning|spill|registers' ptxas.log | grep -v ' 0 bytes spill' || true
 rm -f ptxas.log

@@ -4,7 +4,7 @@
 // Rules for kernels (they keep the shim's model of a GPU exact):
 //   - grids and blocks have one dimension, a block is THREADS threads, whole warps;
 //   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early;
-//   - global memory is read and written only through load_*, store, atomics and acquire/release;
+//   - global memory is read and written only through load_*, store, atomics and *_relaxed;
 //   - a block has one shared struct, declared with SHARED.
 #pragma once
 
@@ -50,13 +50,15 @@ template <class T> DEVICE T load_once(const T *p, bool counts) { (void)counts; r
 template <class T> DEVICE void store(T *p, T v) { *p = v; }
 DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
-DEVICE u64 load_acquire(const u64 *p) {
+// Words that blocks wait for. They carry all that is waited for themselves, so nothing else is ordered by them: an acquire would
+// empty the first-level cache at each look.
+DEVICE u64 load_relaxed(const u64 *p) {
   u64 v;
-  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
   return v;
 }
-DEVICE void store_release(u64 *p, u64 v) {
-  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+DEVICE void store_relaxed(u64 *p, u64 v) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 #endif
 

@@ -13,14 +13,14 @@ struct ScanShared { u32 tile; SharedArray<u32, WARPS> warp_sum; SharedArray<u64,
 // they began, so every tile waited for is running or done.
 DEVICE u64 look_back(u64 *state, u32 tile, u64 total) {
   if (tile == 0) {
-    if (lane_index() == 0) store_release(state, STATE_PREFIX | total);
+    if (lane_index() == 0) store_relaxed(state, STATE_PREFIX | total);
     return 0;
   }
-  if (lane_index() == 0) store_release(state + tile, STATE_SUM | total);
+  if (lane_index() == 0) store_relaxed(state + tile, STATE_SUM | total);
   u64 before = 0;
   long long at = (long long)tile - 1 - lane_index();
   for (;;) {
-    u64 word = at >= 0 ? load_acquire(state + at) : STATE_PREFIX;
+    u64 word = at >= 0 ? load_relaxed(state + at) : STATE_PREFIX;
     if (vote((word >> 62) == 0) && !PLANTED(SCAN_NO_WAIT)) {
       relax();
       continue;
@@ -32,7 +32,7 @@ DEVICE u64 look_back(u64 *state, u32 tile, u64 total) {
     if (prefixes != 0) break;
     at -= 32;
   }
-  if (lane_index() == 0) store_release(state + tile, STATE_PREFIX | (before + total));
+  if (lane_index() == 0) store_relaxed(state + tile, STATE_PREFIX | (before + total));
   return before;
 }
 

@@ -1,11 +1,10 @@
 // Runs kernels on the CPU: one fibre a CUDA thread, some blocks at a time, every barrier, warp operation,
 // spin and (in shuffled orders) some memory accesses a point where another thread may go on.
 //
-// What it models: block barriers and full-mask warp operations (reached by all, or it reports), atomics,
-// acquire and release, shared memory that starts as rubbish, blocks in any order. What it does not: weaker
-// memory orders than this processor's, and the speed of anything. Under ASan, device buffers and shared
-// structs have red zones; under TSan, each thread is a TSan fibre and only barriers, atomics and
-// acquire/release order memory.
+// What it models: block barriers and full-mask warp operations (reached by all, or it reports), atomics, shared memory that
+// starts as rubbish, blocks in any order. What it does not: weaker memory orders than this processor's, and the speed of
+// anything. Under ASan, device buffers and shared structs have red zones; under TSan, each thread is a TSan fibre and only
+// barriers order memory: all atomics are relaxed.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -201,5 +200,5 @@ template <class T> DEVICE T load_once(const T *p, bool counts) {
 template <class T> DEVICE void store(T *p, T v) { shim::access(p, sizeof(*p)); shim::count_written(sizeof(T)); *p = v; }
 DEVICE u32 atomic_add(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-DEVICE u64 load_acquire(const u64 *p) { shim::access(p, sizeof(*p)); return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
-DEVICE void store_release(u64 *p, u64 v) { shim::access(p, sizeof(*p)); __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+DEVICE u64 load_relaxed(const u64 *p) { shim::access(p, sizeof(*p)); return __atomic_load_n(p, __ATOMIC_RELAXED); }
+DEVICE void store_relaxed(u64 *p, u64 v) { shim::access(p, sizeof(*p)); __atomic_store_n(p, v, __ATOMIC_RELAXED); }

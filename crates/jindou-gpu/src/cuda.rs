@@ -4,24 +4,76 @@ use crate::backend::{Backend, Kernel, Mark};
 use cudarc::driver::{result, sys};
 use jindou_model::{Error, Result};
 use std::ffi::{CString, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::ptr::NonNull;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The kernels, compiled by `kernels/build.sh`: code for sm_90 and PTX for newer chips.
-pub static FATBIN: &[u8] = include_bytes!("../kernels/jindou.fatbin");
+/// Bytes as the driver likes to read them.
+#[repr(align(64))]
+struct Aligned<T: ?Sized>(T);
+
+static ALIGNED: &Aligned<[u8]> = &Aligned(*include_bytes!("../kernels/jindou.fatbin"));
+
+/// The kernels, compiled by `kernels/build.sh`: machine code from Turing to Blackwell, and PTX for newer chips.
+pub static FATBIN: &[u8] = &ALIGNED.0;
+
+/// The driver interface that the kernels' compiler and the bindings are of, and the first driver that has it.
+const NEEDED: (i32, &str) = (13_000, "580");
 
 /// Threads of a block, as in the kernels.
 const THREADS: u32 = 256;
 
+/// Every function of the driver that is called here. The bindings end the process' query in a panic when one is missing, so
+/// they are looked for first.
+const SYMBOLS: [&str; 33] = [
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxSetCurrent",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+    "cuModuleGetFunction",
+    "cuMemPoolCreate",
+    "cuMemPoolDestroy",
+    "cuMemPoolTrimTo",
+    "cuMemPoolGetAttribute",
+    "cuMemPoolSetAttribute",
+    "cuMemAllocFromPoolAsync",
+    "cuMemFreeAsync",
+    "cuMemHostAlloc",
+    "cuMemFreeHost",
+    "cuMemGetInfo_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuLaunchKernel",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventRecord",
+    "cuEventQuery",
+    "cuEventElapsedTime_v2",
+];
+
 /// One GPU, one stream. Work is ordered by the stream, memory included.
+///
+/// Memory comes from a pool of its own, which keeps what was freed until [`Backend::trim`]: plans allocate all the time.
 pub struct Cuda {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    module: sys::CUmodule,
     pool: sys::CUmemoryPool,
     functions: Vec<sys::CUfunction>,
     /// Events not in use.
     events: Mutex<Vec<u64>>,
     name: String,
+    lost: OnceLock<String>,
 }
 
 // SAFETY: the driver's handles may be used from any thread that has made the context current, which every
@@ -30,112 +82,229 @@ unsafe impl Send for Cuda {}
 // SAFETY: the driver synchronises its own calls.
 unsafe impl Sync for Cuda {}
 
-fn failed(what: &str, e: result::DriverError) -> Error {
-    if e.0 == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
-        Error::Limit("the GPU's memory is full".into())
-    } else {
-        Error::Internal(format!("the GPU failed to {what}: {e:?}"))
-    }
+/// True for errors after which the context still works: the call was wrong or came at a bad time. All others mean that the
+/// context, the device or the driver is gone.
+fn is_harmless(e: sys::CUresult) -> bool {
+    use sys::cudaError_enum as e_;
+    matches!(
+        e,
+        e_::CUDA_ERROR_INVALID_VALUE
+            | e_::CUDA_ERROR_OUT_OF_MEMORY
+            | e_::CUDA_ERROR_INVALID_HANDLE
+            | e_::CUDA_ERROR_NOT_FOUND
+            | e_::CUDA_ERROR_NOT_READY
+            | e_::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+            | e_::CUDA_ERROR_NOT_PERMITTED
+            | e_::CUDA_ERROR_NOT_SUPPORTED
+    )
 }
 
 impl Cuda {
     /// The first GPU; else a sentence that says why there is none.
     pub fn open() -> Result<Self, String> {
+        // The bindings panic where they find no function. All are looked for below, so this is a last resort.
+        let opened = std::panic::catch_unwind(Self::look).unwrap_or_else(|_| {
+            Err("the NVIDIA driver's library (libcuda) cannot be used".to_owned())
+        });
+        opened.map_err(|why| format!("no GPU is used: {why}"))
+    }
+
+    fn look() -> Result<Self, String> {
         // SAFETY: looks for the library and loads it; no other effect.
         if !unsafe { sys::is_culib_present() } {
-            return Err("no GPU is used: the NVIDIA driver (libcuda) is not installed".into());
+            return Err("the NVIDIA driver (libcuda) is not installed".into());
         }
-        let why = |e: result::DriverError| format!("no GPU is used: the NVIDIA driver says {e:?}");
-        result::init().map_err(why)?;
-        if result::device::get_count().map_err(why)? == 0 {
-            return Err("no GPU is used: the NVIDIA driver finds none".into());
+        // SAFETY: the library is there.
+        let library = unsafe { sys::culib() };
+        // SAFETY: the symbol is looked for, not called.
+        let there = |name: &&str| unsafe { library.get::<*const c_void>(name.as_bytes()) }.is_ok();
+        let too_old = |has: &str| {
+            let (major, minor) = (NEEDED.0 / 1000, NEEDED.0 % 1000 / 10);
+            format!(
+                "the NVIDIA driver {has}, and CUDA {major}.{minor} is needed: install driver {} or newer",
+                NEEDED.1
+            )
+        };
+        let says = |e: result::DriverError| format!("the NVIDIA driver says {:?}", e.0);
+        if !there(&"cuDriverGetVersion") {
+            return Err(too_old("does not tell its version"));
         }
-        let device = result::device::get(0).map_err(why)?;
-        let name = result::device::get_name(device).map_err(why)?;
+        let mut version = 0;
+        // SAFETY: a place for a number.
+        unsafe { sys::cuDriverGetVersion(&raw mut version) }
+            .result()
+            .map_err(says)?;
+        if version < NEEDED.0 {
+            let has = format!("is for CUDA {}.{}", version / 1000, version % 1000 / 10);
+            return Err(too_old(&has));
+        }
+        if let Some(missing) = SYMBOLS.iter().find(|s| !there(s)) {
+            return Err(format!(
+                "the NVIDIA driver's library has no {missing}: install driver {} or newer",
+                NEEDED.1
+            ));
+        }
+        result::init().map_err(says)?;
+        if result::device::get_count().map_err(says)? == 0 {
+            return Err("the NVIDIA driver finds none".into());
+        }
+        let device = result::device::get(0).map_err(says)?;
+        let name = result::device::get_name(device).map_err(says)?;
         // SAFETY: a device that the driver returned; released on drop.
-        let context = unsafe { result::primary_ctx::retain(device) }.map_err(why)?;
+        let context = unsafe { result::primary_ctx::retain(device) }.map_err(says)?;
         let mut gpu = Self {
             device,
             context,
             stream: std::ptr::null_mut(),
+            module: std::ptr::null_mut(),
             pool: std::ptr::null_mut(),
             functions: Vec::new(),
             events: Mutex::default(),
             name,
+            lost: OnceLock::new(),
         };
-        gpu.prepare().map_err(|e| format!("no GPU is used: {e}"))?;
-        Ok(gpu)
+        match gpu.prepare() {
+            Ok(()) => Ok(gpu),
+            Err(Error::Internal(why) | Error::Limit(why)) => Err(why),
+            Err(e) => Err(e.to_string()),
+        }
     }
 
     fn prepare(&mut self) -> Result<()> {
         self.bind()?;
-        self.stream = result::stream::create(result::stream::StreamKind::NonBlocking)
-            .map_err(|e| failed("make a stream", e))?;
-        // SAFETY: the device is valid. Freed memory stays in the pool: plans allocate all the time.
-        unsafe {
-            self.pool = result::device::get_default_mem_pool(self.device)
-                .map_err(|e| failed("give a memory pool", e))?;
-            let mut keep = u64::MAX;
+        let stream = result::stream::create(result::stream::StreamKind::NonBlocking);
+        self.stream = self.done("make a stream", stream)?;
+        let props = sys::CUmemPoolProps {
+            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: self.device,
+            },
+            win32SecurityAttributes: std::ptr::null_mut(),
+            maxSize: 0,
+            usage: 0,
+            reserved: [0; 54],
+        };
+        // SAFETY: complete properties of a pool on this device.
+        let pool = unsafe { result::mem_pool::create(&raw const props) };
+        self.pool = self.done("make a memory pool", pool)?;
+        let mut keep = u64::MAX;
+        // SAFETY: the pool was just made; the attribute is a 64-bit number.
+        let set = unsafe {
             result::mem_pool::set_attribute(
                 self.pool,
                 sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
                 (&raw mut keep).cast(),
             )
-            .map_err(|e| failed("set up its memory pool", e))?;
-        }
+        };
+        self.done("set up its memory pool", set)?;
         // SAFETY: a whole fatbin, copied by the driver.
-        let module = unsafe { result::module::load_data(FATBIN.as_ptr().cast()) }
-            .map_err(|e| failed("load the kernels", e))?;
+        let module = unsafe { result::module::load_data(FATBIN.as_ptr().cast()) };
+        if let Err(result::DriverError(
+            sys::cudaError_enum::CUDA_ERROR_NO_BINARY_FOR_GPU
+            | sys::cudaError_enum::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        )) = module
+        {
+            return Err(Error::Internal(format!(
+                "the kernels have no code for {}: a card from Turing on (compute capability 7.5) is needed",
+                self.name
+            )));
+        }
+        self.module = self.done("load the kernels", module)?;
         for k in Kernel::ALL {
             let name = CString::new(k.symbol()).map_err(|e| Error::Internal(e.to_string()))?;
-            // SAFETY: the module was just loaded and is never unloaded.
-            let f = unsafe { result::module::get_function(module, name) }
-                .map_err(|e| failed(&format!("find the kernel {}", k.symbol()), e))?;
+            // SAFETY: the module is loaded as long as `self` lives.
+            let f = unsafe { result::module::get_function(self.module, name) };
+            let f = self.done(&format!("find the kernel {}", k.symbol()), f)?;
             self.functions.push(f);
         }
         Ok(())
     }
 
+    /// A call's outcome as ours. Errors that the context does not survive make the device lost.
+    fn done<T>(&self, what: &str, outcome: Result<T, result::DriverError>) -> Result<T> {
+        outcome.map_err(|result::DriverError(e)| {
+            if e == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
+                return Error::Limit("the GPU's memory is full".into());
+            }
+            if !is_harmless(e) {
+                self.lose(&format!("it failed to {what} ({e:?})"));
+            }
+            Error::Internal(format!("the GPU failed to {what} ({e:?})"))
+        })
+    }
+
+    /// Makes the context this thread's; an error for a lost device.
     fn bind(&self) -> Result<()> {
+        if let Some(why) = self.lost.get() {
+            return Err(Error::Internal(format!("the GPU is lost: {why}")));
+        }
         // SAFETY: the context is retained as long as `self` lives.
-        unsafe { result::ctx::set_current(self.context) }.map_err(|e| failed("answer", e))
+        let bound = unsafe { result::ctx::set_current(self.context) };
+        self.done("answer", bound)
     }
 
     fn pool_bytes(&self, what: sys::CUmemPool_attribute_enum) -> Result<u64> {
         let mut n = 0u64;
         // SAFETY: these attributes are 64-bit numbers.
-        unsafe { result::mem_pool::get_attribute(self.pool, what, (&raw mut n).cast()) }
-            .map_err(|e| failed("tell its memory", e))?;
+        let got = unsafe { result::mem_pool::get_attribute(self.pool, what, (&raw mut n).cast()) };
+        self.done("tell its memory", got)?;
         Ok(n)
+    }
+
+    fn events(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        if self.bind().is_err() {
+        // Of a lost context all handles go with it.
+        let close = |gpu: &Self, handle: &dyn Fn() -> Result<(), result::DriverError>| {
+            if gpu.lost.get().is_none() {
+                let _ = gpu.done("close", handle());
+            }
+        };
+        let _ = self.bind();
+        for e in std::mem::take(&mut *self.events()) {
+            // SAFETY: made by this driver, not in use.
+            close(self, &|| unsafe {
+                result::event::destroy(e as sys::CUevent)
+            });
+        }
+        // Nothing uses the others after this: whoever queued work waited for it.
+        if !self.module.is_null() {
+            // SAFETY: loaded in `prepare`, unloaded once.
+            close(self, &|| unsafe { result::module::unload(self.module) });
+        }
+        if !self.stream.is_null() {
+            // SAFETY: made in `prepare`, destroyed once.
+            close(self, &|| unsafe { result::stream::destroy(self.stream) });
+        }
+        if !self.pool.is_null() {
+            // SAFETY: likewise.
+            close(self, &|| unsafe { result::mem_pool::destroy(self.pool) });
+        }
+        let device = self.device;
+        let release = move || {
+            // SAFETY: retained in `look`, released once. Errors at the end change nothing.
+            let _ = unsafe { result::primary_ctx::release(device) };
+        };
+        if self.lost.get().is_none() {
+            release();
             return;
         }
-        for &e in self
-            .events
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
-            // SAFETY: made by this driver, not in use. Errors at the end change nothing.
-            let _ = unsafe { result::event::destroy(e as sys::CUevent) };
-        }
-        // SAFETY: made in `open`; nothing uses them after this.
-        unsafe {
-            if !self.stream.is_null() {
-                let _ = result::stream::synchronize(self.stream);
-                let _ = result::stream::destroy(self.stream);
-            }
-            let _ = result::primary_ctx::release(self.device);
-        }
+        // Giving a lost context back may take a broken driver for ever, so nobody waits for it.
+        let _ = std::thread::Builder::new()
+            .name("gpu-release".into())
+            .spawn(release);
     }
 }
 
-impl Backend for Cuda {
+// SAFETY: the driver gives whole allocations that overlap no other, on 256 bytes in its pool and on pages in host memory; host
+// memory stays mapped until it is freed or the context is destroyed, which happens when `self` goes.
+unsafe impl Backend for Cuda {
     fn name(&self) -> String {
         self.name.clone()
     }
@@ -145,7 +314,7 @@ impl Backend for Cuda {
             CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
         };
         self.bind()?;
-        let (free, total) = result::mem_get_info().map_err(|e| failed("tell its memory", e))?;
+        let (free, total) = self.done("tell its memory", result::mem_get_info())?;
         // What the pool holds and nobody uses is free as well.
         let held = self.pool_bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
         let used = self.pool_bytes(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
@@ -155,63 +324,64 @@ impl Backend for Cuda {
     fn alloc(&self, bytes: usize) -> Result<u64> {
         self.bind()?;
         // SAFETY: freed through `free`, ordered by the same stream.
-        unsafe { result::malloc_async(self.stream, bytes.max(1)) }
-            .map_err(|e| failed("give memory", e))
+        let at = unsafe { result::mem_pool::alloc_async(self.pool, bytes.max(1), self.stream) };
+        self.done("give memory", at)
     }
 
     unsafe fn free(&self, at: u64, _bytes: usize) {
         if self.bind().is_ok() {
-            // SAFETY: the caller got it from `alloc`. There is nobody to tell about an error.
-            let _ = unsafe { result::free_async(at, self.stream) };
+            // SAFETY: the caller got it from `alloc`.
+            let freed = unsafe { result::free_async(at, self.stream) };
+            // There is nobody to tell about an error but the next caller.
+            let _ = self.done("take memory back", freed);
         }
     }
 
-    fn alloc_host(&self, bytes: usize) -> Result<*mut u8> {
+    fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>> {
         self.bind()?;
         // Flags 0: not write-combined, since the host reads it.
         // SAFETY: freed through `free_host`.
-        let at =
-            unsafe { result::malloc_host(bytes, 0) }.map_err(|e| failed("pin host memory", e))?;
-        Ok(at.cast())
+        let at = unsafe { result::malloc_host(bytes.max(1), 0) };
+        NonNull::new(self.done("pin host memory", at)?.cast())
+            .ok_or_else(|| Error::Internal("the GPU failed to pin host memory".into()))
     }
 
-    unsafe fn free_host(&self, at: *mut u8, _bytes: usize) {
+    unsafe fn free_host(&self, at: NonNull<u8>, _bytes: usize) {
         if self.bind().is_ok() {
             // SAFETY: the caller got it from `alloc_host`.
-            let _ = unsafe { result::free_host(at.cast()) };
+            let freed = unsafe { result::free_host(at.as_ptr().cast()) };
+            let _ = self.done("take pinned memory back", freed);
         }
     }
 
-    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
         self.bind()?;
-        // SAFETY: the caller vouches for the range; the copy is waited for, so `from` may go.
-        unsafe {
-            result::memcpy_htod_async(to, from, self.stream).map_err(|e| failed("take data", e))?;
-            result::stream::synchronize(self.stream).map_err(|e| failed("take data", e))
-        }
+        let from = from.as_ptr().cast();
+        // SAFETY: the caller vouches for both ranges.
+        let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream) };
+        self.done("take data", queued.result())
     }
 
-    unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
+    unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
         self.bind()?;
-        // SAFETY: the caller vouches for the range; the copy is waited for.
-        unsafe {
-            result::memcpy_dtoh_async(to, from, self.stream).map_err(|e| failed("give data", e))?;
-            result::stream::synchronize(self.stream).map_err(|e| failed("finish its work", e))
-        }
+        let to = to.as_ptr().cast();
+        // SAFETY: the caller vouches for both ranges.
+        let queued = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, self.stream) };
+        self.done("give data", queued.result())
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller vouches for the range.
-        unsafe { result::memset_d8_async(at, 0, bytes, self.stream) }
-            .map_err(|e| failed("fill memory", e))
+        let queued = unsafe { result::memset_d8_async(at, 0, bytes, self.stream) };
+        self.done("fill memory", queued)
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller vouches for the ranges.
-        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
-            .map_err(|e| failed("copy", e))
+        let queued = unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) };
+        self.done("copy", queued)
     }
 
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
@@ -225,7 +395,7 @@ impl Backend for Cuda {
         // One parameter, a struct; the driver copies it before the call returns.
         let mut args = [params.as_ptr() as *mut c_void];
         // SAFETY: the function takes one struct of this size; the caller vouches for what it points to.
-        unsafe {
+        let queued = unsafe {
             result::launch_kernel(
                 self.functions[kernel as usize],
                 (grid, 1, 1),
@@ -234,48 +404,64 @@ impl Backend for Cuda {
                 self.stream,
                 &mut args,
             )
-        }
-        .map_err(|e| failed(&format!("run {}", kernel.symbol()), e))
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.bind()?;
-        // SAFETY: the stream lives as long as `self`.
-        unsafe { result::stream::synchronize(self.stream) }
-            .map_err(|e| failed("finish its work", e))
+        };
+        self.done(&format!("run {}", kernel.symbol()), queued)
     }
 
     fn mark(&self) -> Result<Mark> {
         self.bind()?;
-        let kept = self
-            .events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let kept = self.events().pop();
         let event = match kept {
             Some(e) => e,
-            None => result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
-                .map_err(|e| failed("make an event", e))? as u64,
+            None => {
+                let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
+                self.done("make an event", event)? as u64
+            }
         };
         // SAFETY: event and stream belong to this context.
-        unsafe { result::event::record(event as sys::CUevent, self.stream) }
-            .map_err(|e| failed("record an event", e))?;
-        Ok(Mark(event))
+        let recorded = unsafe { result::event::record(event as sys::CUevent, self.stream) };
+        match self.done("record an event", recorded) {
+            Ok(()) => Ok(Mark(event)),
+            Err(e) => {
+                self.events().push(event);
+                Err(e)
+            }
+        }
     }
 
-    fn between(&self, from: Mark, to: Mark) -> Result<f64> {
+    fn reached(&self, mark: &Mark) -> Result<bool> {
+        self.bind()?;
+        // SAFETY: recorded by `mark`.
+        match unsafe { result::event::query(mark.0 as sys::CUevent) } {
+            Err(result::DriverError(sys::cudaError_enum::CUDA_ERROR_NOT_READY)) => Ok(false),
+            done => self.done("finish its work", done).map(|()| true),
+        }
+    }
+
+    fn unmark(&self, mark: Mark) {
+        self.events().push(mark.0);
+    }
+
+    fn between(&self, from: &Mark, to: &Mark) -> Result<f64> {
         self.bind()?;
         // SAFETY: both events were recorded by `mark`.
-        let ms = unsafe {
-            result::event::synchronize(to.0 as sys::CUevent)
-                .map_err(|e| failed("finish its work", e))?;
-            result::event::elapsed(from.0 as sys::CUevent, to.0 as sys::CUevent)
+        let ms = unsafe { result::event::elapsed(from.0 as sys::CUevent, to.0 as sys::CUevent) };
+        Ok(f64::from(self.done("tell the time", ms)?) * 1e-3)
+    }
+
+    fn trim(&self) {
+        if self.bind().is_ok() {
+            // SAFETY: the pool lives as long as `self`.
+            let trimmed = unsafe { result::mem_pool::trim_to(self.pool, 0) };
+            let _ = self.done("give memory back to the system", trimmed);
         }
-        .map_err(|e| failed("tell the time", e))?;
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend([from.0, to.0]);
-        Ok(f64::from(ms) * 1e-3)
+    }
+
+    fn lose(&self, why: &str) {
+        let _ = self.lost.set(why.to_owned());
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.lost.get().cloned()
     }
 }

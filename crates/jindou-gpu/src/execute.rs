@@ -4,23 +4,29 @@
 //! Tables that would not fit are cut. An expansion makes its outputs strip by strip and each strip runs
 //! through the rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
 
-use crate::backend::{Backend, DeviceBuffer, HostBuffer, Kernel, Memory};
+use crate::backend::{Backend, Kernel};
 use crate::compile::{DeviceStep, Program, Work, compile};
+use crate::device::{Device, DeviceBuffer, HostBuffer, Memory};
 use crate::params::{self, TILE};
 use crate::profile::GpuProfile;
 use crate::queue::Queue;
 use crate::resident::SegmentCache;
 use crate::table::{NewTable, Table, compact};
+use crate::turns::Turns;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
 use jindou_store::Snapshot;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Rows of a table at most; row numbers are 32 bits wide.
 const MOST_ROWS: u64 = 1 << 31;
 /// Rows that are copied back at once.
-const RESULT_ROWS: usize = 1 << 20;
+const RESULT_ROWS: usize = 1 << 18;
+/// Counters that are cleared at once.
+const COUNTERS: usize = 256;
+/// How long a device without queries keeps memory that nothing uses.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Takes result rows: ids by column of `Plan::output`, 0 for unbound. An error ends the query.
 pub type RowSink<'a> = dyn FnMut(&[&[u32]], usize) -> Result<()> + 'a;
@@ -40,8 +46,10 @@ pub enum Output<'a> {
 pub struct GpuOptions {
     /// Checked between kernels.
     pub cancel: CancelToken,
-    /// Device memory for tables in bytes; default: nine tenths of what is free.
+    /// Device memory for tables in bytes; default: nine tenths of what is free, shared evenly with the queries that run.
     pub table_bytes: Option<u64>,
+    /// Rows of a table at most; default: 2^31, and never more.
+    pub table_rows: Option<u64>,
     /// Measure each kernel's time.
     pub profile: bool,
 }
@@ -59,24 +67,39 @@ pub struct GpuResult {
 
 /// Runs plans on one device; keeps segments there between them.
 pub struct GpuExecutor {
-    backend: Arc<dyn Backend>,
+    device: Arc<Device>,
     cache: SegmentCache,
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl GpuExecutor {
     /// An executor on this device.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self::idle_after(backend, IDLE)
+    }
+
+    /// An executor that gives memory which nothing uses back once no query has run for so long.
+    #[must_use]
+    pub fn idle_after(backend: Arc<dyn Backend>, idle: Duration) -> Self {
+        let device = Device::new(backend);
         Self {
-            backend,
+            turns: Turns::new(&device, idle),
+            device,
             cache: SegmentCache::default(),
         }
     }
 
     /// The device.
     #[must_use]
-    pub fn backend(&self) -> &Arc<dyn Backend> {
-        &self.backend
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Why the device is lost, if it is: every further query fails.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.device.failure()
     }
 
     /// The segments it holds.
@@ -86,7 +109,8 @@ impl GpuExecutor {
     }
 
     /// Runs a plan that is one exploration. `Unsupported` for plans that only the CPU runs, before anything
-    /// reached the sink; `Limit` when the device is too small even in strips.
+    /// reached the sink; `Limit` when the device is too small even in strips; `Internal` when it fails. The last two may come
+    /// after some rows.
     pub fn execute(
         &self,
         plan: &Plan,
@@ -106,7 +130,7 @@ impl GpuExecutor {
         };
         if exploration.empty.is_some() || exploration.steps.is_empty() {
             let profile = GpuProfile {
-                device: self.backend.name(),
+                device: self.device.name(),
                 ..GpuProfile::default()
             };
             return Ok(GpuResult {
@@ -115,11 +139,14 @@ impl GpuExecutor {
                 profile,
             });
         }
+        let _turn = self.turns.begin();
         let began = Instant::now();
         let program = self
             .compile(snapshot, &exploration.steps, None, false)?
             .whole()?;
-        self.backend.sync()?;
+        if options.profile {
+            self.device.wait(&options.cancel)?;
+        }
         let bring_seconds = began.elapsed().as_secs_f64();
         let (mut result, closed) =
             self.explore(&program, None, &plan.output, End::Output(output), options)?;
@@ -139,7 +166,7 @@ impl GpuExecutor {
         keep_tested: bool,
     ) -> Result<Program<'a>> {
         compile(
-            &self.backend,
+            &self.device,
             &self.cache,
             snapshot,
             steps,
@@ -161,7 +188,7 @@ impl GpuExecutor {
         let began = Instant::now();
         let limit = match options.table_bytes {
             Some(b) => b,
-            None => self.backend.memory()?.0 / 10 * 9,
+            None => self.device.memory()?.0 / 10 * 9 / self.turns.running(),
         };
         let names = program
             .steps
@@ -171,7 +198,7 @@ impl GpuExecutor {
             .collect();
         let sum = match &end {
             End::Output(Output::Checksum) => {
-                let sum = DeviceBuffer::new(&self.backend, 8)?;
+                let sum = DeviceBuffer::new(&self.device, 8)?;
                 sum.clear()?;
                 Some(sum)
             }
@@ -180,13 +207,19 @@ impl GpuExecutor {
         let mut run = Run {
             steps: &program.steps,
             output_slots: slots,
-            queue: Queue::new(Arc::clone(&self.backend), options.profile, names),
-            memory: Memory::new(&self.backend, limit),
-            counters: DeviceBuffer::new(&self.backend, 64)?,
-            counters_host: HostBuffer::new(&self.backend, 64)?,
+            queue: Queue::new(Arc::clone(&self.device), options.profile, names),
+            memory: Memory::new(&self.device, limit),
+            most_rows: options
+                .table_rows
+                .unwrap_or(MOST_ROWS)
+                .clamp(TILE, MOST_ROWS),
+            counters: DeviceBuffer::new(&self.device, COUNTERS * 4)?,
+            counters_used: 0,
+            counter: 0,
+            words: HostBuffer::new(&self.device, 64)?,
             cancel: &options.cancel,
             end,
-            pinned: None,
+            results: Results::default(),
             sum,
             rows: 0,
             cuts: 0,
@@ -201,10 +234,12 @@ impl GpuExecutor {
             Err(e) => return Err(e),
         };
         let checksum = match &run.sum {
-            Some(s) => s.read::<u64>(1)?.first().copied(),
+            Some(s) => s.read_unless::<u64>(1, &options.cancel)?.first().copied(),
             None => None,
         };
-        self.backend.sync()?;
+        if options.profile {
+            self.device.wait(&options.cancel)?;
+        }
         let (rows, cuts) = (run.rows, run.cuts);
         let mut profile = run.queue.finish()?;
         profile.seconds = began.elapsed().as_secs_f64();
@@ -233,12 +268,18 @@ pub(crate) struct Run<'a, 'o, 's> {
     pub output_slots: &'a [Slot],
     pub queue: Queue,
     pub memory: Memory,
-    /// Words that kernels count in: 0 rows kept, 2 a 64-bit total, 4 a ticket.
-    pub counters: DeviceBuffer,
-    pub counters_host: HostBuffer,
+    /// Rows of a table at most.
+    pub most_rows: u64,
+    /// Words that kernels count in, used in turn and cleared all at once: no step needs to clear its own.
+    counters: DeviceBuffer,
+    counters_used: usize,
+    /// The present one's address.
+    pub counter: u64,
+    /// Where small numbers arrive.
+    words: HostBuffer,
     pub cancel: &'a CancelToken,
     end: End<'a, 'o>,
-    pinned: Option<(HostBuffer, usize)>,
+    results: Results,
     sum: Option<DeviceBuffer>,
     rows: u64,
     pub cuts: u64,
@@ -274,7 +315,7 @@ impl Run<'_, '_, '_> {
         let total = source.rows();
         let slot = to.filter(|s| keep.contains(s));
         // Half of the memory for the first column, so that steps after it have room; at least a tile.
-        let most = (self.memory.left() / 8).clamp(TILE, MOST_ROWS);
+        let most = (self.memory.left() / 8).clamp(TILE, self.most_rows);
         let mut begin = 0;
         while begin < total {
             self.cancel.check()?;
@@ -376,10 +417,23 @@ impl Run<'_, '_, '_> {
 
     /// Room for a table.
     pub(crate) fn new_table(&self, slots: Vec<Slot>, room: u64) -> Result<NewTable, Stop> {
-        if room > MOST_ROWS {
+        self.new_table_and(slots, room, 0)
+    }
+
+    /// Room for a table, and behind its columns for so many bytes more.
+    pub(crate) fn new_table_and(
+        &self,
+        slots: Vec<Slot>,
+        room: u64,
+        more: u64,
+    ) -> Result<NewTable, Stop> {
+        if room > self.most_rows {
             return Err(Stop::TooLarge);
         }
-        match self.memory.alloc(NewTable::bytes(slots.len(), room))? {
+        match self
+            .memory
+            .alloc(NewTable::bytes(slots.len(), room) + more)?
+        {
             Some(buffer) => Ok(NewTable {
                 buffer: Arc::new(buffer),
                 slots,
@@ -389,18 +443,52 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    /// The counters' words, after all work so far.
-    pub(crate) fn read_counters(&mut self) -> Result<[u32; 16]> {
-        let host = self.counters_host.bytes_mut();
-        // SAFETY: both have 64 bytes.
-        unsafe {
-            self.queue
-                .backend
-                .download(&mut host[..64], self.counters.at())?
-        };
-        let mut words = [0u32; 16];
-        bytemuck::cast_slice_mut::<u32, u8>(&mut words).copy_from_slice(&host[..64]);
+    /// A counter that is 0, for the next kernel.
+    pub(crate) fn next_counter(&mut self) -> Result<u64> {
+        let number = self.counters_used % COUNTERS;
+        if number == 0 {
+            // All before it have been read, or belong to kernels queued before this.
+            self.counters.clear()?;
+        }
+        self.counters_used += 1;
+        self.counter = self.counters.at() + number as u64 * 4;
+        Ok(self.counter)
+    }
+
+    /// The present counter, after all work so far.
+    pub(crate) fn read_counter(&mut self) -> Result<u32> {
+        // SAFETY: a word of `counters`.
+        let [n] = unsafe { self.read_words([self.counter])? };
+        Ok(n)
+    }
+
+    /// Words of device memory, after all work so far; one wait for all.
+    ///
+    /// # Safety
+    /// Four bytes of live device memory lie at each address.
+    pub(crate) unsafe fn read_words<const N: usize>(&mut self, at: [u64; N]) -> Result<[u32; N]> {
+        for (i, &at) in at.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { self.words.download(i * 4, at, 4)? };
+        }
+        self.words.wait(self.cancel)?;
+        let mut words = [0u32; N];
+        let bytes = self.words.bytes();
+        bytemuck::cast_slice_mut::<u32, u8>(&mut words).copy_from_slice(&bytes[..N * 4]);
         Ok(words)
+    }
+
+    /// A 64-bit number in device memory, likewise.
+    ///
+    /// # Safety
+    /// Eight bytes of live device memory lie there.
+    pub(crate) unsafe fn read_long(&mut self, at: u64) -> Result<u64> {
+        // SAFETY: the caller's promise.
+        unsafe { self.words.download(0, at, 8)? };
+        self.words.wait(self.cancel)?;
+        let mut n = [0u64];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut n).copy_from_slice(&self.words.bytes()[..8]);
+        Ok(n[0])
     }
 
     fn emit(&mut self, table: &Table) -> Result<()> {
@@ -420,8 +508,7 @@ impl Run<'_, '_, '_> {
                     (Some(c), _) => c.at,
                     (None, Some(zeros)) => DeviceBuffer::at(zeros),
                     (None, None) => {
-                        let zeros =
-                            DeviceBuffer::new(&self.queue.backend, table.rows as usize * 4)?;
+                        let zeros = DeviceBuffer::new(&self.queue.device, table.rows as usize * 4)?;
                         zeros.clear()?;
                         unbound.insert(zeros).at()
                     }
@@ -444,53 +531,100 @@ impl Run<'_, '_, '_> {
             };
         }
         if let End::Output(Output::Rows(sink)) = &mut self.end {
-            let width = self.output_slots.len().max(1);
-            let (buffer, room) = match &mut self.pinned {
-                Some((b, room)) => (b, *room),
-                none => {
-                    let room = RESULT_ROWS.min((table.rows as usize).max(1024));
-                    let b = HostBuffer::new(&self.queue.backend, room * width * 4)?;
-                    let (b, room) = none.insert((b, room));
-                    (b, *room)
-                }
-            };
-            let total = table.rows as usize;
-            let mut from = 0;
-            while from < total {
-                self.cancel.check()?;
-                let n = room.min(total - from);
-                let words: &mut [u32] = bytemuck::cast_slice_mut(buffer.bytes_mut());
-                for (&slot, out) in self.output_slots.iter().zip(words.chunks_mut(room)) {
-                    match table.column(slot) {
-                        // SAFETY: the column holds `total` ids, of which these are a part.
-                        Some(c) => unsafe {
-                            self.queue.backend.download(
-                                bytemuck::cast_slice_mut(&mut out[..n]),
-                                c.at + from as u64 * 4,
-                            )?;
-                        },
-                        None => out[..n].fill(0),
-                    }
-                }
-                let columns: Vec<&[u32]> = words
-                    .chunks(room)
-                    .take(self.output_slots.len())
-                    .map(|c| &c[..n])
-                    .collect();
-                sink(&columns, n)?;
-                from += n;
-            }
+            let device = &self.queue.device;
+            let slots = self.output_slots;
+            return self
+                .results
+                .hand_out(device, table, slots, self.cancel, sink);
         }
         Ok(())
     }
 
     /// Parameters for a kernel that keeps rows.
     pub(crate) fn compact_of(
-        &self,
+        &mut self,
         table: &Table,
         new: &NewTable,
         keep: &[Slot],
-    ) -> params::Compact {
-        compact(table, self.counters.at(), new.columns(table.kept(keep)))
+    ) -> Result<params::Compact> {
+        let counter = self.next_counter()?;
+        Ok(compact(table, counter, new.columns(table.kept(keep))))
+    }
+}
+
+/// The way of result rows to the sink: while it takes one part, the next is copied.
+#[derive(Default)]
+struct Results {
+    buffers: [Option<HostBuffer>; 2],
+    /// Rows that a buffer holds.
+    room: usize,
+}
+
+impl Results {
+    fn hand_out(
+        &mut self,
+        device: &Arc<Device>,
+        table: &Table,
+        slots: &[Slot],
+        cancel: &CancelToken,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let total = table.rows as usize;
+        let wanted = RESULT_ROWS.min(total.next_power_of_two().max(1024));
+        if self.room < wanted {
+            (self.room, self.buffers) = (wanted, [None, None]);
+        }
+        let room = self.room;
+        // Buffer and rows of the part that is on its way.
+        let mut under_way: Option<(usize, usize)> = None;
+        for (number, from) in (0..total).step_by(room).enumerate() {
+            cancel.check()?;
+            let n = room.min(total - from);
+            let buffer = match &mut self.buffers[number % 2] {
+                Some(b) => b,
+                none => none.insert(HostBuffer::new(device, room * slots.len().max(1) * 4)?),
+            };
+            let words: &mut [u32] = bytemuck::cast_slice_mut(buffer.bytes_mut());
+            for (&slot, out) in slots.iter().zip(words.chunks_mut(room)) {
+                if table.column(slot).is_none() {
+                    out[..n].fill(0);
+                }
+            }
+            for (i, &slot) in slots.iter().enumerate() {
+                if let Some(c) = table.column(slot) {
+                    // SAFETY: the column holds `total` ids, of which these are a part; it lives until the copy is waited
+                    // for, or is freed behind it.
+                    unsafe { buffer.download(i * room * 4, c.at + from as u64 * 4, n * 4)? };
+                }
+            }
+            buffer.queued()?;
+            if let Some(part) = under_way.replace((number % 2, n)) {
+                self.give(part, slots.len(), cancel, sink)?;
+            }
+        }
+        match under_way {
+            Some(part) => self.give(part, slots.len(), cancel, sink),
+            None => Ok(()),
+        }
+    }
+
+    fn give(
+        &mut self,
+        (buffer, n): (usize, usize),
+        width: usize,
+        cancel: &CancelToken,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let Some(buffer) = &mut self.buffers[buffer] else {
+            return Ok(());
+        };
+        buffer.wait(cancel)?;
+        let words: &[u32] = bytemuck::cast_slice(buffer.bytes());
+        let columns: Vec<&[u32]> = words
+            .chunks(self.room)
+            .take(width)
+            .map(|c| &c[..n])
+            .collect();
+        sink(&columns, n)
     }
 }

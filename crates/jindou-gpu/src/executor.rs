@@ -1,7 +1,7 @@
 //! The engine's executor boundary, for a device: tables stay in device memory, in as many parts as the run that
 //! made them was cut into.
 
-use crate::backend::DeviceBuffer;
+use crate::device::DeviceBuffer;
 use crate::execute::{End, GpuExecutor, GpuOptions, Output};
 use crate::profile::GpuProfile;
 use crate::table::{NewTable, Table as DeviceTable};
@@ -32,7 +32,7 @@ struct Done {
 impl GpuExecutor {
     /// Tells this device from others.
     fn identity(&self) -> usize {
-        Arc::as_ptr(self.backend()).cast::<()>() as usize
+        Arc::as_ptr(self.device()).cast::<()>() as usize
     }
 
     fn parts_of<'t>(&self, task: &Task<'_>, table: &'t Table) -> Result<&'t [DeviceTable]> {
@@ -46,6 +46,7 @@ impl GpuExecutor {
 
     /// Runs all steps of the task; `Unsupported` before the first row where the device cannot.
     fn steps(&self, task: &Task<'_>, input: Option<&Table>, end: End<'_, '_>) -> Result<Done> {
+        let _turn = self.turns.begin();
         let before: &[Slot] = input.map_or(&[], |t| &t.slots);
         let slots = columns_after(before, task.steps);
         let parts = input.map(|t| self.parts_of(task, t)).transpose()?;
@@ -73,7 +74,7 @@ impl Executor for GpuExecutor {
     }
 
     fn place(&self) -> String {
-        self.backend().name()
+        self.device().name()
     }
 
     fn prefix(&self, task: &Task<'_>) -> Result<usize> {
@@ -92,7 +93,7 @@ impl Executor for GpuExecutor {
             let n = PART_ROWS.min(rows - from);
             let bytes = NewTable::bytes(slots.len(), n as u64) as usize;
             let new = NewTable {
-                buffer: Arc::new(DeviceBuffer::new(self.backend(), bytes)?),
+                buffer: Arc::new(DeviceBuffer::new(self.device(), bytes)?),
                 slots: slots.to_vec(),
                 room: n as u64,
             };

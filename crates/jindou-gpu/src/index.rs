@@ -4,41 +4,13 @@
 //! Sets and index vertices have the form of a segment, so the kernels that look up and expand edges read them too:
 //! a vertex' "neighbours" are the terms of its predicates, a predicate's are its subjects.
 
-use crate::backend::{Backend, DeviceBuffer};
+use crate::device::{Device, DeviceBuffer, Packer};
 use crate::params::{self, FINDER_SETS};
 use crate::resident::{ResidentSegment, SegmentCache, alone, live_keys};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_store::Snapshot;
 use jindou_store::segment::{FinderKind, Scope};
 use std::sync::Arc;
-
-/// Device memory under construction.
-struct Bring<'a> {
-    backend: &'a Arc<dyn Backend>,
-    buffers: Vec<DeviceBuffer>,
-    bytes: u64,
-}
-
-impl<'a> Bring<'a> {
-    fn new(backend: &'a Arc<dyn Backend>) -> Self {
-        Self {
-            backend,
-            buffers: Vec::new(),
-            bytes: 0,
-        }
-    }
-
-    fn bring<T: bytemuck::NoUninit>(&mut self, content: &[T]) -> Result<u64> {
-        if content.is_empty() {
-            return Ok(0);
-        }
-        let b = DeviceBuffer::with(self.backend, content)?;
-        self.bytes += b.len() as u64;
-        let at = b.at();
-        self.buffers.push(b);
-        Ok(at)
-    }
-}
 
 fn term_of(snapshot: &Snapshot, p: u32) -> u32 {
     snapshot.vertex_of(PredicateId(p)).0
@@ -58,7 +30,7 @@ fn folded_bits(keys: &[u32]) -> (Vec<u64>, u32) {
 
 /// The terms of each vertex' predicates. O(runs + sets + vertices that edits widened).
 fn bring_sets(
-    backend: &Arc<dyn Backend>,
+    device: &Arc<Device>,
     snapshot: &Snapshot,
     direction: Direction,
 ) -> Result<ResidentSegment> {
@@ -80,42 +52,50 @@ fn bring_sets(
         .iter()
         .map(|&p| term_of(snapshot, p))
         .collect();
-    let mut b = Bring::new(backend);
     let mut p: params::Segment = bytemuck::Zeroable::zeroed();
     p.kind = FINDER_SETS;
-    p.table = b.bring(&starts)?;
     p.table_len = starts.len() as u32;
-    p.keys = b.bring(&numbers)?;
-    p.offsets = b.bring(sets.offsets)?;
     p.key_count = sets.offsets.len().saturating_sub(1) as u32;
     p.edges = terms.len() as u32;
+    let (mut bits, mut keys, mut list_starts) = (Vec::new(), Vec::new(), Vec::new());
     let widened = snapshot.widened_vertices(direction);
     if !widened.is_empty() {
-        let keys: Vec<u32> = widened.iter().map(|w| w.0).collect();
-        let mut list_starts = vec![0u32];
+        keys = widened.iter().map(|w| w.0).collect();
+        list_starts.push(0u32);
         for (_, list) in &widened {
             terms.extend(list.iter().map(|&p| term_of(snapshot, p)));
             list_starts.push(terms.len() as u32 - p.edges);
         }
-        let (bits, mask) = folded_bits(&keys);
-        p.dirty = b.bring(&bits)?;
-        p.dirty_mask = mask;
+        (bits, p.dirty_mask) = folded_bits(&keys);
         p.overlay_len = keys.len() as u32;
-        p.overlay_keys = b.bring(&keys)?;
-        p.overlay_starts = b.bring(&list_starts)?;
     }
     if terms.len() > u32::MAX as usize {
         return Err(Error::Unsupported(
             "this many characteristic sets on the GPU".into(),
         ));
     }
-    p.neighbours = b.bring(&terms)?;
-    Ok(ResidentSegment::of_parts(p, b.buffers, b.bytes))
+    let mut packed = Packer::default();
+    let table = packed.add(&starts);
+    let of_run = packed.add(&numbers);
+    let offsets = packed.add(sets.offsets);
+    let overlay = (
+        packed.add(&bits),
+        packed.add(&keys),
+        packed.add(&list_starts),
+    );
+    let neighbours = packed.add(&terms);
+    let buffer = packed.finish(device)?;
+    let b = buffer.as_ref();
+    (p.table, p.keys) = (table.in_buffer(b), of_run.in_buffer(b));
+    (p.offsets, p.neighbours) = (offsets.in_buffer(b), neighbours.in_buffer(b));
+    p.dirty = overlay.0.in_buffer(b);
+    (p.overlay_keys, p.overlay_starts) = (overlay.1.in_buffer(b), overlay.2.in_buffer(b));
+    Ok(ResidentSegment::of_parts(p, buffer.into_iter().collect()))
 }
 
 /// The subjects of each predicate, by its term. O(subjects of all predicates).
 fn bring_subjects(
-    backend: &Arc<dyn Backend>,
+    device: &Arc<Device>,
     snapshot: &Snapshot,
     scope: Scope<'_>,
 ) -> Result<ResidentSegment> {
@@ -137,23 +117,26 @@ fn bring_subjects(
             Error::Unsupported("a scan of more than 2^32 subjects on the GPU".into())
         })?);
     }
-    let mut b = Bring::new(backend);
     let mut p: params::Segment = bytemuck::Zeroable::zeroed();
-    if let Some(&first) = terms.first() {
-        p.kind = FinderKind::Directory as u32;
-        // Two buckets, one for each half of all ids.
-        let split = terms.partition_point(|t| (t - first) >> 31 == 0) as u32;
-        let buckets = [0, split, terms.len() as u32];
-        p.table = b.bring(&buckets)?;
-        p.table_len = buckets.len() as u32;
-        (p.first, p.shift) = (first, 31);
-        p.keys = b.bring(&terms)?;
-        p.key_count = terms.len() as u32;
-        p.offsets = b.bring(&offsets)?;
-        p.edges = subjects.len() as u32;
-        p.neighbours = b.bring(&subjects)?;
-    }
-    Ok(ResidentSegment::of_parts(p, b.buffers, b.bytes))
+    let Some(&first) = terms.first() else {
+        return Ok(ResidentSegment::of_parts(p, Vec::new()));
+    };
+    p.kind = FinderKind::Directory as u32;
+    // Two buckets, one for each half of all ids.
+    let split = terms.partition_point(|t| (t - first) >> 31 == 0) as u32;
+    let buckets = [0, split, terms.len() as u32];
+    p.table_len = buckets.len() as u32;
+    (p.first, p.shift) = (first, 31);
+    p.key_count = terms.len() as u32;
+    p.edges = subjects.len() as u32;
+    let mut packed = Packer::default();
+    let (table, keys) = (packed.add(&buckets), packed.add(&terms));
+    let (bounds, neighbours) = (packed.add(&offsets), packed.add(&subjects));
+    let buffer = packed.finish(device)?;
+    let b = buffer.as_ref();
+    (p.table, p.keys) = (table.in_buffer(b), keys.in_buffer(b));
+    (p.offsets, p.neighbours) = (bounds.in_buffer(b), neighbours.in_buffer(b));
+    Ok(ResidentSegment::of_parts(p, buffer.into_iter().collect()))
 }
 
 /// The segments of predicates in one direction, for kernels that read the predicate from a column.
@@ -162,14 +145,13 @@ pub struct Catalog {
     pub params: params::Catalog,
     /// All of them, with their bytes.
     pub segments: Vec<Arc<ResidentSegment>>,
-    _heads: Arc<DeviceBuffer>,
-    terms: Arc<DeviceBuffer>,
+    buffer: Arc<DeviceBuffer>,
 }
 
 impl Catalog {
     /// The segments of these predicates (dense ids), brought if they are not there.
     fn bring(
-        backend: &Arc<dyn Backend>,
+        device: &Arc<Device>,
         cache: &SegmentCache,
         snapshot: &Snapshot,
         direction: Direction,
@@ -186,30 +168,33 @@ impl Catalog {
             if alone(&view, scope)?.is_empty() && view.patch.is_none() {
                 continue;
             }
-            let s = cache.get(backend, snapshot, p, direction, scope)?;
+            let s = cache.get(device, snapshot, p, direction, scope)?;
             heads.push(s.params.head);
             terms.push(term);
             segments.push(s);
         }
-        let heads_at = DeviceBuffer::with(backend, &heads)?;
-        let terms_at = DeviceBuffer::with(backend, &terms)?;
+        let mut packed = Packer::default();
+        let (heads_at, terms_at) = (packed.add(&heads), packed.add(&terms));
+        let buffer = match packed.finish(device)? {
+            Some(b) => b,
+            None => DeviceBuffer::new(device, 1)?,
+        };
         let params = params::Catalog {
-            heads: heads_at.at(),
-            terms: terms_at.at(),
+            heads: heads_at.in_buffer(Some(&buffer)),
+            terms: terms_at.in_buffer(Some(&buffer)),
             count: terms.len() as u32,
             pad: 0,
         };
         Ok(Self {
             params,
             segments,
-            _heads: Arc::new(heads_at),
-            terms: Arc::new(terms_at),
+            buffer: Arc::new(buffer),
         })
     }
 
-    /// The predicates' terms as a column, and how many.
-    pub(crate) fn terms(&self) -> (Arc<DeviceBuffer>, u32) {
-        (Arc::clone(&self.terms), self.params.count)
+    /// What the parameters point into.
+    pub(crate) fn buffer(&self) -> &Arc<DeviceBuffer> {
+        &self.buffer
     }
 
     /// Mean over the segments of `f`; for byte floors.
@@ -243,7 +228,7 @@ impl SegmentCache {
     /// The characteristic sets of a direction.
     pub(crate) fn sets(
         &self,
-        backend: &Arc<dyn Backend>,
+        device: &Arc<Device>,
         snapshot: &Snapshot,
         direction: Direction,
     ) -> Result<Arc<ResidentSegment>> {
@@ -252,7 +237,7 @@ impl SegmentCache {
         if let Some(s) = self.index().sets.get(&key) {
             return Ok(Arc::clone(s));
         }
-        let brought = self.with_room(|| bring_sets(backend, snapshot, direction))?;
+        let brought = self.with_room(|| bring_sets(device, snapshot, direction))?;
         let brought = Arc::new(brought);
         self.index().sets.insert(key, Arc::clone(&brought));
         Ok(brought)
@@ -261,7 +246,7 @@ impl SegmentCache {
     /// The index vertices of all predicates.
     pub(crate) fn subjects(
         &self,
-        backend: &Arc<dyn Backend>,
+        device: &Arc<Device>,
         snapshot: &Snapshot,
         scope: Scope<'_>,
     ) -> Result<Arc<ResidentSegment>> {
@@ -269,7 +254,7 @@ impl SegmentCache {
         if let Some(s) = self.index().subjects.get(&key) {
             return Ok(Arc::clone(s));
         }
-        let brought = self.with_room(|| bring_subjects(backend, snapshot, scope))?;
+        let brought = self.with_room(|| bring_subjects(device, snapshot, scope))?;
         let brought = Arc::new(brought);
         self.index().subjects.insert(key, Arc::clone(&brought));
         Ok(brought)
@@ -278,7 +263,7 @@ impl SegmentCache {
     /// The segments of all predicates in a direction; with a constant anchor, only of those that it has.
     pub(crate) fn catalog(
         &self,
-        backend: &Arc<dyn Backend>,
+        device: &Arc<Device>,
         snapshot: &Snapshot,
         direction: Direction,
         scope: Scope<'_>,
@@ -287,7 +272,7 @@ impl SegmentCache {
         if let Some(v) = anchor {
             let few = snapshot.predicates_of(v, direction);
             let few = few.iter().copied();
-            let c = Catalog::bring(backend, self, snapshot, direction, scope, few)?;
+            let c = Catalog::bring(device, self, snapshot, direction, scope, few)?;
             return Ok(Arc::new(c));
         }
         let key = IndexKey::new(snapshot, direction, scope);
@@ -296,7 +281,7 @@ impl SegmentCache {
         }
         let all = 0..snapshot.predicate_count();
         let c = Arc::new(Catalog::bring(
-            backend, self, snapshot, direction, scope, all,
+            device, self, snapshot, direction, scope, all,
         )?);
         self.index().catalogs.insert(key, Arc::clone(&c));
         Ok(c)

@@ -2,7 +2,7 @@
 //! that stays there.
 //!
 //! ```text
-//! plan ─ compile ─► device steps ─ execute ─► kernels (kernels/*.cu) ─ Backend ─► CUDA driver │ CPU shim
+//! plan ─ compile ─► device steps ─ execute ─► kernels (kernels/*.cu) ─ Device ─ Backend ─► CUDA driver │ CPU shim
 //!                     segments brought, constants resolved
 //! ```
 //!
@@ -13,8 +13,10 @@ pub mod backend;
 pub mod checksum;
 mod compile;
 mod cuda;
+pub mod device;
 mod execute;
 mod executor;
+pub mod faults;
 pub mod index;
 pub mod params;
 mod profile;
@@ -24,9 +26,11 @@ mod resident;
 pub mod shim;
 mod steps;
 mod table;
+mod turns;
 
-pub use backend::{Backend, DeviceBuffer, HostBuffer, Kernel, Memory};
+pub use backend::{Backend, Kernel};
 pub use cuda::{Cuda, FATBIN};
+pub use device::{Device, DeviceBuffer, HostBuffer, Memory};
 pub use execute::{GpuExecutor, GpuOptions, GpuResult, Output, RowSink};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
 pub use resident::{ResidentSegment, SegmentCache};

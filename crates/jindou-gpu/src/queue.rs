@@ -1,6 +1,7 @@
 //! Launching kernels and keeping their times and bytes by step.
 
-use crate::backend::{Backend, Kernel, Mark};
+use crate::backend::{Kernel, Mark};
+use crate::device::Device;
 use crate::params::TILE;
 use crate::profile::{GpuProfile, GpuStep, KernelUse};
 use jindou_model::{Error, Result};
@@ -15,10 +16,10 @@ struct Timed {
     written: f64,
 }
 
-/// See the module. One plan's queue.
+/// One plan's launches.
 pub struct Queue {
     /// The device.
-    pub backend: Arc<dyn Backend>,
+    pub device: Arc<Device>,
     timing: bool,
     step: usize,
     launches: Vec<Timed>,
@@ -29,11 +30,7 @@ pub struct Queue {
 impl Queue {
     /// A queue for steps of these names, each part of a plan's step of that number.
     #[must_use]
-    pub fn new(
-        backend: Arc<dyn Backend>,
-        timing: bool,
-        names: Vec<(String, Option<usize>)>,
-    ) -> Self {
+    pub fn new(device: Arc<Device>, timing: bool, names: Vec<(String, Option<usize>)>) -> Self {
         let steps = names
             .into_iter()
             .map(|(name, plan_step)| GpuStep {
@@ -43,7 +40,7 @@ impl Queue {
             })
             .collect();
         Self {
-            backend,
+            device,
             timing,
             step: 0,
             launches: Vec::new(),
@@ -76,19 +73,22 @@ impl Queue {
             return Ok(());
         }
         let before = if self.timing {
-            Some(self.backend.mark()?)
+            Some(self.device.mark()?)
         } else {
             None
         };
         // SAFETY: the caller's promise.
-        unsafe {
-            self.backend
-                .launch(kernel, grid, bytemuck::bytes_of(params))?
-        };
-        let marks = match before {
-            Some(a) => Some((a, self.backend.mark()?)),
-            None => None,
-        };
+        let launched = unsafe { self.device.launch(kernel, grid, bytemuck::bytes_of(params)) };
+        let marks = match (before, launched) {
+            (None, launched) => launched.map(|()| None),
+            (Some(a), launched) => match launched.and_then(|()| self.device.mark()) {
+                Ok(b) => Ok(Some((a, b))),
+                Err(e) => {
+                    self.device.unmark(a);
+                    Err(e)
+                }
+            },
+        }?;
         self.launches.push(Timed {
             step: self.step,
             kernel,
@@ -115,11 +115,11 @@ impl Queue {
         }
     }
 
-    /// The profile so far. Waits for all launches.
+    /// The profile so far. All launches must be done.
     pub fn finish(mut self) -> Result<GpuProfile> {
-        for l in self.launches {
-            let seconds = match l.marks {
-                Some((a, b)) => self.backend.between(a, b)?,
+        for l in &self.launches {
+            let seconds = match &l.marks {
+                Some((a, b)) => self.device.between(a, b)?,
                 None => 0.0,
             };
             let Some(step) = self.steps.get_mut(l.step) else {
@@ -142,9 +142,18 @@ impl Queue {
             }
         }
         Ok(GpuProfile {
-            device: self.backend.name(),
-            steps: self.steps,
+            device: self.device.name(),
+            steps: std::mem::take(&mut self.steps),
             ..GpuProfile::default()
         })
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        for (a, b) in self.launches.drain(..).filter_map(|l| l.marks) {
+            self.device.unmark(a);
+            self.device.unmark(b);
+        }
     }
 }

@@ -1,54 +1,105 @@
-//! Segments in device memory: the host's arrays, byte for byte, and beside them the merged lists of keys that a
+//! Segments in device memory: the host's arrays, byte for byte, and behind them the merged lists of keys that a
 //! patch touches.
 //!
-//! The patch is merged here, on the host, when a segment is brought: each dirty key's whole list at the
+//! The patch is merged here, on the host, when a version of a segment is brought: each dirty key's whole list at the
 //! snapshot is laid behind the segment's neighbours. Kernels then need one bit test and, for dirty keys, one
 //! search of the overlay's keys; no kernel merges edits. That costs O(edges of dirty keys) once a snapshot.
+//!
+//! ```text
+//! Arrays (a generation)     index: finder, keys, offsets     neighbours | room for overlays of several versions
+//! ResidentSegment (a version)   dirty bits, keys, starts ────────────────────┘
+//! ```
+//!
+//! All versions of a generation share its arrays, so an update uploads its overlay and nothing else. Where the room behind the
+//! neighbours is too small, they are copied inside the device to where there is more.
 
-use crate::backend::{Backend, DeviceBuffer};
+use crate::backend::Kernel;
+use crate::device::{Device, DeviceBuffer, Packer};
 use crate::index::{Catalog, IndexKey};
 use crate::params;
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_store::Snapshot;
 use jindou_store::segment::{EdgeView, FinderKind, KeyFinder, Scope, Segment};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// One segment on the device.
-pub struct ResidentSegment {
-    /// What kernels get.
-    pub params: params::Segment,
-    buffers: Vec<DeviceBuffer>,
-    overlay_keys: Vec<u32>,
-    overlay_starts: Vec<u32>,
-    /// Keys of a patched segment that have a neighbour, made when a plan starts from them.
-    patched_keys: OnceLock<(Arc<DeviceBuffer>, u32)>,
-    bytes: u64,
+/// Least room for overlays, in ids, once a segment has any.
+const LEAST_ROOM: u64 = 1 << 14;
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl ResidentSegment {
-    /// Brings the edges of a view that one segment answers, with its patch. `Unsupported` where named graphs
-    /// must be merged.
-    pub fn bring(
-        backend: &Arc<dyn Backend>,
-        view: &EdgeView<'_>,
-        scope: Scope<'_>,
-    ) -> Result<Self> {
-        let segment = alone(view, scope)?;
+/// Neighbours, and room behind them.
+struct Neighbours {
+    buffer: Option<DeviceBuffer>,
+    /// Ids that fit behind the edges.
+    room: u32,
+    /// What overlays took of the room: ascending.
+    taken: Mutex<Vec<Range<u32>>>,
+}
+
+impl Neighbours {
+    fn at(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, DeviceBuffer::at)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |b| b.len() as u64)
+    }
+
+    /// Takes the first free range of so many ids, until the share is dropped.
+    fn take(self: &Arc<Self>, ids: u32) -> Option<Share> {
+        let mut taken = locked(&self.taken);
+        let mut from = 0u32;
+        let mut place = taken.len();
+        for (i, t) in taken.iter().enumerate() {
+            if t.start - from >= ids {
+                place = i;
+                break;
+            }
+            from = t.end;
+        }
+        let end = from.checked_add(ids).filter(|&end| end <= self.room)?;
+        taken.insert(place, from..end);
+        drop(taken);
+        Some(Share {
+            neighbours: Arc::clone(self),
+            range: from..end,
+        })
+    }
+}
+
+/// One overlay's part of the room.
+struct Share {
+    neighbours: Arc<Neighbours>,
+    range: Range<u32>,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        // Later writes are queued behind the kernels that read this.
+        let mut taken = locked(&self.neighbours.taken);
+        if let Some(i) = taken.iter().position(|t| *t == self.range) {
+            taken.remove(i);
+        }
+    }
+}
+
+/// A segment's arrays without any patch, shared by all versions of its generation.
+struct Arrays {
+    params: params::Segment,
+    /// Finder, keys and offsets.
+    index: Option<DeviceBuffer>,
+    /// Replaced where an overlay needs more room.
+    neighbours: Mutex<Arc<Neighbours>>,
+}
+
+impl Arrays {
+    fn bring(device: &Arc<Device>, segment: &Segment<'_>) -> Result<Self> {
         let edges = u32::try_from(segment.neighbours.len())
             .map_err(|_| Error::Store("a segment with more than 2^32 neighbours".into()))?;
-        let mut buffers = Vec::new();
-        let mut bytes = 0;
-        let mut bring = |content: &[u8]| -> Result<u64> {
-            if content.is_empty() {
-                return Ok(0);
-            }
-            let b = DeviceBuffer::with(backend, content)?;
-            bytes += b.len() as u64;
-            let at = b.at();
-            buffers.push(b);
-            Ok(at)
-        };
         let mut p: params::Segment = bytemuck::Zeroable::zeroed();
         // Kernels know no folded ids.
         let unfolded = segment.finder.unfolded(segment.key_count);
@@ -64,12 +115,13 @@ impl ResidentSegment {
         p.kind = finder.kind() as u32;
         p.key_count = segment.key_count;
         p.edges = edges;
-        match finder {
+        let mut packed = Packer::default();
+        let none: &[u32] = &[];
+        let (table, keys) = match finder {
             KeyFinder::Empty
             | KeyFinder::FoldedBitmap { .. }
-            | KeyFinder::FoldedDirectory { .. } => {}
+            | KeyFinder::FoldedDirectory { .. } => (packed.add(none), packed.add(none)),
             KeyFinder::Intervals(runs) => {
-                p.table = bring(bytemuck::cast_slice(runs))?;
                 p.table_len = runs.len() as u32;
                 for (to, r) in p.runs.iter_mut().zip(runs) {
                     *to = params::Run {
@@ -78,11 +130,18 @@ impl ResidentSegment {
                         base: r.base,
                     };
                 }
+                (
+                    packed.add_bytes(bytemuck::cast_slice(runs)),
+                    packed.add(none),
+                )
             }
             KeyFinder::Bitmap { first, blocks } => {
-                p.table = bring(bytemuck::cast_slice(blocks))?;
                 p.table_len = blocks.len() as u32;
                 p.first = first;
+                (
+                    packed.add_bytes(bytemuck::cast_slice(blocks)),
+                    packed.add(none),
+                )
             }
             KeyFinder::Directory {
                 first,
@@ -90,67 +149,166 @@ impl ResidentSegment {
                 buckets,
                 keys,
             } => {
-                p.table = bring(bytemuck::cast_slice(buckets))?;
                 p.table_len = buckets.len() as u32;
-                p.keys = bring(bytemuck::cast_slice(keys))?;
                 p.first = first;
                 p.shift = shift;
+                (packed.add(buckets), packed.add(keys))
             }
-        }
-        if let Some(offsets) = segment.offsets {
-            p.offsets = bring(bytemuck::cast_slice(offsets))?;
-        }
-        let (mut overlay_keys, mut overlay_starts) = (Vec::new(), Vec::new());
-        if let Some(patch) = view.patch {
-            let mut lists: Vec<u32> = Vec::new();
-            let mut scratch = Vec::new();
-            overlay_keys = patch.keys();
-            for &key in &overlay_keys {
-                overlay_starts.push(lists.len() as u32);
-                lists.extend_from_slice(view.read(key, scope, &mut scratch));
-                if u64::from(edges) + lists.len() as u64 > u64::from(u32::MAX) {
-                    return Err(Error::Unsupported("a patch this large on the GPU".into()));
-                }
-            }
-            overlay_starts.push(lists.len() as u32);
-            let (dirty, mask) = patch.dirty_bits();
-            p.dirty = bring(bytemuck::cast_slice(&dirty))?;
-            p.dirty_mask = mask;
-            p.overlay_keys = bring(bytemuck::cast_slice(&overlay_keys))?;
-            p.overlay_len = overlay_keys.len() as u32;
-            p.overlay_starts = bring(bytemuck::cast_slice(&overlay_starts))?;
-            let b = DeviceBuffer::new(backend, (segment.neighbours.len() + lists.len()) * 4)?;
-            b.write(0, bytemuck::cast_slice(segment.neighbours))?;
-            b.write(segment.neighbours.len() * 4, bytemuck::cast_slice(&lists))?;
-            p.neighbours = b.at();
-            bytes += b.len() as u64;
-            buffers.push(b);
-        } else {
-            p.neighbours = bring(bytemuck::cast_slice(segment.neighbours))?;
-        }
+        };
+        let offsets = packed.add(segment.offsets.unwrap_or(none));
+        let index = packed.finish(device)?;
+        p.table = table.in_buffer(index.as_ref());
+        p.keys = keys.in_buffer(index.as_ref());
+        p.offsets = offsets.in_buffer(index.as_ref());
+        let buffer = match segment.neighbours {
+            [] => None,
+            ids => Some(DeviceBuffer::with(device, ids)?),
+        };
+        let neighbours = Neighbours {
+            buffer,
+            room: 0,
+            taken: Mutex::default(),
+        };
+        p.neighbours = neighbours.at();
         Ok(Self {
             params: p,
-            buffers,
-            overlay_keys,
-            overlay_starts,
-            patched_keys: OnceLock::new(),
-            bytes,
+            index,
+            neighbours: Mutex::new(Arc::new(neighbours)),
         })
     }
 
+    fn bytes(&self) -> u64 {
+        let index = self.index.as_ref().map_or(0, |b| b.len() as u64);
+        index + locked(&self.neighbours).bytes()
+    }
+
+    /// Room for an overlay of so many ids behind the neighbours, which are copied where there is none.
+    fn room_for(&self, device: &Arc<Device>, ids: u32) -> Result<Share> {
+        let mut neighbours = locked(&self.neighbours);
+        if let Some(share) = neighbours.take(ids) {
+            return Ok(share);
+        }
+        let edges = u64::from(self.params.edges);
+        let most = u64::from(u32::MAX) - edges;
+        if u64::from(ids) > most {
+            return Err(Error::Unsupported("a patch this large on the GPU".into()));
+        }
+        // An old version's overlay beside a new one's, and both may grow.
+        let room = (4 * u64::from(ids))
+            .max(edges / 16)
+            .max(LEAST_ROOM)
+            .min(most);
+        let buffer = DeviceBuffer::new(device, (edges + room) as usize * 4)?;
+        if edges > 0 {
+            // SAFETY: both buffers hold the edges; the new one is nobody else's.
+            unsafe { device.copy(buffer.at(), neighbours.at(), edges as usize * 4)? };
+        }
+        // Versions that use the old ones hold them.
+        *neighbours = Arc::new(Neighbours {
+            buffer: Some(buffer),
+            room: room as u32,
+            taken: Mutex::default(),
+        });
+        neighbours
+            .take(ids)
+            .ok_or_else(|| Error::Internal("no room for an overlay that fits".into()))
+    }
+}
+
+/// One segment on the device, at one version.
+pub struct ResidentSegment {
+    /// What kernels get.
+    pub params: params::Segment,
+    /// Arrays that other versions share.
+    arrays: Option<Arc<Arrays>>,
+    /// The neighbours that `params` point to, which other versions share too.
+    neighbours: Option<Arc<Neighbours>>,
+    _share: Option<Share>,
+    /// Arrays of its own.
+    buffers: Vec<DeviceBuffer>,
+    overlay_keys: Vec<u32>,
+    overlay_starts: Vec<u32>,
+    /// Keys of a patched segment that have a neighbour, made when a plan starts from them.
+    patched_keys: OnceLock<(Arc<DeviceBuffer>, u32)>,
+}
+
+impl ResidentSegment {
+    /// Brings the edges of a view that one segment answers, with its patch. `Unsupported` where named graphs
+    /// must be merged.
+    pub fn bring(device: &Arc<Device>, view: &EdgeView<'_>, scope: Scope<'_>) -> Result<Self> {
+        let arrays = Arrays::bring(device, &alone(view, scope)?)?;
+        Self::over(device, &Arc::new(arrays), view, scope)
+    }
+
+    /// The patch of a view over arrays that are here already.
+    fn over(
+        device: &Arc<Device>,
+        arrays: &Arc<Arrays>,
+        view: &EdgeView<'_>,
+        scope: Scope<'_>,
+    ) -> Result<Self> {
+        let mut segment = Self {
+            params: arrays.params,
+            arrays: Some(Arc::clone(arrays)),
+            neighbours: None,
+            _share: None,
+            buffers: Vec::new(),
+            overlay_keys: Vec::new(),
+            overlay_starts: Vec::new(),
+            patched_keys: OnceLock::new(),
+        };
+        let Some(patch) = view.patch else {
+            let neighbours = Arc::clone(&locked(&arrays.neighbours));
+            segment.params.neighbours = neighbours.at();
+            segment.neighbours = Some(neighbours);
+            return Ok(segment);
+        };
+        let (mut lists, mut starts): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let mut scratch = Vec::new();
+        let keys = patch.keys();
+        for &key in &keys {
+            starts.push(lists.len() as u32);
+            lists.extend_from_slice(view.read(key, scope, &mut scratch));
+            if u64::from(segment.params.edges) + lists.len() as u64 > u64::from(u32::MAX) {
+                return Err(Error::Unsupported("a patch this large on the GPU".into()));
+            }
+        }
+        starts.push(lists.len() as u32);
+        let share = arrays.room_for(device, lists.len() as u32)?;
+        starts.iter_mut().for_each(|s| *s += share.range.start);
+        let (dirty, mask) = patch.dirty_bits();
+        let mut packed = Packer::default();
+        let places = (packed.add(&dirty), packed.add(&keys), packed.add(&starts));
+        let overlay = packed.finish(device)?;
+        let p = &mut segment.params;
+        p.dirty = places.0.in_buffer(overlay.as_ref());
+        p.dirty_mask = mask;
+        p.overlay_keys = places.1.in_buffer(overlay.as_ref());
+        p.overlay_len = keys.len() as u32;
+        p.overlay_starts = places.2.in_buffer(overlay.as_ref());
+        p.neighbours = share.neighbours.at();
+        if let Some(b) = &share.neighbours.buffer {
+            let at = (u64::from(p.edges) + u64::from(share.range.start)) * 4;
+            b.write(at as usize, bytemuck::cast_slice(&lists))?;
+        }
+        segment.buffers.extend(overlay);
+        segment.neighbours = Some(Arc::clone(&share.neighbours));
+        segment._share = Some(share);
+        (segment.overlay_keys, segment.overlay_starts) = (keys, starts);
+        Ok(segment)
+    }
+
     /// A segment made of other arrays: `params` name what `buffers` hold, merged as of one snapshot.
-    pub(crate) fn of_parts(
-        params: params::Segment,
-        buffers: Vec<DeviceBuffer>,
-        bytes: u64,
-    ) -> Self {
+    pub(crate) fn of_parts(params: params::Segment, buffers: Vec<DeviceBuffer>) -> Self {
         Self {
             params,
+            arrays: None,
+            neighbours: None,
+            _share: None,
             buffers,
             overlay_keys: Vec::new(),
             overlay_starts: Vec::new(),
             patched_keys: OnceLock::new(),
-            bytes,
         }
     }
 
@@ -166,16 +324,16 @@ impl ResidentSegment {
         self.is_plain() && self.params.offsets == 0
     }
 
-    /// Device memory it takes.
+    /// Device memory that it reads, shared arrays included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.own_bytes() + self.arrays.as_ref().map_or(0, |a| a.bytes())
     }
 
-    /// Number of device buffers.
-    #[must_use]
-    pub fn buffers(&self) -> usize {
-        self.buffers.len()
+    /// Device memory that goes with it.
+    fn own_bytes(&self) -> u64 {
+        let keys = self.patched_keys.get().map_or(0, |(b, _)| b.len() as u64);
+        keys + self.buffers.iter().map(|b| b.len() as u64).sum::<u64>()
     }
 
     /// Start and length of a constant's list in the device's neighbours. `segment` is the host's copy.
@@ -193,21 +351,71 @@ impl ResidentSegment {
         (a as u32, (b - a) as u32)
     }
 
-    /// The keys that have a neighbour in `view`, of a patched segment, on the device. O(keys) the first time.
+    /// The keys that have a neighbour in a patched version, on the device. `segment` is the host's copy. O(touched keys) here,
+    /// O(keys) on the device the first time.
     pub fn patched_keys(
         &self,
-        backend: &Arc<dyn Backend>,
-        view: &EdgeView<'_>,
-        scope: Scope<'_>,
+        device: &Arc<Device>,
+        segment: &Segment<'_>,
     ) -> Result<(Arc<DeviceBuffer>, u32)> {
         if let Some((b, n)) = self.patched_keys.get() {
             return Ok((Arc::clone(b), *n));
         }
-        let mut keys = Vec::new();
-        live_keys(view, scope, &mut keys);
-        let b = Arc::new(DeviceBuffer::with(backend, &keys)?);
-        let (b, n) = self.patched_keys.get_or_init(|| (b, keys.len() as u32));
+        // Keys that edits brought, and those that they took the last neighbour of.
+        let (mut new, mut gone) = (Vec::new(), Vec::new());
+        for (&key, bounds) in self.overlay_keys.iter().zip(self.overlay_starts.windows(2)) {
+            let there = segment.finder.find(key) < self.params.key_count;
+            match (there, bounds[0] < bounds[1]) {
+                (false, true) => new.push(key),
+                (true, false) => gone.push(key),
+                _ => {}
+            }
+        }
+        let base = self.params.key_count;
+        let left = base - (gone.len() as u32).min(base);
+        let rows = u64::from(left) + new.len() as u64;
+        let rows = u32::try_from(rows)
+            .map_err(|_| Error::Unsupported("this many keys on the GPU".into()))?;
+        let keys = Arc::new(DeviceBuffer::new(device, rows as usize * 4)?);
+        if left == base {
+            self.base_keys(device, keys.at())?;
+        } else if left > 0 {
+            let all = DeviceBuffer::new(device, base as usize * 4)?;
+            self.base_keys(device, all.at())?;
+            without(device, &all, base, &gone, &keys)?;
+        }
+        keys.write(left as usize * 4, bytemuck::cast_slice(&new))?;
+        let (b, n) = self.patched_keys.get_or_init(|| (keys, rows));
         Ok((Arc::clone(b), *n))
+    }
+
+    /// Writes the keys of the segment without its patch to `out`, which has room for them.
+    fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
+        let rows = self.params.key_count;
+        let mut p = params::StartKeys {
+            segment: self.params,
+            out,
+            begin: 0,
+            rows,
+            first_block: 0,
+            blocks: 0,
+        };
+        let (kernel, units) = match FinderKind::from_byte(self.params.kind as u8) {
+            Some(FinderKind::Intervals) => (Kernel::StartRuns, u64::from(rows)),
+            Some(FinderKind::Bitmap) => {
+                p.blocks = self.params.table_len;
+                (Kernel::StartBits, u64::from(p.blocks) * 8)
+            }
+            _ if rows == 0 => return Ok(()),
+            // SAFETY: a directory has `rows` keys.
+            _ => return unsafe { device.copy(out, self.params.keys, rows as usize * 4) },
+        };
+        let grid = units.div_ceil(params::TILE) as u32;
+        if grid == 0 {
+            return Ok(());
+        }
+        // SAFETY: `out` has room for `rows` ids; the table is this segment's.
+        unsafe { device.launch(kernel, grid, bytemuck::bytes_of(&p)) }
     }
 
     /// Mean bytes that the lookup of one random vertex reads, for byte floors: see `find_key` in the kernels.
@@ -227,6 +435,40 @@ impl ResidentSegment {
         };
         find + if self.is_plain() { 0.0 } else { 8.0 }
     }
+}
+
+/// Copies the `n` ids of `from` that are not `gone` (ascending) to `to`.
+fn without(
+    device: &Arc<Device>,
+    from: &DeviceBuffer,
+    n: u32,
+    gone: &[u32],
+    to: &DeviceBuffer,
+) -> Result<()> {
+    // The ids between those that are gone; the last interval has no end but the largest id.
+    let mut intervals = Vec::with_capacity(gone.len() + 1);
+    let mut start = 0;
+    for &key in gone {
+        intervals.push([start, key]);
+        start = key.saturating_add(1);
+    }
+    intervals.push([start, u32::MAX]);
+    let table = DeviceBuffer::with(device, &intervals)?;
+    let counter = DeviceBuffer::new(device, 4)?;
+    counter.clear()?;
+    let mut p: params::Restrict = bytemuck::Zeroable::zeroed();
+    p.compact.rows = n;
+    p.compact.counter = counter.at();
+    p.compact.columns.count = 1;
+    p.compact.columns.from[0] = from.at();
+    p.compact.columns.to[0] = to.at();
+    p.operand = params::Operand::column(from.at());
+    p.within.table = table.at();
+    p.within.count = intervals.len() as u32;
+    [p.within.start, p.within.end] = intervals[0];
+    let grid = u64::from(n).div_ceil(params::TILE) as u32;
+    // SAFETY: `from` has `n` ids, and `to` room for those that stay: each id of `gone` is in `from` once.
+    unsafe { device.launch(Kernel::Restrict, grid, bytemuck::bytes_of(&p)) }
 }
 
 /// The segment that with its patch answers a scope. Only the default graph and the union of all are asked
@@ -253,22 +495,36 @@ pub(crate) fn live_keys(view: &EdgeView<'_>, scope: Scope<'_>, keys: &mut Vec<u3
     keys.append(&mut all);
 }
 
-/// What a resident segment is for.
+/// Whose arrays they are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Key {
+struct ArraysKey {
     epoch: u64,
-    /// The generation of the segment's file: merging replaces segments.
-    generation: u32,
     predicate: u32,
     direction: Direction,
-    /// For segments with a patch, the snapshot's version, and whether edits of named graphs count.
-    patched: Option<(u64, bool)>,
 }
 
-/// Segments that stay on the device between plans.
+/// Whose segment it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct SegmentKey {
+    arrays: ArraysKey,
+    /// For segments with a patch, whether edits of named graphs count.
+    patched: Option<bool>,
+}
+
+/// Which of the versions of a segment: the generation of its file (merging replaces files), and with a patch the snapshot's
+/// version.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Version {
+    generation: u32,
+    snapshot: u64,
+}
+
+/// Segments that stay on the device between plans: of each the newest version that was asked for. Older ones live
+/// as long as plans hold them.
 #[derive(Default)]
 pub struct SegmentCache {
-    held: Mutex<FxHashMap<Key, Arc<ResidentSegment>>>,
+    arrays: Mutex<FxHashMap<ArraysKey, (u32, Arc<Arrays>)>>,
+    held: Mutex<FxHashMap<SegmentKey, (Version, Arc<ResidentSegment>)>>,
     index: Mutex<Index>,
 }
 
@@ -282,11 +538,7 @@ pub(crate) struct Index {
 
 impl SegmentCache {
     pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn held(&self) -> MutexGuard<'_, FxHashMap<Key, Arc<ResidentSegment>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.index)
     }
 
     /// Brings something; when the device is full, what no plan holds goes first.
@@ -303,36 +555,64 @@ impl SegmentCache {
     /// The segment, brought if it is not there. When the device is full, segments that no plan holds go first.
     pub fn get(
         &self,
-        backend: &Arc<dyn Backend>,
+        device: &Arc<Device>,
         snapshot: &Snapshot,
         predicate: PredicateId,
         direction: Direction,
         scope: Scope<'_>,
     ) -> Result<Arc<ResidentSegment>> {
         let view = snapshot.edges(predicate, direction);
-        alone(&view, scope)?;
-        let key = Key {
+        let segment = alone(&view, scope)?;
+        let generation = snapshot.base().generation_of(predicate);
+        let whose = ArraysKey {
             epoch: snapshot.base().epoch(),
-            generation: snapshot.base().generation_of(predicate),
             predicate: predicate.0,
             direction,
-            patched: view
-                .patch
-                .map(|_| (snapshot.version(), scope == Scope::Union)),
         };
-        if let Some(s) = self.held().get(&key) {
+        let key = SegmentKey {
+            arrays: whose,
+            patched: view.patch.map(|_| scope == Scope::Union),
+        };
+        let version = Version {
+            generation,
+            snapshot: view.patch.map_or(0, |_| snapshot.version()),
+        };
+        if let Some((v, s)) = locked(&self.held).get(&key)
+            && *v == version
+        {
             return Ok(Arc::clone(s));
         }
-        let brought = self.with_room(|| ResidentSegment::bring(backend, &view, scope))?;
-        // Of two that brought it at the same time, one keeps it.
-        let brought = Arc::new(brought);
-        Ok(Arc::clone(self.held().entry(key).or_insert(brought)))
+        let there = locked(&self.arrays)
+            .get(&whose)
+            .filter(|(g, _)| *g == generation)
+            .map(|(_, a)| Arc::clone(a));
+        let arrays = match there {
+            Some(a) => a,
+            None => {
+                let brought = Arc::new(self.with_room(|| Arrays::bring(device, &segment))?);
+                // Of two that brought it at the same time, one keeps it.
+                newest(&mut locked(&self.arrays), whose, generation, brought)
+            }
+        };
+        let over = || ResidentSegment::over(device, &arrays, &view, scope);
+        let brought = Arc::new(self.with_room(over)?);
+        if key.patched.is_some() {
+            // It may hold the neighbours from before they were copied to where there is room.
+            locked(&self.held).remove(&SegmentKey {
+                patched: None,
+                ..key
+            });
+        }
+        Ok(newest(&mut locked(&self.held), key, version, brought))
     }
 
     /// Device memory of all held segments, characteristic sets and index vertices.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let segments: u64 = self.held().values().map(|s| s.bytes()).sum();
+        let arrays: u64 = locked(&self.arrays).values().map(|a| a.1.bytes()).sum();
+        let held = locked(&self.held);
+        let segments = arrays + held.values().map(|s| s.1.own_bytes()).sum::<u64>();
+        drop(held);
         let index = self.index();
         let more = index.sets.values().chain(index.subjects.values());
         segments + more.map(|s| s.bytes()).sum::<u64>()
@@ -346,6 +626,25 @@ impl SegmentCache {
         index.sets.retain(|_, s| Arc::strong_count(s) > 1);
         index.subjects.retain(|_, s| Arc::strong_count(s) > 1);
         drop(index);
-        self.held().retain(|_, s| Arc::strong_count(s) > 1);
+        // Segments hold arrays.
+        locked(&self.held).retain(|_, s| Arc::strong_count(&s.1) > 1);
+        locked(&self.arrays).retain(|_, a| Arc::strong_count(&a.1) > 1);
+    }
+}
+
+/// Keeps `new` in the map unless a version at least as new is there; gives the one of this version.
+fn newest<K: std::hash::Hash + Eq, V: Copy + Ord, T>(
+    map: &mut FxHashMap<K, (V, Arc<T>)>,
+    key: K,
+    version: V,
+    new: Arc<T>,
+) -> Arc<T> {
+    match map.get(&key) {
+        Some((v, there)) if *v == version => Arc::clone(there),
+        Some((v, _)) if *v > version => new,
+        _ => {
+            map.insert(key, (version, Arc::clone(&new)));
+            new
+        }
     }
 }

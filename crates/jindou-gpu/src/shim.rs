@@ -5,7 +5,8 @@ use jindou_model::{Error, Result};
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::ptr::NonNull;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Bytes that a kernel moved, as its own accesses counted them.
@@ -28,6 +29,48 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.streamed + self.random + self.written
     }
+}
+
+/// What the host asked for, so far: what costs microseconds on a card, whatever the kernels do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Kernels started.
+    pub launches: u64,
+    /// Times the host waited.
+    pub syncs: u64,
+    /// Device memory asked for.
+    pub allocations: u64,
+    /// Host memory pinned.
+    pub pinned: u64,
+    /// Copies to the device.
+    pub uploads: u64,
+    /// Their bytes.
+    pub upload_bytes: u64,
+    /// Copies from the device.
+    pub downloads: u64,
+    /// Their bytes.
+    pub download_bytes: u64,
+    /// Copies inside the device.
+    pub copies: u64,
+    /// Their bytes.
+    pub copy_bytes: u64,
+    /// Ranges filled with zeros.
+    pub fills: u64,
+    /// Times that unused memory was given back.
+    pub trims: u64,
+}
+
+/// What is held of a shim at some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Bytes of device memory.
+    pub device: u64,
+    /// Bytes of device memory that the pool holds, used or not.
+    pub reserved: u64,
+    /// Bytes of pinned host memory.
+    pub pinned: u64,
+    /// Marks.
+    pub marks: u64,
 }
 
 /// Device memory that kernels may touch.
@@ -91,12 +134,14 @@ pub struct Shim {
     options: ShimOptions,
     numbers: Vec<u32>,
     state: Mutex<State>,
+    lost: OnceLock<String>,
     began: Instant,
 }
 
 #[derive(Default)]
 struct State {
-    used: u64,
+    held: Holdings,
+    traffic: Traffic,
     /// End by start of each allocation.
     live: BTreeMap<u64, u64>,
     launches: u64,
@@ -126,6 +171,7 @@ impl Shim {
             options,
             numbers,
             state: Mutex::default(),
+            lost: OnceLock::new(),
             began: Instant::now(),
         })
     }
@@ -134,6 +180,18 @@ impl Shim {
     #[must_use]
     pub fn take_log(&self) -> Vec<(Kernel, Counts)> {
         std::mem::take(&mut self.state().log)
+    }
+
+    /// What the host asked for since the last call.
+    #[must_use]
+    pub fn take_traffic(&self) -> Traffic {
+        std::mem::take(&mut self.state().traffic)
+    }
+
+    /// What is held now.
+    #[must_use]
+    pub fn holdings(&self) -> Holdings {
+        self.state().held
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -150,43 +208,50 @@ impl Shim {
 }
 
 fn layout(bytes: usize) -> Result<Layout> {
-    Layout::from_size_align(bytes, 256)
+    Layout::from_size_align(bytes.max(1), 256)
         .map_err(|_| Error::Limit("an allocation too large for the device".into()))
 }
 
-impl Backend for Shim {
+// SAFETY: memory of both kinds comes from the process' allocator, with the layout's size (at least one byte) and
+// alignment, and goes back there only when it is given back.
+unsafe impl Backend for Shim {
     fn name(&self) -> String {
         "the CPU, through the shim".into()
     }
 
     fn memory(&self) -> Result<(u64, u64)> {
         let limit = self.limit();
-        Ok((limit.saturating_sub(self.state().used), limit))
+        Ok((limit.saturating_sub(self.state().held.device), limit))
     }
 
     fn alloc(&self, bytes: usize) -> Result<u64> {
         let layout = layout(bytes)?;
         let mut state = self.state();
-        if state.used + bytes as u64 > self.limit() {
+        state.traffic.allocations += 1;
+        let used = state.held.device + layout.size() as u64;
+        if used > self.limit() {
             return Err(Error::Limit("the device's memory is full".into()));
         }
-        // SAFETY: the layout's size is not 0: buffers have at least one byte.
+        // SAFETY: the layout's size is not 0.
         let at = unsafe { std::alloc::alloc(layout) };
         if at.is_null() {
             return Err(Error::Limit("the device's memory is full".into()));
         }
         // Rubbish, so that what nobody wrote is seen.
         // SAFETY: just allocated with this size.
-        unsafe { at.write_bytes(0xA5, bytes) };
-        state.used += bytes as u64;
-        state.live.insert(at as u64, at as u64 + bytes as u64);
+        unsafe { at.write_bytes(0xA5, layout.size()) };
+        state.held.device = used;
+        state.held.reserved = state.held.reserved.max(used);
+        state
+            .live
+            .insert(at as u64, at as u64 + layout.size() as u64);
         Ok(at as u64)
     }
 
     unsafe fn free(&self, at: u64, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
             let mut state = self.state();
-            state.used -= bytes as u64;
+            state.held.device -= layout.size() as u64;
             state.live.remove(&at);
             drop(state);
             // SAFETY: the caller got it from `alloc` with this size.
@@ -194,41 +259,54 @@ impl Backend for Shim {
         }
     }
 
-    fn alloc_host(&self, bytes: usize) -> Result<*mut u8> {
-        // SAFETY: the size is not 0.
-        let at = unsafe { std::alloc::alloc(layout(bytes)?) };
-        if at.is_null() {
-            return Err(Error::Limit("no memory for results".into()));
-        }
+    fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>> {
+        let layout = layout(bytes)?;
+        // SAFETY: the layout's size is not 0.
+        let at = NonNull::new(unsafe { std::alloc::alloc(layout) });
+        let at = at.ok_or_else(|| Error::Limit("no memory for results".into()))?;
+        let mut state = self.state();
+        state.traffic.pinned += 1;
+        state.held.pinned += layout.size() as u64;
         Ok(at)
     }
 
-    unsafe fn free_host(&self, at: *mut u8, bytes: usize) {
+    unsafe fn free_host(&self, at: NonNull<u8>, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
+            self.state().held.pinned -= layout.size() as u64;
             // SAFETY: the caller got it from `alloc_host` with this size.
-            unsafe { std::alloc::dealloc(at, layout) };
+            unsafe { std::alloc::dealloc(at.as_ptr(), layout) };
         }
     }
 
-    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
-        // SAFETY: the caller vouches for the range.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, from.len()) };
+    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+        let mut state = self.state();
+        state.traffic.uploads += 1;
+        state.traffic.upload_bytes += bytes as u64;
+        // SAFETY: the caller vouches for the ranges.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, bytes) };
         Ok(())
     }
 
-    unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
-        // SAFETY: the caller vouches for the range.
-        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_mut_ptr(), to.len()) };
+    unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
+        let mut state = self.state();
+        state.traffic.downloads += 1;
+        state.traffic.download_bytes += bytes as u64;
+        // SAFETY: the caller vouches for the ranges.
+        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_ptr(), bytes) };
         Ok(())
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
+        self.state().traffic.fills += 1;
         // SAFETY: the caller vouches for the range.
         unsafe { (at as *mut u8).write_bytes(0, bytes) };
         Ok(())
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        let mut state = self.state();
+        state.traffic.copies += 1;
+        state.traffic.copy_bytes += bytes as u64;
         // SAFETY: the caller vouches for the ranges.
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
         Ok(())
@@ -241,6 +319,7 @@ impl Backend for Shim {
                 kernel.symbol()
             )));
         }
+        self.state().traffic.launches += 1;
         let seed = if self.options.seed == 0 {
             0
         } else {
@@ -291,15 +370,58 @@ impl Backend for Shim {
         Err(Error::Internal(format!("{}: {text}", kernel.symbol())))
     }
 
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn mark(&self) -> Result<Mark> {
+        self.state().held.marks += 1;
         Ok(Mark(self.began.elapsed().as_nanos() as u64))
     }
 
-    fn between(&self, from: Mark, to: Mark) -> Result<f64> {
+    fn reached(&self, _mark: &Mark) -> Result<bool> {
+        self.state().traffic.syncs += 1;
+        Ok(true)
+    }
+
+    fn unmark(&self, _mark: Mark) {
+        self.state().held.marks -= 1;
+    }
+
+    fn between(&self, from: &Mark, to: &Mark) -> Result<f64> {
         Ok(to.0.saturating_sub(from.0) as f64 * 1e-9)
+    }
+
+    fn trim(&self) {
+        let mut state = self.state();
+        state.traffic.trims += 1;
+        state.held.reserved = state.held.device;
+    }
+
+    fn lose(&self, why: &str) {
+        let _ = self.lost.set(why.to_owned());
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.lost.get().cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_of_nothing_is_memory_like_any_other() {
+        let shim = Shim::open(ShimOptions::default()).unwrap();
+        let (a, b) = (shim.alloc(0).unwrap(), shim.alloc(0).unwrap());
+        let host = shim.alloc_host(0).unwrap();
+        assert!(a != b && a % 256 == 0 && b % 256 == 0);
+        assert_eq!(shim.holdings().device, 2);
+        // SAFETY: each of them is one byte, and is given back once.
+        unsafe {
+            shim.zero(a, 1).unwrap();
+            shim.free(a, 0);
+            shim.free(b, 0);
+            shim.free_host(host, 0);
+        }
+        let held = shim.holdings();
+        assert_eq!((held.device, held.pinned), (0, 0));
     }
 }

@@ -54,6 +54,44 @@ fn the_fatbin_was_built_from_these_sources() {
     );
 }
 
+/// Kind (1 PTX, 2 machine code) and architecture of each part of a fatbin.
+fn parts(fatbin: &[u8]) -> Vec<(u16, u32)> {
+    let u16_at = |at: usize| u16::from_le_bytes(fatbin[at..at + 2].try_into().unwrap());
+    let u32_at = |at: usize| u32::from_le_bytes(fatbin[at..at + 4].try_into().unwrap());
+    let u64_at = |at: usize| u64::from_le_bytes(fatbin[at..at + 8].try_into().unwrap());
+    assert_eq!(u32_at(0), 0xBA55_ED50, "no fatbin");
+    let (mut at, mut found) = (usize::from(u16_at(6)), vec![]);
+    let end = at + u64_at(8) as usize;
+    assert_eq!(end, fatbin.len());
+    while at < end {
+        found.push((u16_at(at), u32_at(at + 28)));
+        at += (u64::from(u32_at(at + 4)) + u64_at(at + 8)) as usize;
+    }
+    found
+}
+
+/// From Turing to Blackwell as machine code, and PTX of the oldest for what comes.
+#[test]
+fn the_fatbin_has_code_for_every_architecture() {
+    let script = std::fs::read_to_string(kernel_file("build.sh")).unwrap();
+    let line = script
+        .lines()
+        .find_map(|l| l.strip_prefix("ARCHITECTURES="))
+        .unwrap();
+    let listed: Vec<u32> = line
+        .trim_matches('"')
+        .split(' ')
+        .map(|a| a.parse().unwrap())
+        .collect();
+    assert_eq!(listed, [75, 80, 86, 89, 90, 100, 120]);
+    let mut parts = parts(jindou_gpu::FATBIN);
+    parts.sort_unstable();
+    let mut want = vec![(1, 75)];
+    want.extend(listed.iter().map(|&a| (2, a)));
+    assert_eq!(parts, want, "run kernels/build.sh");
+    assert!(jindou_gpu::FATBIN.len() < 1 << 20, "compress it");
+}
+
 #[test]
 fn without_a_gpu_one_sentence_says_so() {
     if let Err(why) = jindou_gpu::Cuda::open() {

@@ -1,5 +1,7 @@
 //! The file layer: what the log asks of a disk, and real directories that give it.
 
+use crate::end::END;
+use jindou_model::private;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -44,6 +46,32 @@ pub trait Files: Send + Sync {
     /// Where a file is, for messages.
     fn path(&self, name: &str) -> PathBuf;
 
+    /// What [`Files::set_end`] was given last; `None` if that was never called. A store of objects keeps none: there
+    /// nothing can be replaced.
+    fn end(&self) -> io::Result<Option<Vec<u8>>> {
+        if !self.appends() {
+            return Ok(None);
+        }
+        match self.read(END, LONGEST_END) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Keeps a few bytes that say where the log ends, outside of the folder where that is possible; durable when it returns
+    /// `Ok`. After an error they may be either those given or those before.
+    fn set_end(&self, bytes: &[u8]) -> io::Result<()> {
+        match self.appends() {
+            true => self.put(END, bytes),
+            false => Ok(()),
+        }
+    }
+
+    /// Where [`Files::set_end`] keeps them, for messages.
+    fn end_path(&self) -> PathBuf {
+        self.path(END)
+    }
+
     /// True if files can be written to after [`Files::put`]; false for a store of immutable objects, where only
     /// `list`, `read`, `len`, `put` and `remove` work.
     fn appends(&self) -> bool {
@@ -71,6 +99,9 @@ pub trait Files: Send + Sync {
         result
     }
 }
+
+/// A text of five short lines; more is not one.
+const LONGEST_END: u64 = 1 << 10;
 
 /// What [`Files::put`] appends to the name of a file that is not whole yet.
 pub(crate) const TEMPORARY: &str = ".tmp";
@@ -101,6 +132,26 @@ pub struct Directory {
 }
 
 impl Directory {
+    /// Uses a directory that may not be there.
+    pub(crate) fn unchecked(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
+    /// The folder that this one is in, and the name in it of the file that says where a log in this one ends.
+    fn place_of_end(&self) -> (Self, String) {
+        let parent = match self.path.parent() {
+            Some(p) if p != Path::new("") => p,
+            _ => Path::new("."),
+        };
+        let name = self.path.file_name().unwrap_or_default();
+        (
+            Self::unchecked(parent),
+            format!("{}-end.jd", name.to_string_lossy()),
+        )
+    }
+
     /// Uses a directory that is there.
     ///
     /// # Errors
@@ -119,7 +170,7 @@ impl Directory {
     /// As the file system says.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
-        match std::fs::create_dir(&path) {
+        match private::create_folder(&path) {
             Ok(()) => {
                 let parent = match path.parent() {
                     Some(p) if p != Path::new("") => p,
@@ -166,11 +217,7 @@ impl Files for Directory {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         let path = self.path.join(name);
-        let file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
+        let file = private::create(&path)?;
         Ok(Box::new(RealFile { file, path }))
     }
 
@@ -194,6 +241,24 @@ impl Files for Directory {
 
     fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    fn end(&self) -> io::Result<Option<Vec<u8>>> {
+        let (folder, name) = self.place_of_end();
+        match folder.read(&name, LONGEST_END) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn set_end(&self, bytes: &[u8]) -> io::Result<()> {
+        let (folder, name) = self.place_of_end();
+        folder.put(&name, bytes)
+    }
+
+    fn end_path(&self) -> PathBuf {
+        let (folder, name) = self.place_of_end();
+        folder.path.join(name)
     }
 }
 

@@ -9,6 +9,7 @@
 //! `recovery.rs` (what is believed on reading).
 
 mod clock;
+mod end;
 mod faulty;
 mod files;
 mod format;
@@ -21,6 +22,7 @@ mod recovery;
 mod scan;
 mod writer;
 
+pub use end::{END, was_begun};
 pub use faulty::{Crash, Faults, Faulty};
 pub use files::{Directory, File, Files};
 pub use lock::StoreLock;
@@ -29,5 +31,5 @@ pub use objects::Objects;
 pub use options::{Durability, Options, Status};
 pub use parts::{Part, is_part, parts, record_after};
 pub use recovery::{Recovery, replay};
-pub use scan::{Cut, Damage, Report, check};
+pub use scan::{Cut, Damage, Report, check, check_for};
 pub use writer::remove_epoch;

@@ -1,7 +1,7 @@
 //! One process for one store.
 
-use jindou_model::{Error, Result};
-use std::fs::{File, OpenOptions, TryLockError};
+use jindou_model::{Error, Result, private};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl StoreLock {
     pub fn acquire(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
         for _ in 0..TRIES {
-            let mut file = OpenOptions::new()
+            let mut file = private::options()
                 .read(true)
                 .write(true)
                 .create(true)

@@ -1,7 +1,7 @@
 //! The log: a queue, and one thread that writes what waits in it, group by group.
 
 use crate::clock::Clock;
-use crate::files::Files;
+use crate::files::{Files, TEMPORARY};
 use crate::options::{Durability, Options, Status};
 use crate::recovery::{Recovery, numbers_used_up, recover};
 use crate::writer::{Failure, Record, Writer, remove_before};
@@ -181,6 +181,8 @@ impl Log {
                 Ok(()) => found.rewritten = unsynced,
                 Err(f) => found.read_only = Some(f.to_error().to_string()),
             }
+        } else {
+            writer.know_end();
         }
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -289,6 +291,24 @@ impl Log {
     /// [`Error::Io`] if that is not possible now; it is tried again by and by.
     pub fn sync(&self) -> Result<()> {
         self.with_writer(Writer::sync)
+    }
+
+    /// Finds out whether the log's place takes files now, by a small one that goes again. Syncs nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it does not.
+    pub fn probe(&self) -> Result<()> {
+        if !self.files.appends() {
+            return Ok(());
+        }
+        let name = format!("probe{TEMPORARY}");
+        let written = self
+            .files
+            .create(&name)
+            .and_then(|mut file| file.write_at(0, &[0; 4096]));
+        // Several may do this at a time, and what a process leaves that dies here is removed at the next opening.
+        let _ = self.files.remove(&name);
+        written.map_err(|e| Error::io(self.files.path(&name), e))
     }
 
     fn with_writer<T>(&self, act: impl FnOnce(&mut Writer) -> Result<T, Failure>) -> Result<T> {

@@ -1,8 +1,9 @@
 //! What a backup keeps of a log: the first bytes of its files, which never change again.
 
+use crate::end::End;
 use crate::files::Files;
 use crate::format::{FileHead, Sealed, file_name, parse_name};
-use crate::scan::{Link, chain, contents, names, walk};
+use crate::scan::{Link, Stop, chain, contents, names, walk};
 use jindou_model::{Error, Result};
 
 /// The first bytes of a log file, whole groups. They are the same wherever name, length and chain are.
@@ -31,7 +32,13 @@ pub fn parts(
     after: u32,
     acknowledged: Option<u32>,
 ) -> Result<Vec<Part>> {
+    let end = End::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
+    if let Some(end) = end {
+        let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
+        end.missing(files, there)
+            .map_err(|d| Stop::Damage(d).into_error(files))?;
+    }
     let Some(sequences) = names.epochs.get(&epoch) else {
         return Ok(Vec::new());
     };

@@ -1,5 +1,6 @@
 //! Reading what a log holds when it is opened.
 
+use crate::end::End;
 use crate::files::Files;
 use crate::format::{FILE_HEAD, Found, Sealed, file_name, read_group};
 use crate::scan::{Cut, Damage, Stop, chain, contents, names, walk};
@@ -85,7 +86,13 @@ pub(crate) fn recover(
         last: after,
         ..Recovery::default()
     };
+    let end = End::read(&*files, Some(epoch)).map_err(|stop| stop.into_error(&*files))?;
     let names = names(&*files)?;
+    if let Some(end) = end {
+        let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
+        end.missing(&*files, there)
+            .map_err(|d| Stop::Damage(d).into_error(&*files))?;
+    }
     for name in &names.temporary {
         let _ = files.remove(name);
     }
@@ -96,6 +103,7 @@ pub(crate) fn recover(
         .filter(|&e| e != epoch)
         .collect();
     let mut writer = Writer::new(Arc::clone(&files), epoch, session);
+    writer.end = end.map_or(0, |end| end.sequence);
     writer.next = after.checked_add(1).ok_or_else(numbers_used_up)?;
     if let Some(sequences) = names.epochs.get(&epoch) {
         // A name that a dying process made may not be durable yet, and what it stands for is used from here on.
@@ -191,6 +199,7 @@ fn read(
             bytes: bytes.len() as u64,
         });
         writer.next = writer.next.max(walked.next);
+        writer.newest_first = link.head.first;
         replay.found.cut = walked.cut;
     }
     Ok(())
@@ -212,6 +221,8 @@ pub fn replay(
         last: after,
         ..Recovery::default()
     };
+    // Before the files are listed: the log may be in use.
+    let end = End::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
     found.other_epochs = names
         .epochs
@@ -219,6 +230,11 @@ pub fn replay(
         .copied()
         .filter(|&e| e != epoch)
         .collect();
+    let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
+    if let Some(end) = end {
+        end.missing(files, there)
+            .map_err(|d| Stop::Damage(d).into_error(files))?;
+    }
     let Some(sequences) = names.epochs.get(&epoch) else {
         return Ok(found);
     };

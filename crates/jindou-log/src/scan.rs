@@ -1,5 +1,6 @@
 //! Reading a log: which files belong to it, which bytes of them count, and whether they are as they were written.
 
+use crate::end::End;
 use crate::files::Files;
 use crate::format::{
     Behind, FILE_HEAD, FileHead, Found, Group, Kind, Sealed, file_name, groups_behind, parse_name,
@@ -25,7 +26,21 @@ pub struct Damage {
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, byte {}: {}", self.file, self.offset, self.what)
+        match self.is_of_whole_file() {
+            true => write!(f, "{}: {}", self.file, self.what),
+            false => write!(f, "{}, byte {}: {}", self.file, self.offset, self.what),
+        }
+    }
+}
+
+/// How descriptions of damage to no certain byte begin.
+const MISSING: &str = "the file is missing";
+
+impl Damage {
+    /// True for a file that is missing: then the byte says nothing.
+    #[must_use]
+    pub fn is_of_whole_file(&self) -> bool {
+        self.what.starts_with(MISSING)
     }
 }
 
@@ -53,13 +68,23 @@ impl Stop {
     pub fn into_error(self, files: &dyn Files) -> Error {
         match self {
             Self::Error(e) => e,
-            Self::Damage(d) => Error::Store(format!(
-                "the log is damaged: {}, byte {}: {}. Nothing was changed. Updates that were acknowledged are in \
-                 what cannot be read: restore the store from a backup, or bring back the file as it was",
-                files.path(&d.file).display(),
-                d.offset,
-                d.what
-            )),
+            Self::Damage(d) => {
+                let end = files.end_path();
+                let of_end = end.file_name().is_some_and(|n| *n == *d.file);
+                if of_end {
+                    return Error::Store(format!("{}: {}", end.display(), d.what));
+                }
+                let byte = match d.is_of_whole_file() {
+                    true => String::new(),
+                    false => format!(", byte {}", d.offset),
+                };
+                Error::Store(format!(
+                    "the log is damaged: {}{byte}: {}. Nothing was changed. Updates that were acknowledged are in \
+                     what cannot be read: restore the store from a backup, or bring back the file as it was",
+                    files.path(&d.file).display(),
+                    d.what
+                ))
+            }
         }
     }
 }
@@ -131,7 +156,7 @@ pub(crate) fn chain(
             if after.is_none() {
                 break;
             }
-            let what = format!("the file is missing; it has the records up to {}", next - 1);
+            let what = format!("{MISSING}; it has the records up to {}", next - 1);
             return Err(damage(&name, 0, what).into());
         };
         if !heads.contains_key(&sequence) {
@@ -277,10 +302,7 @@ pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Wa
                 }
                 if group.kind == Kind::Continued {
                     let next = file_name(head.epoch, head.sequence + 1);
-                    let what = format!(
-                        "the file is missing; it continues {name} with record {}",
-                        w.next
-                    );
+                    let what = format!("{MISSING}; it continues {name} with record {}", w.next);
                     return Err(damage(&next, 0, what).into());
                 }
                 visit(&group, &records)?;
@@ -365,17 +387,43 @@ impl Report {
     }
 }
 
-/// Reads all logs in a folder, of every epoch, and verifies every checksum and that records follow each other. Changes
-/// nothing; the log may be in use, and then its newest groups may show as a torn tail.
+/// Reads all logs in a folder, of every epoch, and verifies every checksum, that records follow each other, and that the
+/// newest file is there. Changes nothing; the log may be in use, and then its newest groups may show as a torn tail.
 ///
 /// # Errors
 /// If the folder or a file cannot be read. Damage is no error but in the report.
 pub fn check(files: &dyn Files) -> Result<Report> {
+    check_all(files, None)
+}
+
+/// As [`check`], for a base of this epoch that needs all records after `after`: a file between it and the newest one that
+/// is missing is damage, too.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_for(files: &dyn Files, epoch: u64, after: u32) -> Result<Report> {
+    check_all(files, Some((epoch, after)))
+}
+
+fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<Report> {
     let mut report = Report::default();
+    let end = match End::read(files, None) {
+        Ok(end) => end,
+        Err(Stop::Damage(d)) => {
+            report.damages.push(d);
+            None
+        }
+        Err(Stop::Error(e)) => return Err(e),
+    };
     let names = names(files)?;
+    if let Some(end) = end {
+        let there = names.epochs.get(&end.epoch).map_or(&[][..], Vec::as_slice);
+        report.damages.extend(end.missing(files, there).err());
+    }
     report.leftovers = names.temporary;
     for (&epoch, sequences) in &names.epochs {
-        let links = match chain(files, epoch, sequences, None) {
+        let after = base.filter(|b| b.0 == epoch).map(|b| b.1);
+        let links = match chain(files, epoch, sequences, after) {
             Ok(links) => links,
             Err(Stop::Damage(d)) => {
                 report.damages.push(d);

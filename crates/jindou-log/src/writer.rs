@@ -1,5 +1,6 @@
 //! Writing groups: which file they go to, what is durable, and what happens when the disk refuses.
 
+use crate::end::End;
 use crate::files::{File, Files};
 use crate::format::{
     FILE_HEAD, FileHead, GroupHead, Kind, Sealed, file_name, group_size, parse_name, write_group,
@@ -77,6 +78,10 @@ pub(crate) struct Writer {
     /// All files that are needed, oldest first.
     pub kept: Vec<Kept>,
     pub next_sequence: u64,
+    /// Sequence number of the newest file that [`Files::set_end`] knows; 0 for none.
+    pub end: u64,
+    /// Number of the first record of the newest file that recovery read.
+    pub newest_first: u32,
     /// `None`: nothing before the next record matters any more.
     pub durable: Option<Durable>,
     /// Records that were acknowledged, or read by recovery, and are not known to be durable.
@@ -104,6 +109,8 @@ impl Writer {
             lengthen: 0,
             kept: Vec::new(),
             next_sequence: 1,
+            end: 0,
+            newest_first: 0,
             durable: None,
             unsynced: Vec::new(),
             unsynced_bytes: 0,
@@ -323,6 +330,7 @@ impl Writer {
             let name = file_name(self.epoch, sequence);
             match self.files.put(&name, &self.buffer) {
                 Ok(()) => {
+                    self.say_end(sequence, first)?;
                     self.started(name, &head, chain);
                     return Ok(());
                 }
@@ -337,6 +345,53 @@ impl Writer {
                     }
                     return Err(self.failure(&name, &e));
                 }
+            }
+        }
+    }
+
+    /// Writes down that this file is the newest. After an error nobody was told of anything in it; it goes, unless it may be
+    /// what is written down.
+    fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), Failure> {
+        let end = End {
+            epoch: self.epoch,
+            sequence,
+            first,
+        };
+        let Err(e) = self.files.set_end(end.to_text().as_bytes()) else {
+            self.end = sequence;
+            return Ok(());
+        };
+        let failure = Failure {
+            path: self.files.end_path(),
+            ..self.failure("", &e)
+        };
+        let stays = match self.files.end() {
+            Ok(text) => {
+                let there = text.as_deref().and_then(End::parse);
+                there.is_some_and(|t| t.epoch == self.epoch && t.sequence >= sequence)
+            }
+            Err(_) => true,
+        };
+        if !stays {
+            let _ = self.files.remove(&file_name(self.epoch, sequence));
+        }
+        Err(failure)
+    }
+
+    /// Writes down which file is the newest where that is not known: a log of before that was written down, or a process
+    /// that died between making a file and saying so. If it fails, it is not worse than it was.
+    pub fn know_end(&mut self) {
+        let Some(newest) = self.kept.last().map(|k| k.sequence) else {
+            return;
+        };
+        if self.end < newest {
+            let end = End {
+                epoch: self.epoch,
+                sequence: newest,
+                first: self.newest_first,
+            };
+            if self.files.set_end(end.to_text().as_bytes()).is_ok() {
+                self.end = newest;
             }
         }
     }
@@ -519,6 +574,16 @@ pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Res
 /// # Errors
 /// [`Error::Io`] if a file cannot be removed; those before it are.
 pub fn remove_epoch(files: &dyn Files, epoch: u64) -> Result<u64, Error> {
+    if let Ok(Some(_)) = End::read(files, Some(epoch)) {
+        let none = End {
+            epoch,
+            sequence: 0,
+            first: 0,
+        };
+        files
+            .set_end(none.to_text().as_bytes())
+            .map_err(|e| Error::io(files.end_path(), e))?;
+    }
     let removed = remove_before(files, epoch, u64::MAX)?;
     files
         .sync_directory()

@@ -1,7 +1,9 @@
 //! Several appenders on a disk that fails and a process that dies at random instants, again and again: whatever was
 //! acknowledged is there, the rest whole or not at all and only as a prefix, and nothing else is ever served.
 
-use jindou_log::{Crash, Damage, Durability, Faults, Faulty, Files, Log, Options, Recovery, check};
+use jindou_log::{
+    Crash, Damage, Durability, Faults, Faulty, Files, Log, Options, Recovery, check, check_for,
+};
 use jindou_model::{Error, Result};
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -390,7 +392,34 @@ fn run(seed: u64) {
     for _ in 0..2 + random.below(5) {
         (model, crash) = session(&files, model, &mut random, &attempt, crash);
     }
+    losses(&files, &model, &mut random, crash);
     flips(&files, model, &mut random, crash);
+}
+
+/// Opens copies of the disk that lack one of the log's files: it is said, unless nobody was told of anything in it.
+fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
+    let mut names = files.list().expect("list");
+    names.retain(|n| n.ends_with(".log"));
+    names.sort();
+    let least = model.least(files, crash);
+    for name in &names {
+        let copy = files.copy(random.below(u64::MAX));
+        copy.remove(name).expect("removed");
+        let copy = std::sync::Arc::new(copy);
+        let none = &mut |_: u32, _: &[u8]| Ok(());
+        match Log::open(copy.clone(), EPOCH, model.base, Options::default(), none) {
+            Ok((_, found)) => assert!(found.last >= least, "{name} is not missed"),
+            Err(Error::Store(message)) => {
+                assert!(
+                    message.contains(name) && message.contains("missing"),
+                    "{message}"
+                );
+                let report = check_for(&*copy, EPOCH, model.base).expect("a disk without faults");
+                assert!(!report.is_sound(), "check does not find what {message}");
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
 }
 
 fn show(files: &Faulty, d: &Damage) {

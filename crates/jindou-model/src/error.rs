@@ -65,6 +65,9 @@ pub enum Error {
     /// A limit was reached (memory, time, ids, disk room); the message names it and the way round.
     #[error("{0}")]
     Limit(String),
+    /// There is no room now that others have what they share; the message says which.
+    #[error("{0}")]
+    Busy(String),
     /// The deadline passed.
     #[error("the query passed its time limit of {0:?}; raise --timeout or narrow the query")]
     Timeout(std::time::Duration),

@@ -1,14 +1,19 @@
 //! The types every room of Jindou shares: ids, the canonical bytes of a term, batches of quads on
-//! their way into a store, errors and limits. This crate knows nothing of files, plans or engines.
+//! their way into a store, errors and limits, and how files are created. This crate knows nothing of files' contents, plans or
+//! engines.
 
 mod batch;
+mod charge;
 pub mod diagnostic;
 mod error;
 mod ids;
 mod limits;
+pub mod private;
 pub mod term;
+pub mod units;
 
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
+pub use charge::{Charge, WORTH_TRIMMING, set_up_allocator, trim};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Suggestion};
 pub use error::{Error, Location, Result};
 pub use ids::{

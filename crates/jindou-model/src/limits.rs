@@ -97,10 +97,12 @@ pub enum Holder {
     Service,
     /// Rows that another executor made.
     Elsewhere,
+    /// A text, its algebra and its plan.
+    Text,
 }
 
 impl Holder {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Rest,
         Self::HashJoin,
         Self::Path,
@@ -113,9 +115,10 @@ impl Holder {
         Self::Values,
         Self::Service,
         Self::Elsewhere,
+        Self::Text,
     ];
     // Budgets count by a holder's place in it.
-    const _WHOLE: () = assert!(Self::ALL.len() == Self::Elsewhere as usize + 1);
+    const _WHOLE: () = assert!(Self::ALL.len() == Self::Text as usize + 1);
 
     /// As messages have it.
     #[must_use]
@@ -133,6 +136,7 @@ impl Holder {
             Self::Values => "VALUES",
             Self::Service => "SERVICE",
             Self::Elsewhere => "the rows of another executor",
+            Self::Text => "the text and its plan",
         }
     }
 }
@@ -206,19 +210,23 @@ impl MemoryBudget {
             self.held(holder).fetch_add(bytes, Ordering::Relaxed);
             return Ok(());
         }
-        Err(Error::Limit(self.refusal(holder, bytes)))
+        Err(self.refusal(holder, bytes))
     }
 
     #[cold]
-    fn refusal(&self, holder: Holder, bytes: u64) -> String {
+    fn refusal(&self, holder: Holder, bytes: u64) -> Error {
         let own = self.used().saturating_add(bytes) > self.inner.limit;
         if let Some(whole) = &self.inner.whole
             && !own
         {
-            return format!(
+            // Alone it would not fit either.
+            if self.used().saturating_add(bytes) > whole.inner.limit {
+                return whole.refusal(holder, bytes);
+            }
+            return Error::Busy(format!(
                 "all queries together reached their memory limit of {}; try again later",
                 size(whole.inner.limit)
-            );
+            ));
         }
         let with = |h: Holder| {
             let asked = if h == holder { bytes } else { 0 };
@@ -232,10 +240,10 @@ impl MemoryBudget {
             }
             _ => String::new(),
         };
-        format!(
+        Error::Limit(format!(
             "the memory limit of {} is reached{who}; raise --memory or narrow the query",
             size(self.inner.limit)
-        )
+        ))
     }
 
     fn held(&self, holder: Holder) -> &AtomicU64 {

@@ -1,6 +1,8 @@
 //! Blocks of whole lines, handed to any number of workers.
 
-use crate::input::{LineCounter, read_more};
+use crate::input::{LineCounter, blank_mark, read_more};
+use crate::limits::{Limits, no_room};
+use jindou_model::{Charge, Holder};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -43,13 +45,17 @@ impl Blocks {
         buf: &mut Vec<u8>,
         counter: &AtomicU64,
     ) -> io::Result<Option<BlockAt>> {
-        match self {
+        let block = match self {
             Self::File(file) => file.next(buf, counter),
             Self::Stream(stream) => stream
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .next(buf),
+        }?;
+        if block.as_ref().is_some_and(|b| b.offset == 0) {
+            blank_mark(buf);
         }
+        Ok(block)
     }
 }
 
@@ -148,6 +154,9 @@ impl FileBlocks {
 /// A stream cut at its last line end before each block's size.
 pub(crate) struct StreamBlocks {
     reader: Option<Box<dyn Read + Send>>,
+    limits: Limits,
+    /// Of the longest line so far.
+    charge: Charge,
     /// The beginning of a line whose end was not read yet.
     rest: Vec<u8>,
     offset: u64,
@@ -155,9 +164,11 @@ pub(crate) struct StreamBlocks {
 }
 
 impl StreamBlocks {
-    pub(crate) fn new(reader: Box<dyn Read + Send>) -> Self {
+    pub(crate) fn new(reader: Box<dyn Read + Send>, limits: &Limits) -> Self {
         Self {
             reader: Some(reader),
+            charge: Charge::new(Holder::Text, &limits.memory),
+            limits: limits.clone(),
             rest: Vec::new(),
             offset: 0,
             lines: LineCounter::default(),
@@ -169,6 +180,13 @@ impl StreamBlocks {
         buf.append(&mut self.rest);
         while let Some(reader) = &mut self.reader {
             let searched = buf.len();
+            self.limits.cancel.check().map_err(io::Error::other)?;
+            if searched > 2 * BLOCK as usize {
+                // The buffer doubles, and the line is copied.
+                let bytes = searched as u64;
+                let charged = self.charge.set(4 * bytes);
+                charged.map_err(|e| io::Error::other(no_room(e, bytes)))?;
+            }
             let read = read_more(reader, buf, BLOCK as usize);
             if !matches!(read, Ok(n) if n == BLOCK as usize) {
                 self.reader = None;
@@ -232,7 +250,7 @@ mod tests {
             };
             check(&Blocks::File(Arc::new(blocks)), &text);
         }
-        let stream = StreamBlocks::new(Box::new(io::Cursor::new(text.clone())));
+        let stream = StreamBlocks::new(Box::new(io::Cursor::new(text.clone())), &Limits::default());
         check(&Blocks::Stream(Arc::new(Mutex::new(stream))), &text);
     }
 

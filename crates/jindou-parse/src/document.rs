@@ -6,7 +6,8 @@ use crate::format::Format;
 use crate::guard::{Guard, Tail};
 use crate::input::{self, LineCounter, Opened};
 use crate::labels::LabelScope;
-use crate::report::{BadStatement, Skipped};
+use crate::limits::{Limits, Meter};
+use crate::report::{BadStatement, Line, Skipped};
 use crate::restart::Restart;
 use crate::sources::Document;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, Result, Span};
@@ -30,6 +31,7 @@ pub(crate) struct Run<'a> {
     pub(crate) stop: &'a AtomicBool,
     pub(crate) skipped: &'a Skipped,
     pub(crate) lenient: bool,
+    pub(crate) limits: &'a Limits,
 }
 
 impl Run<'_> {
@@ -53,10 +55,10 @@ impl Run<'_> {
         &self,
         document: u64,
         offset: u64,
-        describe: impl FnOnce() -> Result<BadStatement>,
+        describe: impl Fn(Line) -> Result<BadStatement>,
     ) -> Result<()> {
         if !self.lenient {
-            return Err(describe()?.into());
+            return Err(describe(Line::Wanted)?.into());
         }
         self.progress.skipped.fetch_add(1, Ordering::Relaxed);
         self.skipped.add(document, offset, describe)
@@ -72,8 +74,15 @@ pub(crate) fn parse(
     sink: &mut dyn QuadSink,
 ) -> Result<()> {
     batch.clear();
-    let opened = input::open(&document.origin, document.compression, run.counter)?;
+    let opened = input::open(
+        &document.origin,
+        document.compression,
+        run.counter,
+        run.limits,
+    )?;
+    let meter = Rc::new(Meter::new(run.limits));
     let out = Emitter {
+        meter: Rc::clone(&meter),
         labels,
         batch,
         graph: &document.graph,
@@ -83,7 +92,12 @@ pub(crate) fn parse(
         run,
         sink,
     };
-    let mut reading = Reading { document, run, out };
+    let mut reading = Reading {
+        document,
+        run,
+        out,
+        meter,
+    };
     match document.format {
         Format::Turtle => reading.turtle(opened)?,
         Format::TriG | Format::NQuads | Format::NTriples => reading.trig(opened)?,
@@ -97,6 +111,7 @@ struct Reading<'a> {
     document: &'a Document,
     run: &'a Run<'a>,
     out: Emitter<'a>,
+    meter: Rc<Meter>,
 }
 
 type SharedTail = Rc<RefCell<Tail>>;
@@ -123,9 +138,10 @@ impl Reading<'_> {
             reader = restart.from(0)?;
             source = Some(restart);
         }
+        reader = input::unmarked(reader).map_err(|e| self.document.origin.error(e))?;
         let (mut offset, mut lines) = (0, LineCounter::default());
         loop {
-            let guard = Guard::new(reader, Format::Turtle, offset, lines);
+            let guard = Guard::new(reader, Format::Turtle, offset, lines, &self.meter);
             let tail = guard.tail();
             let mut reading = parser.for_reader(guard);
             let error = loop {
@@ -179,7 +195,9 @@ impl Reading<'_> {
                 .with_base_iri(base)
                 .map_err(|e| self.bad_base(&e.to_string()))?;
         }
-        let guard = Guard::new(opened.reader, Format::TriG, 0, LineCounter::default());
+        let reader = input::unmarked(opened.reader);
+        let reader = reader.map_err(|e| self.document.origin.error(e))?;
+        let guard = Guard::new(reader, Format::TriG, 0, LineCounter::default(), &self.meter);
         let tail = guard.tail();
         for quad in parser.for_reader(guard) {
             match quad {
@@ -189,7 +207,9 @@ impl Reading<'_> {
                     }
                 }
                 Err(TurtleParseError::Syntax(e)) => {
-                    return self.turtle_error(&e, 0, &tail, e.location().start.offset);
+                    let offset = e.location().start.offset;
+                    self.turtle_error(&e, 0, &tail, offset)?;
+                    return self.give_up(offset);
                 }
                 Err(TurtleParseError::Io(e)) => return self.stopped(e, &tail, 0),
             }
@@ -205,7 +225,13 @@ impl Reading<'_> {
                 .with_base_iri(base)
                 .map_err(|e| self.bad_base(&e.to_string()))?;
         }
-        let guard = Guard::new(opened.reader, Format::RdfXml, 0, LineCounter::default());
+        let guard = Guard::new(
+            opened.reader,
+            Format::RdfXml,
+            0,
+            LineCounter::default(),
+            &self.meter,
+        );
         let tail = guard.tail();
         let mut reading = parser.for_reader(guard);
         loop {
@@ -218,7 +244,8 @@ impl Reading<'_> {
                 }
                 Some(Err(RdfXmlParseError::Syntax(e))) => {
                     let offset = reading.buffer_position();
-                    return self.error_at(offset, e.to_string(), &tail);
+                    self.error_at(offset, e.to_string(), &tail)?;
+                    return self.give_up(offset);
                 }
                 Some(Err(RdfXmlParseError::Io(e))) => {
                     return self.stopped(e, &tail, reading.buffer_position());
@@ -239,7 +266,13 @@ impl Reading<'_> {
                 .with_base_iri(base)
                 .map_err(|e| self.bad_base(&e.to_string()))?;
         }
-        let guard = Guard::new(opened.reader, Format::JsonLd, 0, LineCounter::default());
+        let guard = Guard::new(
+            opened.reader,
+            Format::JsonLd,
+            0,
+            LineCounter::default(),
+            &self.meter,
+        );
         let tail = guard.tail();
         let mut errors = 0;
         for quad in parser.for_reader(guard) {
@@ -263,7 +296,8 @@ impl Reading<'_> {
                     }
                     errors += 1;
                     if errors == MAX_ERRORS_IN_A_ROW {
-                        return Ok(());
+                        let offset = e.location().map_or(0, |l| l.start.offset);
+                        return self.give_up(offset);
                     }
                 }
                 Err(RdfParseError::Io(e)) => return self.stopped(e, &tail, 0),
@@ -274,9 +308,15 @@ impl Reading<'_> {
 
     /// The parser's reader failed: because the guard refused the text, or for real.
     fn stopped(&self, e: std::io::Error, tail: &SharedTail, _offset: u64) -> Result<()> {
+        if let Some(limit) = self.meter.failure() {
+            return Err(limit);
+        }
         let refused = tail.borrow().refused.clone();
         match refused {
-            Some(r) => self.error_at(r.offset, r.message, tail),
+            Some(r) => {
+                self.error_at(r.offset, r.message, tail)?;
+                self.give_up(r.offset)
+            }
             None => Err(self.document.origin.error(e)),
         }
     }
@@ -309,7 +349,7 @@ impl Reading<'_> {
     ) -> Result<()> {
         self.bad(offset, || {
             let tail = tail.borrow();
-            self.describe(line, column, tail.line(line), message)
+            self.describe(line, column, tail.line(line), message.clone())
         })
     }
 
@@ -318,7 +358,7 @@ impl Reading<'_> {
         self.bad(offset, || {
             let tail = tail.borrow();
             let file = self.document.origin.name();
-            let message = self.expected(message);
+            let message = self.expected(message.clone());
             Ok(match tail.line_at(offset) {
                 Some((line, text, at)) => BadStatement::in_line(file, line, text, at, message),
                 None => BadStatement::in_line(file, 0, b"", 0, message),
@@ -326,8 +366,47 @@ impl Reading<'_> {
         })
     }
 
-    fn bad(&self, offset: u64, describe: impl FnOnce() -> Result<BadStatement>) -> Result<()> {
-        self.run.bad(self.document.number, offset, describe)
+    fn bad(&self, offset: u64, describe: impl Fn() -> Result<BadStatement>) -> Result<()> {
+        self.run.bad(self.document.number, offset, |_| describe())
+    }
+
+    /// Counts what is behind the place where a document is given up. Reads it once more; what cannot be read is not counted.
+    fn give_up(&self, offset: u64) -> Result<()> {
+        let counter = Arc::default();
+        let document = self.document;
+        let Ok(opened) = input::open(
+            &document.origin,
+            document.compression,
+            &counter,
+            self.run.limits,
+        ) else {
+            return Ok(());
+        };
+        let (mut reader, mut piece) = (opened.reader, Vec::with_capacity(1 << 16));
+        let (mut at, mut bytes, mut elements) = (0u64, 0u64, 0u64);
+        // The last byte of the piece before.
+        let mut last = 0;
+        while let Ok(n) = input::read_more(&mut reader, &mut piece, 1 << 16) {
+            if n == 0 || self.run.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let skip = offset.saturating_sub(at).min(n as u64) as usize;
+            let rest = &piece[skip..];
+            bytes += rest.len() as u64;
+            for &b in rest {
+                if last == b'<' && (b.is_ascii_alphabetic() || b == b'_' || b >= 0x80) {
+                    elements += 1;
+                }
+                last = b;
+            }
+            at += n as u64;
+            piece.clear();
+        }
+        let xml = document.format == Format::RdfXml;
+        self.run
+            .skipped
+            .add_rest(bytes, if xml { elements } else { 0 });
+        Ok(())
     }
 
     fn describe(

@@ -2,11 +2,13 @@
 
 use crate::document::Run;
 use crate::labels::LabelScope;
+use crate::limits::Meter;
 use crate::line::MAX_NESTING;
 use crate::xml_literal;
 use jindou_model::{Error, QuadBatch, QuadSink, Result, Span, term};
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
+use std::rc::Rc;
 
 /// Quads in a batch.
 const BATCH_QUADS: usize = 4096;
@@ -15,6 +17,7 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Turns parsed quads into batches of canonical bytes.
 pub(crate) struct Emitter<'a> {
     pub(crate) labels: LabelScope,
+    pub(crate) meter: Rc<Meter>,
     pub(crate) batch: &'a mut QuadBatch,
     /// Canonical bytes of the graph of statements that name none; empty for the default graph.
     pub(crate) graph: &'a [u8],
@@ -50,6 +53,7 @@ impl Emitter<'_> {
         o: &Term,
         g: &GraphName,
     ) -> Result<bool> {
+        self.meter.statement();
         let subject = self.put(0, |labels, out| {
             push_subject(labels, s, out);
             Ok(())

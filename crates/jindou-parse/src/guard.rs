@@ -5,6 +5,7 @@
 
 use crate::format::Format;
 use crate::input::LineCounter;
+use crate::limits::Meter;
 use crate::line::MAX_NESTING;
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -17,6 +18,10 @@ const MAX_DEPTH: usize = 1000;
 const MAX_ENTITY: u64 = 4096;
 /// Longest XML document type declaration.
 const MAX_DOCTYPE: usize = 1 << 20;
+/// Most attributes of an XML element, namespaces included: parsers look each up among all of them.
+const MAX_ATTRIBUTES: usize = 1000;
+/// Longest IRI that Turtle's relative @base directives may grow to: each IRI of the document may begin with it.
+const MAX_BASE: usize = 1 << 16;
 /// How much text is kept behind for messages: more than the parsers read ahead.
 const KEPT: usize = 1 << 19;
 
@@ -85,10 +90,17 @@ pub(crate) struct Guard<R> {
     watch: Watch,
     offset: u64,
     tail: Rc<RefCell<Tail>>,
+    meter: Rc<Meter>,
 }
 
 impl<R: Read> Guard<R> {
-    pub(crate) fn new(inner: R, format: Format, start: u64, lines: LineCounter) -> Self {
+    pub(crate) fn new(
+        inner: R,
+        format: Format,
+        start: u64,
+        lines: LineCounter,
+        meter: &Rc<Meter>,
+    ) -> Self {
         let watch = match format {
             Format::Turtle | Format::TriG | Format::NTriples | Format::NQuads => {
                 Watch::Turtle(Turtle::default())
@@ -107,6 +119,7 @@ impl<R: Read> Guard<R> {
             watch,
             offset: start,
             tail: Rc::new(RefCell::new(tail)),
+            meter: Rc::clone(meter),
         }
     }
 
@@ -123,6 +136,7 @@ impl<R: Read> Read for Guard<R> {
                 other => break other?,
             }
         };
+        self.meter.read(n)?;
         let bytes = &buf[..n];
         self.tail.borrow_mut().add(bytes);
         let seen = match &mut self.watch {
@@ -157,6 +171,41 @@ type Seen = Result<(), (usize, String)>;
 struct Turtle {
     state: TurtleState,
     depth: usize,
+    /// The last letters, lower case, if nothing but white space is behind them.
+    word: [u8; 4],
+    letters: usize,
+    spaced: bool,
+    iri: Iri,
+    /// Bytes of the base that relative directives made at most.
+    base: usize,
+}
+
+/// The IRI being read.
+#[derive(Default)]
+struct Iri {
+    /// It is a new base.
+    is_base: bool,
+    /// Nothing but letters, digits, `+`, `-`, `.` before: it may have a scheme.
+    may_be_scheme: bool,
+    absolute: bool,
+    len: usize,
+}
+
+impl Iri {
+    fn add(&mut self, bytes: &[u8]) {
+        if self.is_base && self.may_be_scheme {
+            for &b in bytes {
+                if b == b':' {
+                    self.absolute = true;
+                }
+                if !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')) {
+                    self.may_be_scheme = false;
+                    break;
+                }
+            }
+        }
+        self.len += bytes.len();
+    }
 }
 
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -178,12 +227,42 @@ enum TurtleState {
 }
 
 impl Turtle {
+    fn letter(&mut self, b: u8) {
+        if self.spaced {
+            self.letters = 0;
+            self.spaced = false;
+        }
+        if let Some(place) = self.word.get_mut(self.letters) {
+            *place = b.to_ascii_lowercase();
+        }
+        self.letters += 1;
+    }
+
+    /// The end of an IRI, which may be a new base. A relative one may add its whole length to the base before.
+    fn based(&mut self) -> Result<(), String> {
+        if self.iri.is_base {
+            if self.iri.absolute {
+                self.base = self.iri.len;
+            } else {
+                self.base += self.iri.len;
+            }
+            if self.base > MAX_BASE {
+                return Err(format!(
+                    "the base IRI grows with each relative @base, expected at most {MAX_BASE} bytes"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn see(&mut self, bytes: &[u8]) -> Seen {
         use TurtleState as S;
         let mut i = 0;
         while let Some(&b) = bytes.get(i) {
             match self.state {
                 S::Plain => match b {
+                    b'a'..=b'z' | b'A'..=b'Z' => self.letter(b),
+                    b' ' | b'\t' | b'\r' | b'\n' => self.spaced = true,
                     b'#' => self.state = S::Comment,
                     b'<' => self.state = S::Less(1),
                     b'"' | b'\'' => self.state = S::Open(b, 1),
@@ -204,7 +283,16 @@ impl Turtle {
                         b'<' => S::Less(2),
                         b'>' => S::Plain,
                         _ => S::Iri,
+                    };
+                    if self.state == S::Iri {
+                        self.iri = Iri {
+                            is_base: self.letters == 4 && &self.word == b"base",
+                            may_be_scheme: true,
+                            ..Iri::default()
+                        };
+                        self.iri.add(&bytes[i..=i]);
                     }
+                    self.letters = 0;
                 }
                 S::Less(_) => {
                     self.state = S::Plain;
@@ -221,10 +309,15 @@ impl Turtle {
                 }
                 S::Iri => match memchr::memchr(b'>', &bytes[i..]) {
                     Some(n) => {
+                        self.iri.add(&bytes[i..i + n]);
                         i += n;
                         self.state = S::Plain;
+                        self.based().map_err(|m| (i, m))?;
                     }
-                    None => return Ok(()),
+                    None => {
+                        self.iri.add(&bytes[i..]);
+                        return Ok(());
+                    }
                 },
                 S::Close(1) if b == b'>' => self.state = S::Close(2),
                 S::Close(n) => {
@@ -322,6 +415,8 @@ struct Xml {
     in_markup: bool,
     quote: u8,
     last: u8,
+    /// Of the element being read.
+    attributes: usize,
     /// Open `<` inside a document type declaration.
     open: usize,
 }
@@ -338,6 +433,7 @@ impl Xml {
                 self.in_markup = true;
                 self.markup.clear();
                 self.quote = 0;
+                self.attributes = 0;
                 self.open = 1;
                 continue;
             }
@@ -392,7 +488,15 @@ impl Xml {
                     return Ok(false);
                 }
                 match b {
-                    b'"' | b'\'' => self.quote = b,
+                    b'"' | b'\'' => {
+                        self.quote = b;
+                        self.attributes += 1;
+                        if self.attributes > MAX_ATTRIBUTES {
+                            return Err(format!(
+                                "an XML element has too many attributes, expected at most {MAX_ATTRIBUTES}"
+                            ));
+                        }
+                    }
                     b'>' if first == b'/' => {
                         self.depth = self.depth.saturating_sub(1);
                         return Ok(true);

@@ -1,6 +1,7 @@
 //! Bytes of a document: from a file, standard input or memory; decompressed; counted.
 
 use crate::format::Compression;
+use crate::limits::Limits;
 use jindou_model::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -85,6 +86,7 @@ pub(crate) fn open(
     origin: &Origin,
     named: Option<Compression>,
     counter: &Arc<AtomicU64>,
+    limits: &Limits,
 ) -> Result<Opened> {
     let mut raw = Counting {
         inner: origin.raw()?,
@@ -108,27 +110,54 @@ pub(crate) fn open(
     let reader = Cursor::new(head).chain(raw);
     Ok(Opened {
         reader: match found {
-            Some(c) => decompress(reader, c).map_err(|e| origin.error(e))?,
+            Some(c) => decompress(reader, c, limits).map_err(|e| origin.error(e))?,
             None => Box::new(reader),
         },
         plain: found.is_none(),
     })
 }
 
+/// The mark that some editors put in front of UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Makes blanks of a mark at the start of a document whose syntax allows blanks there. Positions behind it stay.
+pub(crate) fn blank_mark(start: &mut [u8]) {
+    if start.starts_with(MARK) {
+        start[..MARK.len()].fill(b' ');
+    }
+}
+
+/// The same for a document's reader.
+pub(crate) fn unmarked(mut reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let mut head = Vec::with_capacity(MARK.len());
+    (&mut reader)
+        .take(MARK.len() as u64)
+        .read_to_end(&mut head)?;
+    blank_mark(&mut head);
+    Ok(Box::new(Cursor::new(head).chain(reader)))
+}
+
 /// All members or streams of an archive, one after the other.
 fn decompress(
     reader: impl Read + Send + 'static,
     compression: Compression,
+    limits: &Limits,
 ) -> io::Result<Box<dyn Read + Send>> {
+    // A window may take an eighth of the memory.
+    let window = limits.memory.limit() / 8;
     let reader = BufReader::with_capacity(1 << 18, reader);
     Ok(match compression {
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(reader)),
-        Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(reader)),
+        Compression::Xz => {
+            let flags = liblzma::stream::CONCATENATED;
+            let stream = liblzma::stream::Stream::new_stream_decoder(window, flags)?;
+            Box::new(liblzma::bufread::XzDecoder::new_stream(reader, stream))
+        }
         Compression::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
             // What `zstd --long=31` writes; the default refuses windows over 128 MiB.
-            decoder.window_log_max(31)?;
+            decoder.window_log_max(window.checked_ilog2().unwrap_or(0).clamp(20, 31))?;
             Box::new(decoder)
         }
     })

@@ -35,6 +35,7 @@ mod format;
 mod guard;
 mod input;
 mod labels;
+mod limits;
 mod line;
 mod report;
 mod restart;
@@ -43,5 +44,6 @@ mod xml_literal;
 
 pub use fetch::{Document, DocumentSource};
 pub use format::Format;
-pub use report::BadStatement;
+pub use limits::Limits;
+pub use report::{BadStatement, Rest};
 pub use sources::{Input, Sources, SourcesBuilder};

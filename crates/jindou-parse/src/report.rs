@@ -1,6 +1,7 @@
 //! Located errors, and what a lenient load skipped.
 
 use jindou_model::{Error, Location};
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -8,6 +9,13 @@ use std::sync::{Mutex, PoisonError};
 const REMEMBERED: usize = 10;
 /// Characters of an excerpt on each side of the place.
 const AROUND: usize = 60;
+
+/// Whether the number of a line is worth reading its file once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Wanted,
+    IfKnown,
+}
 
 /// A statement that a lenient load skipped, or that stopped a strict one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,27 +88,70 @@ impl From<BadStatement> for Error {
     }
 }
 
+impl std::fmt::Display for BadStatement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)?;
+        match &self.text {
+            Some(text) => write!(f, "\n    in: {text}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a lenient load did not read of documents that it had to give up at an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Documents.
+    pub documents: u64,
+    /// Bytes behind the error, decompressed.
+    pub bytes: u64,
+    /// XML elements that begin in those, of documents in RDF/XML: each is a vertex or a statement.
+    pub elements: u64,
+}
+
 /// What was skipped so far: how many, and the first ones in the order of the input.
 #[derive(Default)]
 pub(crate) struct Skipped {
     total: AtomicU64,
     first: Mutex<Vec<(u64, u64, BadStatement)>>,
+    rest: Mutex<Rest>,
+    /// Where all of them are written, as they are met.
+    all: Mutex<Option<Box<dyn Write + Send>>>,
 }
 
 impl Skipped {
-    /// Counts one at a document and byte offset; `describe` is called only when it is among the
-    /// first.
+    /// Counts one at a document and byte offset. `describe` is called only when it is among the first, or all are written;
+    /// then without its line where finding that would mean reading the file once more for each of them.
     pub(crate) fn add(
         &self,
         document: u64,
         offset: u64,
-        describe: impl FnOnce() -> Result<BadStatement, Error>,
+        describe: impl Fn(Line) -> Result<BadStatement, Error>,
     ) -> Result<(), Error> {
         self.total.fetch_add(1, Ordering::Relaxed);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(out) = &mut *all {
+            let bad = describe(Line::IfKnown)?;
+            let written = match bad.at.line {
+                0 if offset != u64::MAX => {
+                    let BadStatement { at, message, text } = &bad;
+                    let text = text.as_ref().map(|t| format!("\n    in: {t}"));
+                    writeln!(
+                        out,
+                        "{}, byte {offset}: {message}{}",
+                        at.file,
+                        text.unwrap_or_default()
+                    )
+                }
+                _ => writeln!(out, "{bad}"),
+            };
+            written.map_err(|e| Error::io("the file of errors", e))?;
+        }
+        drop(all);
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         let at = first.partition_point(|(d, o, _)| (*d, *o) <= (document, offset));
         if at < REMEMBERED {
-            first.insert(at, (document, offset, describe()?));
+            first.insert(at, (document, offset, describe(Line::Wanted)?));
             first.truncate(REMEMBERED);
         }
         Ok(())
@@ -115,8 +166,39 @@ impl Skipped {
         first.iter().map(|(_, _, bad)| bad.clone()).collect()
     }
 
+    /// Counts what is left of a document that is given up.
+    pub(crate) fn add_rest(&self, bytes: u64, elements: u64) {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.documents += 1;
+        rest.bytes += bytes;
+        rest.elements += elements;
+    }
+
+    pub(crate) fn rest(&self) -> Rest {
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes all that comes there.
+    pub(crate) fn write_to(&self, out: Box<dyn Write + Send>) {
+        *self.all.lock().unwrap_or_else(PoisonError::into_inner) = Some(out);
+    }
+
+    /// Ends the writing.
+    pub(crate) fn flush(&self) -> std::io::Result<()> {
+        match self
+            .all
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            Some(mut out) => out.flush(),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn clear(&self) {
         self.total.store(0, Ordering::Relaxed);
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Rest::default();
         self.first
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -146,7 +228,7 @@ mod tests {
         let skipped = Skipped::default();
         for i in (0..50u64).rev() {
             let bad = BadStatement::in_line("f".into(), i, b"x", 0, "m".into());
-            skipped.add(0, i, || Ok(bad)).unwrap();
+            skipped.add(0, i, |_| Ok(bad.clone())).unwrap();
         }
         assert_eq!(skipped.total(), 50);
         assert_eq!(

@@ -5,9 +5,11 @@ use crate::document::{self, Run};
 use crate::format::{Compression, Format, from_name};
 use crate::input::{self, LineCounter, Opened, Origin};
 use crate::labels::LabelScope;
+use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
-use crate::report::{BadStatement, Skipped};
+use crate::report::{BadStatement, Line, Rest, Skipped};
 use jindou_model::{Error, Location, Progress, QuadBatch, QuadSink, QuadSource, Result, term};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +34,7 @@ pub struct SourcesBuilder {
     graph: Option<String>,
     base: Option<String>,
     lenient: bool,
+    limits: Limits,
     first_document: Option<u64>,
 }
 
@@ -104,6 +107,13 @@ impl SourcesBuilder {
         self
     }
 
+    /// Ends the reading when its time is over, and charges what a parser has to hold of a long token or line.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Numbers the documents from here, for labels of blank nodes that must differ from those of an
     /// earlier load; labels then are never kept as they are.
     #[must_use]
@@ -163,9 +173,13 @@ impl SourcesBuilder {
             }
         }
         if found.is_empty() {
-            return Err(Error::Unsupported(match warnings.first() {
-                Some(w) => format!("a load of nothing: {w}"),
-                None => "a load of nothing: name at least one file, a folder with RDF files, or -"
+            return Err(Error::Limit(match warnings.first() {
+                Some(_) => format!(
+                    "there is nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, .trig, \
+                     .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",
+                    warnings.join("; ")
+                ),
+                None => "there is nothing to load: name at least one file, a folder with RDF files in it, or - for standard input"
                     .into(),
             }));
         }
@@ -207,6 +221,7 @@ impl SourcesBuilder {
             documents,
             order,
             lenient: self.lenient,
+            limits: self.limits,
             size,
             warnings,
             skipped: Skipped::default(),
@@ -226,6 +241,12 @@ fn folder(
     warnings: &mut Vec<String>,
 ) -> Result<()> {
     let mut pending = vec![path.to_path_buf()];
+    let top = path;
+    // By what is wrong with their names: how many, and the first one.
+    let mut foreign: BTreeMap<String, (u64, PathBuf)> = BTreeMap::new();
+    let mut pass_over = |why: String, path: PathBuf| {
+        foreign.entry(why).or_insert((0, path)).0 += 1;
+    };
     while let Some(path) = pending.pop() {
         let meta = std::fs::metadata(&path).map_err(|e| Error::io(&path, e))?;
         if meta.is_dir() {
@@ -245,15 +266,56 @@ fn folder(
                 }
             }
         } else if let (Some(format), compression) = from_name(&path) {
-            found.push((Origin::File(path), format, compression, graph.to_vec()));
+            if is_other_xml(&path, compression) {
+                pass_over("in .xml that is no RDF/XML".into(), path);
+            } else {
+                found.push((Origin::File(path), format, compression, graph.to_vec()));
+            }
         } else {
-            warnings.push(format!(
-                "{}: skipped, no RDF format has this extension",
-                path.display()
-            ));
+            let why = match path.extension() {
+                Some(e) => format!("in .{}, which no RDF format has", e.to_string_lossy()),
+                None => "without an extension".into(),
+            };
+            pass_over(why, path);
         }
     }
+    let mut foreign: Vec<_> = foreign.into_iter().collect();
+    // Most of all first.
+    foreign.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
+    for (why, (count, first)) in foreign {
+        let shown = first.strip_prefix(top).unwrap_or(&first).display();
+        let top = top.display();
+        warnings.push(match count {
+            1 => format!("{top}: skipped 1 file {why}: {shown}"),
+            n => format!("{top}: skipped {n} files {why}, such as {shown}"),
+        });
+    }
     Ok(())
+}
+
+/// Bytes of a file that are looked at to see whether it is RDF/XML.
+const SNIFFED: usize = 64 << 10;
+
+/// True for a file called `.xml`, which may be anything, whose beginning does not mention RDF's namespace. What cannot be
+/// read, or is no UTF-8, is not judged.
+fn is_other_xml(path: &Path, compression: Option<Compression>) -> bool {
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let name = match compression {
+        Some(_) => name.rsplit_once('.').map_or("", |n| n.0),
+        None => &name,
+    };
+    if !name.ends_with(".xml") {
+        return false;
+    }
+    let origin = Origin::File(path.to_owned());
+    let Ok(opened) = input::open(&origin, compression, &Arc::default(), &Limits::default()) else {
+        return false;
+    };
+    let (mut reader, mut head) = (opened.reader, Vec::new());
+    if input::read_more(&mut reader, &mut head, SNIFFED).is_err() || head.contains(&0) {
+        return false;
+    }
+    memchr::memmem::find(&head, b"http://www.w3.org/1999/02/22-rdf-syntax-ns#").is_none()
 }
 
 fn unknown_format(path: &Path) -> Error {
@@ -333,6 +395,7 @@ pub struct Sources {
     order: Vec<usize>,
     keep_labels: bool,
     lenient: bool,
+    limits: Limits,
     size: Option<u64>,
     warnings: Vec<String>,
     skipped: Skipped,
@@ -386,6 +449,26 @@ impl Sources {
         self.skipped.total()
     }
 
+    /// What a lenient run did not read so far of documents that had to be given up at an error.
+    #[must_use]
+    pub fn rest(&self) -> Rest {
+        self.skipped.rest()
+    }
+
+    /// Writes every statement that a lenient run skips to a file or the like, as it meets them.
+    pub fn write_errors_to(&self, out: impl std::io::Write + Send + 'static) {
+        self.skipped.write_to(Box::new(out));
+    }
+
+    /// Ends what [`Self::write_errors_to`] began.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the last of them cannot be written.
+    pub fn flush_errors(&self) -> Result<()> {
+        let flushed = self.skipped.flush();
+        flushed.map_err(|e| Error::io("the file of errors", e))
+    }
+
     /// The first (up to ten) of them in the order of the input.
     #[must_use]
     pub fn first_skipped(&self) -> Vec<BadStatement> {
@@ -432,6 +515,7 @@ impl Sources {
             stop: &shared.stop,
             skipped: &self.skipped,
             lenient: self.lenient,
+            limits: &self.limits,
         };
         let mut batch = QuadBatch::default();
         for &i in &self.order {
@@ -489,13 +573,20 @@ impl Sources {
             LineParser::new(document.format == Format::NQuads, labels, &document.graph);
         loop {
             let next = blocks.next(&mut batch.bytes, run.counter);
-            let Some(at) = next.map_err(|e| document.origin.error(e))? else {
+            run.limits.cancel.check()?;
+            let failed = |e| match unwrapped(e) {
+                Ok(limit) => limit,
+                Err(e) => document.origin.error(e),
+            };
+            let Some(at) = next.map_err(failed)? else {
                 *state.lock().unwrap_or_else(PoisonError::into_inner) = State::Taken;
                 return Ok(());
             };
             parser.parse(batch, at.begin, &mut |text, e| {
                 let offset = at.offset + (e.at - at.begin) as u64;
-                run.bad(document.number, offset, || bad_line(document, at, text, e))
+                run.bad(document.number, offset, |line| {
+                    bad_line(document, at, text, e.clone(), line)
+                })
             })?;
             if !run.deliver(batch, sink)? {
                 return Ok(());
@@ -523,10 +614,14 @@ fn open_blocks(document: &Document, run: &Run<'_>, workers: usize) -> Result<Blo
             }
         }
     }
-    let Opened { reader, .. } = input::open(&document.origin, document.compression, run.counter)?;
-    Ok(Blocks::Stream(Arc::new(Mutex::new(StreamBlocks::new(
-        reader,
-    )))))
+    let Opened { reader, .. } = input::open(
+        &document.origin,
+        document.compression,
+        run.counter,
+        run.limits,
+    )?;
+    let blocks = StreamBlocks::new(reader, run.limits);
+    Ok(Blocks::Stream(Arc::new(Mutex::new(blocks))))
 }
 
 /// Says where a bad line is; counts the lines of a file up to it.
@@ -536,6 +631,7 @@ fn bad_line(
     block: BlockAt,
     text: &[u8],
     e: LineError,
+    wanted: Line,
 ) -> Result<BadStatement> {
     let at = e.at.min(text.len());
     let from = memchr::memrchr2(b'\n', b'\r', &text[block.begin..at])
@@ -543,7 +639,9 @@ fn bad_line(
     let to = memchr::memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |n| at + n);
     let mut counter = LineCounter::default();
     let mut before = block.lines.unwrap_or(0);
+    let known = block.lines.is_some() || wanted == Line::Wanted;
     if block.lines.is_none()
+        && known
         && let Origin::File(path) = &document.origin
     {
         let mut file = input::open_file(path)?.take(block.offset);
@@ -556,7 +654,10 @@ fn bad_line(
         before = 0;
     }
     counter.add(&text[block.begin..from]);
-    let line = before + counter.lines + 1;
+    let line = match known {
+        true => before + counter.lines + 1,
+        false => 0,
+    };
     Ok(BadStatement::in_line(
         document.origin.name(),
         line,

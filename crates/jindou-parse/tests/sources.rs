@@ -414,7 +414,7 @@ fn folders_are_read_by_name_and_say_what_they_leave_out() {
     let sources = source(dir.path());
     assert_eq!(sources.documents(), 4);
     assert_eq!(sources.warnings().len(), 1);
-    assert!(sources.warnings()[0].contains("README.md"));
+    assert!(sources.warnings()[0].contains("1 file in .md"));
     for workers in [1, 2, 5] {
         assert_eq!(collect_on(&sources, workers).unwrap().len(), 5);
     }
@@ -595,4 +595,108 @@ fn a_failing_sink_stops_all_workers() {
     let e = sources.run(0, 2, &mut Full, &progress).unwrap_err();
     assert_eq!(e.to_string(), "full");
     sources.run(1, 2, &mut Full, &progress).unwrap();
+}
+
+#[test]
+fn foreign_files_of_a_folder_are_summarised_by_extension() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    for i in 0..50 {
+        std::fs::write(dir.path().join(format!("a{i}.txt")), "x").unwrap();
+        std::fs::write(dir.path().join(format!("sub/b{i}.pdf")), "x").unwrap();
+    }
+    for (name, text) in [
+        ("README", "x"),
+        ("good.nt", "<http://e/a> <http://e/p> <http://e/o> .\n"),
+        ("pom.xml", "<project><a>1</a></project>"),
+        (
+            "sub/feed.XML",
+            "<?xml version=\"1.0\"?><feed xmlns=\"http://www.w3.org/2005/Atom\"/>",
+        ),
+        ("sub/empty.xml", ""),
+        (
+            "rdf.xml",
+            "<r:RDF xmlns:r=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\"><e:C r:about=\"http://e/s\"/></r:RDF>",
+        ),
+    ] {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let page = compress("gz", b"<html/>");
+    std::fs::write(dir.path().join("page.xml.gz"), page).unwrap();
+    // A strict load takes what is RDF.
+    let sources = source(dir.path());
+    assert_eq!(collect(&sources).unwrap().len(), 2);
+    let warnings = sources.warnings();
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
+    for (count, what) in [
+        ("50 files", ".txt"),
+        ("50 files", ".pdf"),
+        ("1 file", "without an extension: README"),
+        ("4 files", "no RDF/XML"),
+    ] {
+        let one = warnings
+            .iter()
+            .filter(|w| w.contains(count) && w.contains(what));
+        assert_eq!(one.count(), 1, "{what}: {warnings:?}");
+    }
+    // One that is named is meant.
+    let named = source(&dir.path().join("pom.xml"));
+    assert!(collect(&named).is_err());
+}
+
+#[test]
+fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
+    #[derive(Clone, Default)]
+    struct Kept(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    impl std::io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut xml = String::from(
+        "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\">\n",
+    );
+    for i in 0..100 {
+        let iri = if i == 40 { "not an iri" } else { "http://e/o" };
+        xml += &format!(
+            "<rdf:Description rdf:about=\"http://e/s{i}\"><e:p rdf:resource=\"{iri}\"/></rdf:Description>\n"
+        );
+    }
+    xml += "</rdf:RDF>\n";
+    let mut lines = String::new();
+    for i in 0..500 {
+        lines += "<http://e/s> <http://e/p> <relative> .\n";
+        lines += &format!("<http://e/s> <http://e/p> {i} .\n<http://e/s> <http://e/p> \"{i}\" .\n");
+    }
+    std::fs::write(dir.path().join("a.rdf"), &xml).unwrap();
+    std::fs::write(dir.path().join("b.nt"), &lines).unwrap();
+    let sources = Sources::builder()
+        .path(dir.path())
+        .lenient(true)
+        .build()
+        .unwrap();
+    let kept = Kept::default();
+    sources.write_errors_to(kept.clone());
+    let quads = collect_on(&sources, 2).unwrap();
+    assert_eq!(quads.len(), 40 + 500);
+    assert_eq!(sources.skipped(), 1 + 1000);
+    let rest = sources.rest();
+    assert_eq!(rest.documents, 1);
+    // The error is in an attribute of the 41st property: 59 descriptions of two elements are behind it.
+    assert_eq!(rest.elements, 2 * 59, "{rest:?}");
+    let behind = xml.len() - xml.find("not an iri").unwrap();
+    assert!(
+        rest.bytes <= behind as u64 && rest.bytes + 100 > behind as u64,
+        "{rest:?}"
+    );
+    sources.flush_errors().unwrap();
+    let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    let of = |name: &str| text.lines().filter(|l| l.contains(name)).count();
+    assert_eq!((of("a.rdf"), of("b.nt")), (1, 1000));
+    assert_eq!(sources.first_skipped().len(), 10);
 }

@@ -42,7 +42,7 @@ pub struct PlanCache {
 }
 
 impl PlanCache {
-    /// A cache of at most `entries` plans whose texts and intervals have at most `bytes` bytes together.
+    /// A cache of at most `entries` plans that with their texts have at most `bytes` bytes together.
     #[must_use]
     pub fn new(entries: usize, bytes: usize) -> Self {
         Self {
@@ -76,15 +76,16 @@ impl PlanCache {
     }
 
     /// Keeps a plan; the least recently used go when there is no room. One that needs more than a quarter of all of the room
-    /// is not kept. O(operators + log entries).
+    /// is not kept. O(plan + log entries).
     pub fn insert(&self, key: &CacheKey<'_>, planned: Arc<Plan>) {
-        let bytes = key.text.len() + planned.interval_bytes();
+        let bytes = key.text.len() + usize::try_from(planned.heap_bytes()).unwrap_or(usize::MAX);
         if self.entries == 0 || bytes > self.bytes / 4 {
             return;
         }
         let hash = hash(key);
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *inner;
+        let mut gone = vec![];
+        let mut guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = &mut *guard;
         inner.clock += 1;
         let entry = Entry {
             text: key.text.into(),
@@ -98,6 +99,7 @@ impl PlanCache {
         if let Some(old) = inner.by_hash.insert(hash, entry) {
             inner.by_stamp.remove(&old.stamp);
             inner.bytes -= old.bytes;
+            gone.push(old.planned);
         }
         while inner.by_hash.len() > self.entries || inner.bytes > self.bytes {
             let Some((_, oldest)) = inner.by_stamp.pop_first() else {
@@ -105,8 +107,12 @@ impl PlanCache {
             };
             if let Some(old) = inner.by_hash.remove(&oldest) {
                 inner.bytes -= old.bytes;
+                gone.push(old.planned);
             }
         }
+        drop(guard);
+        // Plans may be large: they end when nobody waits for the lock.
+        drop(gone);
     }
 
     /// Plans held.
@@ -163,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_goes_first() {
-        let cache = PlanCache::new(2, 100);
+        let cache = PlanCache::new(2, 1 << 16);
         cache.insert(&key("a"), plan("a"));
         cache.insert(&key("b"), plan("b"));
         assert!(cache.get_if(&key("a"), |_| true).is_some());
@@ -180,9 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_intervals_are_bounded() {
-        let cache = PlanCache::new(10, 40);
+    fn texts_and_plans_are_bounded() {
         let light = plan("");
+        let own = light.heap_bytes() as usize;
+        let cache = PlanCache::new(10, 4 * (own + 10));
         cache.insert(&key("12345678901"), Arc::clone(&light));
         assert!(cache.is_empty(), "more than a quarter");
         for text in ["1234567890", "2345678901", "3456789012", "4567890123", "5"] {
@@ -190,7 +197,11 @@ mod tests {
         }
         assert_eq!(cache.len(), 4);
         assert!(cache.get_if(&key("1234567890"), |_| true).is_none());
+    }
 
+    /// Intervals of ids, inline data, constants and names of operators below others.
+    #[test]
+    fn plans_are_weighed_whole() {
         let step = |kind| Step {
             kind,
             filters: vec![],
@@ -199,8 +210,9 @@ mod tests {
             cost: 1.0,
             why: String::new(),
         };
-        let within = Within::exactly(vec![[1, 2], [5, 9], [11, 12]]);
-        let mut heavy = (*light).clone();
+        let within = Within::exactly((0..1000).map(|i| [i * 3, i * 3 + 1]).collect());
+        let mut heavy = (*plan("")).clone();
+        let before = heavy.heap_bytes();
         heavy.root = Operator::Slice {
             input: Box::new(Operator::Steps {
                 input: Box::new(Operator::Explore(Exploration {
@@ -216,14 +228,28 @@ mod tests {
             offset: 0,
             limit: None,
         };
-        assert_eq!(heavy.interval_bytes(), 48);
-        let cache = PlanCache::new(10, 4 * 49);
-        let heavy = Arc::new(heavy);
-        cache.insert(&key("ab"), Arc::clone(&heavy));
-        assert!(cache.is_empty());
-        for text in ["a", "b", "c", "d", "e"] {
-            cache.insert(&key(text), Arc::clone(&heavy));
+        assert!((16_000..20_000).contains(&(heavy.heap_bytes() - before)));
+        assert_eq!(heavy.depth(), 3);
+        heavy.root = Operator::Values {
+            slots: vec![0],
+            rows: vec![vec![crate::Cell::Term(vec![0; 100])]; 1000],
+        };
+        assert!((140_000..200_000).contains(&heavy.heap_bytes()));
+    }
+
+    /// Longer than any stack is high.
+    #[test]
+    fn a_deep_plan_ends_without_recursion() {
+        let mut deep = (*plan("")).clone();
+        for _ in 0..1_000_000 {
+            let inner = std::mem::replace(&mut deep.root, Operator::Outer(vec![]));
+            deep.root = Operator::Slice {
+                input: Box::new(inner),
+                offset: 0,
+                limit: None,
+            };
         }
-        assert_eq!(cache.len(), 4);
+        assert_eq!(deep.depth(), 1_000_001);
+        drop(deep);
     }
 }

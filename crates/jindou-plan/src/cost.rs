@@ -1,6 +1,6 @@
 //! What operators above the exploration cost, in nanoseconds a row of one core, and how many rows they leave.
 
-use crate::{ApplyKind, Condition, FarEnd, JoinKind};
+use crate::{ApplyKind, Condition, JoinKind};
 
 /// A row handed on.
 pub(crate) const OUT: f64 = 1.0;
@@ -60,17 +60,6 @@ pub(crate) fn apply(kind: ApplyKind, outer: f64, found: f64) -> (f64, f64) {
         ApplyKind::Mark(_) => outer,
     };
     (rows, (outer + found) * OUT * 4.0)
-}
-
-/// Pairs that a path gives for one row, and vertices it visits.
-pub(crate) fn path(subject: &FarEnd, object: &FarEnd, quads: f64) -> (f64, f64) {
-    let reach = quads.sqrt().max(1.0);
-    let each = match (subject, object) {
-        (FarEnd::Known(_), FarEnd::Known(_)) => 0.5,
-        (FarEnd::Bind(_), FarEnd::Bind(_)) => quads.max(1.0),
-        _ => reach,
-    };
-    (each, each.max(reach))
 }
 
 /// Groups of so many rows.

@@ -140,10 +140,20 @@ fn identical(patterns: &[Pattern], snapshot: &Snapshot) -> SlotSet {
 }
 
 /// The parts of a group that share no slot, each with the filters that it can decide, and the filters over several.
-pub(crate) fn components(group: &Bgp) -> (Vec<Bgp>, Vec<Expr>) {
+/// With `by_graph` being in the same graph connects too.
+pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Expr>) {
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     for p in &group.patterns {
-        let mut slots: SlotSet = p.slots().collect();
+        let graph = match p.place {
+            Place::Slot(g) if !by_graph => Some(g),
+            _ => None,
+        };
+        let ends = [&p.subject, &p.predicate, &p.object];
+        let is_end = |s: Slot| ends.iter().any(|e| **e == End::Slot(s));
+        let mut slots: SlotSet = p
+            .slots()
+            .filter(|s| graph != Some(*s) || is_end(*s))
+            .collect();
         let mut one = Bgp {
             patterns: vec![p.clone()],
             filters: vec![],

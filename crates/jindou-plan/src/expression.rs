@@ -61,7 +61,8 @@ pub(crate) fn varies(f: &Function) -> bool {
 }
 
 /// The expressions directly inside one; patterns of EXISTS are not looked into.
-pub(crate) fn parts(e: &Expression) -> Vec<&Expression> {
+#[must_use]
+pub fn parts(e: &Expression) -> Vec<&Expression> {
     use Expression as E;
     match e {
         E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
@@ -85,7 +86,7 @@ pub(crate) fn parts(e: &Expression) -> Vec<&Expression> {
 }
 
 /// The same, to change them.
-pub(crate) fn parts_mut(e: &mut Expression) -> Vec<&mut Expression> {
+pub fn parts_mut(e: &mut Expression) -> Vec<&mut Expression> {
     use Expression as E;
     match e {
         E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],

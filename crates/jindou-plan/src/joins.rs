@@ -4,17 +4,29 @@ use crate::build::{Builder, Built, equal_join, hash_join, is_safe, unit};
 use crate::equal;
 use crate::expression::Expr;
 use crate::logical::{Kind, Node};
+use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
 use jindou_model::term;
 use oxrdf::Term;
 use rustc_hash::FxHashSet;
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
+use std::borrow::Cow;
 
 /// Parts up to which every next part is tried at every place.
 const MAX_TRIED: usize = 10;
+/// Parts from which on none is tried beside the first.
+const MANY: usize = 64;
 /// What a row is taken to cost later.
 const ROW_AHEAD: f64 = 8.0;
+/// Terms up to which a filter gives a path's ends.
+const MAX_GIVEN: usize = 256;
+/// Parts that are tried as the first one, the cheapest ones, where there are paths.
+const STARTS: usize = 3;
+
+fn score(b: &Built) -> f64 {
+    b.cost + b.rows * ROW_AHEAD
+}
 
 impl Builder<'_> {
     /// The join of all parts: from the one that is smallest, always to the one that is cheapest next, by going on
@@ -22,12 +34,46 @@ impl Builder<'_> {
     /// with one of another connects them as a shared slot does.
     pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Expr>) -> Built {
         let parts = constants(parts);
-        let mut rest: Vec<(&Node, Built)> = parts.iter().map(|p| (p, self.build(p))).collect();
-        let score = |b: &Built| b.cost + b.rows * ROW_AHEAD;
-        let first =
-            (0..rest.len()).min_by(|&a, &b| score(&rest[a].1).total_cmp(&score(&rest[b].1)));
-        let Some(first) = first else { return unit() };
+        let (mut parts, over) = connected(&parts);
+        filters.extend(over);
+        let has_path = parts.iter().any(has_path);
+        if has_path {
+            let more = given_ends(&parts, &filters);
+            if !more.is_empty() {
+                parts.to_mut().extend(more);
+            }
+        }
+        let rest: Vec<(&Node, Built)> = parts.iter().map(|p| (p, self.build(p))).collect();
+        let mut order: Vec<usize> = (0..rest.len()).collect();
+        order.sort_by(|&a, &b| score(&rest[a].1).total_cmp(&score(&rest[b].1)));
+        // Where a path ends says little of where it had better begin.
+        order.truncate(if has_path { STARTS } else { 1 });
+        let Some((&last, others)) = order.split_last() else {
+            return unit();
+        };
+        let mut best: Option<Built> = None;
+        for &first in others {
+            let tried = self.join_from(first, rest.clone(), filters.clone());
+            if best.as_ref().is_none_or(|b| score(&tried) < score(b)) {
+                best = Some(tried);
+            }
+        }
+        let tried = self.join_from(last, rest, filters);
+        match best {
+            Some(b) if score(&b) <= score(&tried) => b,
+            _ => tried,
+        }
+    }
+
+    fn join_from(
+        &mut self,
+        first: usize,
+        mut rest: Vec<(&Node, Built)>,
+        mut filters: Vec<Expr>,
+    ) -> Built {
         let mut at = rest.swap_remove(first).1;
+        // Of very many parts the first one that is connected is taken: each try copies what is there.
+        let most_tried = if rest.len() > MANY { 1 } else { MAX_TRIED };
         while !rest.is_empty() {
             let connected = |b: &Built, at: &Built| {
                 b.possible.meets(&at.possible) || link(&filters, at, b).is_some()
@@ -40,7 +86,7 @@ impl Builder<'_> {
                     continue;
                 }
                 tried += 1;
-                if tried > MAX_TRIED || self.watch.is_over() {
+                if tried > most_tried || self.watch.is_over() {
                     break;
                 }
                 let link = link(&filters, &at, built);
@@ -94,7 +140,7 @@ impl Builder<'_> {
         let shared = node.uses.and(&at.possible);
         if !shared.is_empty()
             && self.can_go_on(&at.certain, &at.possible, node)
-            && is_safe(node, &at.possible, &at.nodes)
+            && is_safe(node, &at.possible, None)
         {
             let by_row = self.go_on(at.clone(), node);
             if by_row.cost + by_row.rows * ROW_AHEAD <= hashed.cost + hashed.rows * ROW_AHEAD {
@@ -125,8 +171,99 @@ struct Pair {
     same: bool,
 }
 
+/// True if a path is what may connect other parts.
+fn has_path(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Path(_) => true,
+        Kind::Union(list) | Kind::Join(list) => list.iter().any(has_path),
+        Kind::Filter { inner, .. } | Kind::Extend { inner, .. } | Kind::Project(inner) => {
+            has_path(inner)
+        }
+        _ => false,
+    }
+}
+
+/// Parts among which are paths, with groups of patterns cut where no variable connects them (being in the same graph does not):
+/// a path does, and a product is not to be made before. The second are filters over several.
+pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Expr>) {
+    let mut over = vec![];
+    if !parts.iter().any(has_path) {
+        return (parts.into(), over);
+    }
+    let mut out: Option<Vec<Node>> = None;
+    for (i, part) in parts.iter().enumerate() {
+        let cut = match &part.kind {
+            Kind::Bgp(b) if b.patterns.len() > 1 => Some(equal::components(b, false)),
+            _ => None,
+        };
+        match cut {
+            Some((groups, between)) if groups.len() > 1 && between.iter().all(|f| !f.per_row) => {
+                let groups = groups
+                    .into_iter()
+                    .map(|b| Node::bgp(b.patterns, SlotSet::default()).filter(b.filters));
+                out.get_or_insert_with(|| parts[..i].to_vec())
+                    .extend(groups);
+                over.extend(between);
+            }
+            _ => {
+                if let Some(out) = &mut out {
+                    out.push(part.clone());
+                }
+            }
+        }
+    }
+    (out.map_or_else(|| parts.into(), Cow::Owned), over)
+}
+
+/// VALUES for the ends of paths that a filter lets be only certain IRIs, and that nothing else binds.
+fn given_ends(parts: &[Node], filters: &[Expr]) -> Vec<Node> {
+    let mut given = SlotSet::default();
+    let mut out = vec![];
+    for f in filters {
+        let Some((slot, rows)) = terms_of(f) else {
+            continue;
+        };
+        let is_end = |n: &Node| matches!(n.kind, Kind::Path(_)) && n.certain.has(slot);
+        let is_bound = |n: &Node| !matches!(n.kind, Kind::Path(_)) && n.possible.has(slot);
+        if !given.has(slot) && parts.iter().any(is_end) && !parts.iter().any(is_bound) {
+            given.insert(slot);
+            out.push(Node::values(vec![slot], rows));
+        }
+    }
+    out
+}
+
+/// The slot of which a filter is only true if it is one of some IRIs, and these.
+#[allow(clippy::type_complexity, reason = "rows as VALUES has them")]
+fn terms_of(f: &Expr) -> Option<(Slot, Vec<Vec<Option<Vec<u8>>>>)> {
+    let (v, list) = match &f.expression {
+        Expression::Equal(a, b) | Expression::SameTerm(a, b) => match (&**a, &**b) {
+            (Expression::Variable(v), other) | (other, Expression::Variable(v)) => {
+                (v, std::slice::from_ref(other))
+            }
+            _ => return None,
+        },
+        Expression::In(a, list) => match &**a {
+            Expression::Variable(v) => (v, &list[..]),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let mut rows = vec![];
+    for e in list {
+        let Expression::NamedNode(n) = e else {
+            return None;
+        };
+        let row = vec![Some(term::encode(&n.clone().into()))];
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    Some((f.slot(v)?, rows)).filter(|_| list.len() <= MAX_GIVEN)
+}
+
 /// VALUES of one variable that a group of patterns binds becomes a condition on the group.
-fn constants(parts: &[Node]) -> std::borrow::Cow<'_, [Node]> {
+fn constants(parts: &[Node]) -> Cow<'_, [Node]> {
     let mut out: Option<Vec<Node>> = None;
     for (i, p) in parts.iter().enumerate() {
         let Kind::Values { slots, rows } = &p.kind else {

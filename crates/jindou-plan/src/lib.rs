@@ -6,6 +6,7 @@
 //!        ──search──► an order of slots (model: what a move costs) ──emit──► Plan
 //! ```
 
+mod algebra;
 mod build;
 mod cache;
 mod condition;
@@ -39,10 +40,16 @@ mod translate;
 mod update;
 mod validity;
 mod watch;
+mod weigh;
 mod within;
 
+pub use algebra::{
+    MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, drop_query, read, read_update,
+    with_stack,
+};
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
+pub use expression::{parts as expression_parts, parts_mut as expression_parts_mut};
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service,

@@ -4,10 +4,11 @@
 use crate::expression::Expr;
 use crate::set::SlotSet;
 use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
+use rustc_hash::FxHashSet;
 use spargebra::algebra::PropertyPathExpression;
 
 /// One position of a pattern.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     Slot(Slot),
     /// Canonical bytes.
@@ -15,7 +16,7 @@ pub(crate) enum End {
 }
 
 /// The graph position of a pattern.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Default,
     /// Canonical bytes.
@@ -23,7 +24,7 @@ pub(crate) enum Place {
     Slot(Slot),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pattern {
     pub subject: End,
     pub predicate: End,
@@ -55,7 +56,29 @@ pub(crate) struct Bgp {
     pub filters: Vec<Expr>,
 }
 
-/// A property path with `?`, `*` or `+` on top.
+/// Patterns up to which a list is searched rather than hashed.
+const FEW: usize = 32;
+
+/// Adds the patterns that are not there yet.
+pub(crate) fn add_new(to: &mut Vec<Pattern>, more: &[Pattern]) {
+    if more.len() <= 4 || to.len() + more.len() <= FEW {
+        for p in more {
+            if !to.contains(p) {
+                to.push(p.clone());
+            }
+        }
+        return;
+    }
+    let there: FxHashSet<Pattern> = to.iter().cloned().collect();
+    let mut new: FxHashSet<&Pattern> = FxHashSet::default();
+    for p in more {
+        if !there.contains(p) && new.insert(p) {
+            to.push(p.clone());
+        }
+    }
+}
+
+/// A property path with `?`, `*` or `+` on top, or a sequence with such parts.
 #[derive(Clone, Debug)]
 pub(crate) struct PathNode {
     pub subject: End,
@@ -306,12 +329,8 @@ impl Node {
             && let Some(old) = parts.iter_mut().find(|p| matches!(p.kind, Kind::Bgp(_)))
             && let Kind::Bgp(bgp) = &mut old.kind
         {
-            for p in &new.patterns {
-                // The same pattern twice constrains nothing more: a group is a conjunction, each match unique.
-                if !bgp.patterns.contains(p) {
-                    bgp.patterns.push(p.clone());
-                }
-            }
+            // The same pattern twice constrains nothing more: a group is a conjunction, each match unique.
+            add_new(&mut bgp.patterns, &new.patterns);
             bgp.filters.extend(new.filters.iter().cloned());
             old.certain.add(&self.certain);
             old.possible.add(&self.possible);

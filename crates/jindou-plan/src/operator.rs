@@ -183,7 +183,7 @@ pub enum Operator {
         /// At least one.
         steps: Vec<Step>,
     },
-    /// A property path with `?`, `*` or `+` on top, from each row of the input. Known ends are bound in every
+    /// A property path with `?`, `*` or `+` in it, from each row of the input. Known ends are bound in every
     /// row. Pairs of ends are distinct for each input row.
     Path {
         /// Rows to go on from; one empty row if nothing is known.
@@ -196,6 +196,13 @@ pub enum Operator {
         object: FarEnd,
         /// The graphs: edges and, for zero-length paths with both ends free, nodes.
         graph: GraphRef,
+        /// Known ends must be nodes of the graphs too, as between two variables a path of length zero only leads from
+        /// nodes of the graph (SPARQL 1.1 §18.4). False where that is known, or an end is a constant.
+        nodes: bool,
+        /// Estimated pairs of ends for each input row.
+        each: f64,
+        /// Estimated vertices that are visited for each input row.
+        visited: f64,
     },
     /// Two independent inputs, matched on their shared slots.
     Join {

@@ -320,41 +320,6 @@ pub struct Plan {
     pub validity: Validity,
 }
 
-impl Plan {
-    /// Bytes of its lists of intervals: the one part that grows with the data instead of the text. O(operators).
-    #[must_use]
-    pub fn interval_bytes(&self) -> usize {
-        let mut open = vec![&self.root];
-        let mut bytes = 0;
-        while let Some(op) = open.pop() {
-            let steps = match op {
-                Operator::Explore(e) => &e.steps[..],
-                Operator::Steps { steps, .. } => steps,
-                _ => &[],
-            };
-            bytes += steps.iter().map(|s| s.kind.interval_bytes()).sum::<usize>();
-            open.extend(op.inputs());
-        }
-        bytes
-    }
-}
-
-impl StepKind {
-    fn interval_bytes(&self) -> usize {
-        let within = match self {
-            Self::Start { within, .. }
-            | Self::Expand { within, .. }
-            | Self::Cross { within, .. } => within.as_ref(),
-            Self::Restrict { within, .. } => Some(within),
-            Self::Check { .. } | Self::ExpandAny { .. } | Self::ScanAll { .. } => None,
-        };
-        within.map_or(0, |w| {
-            let members = w.members.iter().map(|m| m.intervals.len());
-            (w.intervals.len() + members.sum::<usize>()) * size_of::<[u32; 2]>()
-        })
-    }
-}
-
 /// What a query makes of its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
@@ -365,8 +330,8 @@ pub enum Form {
     /// CONSTRUCT: these triples for each row; `Plan::output` has the columns of the template's variables, which
     /// [`TemplateTerm::Column`] counts.
     Construct(Vec<[TemplateTerm; 3]>),
-    /// DESCRIBE: the vertices in the columns of `Plan::output`.
-    Describe,
+    /// DESCRIBE: the vertices in the columns of `Plan::output`, as the query's dataset has them.
+    Describe(Option<spargebra::algebra::QueryDataset>),
 }
 
 /// A position of a CONSTRUCT template.

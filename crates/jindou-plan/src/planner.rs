@@ -1,12 +1,12 @@
 //! The front door: a parsed query and a snapshot in, a plan out.
 
-use crate::build::{Builder, OuterRow};
+use crate::build::{Builder, OuterRow, Reaches};
 use crate::cost::OUT;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::watch::Watch;
-use crate::{LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
+use crate::{Form, LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Snapshot;
 
@@ -71,6 +71,9 @@ const PLAIN_DEPTH: usize = 40;
 /// Stack of that thread; only touched pages cost memory.
 const DEEP_STACK: usize = 512 << 20;
 
+/// What a triple of a template costs: its terms put together, looked up among those given, written.
+const TRIPLE: f64 = 400.0;
+
 fn is_shallow(query: &spargebra::Query) -> bool {
     use spargebra::Query;
     let (Query::Select { pattern, .. }
@@ -100,6 +103,8 @@ fn plan_here(
         dataset: &dataset,
         slots: logical.slots,
         outer: OuterRow::default(),
+        constants: SlotSet::default(),
+        reaches: Reaches::default(),
         graphs: None,
         watch: &watch,
     };
@@ -114,7 +119,11 @@ fn plan_here(
     if semi::reduce(&mut built.op, &wanted) {
         liveness::prune(&mut built.op, &wanted);
     }
-    let cost = built.cost + built.rows * OUT;
+    let made = match &logical.form {
+        Form::Construct(template) => template.len() as f64 * TRIPLE,
+        _ => 0.0,
+    };
+    let cost = built.cost + built.rows * (OUT + made);
     Ok(Plan {
         form: logical.form,
         slots,

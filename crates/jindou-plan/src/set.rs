@@ -1,12 +1,16 @@
-//! Sets of slots: bits, inline for the first 128 (which is all that most queries have).
+//! Sets of slots: bits, inline for the first 128 (which is all that most queries have). Of the others only the words between the
+//! smallest and the largest are kept: a part of a query with thousands of variables has some that are near each other.
 
 use crate::Slot;
 
-/// A set of slots. Operations are O(largest slot / 128).
+/// A set of slots. Operations are O(words).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotSet {
     low: u128,
+    /// Words from `first` on, 128 slots each.
     high: Vec<u128>,
+    /// At least 1 where there are any.
+    first: usize,
 }
 
 impl SlotSet {
@@ -16,15 +20,36 @@ impl SlotSet {
         s
     }
 
+    fn word(&self, at: usize) -> u128 {
+        let high = at.checked_sub(self.first).and_then(|i| self.high.get(i));
+        if at == 0 {
+            self.low
+        } else {
+            high.copied().unwrap_or(0)
+        }
+    }
+
+    /// Makes room for words `from .. to`, which are at least 1.
+    fn cover(&mut self, from: usize, to: usize) {
+        if self.high.is_empty() {
+            self.first = from;
+        } else if from < self.first {
+            let more = self.first - from;
+            self.high.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = from;
+        }
+        if self.high.len() < to - self.first {
+            self.high.resize(to - self.first, 0);
+        }
+    }
+
     pub(crate) fn insert(&mut self, slot: Slot) {
         let at = usize::from(slot) / 128;
         if at == 0 {
             self.low |= 1 << slot;
         } else {
-            if self.high.len() < at {
-                self.high.resize(at, 0);
-            }
-            self.high[at - 1] |= 1 << (slot % 128);
+            self.cover(at, at + 1);
+            self.high[at - self.first] |= 1 << (slot % 128);
         }
     }
 
@@ -32,19 +57,16 @@ impl SlotSet {
         let at = usize::from(slot) / 128;
         if at == 0 {
             self.low &= !(1 << slot);
-        } else if let Some(w) = self.high.get_mut(at - 1) {
+        } else if let Some(w) = at
+            .checked_sub(self.first)
+            .and_then(|i| self.high.get_mut(i))
+        {
             *w &= !(1 << (slot % 128));
         }
     }
 
     pub(crate) fn has(&self, slot: Slot) -> bool {
-        let at = usize::from(slot) / 128;
-        let word = if at == 0 {
-            self.low
-        } else {
-            self.high.get(at - 1).copied().unwrap_or(0)
-        };
-        word >> (slot % 128) & 1 == 1
+        self.word(usize::from(slot) / 128) >> (slot % 128) & 1 == 1
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -58,10 +80,12 @@ impl SlotSet {
 
     pub(crate) fn add(&mut self, other: &Self) {
         self.low |= other.low;
-        if self.high.len() < other.high.len() {
-            self.high.resize(other.high.len(), 0);
+        if other.high.is_empty() {
+            return;
         }
-        for (a, b) in self.high.iter_mut().zip(&other.high) {
+        self.cover(other.first, other.first + other.high.len());
+        let from = other.first - self.first;
+        for (a, b) in self.high[from..].iter_mut().zip(&other.high) {
             *a |= b;
         }
     }
@@ -72,41 +96,52 @@ impl SlotSet {
         out
     }
 
+    /// The words above the first with their numbers.
+    fn words(&self) -> impl Iterator<Item = (usize, u128)> {
+        self.high
+            .iter()
+            .enumerate()
+            .map(|(i, w)| (self.first + i, *w))
+    }
+
     pub(crate) fn and(&self, other: &Self) -> Self {
-        Self {
+        let mut out = Self {
             low: self.low & other.low,
-            high: self
-                .high
-                .iter()
-                .zip(&other.high)
-                .map(|(a, b)| a & b)
-                .collect(),
+            ..Self::default()
+        };
+        for (at, word) in self.words() {
+            let both = word & other.word(at);
+            if both != 0 {
+                out.cover(at, at + 1);
+                out.high[at - out.first] = both;
+            }
         }
+        out
     }
 
     pub(crate) fn minus(&self, other: &Self) -> Self {
         let mut out = self.clone();
         out.low &= !other.low;
-        for (a, b) in out.high.iter_mut().zip(&other.high) {
-            *a &= !b;
+        let first = out.first;
+        for (i, a) in out.high.iter_mut().enumerate() {
+            *a &= !other.word(first + i);
         }
         out
     }
 
     pub(crate) fn is_within(&self, other: &Self) -> bool {
-        self.minus(other).is_empty()
+        self.low & !other.low == 0 && self.words().all(|(at, w)| w & !other.word(at) == 0)
     }
 
     pub(crate) fn meets(&self, other: &Self) -> bool {
-        !self.and(other).is_empty()
+        self.low & other.low != 0 || self.words().any(|(at, w)| w & other.word(at) != 0)
     }
 
     /// Ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> {
-        std::iter::once(self.low)
-            .chain(self.high.iter().copied())
-            .enumerate()
-            .flat_map(|(i, w)| crate::model::bits(w).map(move |b| b + (i * 128) as Slot))
+        std::iter::once((0, self.low))
+            .chain(self.words())
+            .flat_map(|(at, w)| crate::model::bits(w).map(move |b| b + (at * 128) as Slot))
     }
 
     pub(crate) fn to_vec(&self) -> Vec<Slot> {
@@ -131,8 +166,8 @@ mod tests {
     proptest! {
         #[test]
         fn they_are_sets(
-            a in prop::collection::btree_set(0u16..400, 0..40),
-            b in prop::collection::btree_set(0u16..300, 0..40),
+            a in prop::collection::btree_set(0u16..1400, 0..40),
+            b in prop::collection::btree_set(900u16..1600, 0..40),
         ) {
             let (x, y): (SlotSet, SlotSet) = (a.iter().copied().collect(), b.iter().copied().collect());
             let set = |s: SlotSet| s.iter().collect::<BTreeSet<Slot>>();
@@ -142,7 +177,7 @@ mod tests {
             prop_assert_eq!(set(x.minus(&y)), &a - &b);
             prop_assert_eq!(x.is_within(&y), a.is_subset(&b));
             prop_assert_eq!(x.meets(&y), !a.is_disjoint(&b));
-            for s in 0..400 {
+            for s in 0..1600 {
                 prop_assert_eq!(x.has(s), a.contains(&s));
             }
             let mut z = x.clone();

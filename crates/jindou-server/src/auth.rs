@@ -1,103 +1,257 @@
-//! Bearer tokens.
+//! Tokens: the file they are in, how requests carry them, and what those who do may do.
 
 use crate::ServeError;
-use std::path::Path;
+use crate::problem::Problem;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
-/// What a request may do. Writers may read.
+/// What a token allows. Writers may read, and look after the server: see and end everybody's queries, merge, back up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// The tokens of a token file.
-pub(crate) struct Tokens(Vec<(Access, Vec<u8>)>);
-
 /// Shorter ones could be guessed.
 const SHORTEST: usize = 16;
 
-impl Tokens {
+type Tokens = Vec<(Access, Vec<u8>)>;
+
+/// The tokens of a token file, which can be read again.
+pub(crate) struct Keyring {
+    path: PathBuf,
+    tokens: RwLock<Tokens>,
+    /// Names tokens for lists without keeping them there.
+    names: RandomState,
+}
+
+impl Keyring {
     /// Reads lines `read TOKEN` and `write TOKEN`; empty lines and lines that begin with `#` are skipped.
-    pub(crate) fn read(path: &Path) -> Result<Self, ServeError> {
-        let bad = |message: String| ServeError::File {
+    pub(crate) fn open(path: &Path) -> Result<Self, ServeError> {
+        Ok(Self {
             path: path.into(),
-            message,
-        };
-        let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
-        let mut tokens = Vec::new();
-        for (i, line) in text.lines().enumerate() {
-            let mut words = line.split_whitespace();
-            let (Some(kind), token, None) = (words.next(), words.next(), words.next()) else {
-                if line.trim().is_empty() {
-                    continue;
-                }
-                if line.trim_start().starts_with('#') {
-                    continue;
-                }
-                return Err(bad(format!(
-                    "line {}: expected 'read TOKEN' or 'write TOKEN'",
-                    i + 1
-                )));
-            };
-            if kind.starts_with('#') {
-                continue;
-            }
-            let access = match kind {
-                "read" => Access::Read,
-                "write" => Access::Write,
-                other => {
-                    return Err(bad(format!(
-                        "line {}: '{other}' is neither 'read' nor 'write'",
-                        i + 1
-                    )));
-                }
-            };
-            let token = token.unwrap_or_default();
-            if token.len() < SHORTEST {
-                return Err(bad(format!(
-                    "line {}: a token has at least {SHORTEST} characters",
-                    i + 1
-                )));
-            }
-            tokens.push((access, token.as_bytes().to_vec()));
-        }
-        if tokens.is_empty() {
-            return Err(bad("there is no token in it".into()));
-        }
-        Ok(Self(tokens))
+            tokens: RwLock::new(read(path)?),
+            names: RandomState::new(),
+        })
+    }
+
+    /// Reads the file again. After an error the tokens stay as they were.
+    pub(crate) fn reload(&self) -> Result<usize, ServeError> {
+        let tokens = read(&self.path)?;
+        let count = tokens.len();
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        Ok(count)
     }
 
     /// What this token allows. Every known token is compared to its end, so that the time tells nothing but lengths.
     pub(crate) fn access(&self, token: &[u8]) -> Option<Access> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
-        for (access, known) in &self.0 {
+        for (access, known) in tokens.iter() {
             if bool::from(known.as_slice().ct_eq(token)) {
                 found = found.max(Some(*access));
             }
         }
         found
     }
+
+    /// A number that stands for this token while the process runs.
+    pub(crate) fn name(&self, token: &[u8]) -> u64 {
+        self.names.hash_one(token)
+    }
+}
+
+fn read(path: &Path) -> Result<Tokens, ServeError> {
+    let bad = |message: String| ServeError::File {
+        path: path.into(),
+        message,
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let mut tokens = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.trim_start().starts_with('#') {
+            continue;
+        }
+        let at = i + 1;
+        let mut words = line.split_whitespace();
+        let (Some(kind), Some(token), None) = (words.next(), words.next(), words.next()) else {
+            return Err(bad(format!(
+                "line {at}: expected 'read TOKEN' or 'write TOKEN'"
+            )));
+        };
+        let access = match kind {
+            "read" => Access::Read,
+            "write" => Access::Write,
+            other => {
+                return Err(bad(format!(
+                    "line {at}: '{other}' is neither 'read' nor 'write'"
+                )));
+            }
+        };
+        if token.len() < SHORTEST {
+            return Err(bad(format!(
+                "line {at}: a token has at least {SHORTEST} characters"
+            )));
+        }
+        tokens.push((access, token.as_bytes().to_vec()));
+    }
+    if tokens.is_empty() {
+        return Err(bad("there is no token in it".into()));
+    }
+    Ok(tokens)
+}
+
+/// A sentence about a secret file that others than its owner may read; `None` if nobody else may.
+pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(path).ok()?.permissions().mode();
+        (mode & 0o077 != 0).then(|| {
+            format!(
+                "the {what} {} can be read by others of this machine (mode {:04o}); say chmod 600",
+                path.display(),
+                mode & 0o7777
+            )
+        })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (path, what);
+        None
+    }
+}
+
+/// What a request brings to show who sent it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Credentials<'r> {
+    pub(crate) token: Cow<'r, [u8]>,
+    /// Browsers send it by themselves, whoever's page the request comes from.
+    pub(crate) ambient: bool,
+}
+
+impl<'r> Credentials<'r> {
+    /// Of `Authorization: Bearer TOKEN`, or `Basic` with the token as password and any user name. `Ok(None)` without that
+    /// header.
+    ///
+    /// # Errors
+    /// What is wrong with the header.
+    pub(crate) fn of(headers: &'r HeaderMap) -> Result<Option<Self>, &'static str> {
+        let mut lines = headers.get_all(AUTHORIZATION).iter();
+        let Some(line) = lines.next() else {
+            return Ok(None);
+        };
+        if lines.next().is_some() {
+            return Err("there are two 'Authorization' headers; one is allowed");
+        }
+        let line = line.as_bytes().trim_ascii();
+        let (scheme, rest) = line
+            .iter()
+            .position(|b| *b == b' ')
+            .map_or((line, &line[line.len()..]), |at| line.split_at(at));
+        let rest = rest.trim_ascii();
+        if scheme.eq_ignore_ascii_case(b"bearer") {
+            return Ok(Some(Self {
+                token: rest.into(),
+                ambient: false,
+            }));
+        }
+        if !scheme.eq_ignore_ascii_case(b"basic") {
+            return Err("only 'Authorization: Bearer TOKEN' and 'Basic' are understood");
+        }
+        let pair = BASE64_STANDARD.decode(rest).ok();
+        let token = pair.and_then(|mut pair| {
+            let colon = pair.iter().position(|b| *b == b':')?;
+            Some(pair.split_off(colon + 1))
+        });
+        let token = token.ok_or("'Authorization: Basic' is not base64 of USER:TOKEN")?;
+        Ok(Some(Self {
+            token: token.into(),
+            ambient: true,
+        }))
+    }
+}
+
+/// Who sent a request, as far as it matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    /// Stands for its token; `None` on a server without tokens.
+    pub(crate) owner: Option<u64>,
+    pub(crate) writing: Writing,
+}
+
+/// Whether a request may change data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    Allowed,
+    /// Its token is for reading.
+    ReadToken,
+    /// A page of another origin made a browser send it.
+    Stranger,
+}
+
+impl Caller {
+    /// Whoever may do everything.
+    pub(crate) const ANYBODY: Self = Self {
+        owner: None,
+        writing: Writing::Allowed,
+    };
+
+    /// # Errors
+    /// 403 with the reason.
+    pub(crate) fn may_write(self) -> Result<(), Problem> {
+        match self.writing {
+            Writing::Allowed => Ok(()),
+            Writing::ReadToken => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "token",
+                "this token may read only; a write token is needed",
+            )),
+            Writing::Stranger => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "origin",
+                "pages of this origin may not write here; from other origins only 'Authorization: Bearer' with a write token may",
+            )),
+        }
+    }
+
+    /// True if it may see what a query of this owner asks.
+    pub(crate) fn sees(self, owner: Option<u64>) -> bool {
+        self.writing != Writing::ReadToken || self.owner == owner
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
     use std::io::Write;
 
-    fn tokens(text: &str) -> Result<Tokens, String> {
+    fn file(text: &str) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        Tokens::read(file.path()).map_err(|e| e.to_string())
+        file
+    }
+
+    fn tokens(text: &str) -> Result<Keyring, String> {
+        Keyring::open(file(text).path()).map_err(|e| e.to_string())
     }
 
     #[test]
     fn lines_are_kinds_and_tokens() {
-        let t = tokens("# ours\n\nread 0123456789abcdef\nwrite fedcba9876543210\n").unwrap();
+        let t = tokens("# ours\n\n #\nread 0123456789abcdef\nwrite fedcba9876543210\n").unwrap();
         assert_eq!(t.access(b"0123456789abcdef"), Some(Access::Read));
         assert_eq!(t.access(b"fedcba9876543210"), Some(Access::Write));
         assert_eq!(t.access(b"0123456789abcdeg"), None);
         assert_eq!(t.access(b""), None);
+        assert_ne!(t.name(b"0123456789abcdef"), t.name(b"fedcba9876543210"));
     }
 
     #[test]
@@ -112,5 +266,33 @@ mod tests {
             let e = tokens(text).err().unwrap();
             assert!(e.contains(what), "{text}: {e}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_bad_when_it_is_read_again_changes_nothing() {
+        let mut f = file("read 0123456789abcdef\n");
+        let t = Keyring::open(f.path()).unwrap();
+        f.write_all(b"nonsense\n").unwrap();
+        assert!(t.reload().is_err());
+        assert_eq!(t.access(b"0123456789abcdef"), Some(Access::Read));
+    }
+
+    #[test]
+    fn credentials_are_bearer_or_basic() {
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            Credentials::of(&headers)
+                .map(|c| c.map(|c| (String::from_utf8_lossy(&c.token).into_owned(), c.ambient)))
+        };
+        let basic = |pair: &str| of(&format!("Basic {}", BASE64_STANDARD.encode(pair)));
+        assert_eq!(of("bearer  abc "), Ok(Some(("abc".into(), false))));
+        assert_eq!(basic("me:abc:d"), Ok(Some(("abc:d".into(), true))));
+        assert_eq!(basic(":abc"), Ok(Some(("abc".into(), true))));
+        assert_eq!(of("Bearer"), Ok(Some((String::new(), false))));
+        assert!(basic("no colon").is_err());
+        assert!(of("Basic %%%").is_err());
+        assert!(of("Digest abc").is_err());
+        assert_eq!(Credentials::of(&HeaderMap::new()), Ok(None));
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::live::{Cause, LiveQuery, Newcomer, State};
 use crate::problem::Problem;
-use crate::run::client_of;
+use crate::run::{Connection, client_of};
 use crate::shared::Shared;
 use crate::slots::Slot;
 use axum::body::Body;
@@ -45,24 +45,23 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     text: Vec<u8>,
     timeout: Option<Duration>,
-    peer: &str,
+    connection: &Connection,
 ) -> Result<Response<Body>, Problem> {
     let options = &shared.options;
     let newcomer = Newcomer {
         text: "(a batch of prepared queries)".into(),
-        client: peer.to_owned(),
+        client: connection.peer.to_string(),
+        owner: connection.caller.owner,
         limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
         memory: shared.memory.part(options.query_memory),
     };
-    let Some(admitted) = shared.live.admit(newcomer) else {
+    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
         shared.metrics.refused.inc();
-        return Err(Problem::busy(
-            "the server has as many queries as it takes; try again",
-        ));
-    };
+        Problem::busy(crowded.to_string())
+    })?;
     let guard = shared
         .admission
-        .admit(Class::Light, client_of(peer))
+        .admit(Class::Light, client_of(&connection.peer))
         .map_err(|r| {
             shared.metrics.refused.inc();
             Problem::refused(&r)

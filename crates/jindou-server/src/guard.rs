@@ -1,57 +1,83 @@
-//! What every request passes: tokens, CORS, counting.
+//! The checks that every request passes: its host, tokens, origin; and counting.
 
-use crate::auth::Access;
+use crate::auth::{Access, Caller, Credentials, Keyring, Writing};
 use crate::problem::Problem;
+use crate::routes;
+use crate::run::Connection;
 use crate::shared::Shared;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, HOST, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// See the module.
+/// Where a request of a browser comes from, as the browser says.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Lets a request on, or answers it here.
 pub(crate) async fn guard(
     State(shared): State<Arc<Shared>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    let route = match request.uri().path() {
-        path @ ("/query" | "/prepared" | "/batch" | "/update" | "/store" | "/health"
-        | "/metrics" | "/") => path.to_owned(),
-        path if path.starts_with("/prepared/") => "/prepared".into(),
-        path if path.starts_with("/store/") => "/store".into(),
-        path if path.starts_with("/admin/") => "/admin".into(),
-        _ => "other".into(),
-    };
+    let path = request.uri().path();
+    let route = routes::name(path);
     let admin = route == "/admin";
     let origin = (!admin)
         .then(|| allowed_origin(&shared, request.headers()))
         .flatten();
     let headers = request.headers().clone();
-    let mut response = if request.method() == Method::OPTIONS {
-        preflight(origin.is_some())
-    } else {
-        match sized(&request).and_then(|()| permitted(&shared, &request)) {
-            Ok(()) => next.run(request).await,
-            Err(problem) => problem.response(&headers),
+    let answer = match sized(&request).and_then(|()| hosted(&request)) {
+        Err(problem) => Err(problem),
+        Ok(()) if request.method() == Method::OPTIONS => {
+            Ok(routes::methods(path).map(|methods| preflight(methods, origin.is_some())))
         }
+        Ok(()) => permitted(&shared, &mut request).map(|()| None),
+    };
+    let mut response = match answer {
+        Ok(Some(response)) => response,
+        Ok(None) => next.run(request).await,
+        Err(problem) => problem.response(&headers),
     };
     if let Some(origin) = origin {
         let all = response.headers_mut();
         all.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         all.append(VARY, HeaderValue::from_static("origin"));
     }
+    // No browser takes an answer for a page or a script that is none.
+    let all = response.headers_mut();
+    all.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     shared
         .metrics
         .requests
-        .with_label_values(&[route.as_str(), response.status().as_str()])
+        .with_label_values(&[route, response.status().as_str()])
         .inc();
     response
+}
+
+/// A request of HTTP/1.1 names its host, once, by something that is a host (RFC 9112, section 3.2).
+fn hosted(request: &Request) -> Result<(), Problem> {
+    let mut lines = request.headers().get_all(HOST).iter();
+    let wrong = match (lines.next(), lines.next()) {
+        (None, _) if request.version() < Version::HTTP_11 => return Ok(()),
+        (None, _) => "the request has no Host header",
+        (Some(_), Some(_)) => "the request has two Host headers",
+        (Some(host), None) => {
+            let host = host.to_str().ok();
+            if host.is_some_and(|h| !h.contains('@') && h.parse::<Authority>().is_ok()) {
+                return Ok(());
+            }
+            "the request's Host is no host"
+        }
+    };
+    Err(Problem::bad_request(wrong))
 }
 
 /// A head that came in one piece may be larger than the buffer that the parser was promised.
@@ -75,18 +101,20 @@ fn sized(request: &Request) -> Result<(), Problem> {
     ))
 }
 
-fn preflight(allowed: bool) -> Response<Body> {
+/// The answer to OPTIONS: what there is, and, for a page that may ask, what its browser wants to know before.
+fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
+    let all = response.headers_mut();
+    all.insert(ALLOW, HeaderValue::from_static(methods));
     if allowed {
-        let all = response.headers_mut();
         all.insert(
             ACCESS_CONTROL_ALLOW_METHODS,
-            HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"),
+            HeaderValue::from_static(methods),
         );
         all.insert(
             ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("accept, authorization, content-type"),
+            HeaderValue::from_static("accept, authorization, content-type, x-jindou-profile"),
         );
         all.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
     }
@@ -132,57 +160,147 @@ fn is_for_loopback(request: &Request) -> bool {
     host.is_some_and(|h| is_loopback(&h) || h.parse::<IpAddr>().is_ok())
 }
 
-fn permitted(shared: &Shared, request: &Request) -> Result<(), Problem> {
+/// True if a page of another origin than this server's own made a browser send it.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let text = |name: http::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    if !headers.contains_key(ORIGIN) {
+        // Browsers that leave out the one say it by the other.
+        return text(SEC_FETCH_SITE).is_some_and(|site| site == "cross-site");
+    }
+    let authority = text(ORIGIN).and_then(|o| Some(o.split_once("://")?.1));
+    authority.is_none() || authority != text(HOST)
+}
+
+/// Finds out who asks, refuses whom it must, and leaves a [`Caller`] with the request's [`Connection`].
+fn permitted(shared: &Shared, request: &mut Request) -> Result<(), Problem> {
     let path = request.uri().path();
-    if path == "/health" {
+    if matches!(path, "/health" | "/ready") {
         return Ok(());
     }
-    let writes = path == "/update"
-        || !matches!(*request.method(), Method::GET | Method::HEAD)
-            && (path.starts_with("/store") || path.starts_with("/admin/"));
-    let Some(tokens) = &shared.tokens else {
-        if !is_for_loopback(request) {
-            return Err(Problem::new(
-                StatusCode::MISDIRECTED_REQUEST,
-                "host",
-                "a server without --token-file answers only to names of this machine (localhost, 127.0.0.1)",
-            ));
-        }
-        // A page elsewhere may make this machine's browser send a form, and what it cannot read it can still do.
-        let stranger = || {
-            let headers = request.headers();
-            headers.contains_key(ORIGIN) && allowed_origin(shared, headers).is_none()
-        };
-        if writes && stranger() {
-            return Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "origin",
-                "pages of this origin may not write here; --cors-origin names those that may",
-            ));
-        }
-        return Ok(());
+    let admin = path.starts_with("/admin/");
+    let safe = matches!(*request.method(), Method::GET | Method::HEAD);
+    // `/sparql` takes both, and asks for itself.
+    let writes = path == "/update" || !safe && (path.starts_with("/store") || admin);
+    let mut caller = match &shared.tokens {
+        Some(tokens) => bearer(shared, tokens, request)?,
+        None => local(shared, request)?,
     };
-    let Some(header) = request.headers().get(AUTHORIZATION) else {
-        return Err(Problem::unauthorized(
-            "this server wants a token: send 'Authorization: Bearer TOKEN'",
+    if admin && !safe && is_foreign(request.headers()) && caller.writing == Writing::Allowed {
+        caller.writing = Writing::Stranger;
+    }
+    if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+        let connection = Arc::new(connection.by(caller));
+        request.extensions_mut().insert(connection);
+    }
+    if writes && let Err(problem) = caller.may_write() {
+        failed(shared, request, "forbidden", &problem.detail);
+        return Err(problem);
+    }
+    Ok(())
+}
+
+/// Refuses a request that turned out to be an update and may not be one.
+pub(crate) fn may_write(
+    shared: &Shared,
+    connection: &Connection,
+    request: &Parts,
+) -> Result<(), Problem> {
+    connection.caller.may_write().inspect_err(|problem| {
+        let (method, path) = (request.method.as_str(), request.uri.path());
+        refused(
+            shared,
+            &connection.peer,
+            "forbidden",
+            method,
+            path,
+            &problem.detail,
+        );
+    })
+}
+
+/// Without tokens: this machine's programs may do all, and pages of other origins only read.
+fn local(shared: &Shared, request: &Request) -> Result<Caller, Problem> {
+    if !is_for_loopback(request) {
+        return Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "host",
+            "a server without --token-file answers only to names of this machine (localhost, 127.0.0.1)",
         ));
-    };
-    let bytes = header.as_bytes();
-    let token = match bytes.split_at_checked(7) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => token.trim_ascii(),
-        _ => {
-            return Err(Problem::unauthorized(
-                "only 'Authorization: Bearer TOKEN' is understood",
-            ));
-        }
-    };
-    match tokens.access(token) {
-        None => Err(Problem::unauthorized("this token is not known here")),
-        Some(Access::Read) if writes => Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "token",
-            "this token may read only; a write token is needed",
-        )),
-        Some(_) => Ok(()),
     }
+    // A page elsewhere may make this machine's browser send a form, and what it cannot read it can still do.
+    let headers = request.headers();
+    let near = || {
+        let origin = headers.get(ORIGIN).and_then(|o| o.to_str().ok());
+        let host = origin.and_then(|o| o.parse::<Uri>().ok());
+        let host = host.as_ref().and_then(Uri::host);
+        host.is_some_and(is_loopback) && allowed_origin(shared, headers).is_some()
+    };
+    let mut caller = Caller::ANYBODY;
+    if is_foreign(headers) && !near() {
+        caller.writing = Writing::Stranger;
+    }
+    Ok(caller)
+}
+
+/// With tokens: what the request's own allows.
+fn bearer(shared: &Shared, tokens: &Keyring, request: &Request) -> Result<Caller, Problem> {
+    let headers = request.headers();
+    let refuse = |reason: &str, sentence: &'static str| {
+        failed(shared, request, reason, sentence);
+        Err(Problem::unauthorized(sentence))
+    };
+    let credentials = match Credentials::of(headers) {
+        Ok(Some(credentials)) => credentials,
+        Ok(None) => {
+            return refuse(
+                "missing",
+                "this server wants a token: send 'Authorization: Bearer TOKEN', or Basic with the token as password",
+            );
+        }
+        Err(sentence) => return refuse("malformed", sentence),
+    };
+    let Some(access) = tokens.access(&credentials.token) else {
+        return refuse("unknown", "this token is not known here");
+    };
+    // A page elsewhere cannot make a browser send Bearer, but what it remembers of Basic it sends by itself.
+    let listed = || {
+        let origin = headers.get(ORIGIN).and_then(|o| o.to_str().ok());
+        origin.is_some_and(|o| shared.options.cors_origins.iter().any(|listed| listed == o))
+    };
+    let writing = match access {
+        Access::Read => Writing::ReadToken,
+        Access::Write if credentials.ambient && is_foreign(headers) && !listed() => {
+            Writing::Stranger
+        }
+        Access::Write => Writing::Allowed,
+    };
+    Ok(Caller {
+        owner: Some(tokens.name(&credentials.token)),
+        writing,
+    })
+}
+
+fn failed(shared: &Shared, request: &Request, reason: &str, sentence: &str) {
+    let connection = request.extensions().get::<Arc<Connection>>();
+    let client = connection.map_or("", |c| &*c.peer);
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    refused(shared, client, reason, method, path, sentence);
+}
+
+/// Counts and logs an attempt that was refused; never the token.
+fn refused(shared: &Shared, client: &str, reason: &str, method: &str, path: &str, sentence: &str) {
+    let counter = &shared.metrics.refused_attempts;
+    counter.with_label_values(&[reason]).inc();
+    let path = shown(path);
+    if reason == "missing" {
+        // How browsers and most libraries begin.
+        tracing::info!(client, reason, method, path, "{sentence}");
+    } else {
+        tracing::warn!(client, reason, method, path, "{sentence}");
+    }
+}
+
+/// The part of a path that logs show.
+fn shown(path: &str) -> &str {
+    path.get(..path.len().min(200)).unwrap_or("")
 }

@@ -1,5 +1,6 @@
 //! Work on the whole store that somebody asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
 
+use crate::paths;
 use crate::shared::Shared;
 use jindou::{CancelToken, Error, Progress, Result};
 use serde_json::{Value, json};
@@ -111,9 +112,9 @@ pub(crate) fn begin(
                     ("ok", document)
                 }
                 Err(e) => {
-                    tracing::warn!(job = name, seconds, reason = %e, "failed");
+                    tracing::warn!(job = name, seconds, reason = e.to_string(), "failed");
                     let document = json!({
-                        "job": name, "state": "failed", "seconds": seconds, "error": e.to_string(),
+                        "job": name, "state": "failed", "seconds": seconds, "error": paths::told(&e),
                     });
                     ("failed", document)
                 }

@@ -4,9 +4,13 @@
 //! | module | job |
 //! |---|---|
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
-//! | `guard` | what every request passes: tokens, CORS, counting |
+//! | `auth` | tokens, and what those who carry them may do |
+//! | `guard` | the checks that every request passes |
+//! | `bodies` | bodies of requests, within the memory of all queries |
 //! | `routes` | one file a route |
-//! | `negotiate` | Accept and Accept-Encoding |
+//! | `negotiate` | Accept, Accept-Encoding and the parameter `format` |
+//! | `page` | files of the page for people |
+//! | `base` | what relative IRIs of a query stand under |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
 //! | `write` | one update from admission to its answer |
 //! | `at_once` | light queries, answered where their request was read |
@@ -14,7 +18,7 @@
 //! | `outlet` | formatted answers → chunks → the response's body, compressed on the way |
 //! | `slots` | how many queries compute at once |
 //! | `live` | queries that exist now: seen, counted, cancelled |
-//! | `problem` | errors as HTTP answers |
+//! | `problem`, `paths` | errors as HTTP answers, without the places of files |
 //! | `jobs` | work on the whole store: reclustering |
 //! | `metrics` | counters for Prometheus |
 //!
@@ -22,7 +26,9 @@
 
 mod at_once;
 mod auth;
+mod base;
 mod batch;
+mod bodies;
 mod guard;
 mod jobs;
 mod listen;
@@ -31,6 +37,7 @@ mod metrics;
 mod negotiate;
 mod options;
 mod outlet;
+mod paths;
 mod problem;
 mod quads;
 mod registry;

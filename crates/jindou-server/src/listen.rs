@@ -1,6 +1,7 @@
 //! Sockets, TLS, connections, graceful shutdown.
 
-use crate::auth::Tokens;
+use crate::auth::{Caller, Keyring};
+use crate::bodies::{Charged, Hold};
 use crate::jobs::Jobs;
 use crate::live::{Cause, LiveQueries};
 use crate::metrics::Metrics;
@@ -20,7 +21,7 @@ use jindou_scheduler::{Admission, Limits};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -41,7 +42,7 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// How far a shutdown is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+pub(crate) enum Phase {
     Serving,
     /// No new connections and requests; what runs goes on.
     Draining,
@@ -56,6 +57,7 @@ pub struct Server {
     phase: watch::Sender<Phase>,
     finished: watch::Receiver<bool>,
     live: Arc<LiveQueries>,
+    shared: Arc<Shared>,
 }
 
 impl Server {
@@ -65,16 +67,14 @@ impl Server {
     /// [`ServeError`]: the address, the token file or the TLS files do not serve, or the address can be reached from
     /// elsewhere and there are no tokens.
     pub fn start(db: Database, options: ServerOptions) -> Result<Self, ServeError> {
-        let tokens = options.token_file.as_deref().map(Tokens::read);
+        let tokens = options.token_file.as_deref().map(Keyring::open);
         let tokens = tokens.transpose()?;
         if tokens.is_none() && !options.host.is_loopback() {
             return Err(ServeError::Open(options.host));
         }
         let tls = options.tls.as_ref().map(tls::config).transpose()?;
-        if tls.is_none() && !options.host.is_loopback() {
-            tracing::warn!(
-                "tokens and answers travel unencrypted: give --tls-cert and --tls-key, or put a TLS proxy in front"
-            );
+        for warning in options.warnings() {
+            tracing::warn!("{warning}");
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -94,12 +94,15 @@ impl Server {
             listen(wanted).map_err(failed)?
         };
         let address = listener.local_addr().map_err(failed)?;
-        let live = Arc::new(LiveQueries::new(options.max_queries));
+        let live = Arc::new(LiveQueries::new(options.max_queries, options.share()));
         let metrics = Metrics::new()
             .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
+        let (phase, on_phase) = watch::channel(Phase::Serving);
         let shared = Arc::new(Shared {
             db,
             tokens,
+            tls: tls.map(|config| RwLock::new(TlsAcceptor::from(config))),
+            phase: on_phase.clone(),
             live: Arc::clone(&live),
             slots: Slots::new(options.light_slots, options.heavy_slots),
             admission: Arc::new(Admission::new(Limits {
@@ -117,10 +120,10 @@ impl Server {
             jobs: Jobs::default(),
             options,
         });
-        let (phase, on_phase) = watch::channel(Phase::Serving);
         let (done, finished) = watch::channel(false);
+        let serving = Arc::clone(&shared);
         runtime.spawn(async move {
-            serve(shared, listener, tls.map(TlsAcceptor::from), on_phase).await;
+            serve(serving, listener, on_phase).await;
             let _ = done.send(true);
         });
         Ok(Self {
@@ -129,6 +132,7 @@ impl Server {
             phase,
             finished,
             live,
+            shared,
         })
     }
 
@@ -154,7 +158,30 @@ impl Server {
         });
     }
 
+    /// Reads the token file and the TLS files again. What cannot be read or does not serve stays as it was; connections
+    /// that are open go on.
+    ///
+    /// # Errors
+    /// [`ServeError::File`] with the first such file.
+    pub fn reload(&self) -> Result<(), ServeError> {
+        let (shared, options) = (&self.shared, &self.shared.options);
+        for warning in options.warnings() {
+            tracing::warn!("{warning}");
+        }
+        let tokens = shared.tokens.as_ref().map(Keyring::reload).transpose();
+        let tls = options.tls.as_ref().map(tls::config).transpose();
+        if let (Ok(Some(config)), Some(acceptor)) = (&tls, &shared.tls) {
+            let new = TlsAcceptor::from(Arc::clone(config));
+            *acceptor.write().unwrap_or_else(PoisonError::into_inner) = new;
+        }
+        let tokens = tokens?;
+        tls?;
+        tracing::info!(tokens, "read tokens and certificates again");
+        Ok(())
+    }
+
     /// Serves until the process is asked to end (SIGINT, SIGTERM): the first time gracefully, the second time at once.
+    /// SIGHUP makes it [`reload`](Self::reload).
     pub fn run_until_signal(mut self) {
         let Some(runtime) = self.runtime.take() else {
             return;
@@ -170,10 +197,32 @@ impl Server {
             };
             tokio::select! {
                 () = signals => {}
+                () = self.reload_on_hangup() => {}
                 _ = finished.wait_for(|done| *done) => {}
             }
         });
         runtime.shutdown_timeout(LAST_WAIT);
+    }
+
+    /// Never ends.
+    async fn reload_on_hangup(&self) {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            match signal(SignalKind::hangup()) {
+                Ok(mut hangup) => {
+                    while hangup.recv().await.is_some() {
+                        if let Err(e) = self.reload() {
+                            tracing::error!(
+                                "nothing changed for what could not be read again: {e}"
+                            );
+                        }
+                    }
+                }
+                Err(e) => tracing::warn!("SIGHUP cannot be heard: {e}"),
+            }
+        }
+        std::future::pending().await
     }
 
     /// Shuts down and waits for the end.
@@ -230,12 +279,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn serve(
-    shared: Arc<Shared>,
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    mut phase: watch::Receiver<Phase>,
-) {
+async fn serve(shared: Arc<Shared>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
     let router = routes::router(Arc::clone(&shared));
     let room = Arc::new(Semaphore::new(shared.options.max_connections.max(1)));
     let mut connections = JoinSet::new();
@@ -250,24 +294,22 @@ async fn serve(
             continue;
         };
         set_up(&stream, shared.options.max_timeout);
-        let (shared, router, tls, phase) = (
-            Arc::clone(&shared),
-            router.clone(),
-            tls.clone(),
-            phase.clone(),
-        );
+        let tls = shared.tls.as_ref();
+        let tls = tls.map(|t| t.read().unwrap_or_else(PoisonError::into_inner).clone());
+        let (shared, router, phase) = (Arc::clone(&shared), router.clone(), phase.clone());
         connections.spawn(async move {
             shared.metrics.connections.inc();
             let connection = Arc::new(Connection {
-                peer: peer.to_string(),
-                cut: Notify::new(),
+                peer: peer.to_string().into(),
+                cut: Arc::new(Notify::new()),
+                caller: Caller::ANYBODY,
             });
             match tls {
-                None => converse(stream, router, connection, phase).await,
+                None => converse(stream, router, connection, &shared.memory, phase).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await
                     {
-                        converse(stream, router, connection, phase).await;
+                        converse(stream, router, connection, &shared.memory, phase).await;
                     }
                 }
             }
@@ -332,6 +374,7 @@ async fn converse<S>(
     stream: S,
     router: Router,
     connection: Arc<Connection>,
+    memory: &MemoryBudget,
     mut phase: watch::Receiver<Phase>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -340,7 +383,19 @@ async fn converse<S>(
         let connection = Arc::clone(&connection);
         service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Arc::clone(&connection));
-            router.clone().oneshot(request.map(Body::new))
+            // Changes charge their bodies themselves, several times over.
+            let changes = ["/update", "/store"];
+            let own = changes.iter().any(|c| request.uri().path().starts_with(c));
+            let hold = Hold::new(memory);
+            let router = router.clone();
+            async move {
+                if own {
+                    return router.oneshot(request.map(Body::new)).await;
+                }
+                let held = hold.clone();
+                let request = request.map(|body| Body::new(Charged::new(body, held)));
+                Ok(hold.answer(router.oneshot(request).await?))
+            }
         })
     };
     let serving = http1::Builder::new()

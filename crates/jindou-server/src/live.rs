@@ -1,6 +1,9 @@
 //! The queries that exist now.
 
-use jindou::{CancelToken, Error, MemoryBudget, Result};
+use crate::run::client_of;
+use jindou::{CancelToken, Error, MemoryBudget, Result, WORTH_TRIMMING};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -53,6 +56,8 @@ pub(crate) struct LiveQuery {
     body_text: OnceLock<String>,
     /// Where the request came from.
     pub(crate) client: String,
+    /// Whose token it came with.
+    pub(crate) owner: Option<u64>,
     pub(crate) started: Instant,
     pub(crate) limit: Duration,
     pub(crate) memory: MemoryBudget,
@@ -62,6 +67,8 @@ pub(crate) struct LiveQuery {
     state: AtomicU8,
     /// It waited for its reader at some time.
     waited: AtomicBool,
+    /// Whose share it counts in.
+    sharer: u64,
     cancel: CancelToken,
     cause: OnceLock<Cause>,
     stop: Notify,
@@ -150,17 +157,25 @@ impl LiveQuery {
 }
 
 fn shortened(text: &str) -> String {
+    shown(text).into_owned()
+}
+
+/// As much of a text that a client made as lists and logs show. Given to `tracing` as a string, not by its `Display`, it is
+/// quoted and its control characters are escaped there.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     if text.len() <= SHOWN {
-        return text.to_owned();
+        return text.into();
     }
     let at = (0..=SHOWN).rev().find(|&i| text.is_char_boundary(i));
-    format!("{}…", &text[..at.unwrap_or(0)])
+    format!("{}…", &text[..at.unwrap_or(0)]).into()
 }
 
 /// All of them. Bounded.
 pub(crate) struct LiveQueries {
     inner: Mutex<Inner>,
     most: usize,
+    /// Of one client.
+    most_each: usize,
     /// Told when the last one ends.
     idle: Notify,
 }
@@ -168,13 +183,27 @@ pub(crate) struct LiveQueries {
 #[derive(Default)]
 struct Inner {
     queries: BTreeMap<u64, Arc<LiveQuery>>,
+    /// How many of them each client has.
+    shares: FxHashMap<u64, usize>,
     last: u64,
+}
+
+/// Why a query was not taken in.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(crate) enum Crowded {
+    #[error("{0} queries and updates exist already, the most this server allows; try again")]
+    All(usize),
+    #[error(
+        "{0} of your queries and updates exist already, the most one client may have here; read or end some of them"
+    )]
+    Share(usize),
 }
 
 /// What a new query brings.
 pub(crate) struct Newcomer {
     pub(crate) text: String,
     pub(crate) client: String,
+    pub(crate) owner: Option<u64>,
     pub(crate) limit: Duration,
     pub(crate) memory: MemoryBudget,
 }
@@ -189,17 +218,29 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         let mut inner = self.all.lock();
         inner.queries.remove(&self.query.id);
+        if let Some(n) = inner.shares.get_mut(&self.query.sharer) {
+            *n -= 1;
+            if *n == 0 {
+                inner.shares.remove(&self.query.sharer);
+            }
+        }
         if inner.queries.is_empty() {
             self.all.idle.notify_waiters();
+        }
+        drop(inner);
+        if self.query.memory.peak() >= WORTH_TRIMMING {
+            jindou::trim();
         }
     }
 }
 
 impl LiveQueries {
-    pub(crate) fn new(most: usize) -> Self {
+    /// At most so many, and so many of one client.
+    pub(crate) fn new(most: usize, most_each: usize) -> Self {
         Self {
             inner: Mutex::default(),
             most,
+            most_each,
             idle: Notify::new(),
         }
     }
@@ -208,19 +249,30 @@ impl LiveQueries {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a query in; `None` when there are too many.
-    pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Option<Admitted> {
+    /// Takes a query in.
+    ///
+    /// # Errors
+    /// When there are too many, of all or of its client.
+    pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Result<Admitted, Crowded> {
         let text = shortened(&new.text);
-        let mut inner = self.lock();
+        let sharer = new.owner.unwrap_or_else(|| client_of(&new.client));
+        let mut guard = self.lock();
+        let inner = &mut *guard;
         if inner.queries.len() >= self.most {
-            return None;
+            return Err(Crowded::All(self.most));
         }
+        let share = inner.shares.entry(sharer).or_default();
+        if *share >= self.most_each {
+            return Err(Crowded::Share(self.most_each));
+        }
+        *share += 1;
         inner.last += 1;
         let query = Arc::new(LiveQuery {
             id: inner.last,
             text,
             body_text: OnceLock::new(),
             client: new.client,
+            owner: new.owner,
             started: Instant::now(),
             limit: new.limit,
             memory: new.memory,
@@ -229,13 +281,14 @@ impl LiveQueries {
             light: OnceLock::new(),
             state: AtomicU8::new(State::Queued as u8),
             waited: AtomicBool::new(false),
+            sharer,
             cancel: CancelToken::new(),
             cause: OnceLock::new(),
             stop: Notify::new(),
             runtime: Handle::current(),
         });
         inner.queries.insert(query.id, Arc::clone(&query));
-        Some(Admitted {
+        Ok(Admitted {
             all: Arc::clone(self),
             query,
         })

@@ -13,6 +13,7 @@ pub(crate) struct Metrics {
     pub(crate) seconds: HistogramVec,
     pub(crate) queries: IntCounterVec,
     pub(crate) requests: IntCounterVec,
+    pub(crate) refused_attempts: IntCounterVec,
     pub(crate) rows: IntCounter,
     pub(crate) bytes: IntCounter,
     pub(crate) plan_hits: IntCounter,
@@ -94,6 +95,14 @@ impl Metrics {
             registry.register(Box::new(c.clone()))?;
             prometheus::Result::Ok(c)
         };
+        let refused_attempts = counters(
+            "jindou_authentication_failures_total",
+            "Requests without a token (missing), with one that is not known or cannot be read, or that may not do this (forbidden)",
+            &["reason"],
+        )?;
+        for reason in ["missing", "malformed", "unknown", "forbidden"] {
+            refused_attempts.with_label_values(&[reason]);
+        }
         // 50 µs to 1,700 s.
         let buckets = exponential_buckets(5e-5, 2.0, 26)?;
         let opts = HistogramOpts::new(
@@ -168,6 +177,7 @@ impl Metrics {
                 "Requests answered",
                 &["route", "status"],
             )?,
+            refused_attempts,
             rows: counter("jindou_result_rows_total", "Rows and triples written")?,
             bytes: counter(
                 "jindou_result_bytes_total",

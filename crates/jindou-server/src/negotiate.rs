@@ -47,6 +47,18 @@ pub(crate) const GRAPHS: [Offer; 10] = [
     ),
 ];
 
+/// For CONSTRUCT and DESCRIBE: a graph, or the rows of its triples.
+pub(crate) const GRAPH_ANSWERS: [Offer; 12] = {
+    let mut all = [TABLES[2]; 12];
+    let mut i = 0;
+    while i < GRAPHS.len() {
+        all[i] = GRAPHS[i];
+        i += 1;
+    }
+    all[11] = TABLES[3];
+    all
+};
+
 /// For whole datasets.
 pub(crate) const DATASETS: [Offer; 3] = [
     ("application/n-quads", ResultFormat::Rdf(RdfFormat::NQuads)),
@@ -142,6 +154,37 @@ pub(crate) fn accept<T: Copy>(
     best
 }
 
+/// True if a media type is asked for by its name, and no other one more.
+pub(crate) fn names_type(headers: &HeaderMap, media: &str) -> bool {
+    let ranges = weighted(headers, ACCEPT);
+    let most = ranges.iter().map(|(_, q)| *q).max().unwrap_or(0);
+    let named = |(range, q): &(String, u16)| range == media && *q == most && most > 0;
+    ranges.iter().any(named)
+}
+
+/// The offer that a parameter such as `format=csv` names, by its short name or media type. `None` if it is none of them.
+pub(crate) fn named(name: &str, offers: &[Offer]) -> Option<Offer> {
+    let name = name.trim().to_ascii_lowercase();
+    let media = |offer: &Offer| offer.0.split(';').next() == Some(&*name);
+    if name.contains('/') && name != "rdf/xml" {
+        return offers.iter().copied().find(media);
+    }
+    let wanted: ResultFormat = name.parse().ok()?;
+    let suits = |offer: &Offer| match (offer.1, wanted) {
+        (has, wanted) if has == wanted => true,
+        // What JSON and XML mean depends on the answer.
+        (JSON_LD, ResultFormat::Json) => true,
+        (ResultFormat::Rdf(RdfFormat::RdfXml), ResultFormat::Xml) => true,
+        _ => false,
+    };
+    offers.iter().copied().find(suits)
+}
+
+/// True if such a parameter could be honoured by some answer.
+pub(crate) fn is_known(name: &str) -> bool {
+    named(name, &TABLES).is_some() || named(name, &GRAPHS).is_some()
+}
+
 /// The names of offers, for an error that says what there is.
 pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
     let names = offers
@@ -209,6 +252,41 @@ mod tests {
             accept(&HeaderMap::new(), &TABLES).map(|o| o.0),
             Some("application/sparql-results+json")
         );
+    }
+
+    #[test]
+    fn formats_have_short_names() {
+        let table = |name| named(name, &TABLES).map(|o| o.0);
+        let graph = |name| named(name, &GRAPH_ANSWERS).map(|o| o.0);
+        assert_eq!(table("json"), Some("application/sparql-results+json"));
+        assert_eq!(graph("json"), Some("application/ld+json"));
+        assert_eq!(table("XML"), Some("application/sparql-results+xml"));
+        assert_eq!(graph("xml"), Some("application/rdf+xml"));
+        assert_eq!(graph("rdf+xml"), Some("application/rdf+xml"));
+        assert_eq!(table("text/csv"), Some("text/csv; charset=utf-8"));
+        assert_eq!(graph("csv"), Some("text/csv; charset=utf-8"));
+        assert_eq!(
+            graph("tsv"),
+            Some("text/tab-separated-values; charset=utf-8")
+        );
+        assert_eq!(graph("ttl"), Some("text/turtle"));
+        assert_eq!(
+            graph("application/n-triples"),
+            Some("application/n-triples")
+        );
+        assert_eq!((table("ttl"), table("nonsense")), (None, None));
+        assert!(is_known("ttl") && is_known("csv") && !is_known("table") && !is_known("pdf"));
+    }
+
+    #[test]
+    fn browsers_ask_for_html_by_its_name() {
+        let wants = |v| names_type(&with("accept", v), "text/html");
+        assert!(wants(
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+        ));
+        assert!(!wants("*/*"));
+        assert!(!wants("text/html;q=0.5, application/sparql-results+json"));
+        assert!(!names_type(&HeaderMap::new(), "text/html"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How to serve.
 
+use crate::auth::exposed;
 use jindou::{BackupTarget, DocumentSource, GpuChoice, MergeOptions, QueryOptions, ServiceCaller};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ pub struct ServerOptions {
     pub light_wait: Duration,
     /// Queries that exist at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
     pub max_queries: usize,
+    /// Of those, what one client (a token, or an address without one) may have; `None`: half, if there are eight or more.
+    pub max_client_queries: Option<usize>,
     /// Connections at once; further ones wait in the system's queue.
     pub max_connections: usize,
     /// Longest request body in bytes.
@@ -69,6 +72,25 @@ pub struct ServerOptions {
     pub merge: MergeOptions,
 }
 
+impl ServerOptions {
+    /// What an operator should know of these options before others do, a sentence each. [`Server::start`](crate::Server::start)
+    /// logs them.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.tls.is_none() && !self.host.is_loopback() {
+            all.push(
+                "tokens and answers travel unencrypted: give --tls-cert and --tls-key, or put a TLS proxy in front".into(),
+            );
+        }
+        let tokens = self.token_file.as_deref();
+        all.extend(tokens.and_then(|file| exposed(file, "token file")));
+        let key = self.tls.as_ref().map(|tls| &*tls.key);
+        all.extend(key.and_then(|file| exposed(file, "TLS key")));
+        all
+    }
+}
+
 /// PEM files of a TLS server.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
@@ -76,6 +98,17 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// Private key (PKCS #8, PKCS #1 or SEC 1).
     pub key: PathBuf,
+}
+
+impl ServerOptions {
+    /// Queries that one client may have at once.
+    pub(crate) fn share(&self) -> usize {
+        let half = match self.max_queries {
+            0..8 => self.max_queries,
+            n => n.div_ceil(2),
+        };
+        self.max_client_queries.unwrap_or(half)
+    }
 }
 
 impl Default for ServerOptions {
@@ -94,6 +127,7 @@ impl Default for ServerOptions {
             heavy_queue: 1024,
             light_wait: Duration::from_secs(1),
             max_queries: 4096,
+            max_client_queries: None,
             max_connections: 10_000,
             max_request_bytes: 8 << 20,
             max_result_rows: None,

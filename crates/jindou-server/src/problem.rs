@@ -1,6 +1,8 @@
 //! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
 
-use crate::negotiate;
+use crate::live::shown;
+use crate::negotiate::{self, Offer, TABLES};
+use crate::paths;
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -17,7 +19,7 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Line and column in the query, from 1.
     at: Option<(u32, u32)>,
-    header: Option<(http::HeaderName, Cow<'static, str>)>,
+    headers: Vec<(http::HeaderName, Cow<'static, str>)>,
 }
 
 impl Problem {
@@ -27,7 +29,7 @@ impl Problem {
             kind,
             detail: detail.into(),
             at: None,
-            header: None,
+            headers: Vec::new(),
         }
     }
 
@@ -41,7 +43,7 @@ impl Problem {
             "method",
             format!("this resource takes {allowed}"),
         );
-        p.header = Some((ALLOW, allowed.into()));
+        p.headers.push((ALLOW, allowed.into()));
         p
     }
 
@@ -57,15 +59,30 @@ impl Problem {
         )
     }
 
+    /// A query's answer in no format that the client takes.
+    pub(crate) fn no_format(offers: &'static [Offer]) -> Self {
+        let what = if offers == TABLES {
+            "SELECT answers with rows and ASK with true or false"
+        } else {
+            "CONSTRUCT and DESCRIBE answer with a graph"
+        };
+        let mut p = Self::not_acceptable(offers);
+        p.detail = format!("{what}: {}", p.detail);
+        p
+    }
+
     pub(crate) fn unauthorized(detail: &str) -> Self {
         let mut p = Self::new(StatusCode::UNAUTHORIZED, "token", detail);
-        p.header = Some((WWW_AUTHENTICATE, "Bearer".into()));
+        // Clients that know nothing else wait to be asked for Basic.
+        for scheme in ["Bearer", "Basic realm=\"jindou\", charset=\"UTF-8\""] {
+            p.headers.push((WWW_AUTHENTICATE, scheme.into()));
+        }
         p
     }
 
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
         let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
-        p.header = Some((RETRY_AFTER, "1".into()));
+        p.headers.push((RETRY_AFTER, "1".into()));
         p
     }
 
@@ -73,16 +90,18 @@ impl Problem {
     pub(crate) fn refused(refused: &Refused) -> Self {
         let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string());
         let seconds = refused.retry_after.as_secs_f64().ceil().clamp(1.0, 3600.0) as u32;
-        p.header = Some((RETRY_AFTER, Cow::Owned(seconds.to_string())));
+        p.headers
+            .push((RETRY_AFTER, Cow::Owned(seconds.to_string())));
         p
     }
 
     /// An error of the database, before the response began. `planning`: the query was being read, so a limit is one of
     /// its form.
     pub(crate) fn of(error: &Error, planning: bool) -> Self {
-        let detail = error.to_string();
+        let detail = paths::told(error);
         let (status, kind) = match error {
             Error::Query(_) | Error::Syntax { .. } => (StatusCode::BAD_REQUEST, "syntax"),
+            Error::Busy(_) => return Self::busy(detail),
             Error::Limit(_) if planning => (StatusCode::BAD_REQUEST, "query-limit"),
             Error::Limit(_) => (StatusCode::INSUFFICIENT_STORAGE, "limit"),
             Error::Timeout(_) => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),
@@ -95,8 +114,18 @@ impl Problem {
             Error::Io { source, .. } if is_disk(source.kind()) => {
                 (StatusCode::INSUFFICIENT_STORAGE, "disk")
             }
+            // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before somebody
+            // looked at it.
+            Error::Io { .. } | Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
+        if status.is_server_error() && !matches!(kind, "timeout" | "cancelled") {
+            let (whole, told) = (error.to_string(), &*detail);
+            if whole != told {
+                // Its client does not learn where this machine keeps its files.
+                tracing::warn!(reason = &*shown(&whole), told, "an error's whole text");
+            }
+        }
         let mut p = Self::new(status, kind, detail);
         if status == StatusCode::BAD_REQUEST {
             p.at = match error {
@@ -138,10 +167,10 @@ impl Problem {
         *response.status_mut() = self.status;
         let all = response.headers_mut();
         all.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-        if let Some((name, value)) = self.header
-            && let Ok(value) = HeaderValue::from_str(&value)
-        {
-            all.insert(name, value);
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                all.append(name, value);
+            }
         }
         response
     }
@@ -178,6 +207,32 @@ fn position(message: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_of_the_disk_are_named_so() {
+        let eio = std::io::Error::from_raw_os_error(5);
+        for (error, status) in [
+            (Error::io("0001.log", eio), 500),
+            (
+                Error::io("0001.log", std::io::ErrorKind::NotFound.into()),
+                500,
+            ),
+            (
+                Error::io("0001.log", std::io::ErrorKind::StorageFull.into()),
+                507,
+            ),
+            (
+                Error::Store("0001.log: the log file was removed".into()),
+                500,
+            ),
+        ] {
+            let p = Problem::of(&error, false);
+            assert_eq!((p.status.as_u16(), p.kind), (status, "disk"), "{error}");
+            assert!(p.detail.contains("0001.log"), "{}", p.detail);
+        }
+        let p = Problem::of(&Error::Internal("a bug".into()), false);
+        assert_eq!((p.status.as_u16(), p.kind), (500, "internal"));
+    }
 
     #[test]
     fn positions_are_found_in_messages_of_the_parser_itself() {

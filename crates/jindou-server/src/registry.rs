@@ -1,14 +1,14 @@
 //! Prepared queries that clients may name.
 
-use jindou::{Database, PreparedQuery, QueryOptions, Result};
+use jindou::{Database, Error, PreparedQuery, QueryOptions, Result};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Queries kept, and bytes of their texts together.
+/// Queries kept, and bytes of them together: texts, algebra and plans, which all queries' memory is charged as well.
 const MOST: usize = 4096;
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: u64 = 32 << 20;
 
 /// Prepared queries by the hash of text and parameters; the least recently used go when there is no room.
 #[derive(Default)]
@@ -18,10 +18,10 @@ pub(crate) struct Registry {
 
 #[derive(Default)]
 struct Inner {
-    by_id: FxHashMap<u64, (PreparedQuery, u64)>,
+    by_id: FxHashMap<u64, (PreparedQuery, u64, u64)>,
     by_use: BTreeMap<u64, u64>,
     clock: u64,
-    bytes: usize,
+    bytes: u64,
 }
 
 impl Registry {
@@ -49,23 +49,36 @@ impl Registry {
             id = id.wrapping_add(1);
         }
         let prepared = db.prepare(text, parameters, options)?;
+        let bytes = prepared.bytes();
+        if bytes > MOST_BYTES / 4 {
+            return Err(Error::Limit(format!(
+                "the prepared query takes {bytes} bytes; at most {} are kept for one: send it as a query",
+                MOST_BYTES / 4
+            )));
+        }
+        let mut gone = vec![];
         let mut inner = self.lock();
         inner.clock += 1;
         let now = inner.clock;
-        inner.bytes += text.len();
+        inner.bytes += bytes;
         inner.by_use.insert(now, id);
-        if let Some((old, stamp)) = inner.by_id.insert(id, (prepared.clone(), now)) {
-            inner.bytes -= old.text().len();
+        if let Some((old, stamp, bytes)) = inner.by_id.insert(id, (prepared.clone(), now, bytes)) {
+            inner.bytes -= bytes;
             inner.by_use.remove(&stamp);
+            gone.push(old);
         }
         while inner.by_id.len() > MOST || inner.bytes > MOST_BYTES {
             let Some((_, oldest)) = inner.by_use.pop_first() else {
                 break;
             };
-            if let Some((old, _)) = inner.by_id.remove(&oldest) {
-                inner.bytes -= old.text().len();
+            if let Some((old, _, bytes)) = inner.by_id.remove(&oldest) {
+                inner.bytes -= bytes;
+                gone.push(old);
             }
         }
+        // They end when nobody waits for the lock.
+        drop(inner);
+        drop(gone);
         Ok((id, prepared))
     }
 
@@ -73,7 +86,7 @@ impl Registry {
     pub(crate) fn get(&self, id: u64) -> Option<PreparedQuery> {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let (prepared, stamp) = inner.by_id.get_mut(&id)?;
+        let (prepared, stamp, _) = inner.by_id.get_mut(&id)?;
         inner.by_use.remove(stamp);
         inner.clock += 1;
         *stamp = inner.clock;

@@ -2,7 +2,9 @@
 //! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
 
 use crate::at_once::{self, Attempt};
-use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State};
+use crate::auth::Caller;
+use crate::base;
+use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State, shown};
 use crate::negotiate::{Coding, Offer};
 use crate::outlet::{self, Head, Outlet};
 use crate::problem::Problem;
@@ -26,12 +28,24 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The connection a request came by.
+/// The connection a request came by, and who sent the request.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) peer: String,
+    pub(crate) peer: Arc<str>,
     /// Told when an answer broke off: the connection is cut even if its reader has stopped reading.
-    pub(crate) cut: Notify,
+    pub(crate) cut: Arc<Notify>,
+    pub(crate) caller: Caller,
+}
+
+impl Connection {
+    /// The same for a request of this caller.
+    pub(crate) fn by(&self, caller: Caller) -> Self {
+        Self {
+            peer: Arc::clone(&self.peer),
+            cut: Arc::clone(&self.cut),
+            caller,
+        }
+    }
 }
 
 /// How long a broken answer's reader has to notice before its connection is cut.
@@ -120,7 +134,7 @@ impl Failure {
             return Problem::refused(refused);
         }
         if let Some(offers) = self.unacceptable {
-            return Problem::not_acceptable(offers);
+            return Problem::no_format(offers);
         }
         let mut problem = Problem::of(&self.error, self.planning);
         match (&self.error, query.cause()) {
@@ -144,6 +158,7 @@ impl Failure {
             (Error::Cancelled | Error::SinkClosed, Some(Cause::Shutdown)) => "shutdown",
             (Error::Timeout(_), _) => "timeout",
             (Error::Limit(_), _) => "limit",
+            (Error::Busy(_), _) => "refused",
             (Error::Query(_), _) => "syntax",
             (Error::Unsupported(_), _) => "unsupported",
             _ => "error",
@@ -163,17 +178,15 @@ pub(crate) async fn answer(
         .min(options.max_timeout);
     let newcomer = Newcomer {
         text: request.work.text().to_owned(),
-        client: request.connection.peer.clone(),
+        client: request.connection.peer.to_string(),
+        owner: request.connection.caller.owner,
         limit,
         memory: shared.memory.part(options.query_memory),
     };
-    let Some(admitted) = shared.live.admit(newcomer) else {
+    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
         shared.metrics.refused.inc();
-        return Err(Problem::busy(format!(
-            "{} queries exist already, the most this server allows; try again",
-            options.max_queries
-        )));
-    };
+        Problem::busy(crowded.to_string())
+    })?;
     let query = Arc::clone(&admitted.query);
     let prepared = match at_once::attempt(shared, &query, &request) {
         Attempt::Done(done) => return done,
@@ -295,12 +308,12 @@ pub(crate) fn record(
         } else {
             "query failed"
         };
-        tracing::warn!(id, class, outcome, rows, bytes, ms, reason = %failure.error, client = %query.client, "{broken}");
+        tracing::warn!(id, class, outcome, rows, bytes, ms, reason = &*shown(&failure.error.to_string()), client = %query.client, "{broken}");
     } else {
         tracing::debug!(id, class, outcome, rows, bytes, ms, client = %query.client, "query");
     }
     if shared.options.slow_query.is_some_and(|slow| took >= slow) {
-        tracing::warn!(id, class, outcome, rows, bytes, ms, client = %query.client, text = %query.text(), "slow query");
+        tracing::warn!(id, class, outcome, rows, bytes, ms, client = %query.client, text = query.text(), "slow query");
     }
 }
 
@@ -435,8 +448,7 @@ pub(crate) struct Prepared {
     pub(crate) planned: PlannedQuery,
 }
 
-/// The plan, and the text that it is of. A text that is not valid by itself is tried under the request's base; the error is
-/// that of the text as it came, so that its position is right.
+/// The plan, and the text that it is of.
 pub(crate) fn plan<'r>(
     shared: &Shared,
     request: &'r Request,
@@ -452,17 +464,8 @@ pub(crate) fn plan<'r>(
         let planned = b.prepared.plan(&values, options).map_err(failed)?;
         return Ok((text.into(), planned));
     }
-    let found = match (shared.db.plan(text, options), &request.base) {
-        (Err(error @ Error::Query(_)), Some(base)) => {
-            let based = format!("BASE <{base}> {text}");
-            match shared.db.plan(&based, options) {
-                Ok(planned) => Ok((based.into(), planned)),
-                Err(_) => Err(error),
-            }
-        }
-        (planned, _) => planned.map(|p| (text.into(), p)),
-    };
-    let (text, planned) = found.map_err(failed)?;
+    let plan = |text: &str| shared.db.plan(text, options);
+    let (text, planned) = base::under(text, request.base.as_deref(), plan).map_err(failed)?;
     let counter = if planned.is_cached() {
         &shared.metrics.plan_hits
     } else {

@@ -1,7 +1,8 @@
 //! What all requests of a server share.
 
-use crate::auth::Tokens;
+use crate::auth::Keyring;
 use crate::jobs::Jobs;
+use crate::listen::Phase;
 use crate::live::LiveQueries;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
@@ -9,14 +10,19 @@ use crate::registry::Registry;
 use crate::slots::Slots;
 use jindou::{Database, MemoryBudget};
 use jindou_scheduler::Admission;
-use std::sync::Arc;
-use tokio::sync::Semaphore;
+use std::sync::{Arc, RwLock};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 
-/// See the module.
+/// The database, the limits, and all that is counted or listed.
 pub(crate) struct Shared {
     pub(crate) db: Database,
     pub(crate) options: ServerOptions,
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<Keyring>,
+    /// Replaced when the files are read again.
+    pub(crate) tls: Option<RwLock<TlsAcceptor>>,
+    /// How far a shutdown is.
+    pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) live: Arc<LiveQueries>,
     pub(crate) slots: Slots,
     /// Who may wait for a slot.

@@ -1,7 +1,7 @@
 //! Where a query's rows go: into an answer's text, into quads, or nowhere; counted on the way.
 
 use crate::live::LiveQuery;
-use crate::negotiate::{GRAPHS, Offer, TABLES};
+use crate::negotiate::{GRAPH_ANSWERS, Offer, TABLES};
 use crate::outlet::Outlet;
 use crate::quads;
 use crate::shared::Shared;
@@ -77,7 +77,7 @@ impl<'o, O: Out> HttpSink<'o, O> {
 
     fn start(&mut self, graph: bool) -> Result<()> {
         let (chosen, offers): (_, &'static [Offer]) = if graph {
-            (self.graphs, &GRAPHS)
+            (self.graphs, &GRAPH_ANSWERS)
         } else {
             (self.tables, &TABLES)
         };

@@ -1,7 +1,8 @@
 //! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log; queries
 //! go on meanwhile.
 
-use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State};
+use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State, shown};
+use crate::paths;
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::Shared;
@@ -44,7 +45,7 @@ pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
     }
     match shared.db.is_writable() {
         Ok(()) => None,
-        Err(why) => read_only(format!("this server is read-only: {why}")),
+        Err(why) => read_only(format!("this server is read-only: {}", paths::told(&why))),
     }
 }
 
@@ -62,17 +63,15 @@ impl Update {
         let options = &shared.options;
         let newcomer = Newcomer {
             text: shown.to_owned(),
-            client: connection.peer.clone(),
+            client: connection.peer.to_string(),
+            owner: connection.caller.owner,
             limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
             memory: shared.memory.part(options.query_memory),
         };
-        let Some(admitted) = shared.live.admit(newcomer) else {
+        let admitted = shared.live.admit(newcomer).map_err(|crowded| {
             shared.metrics.refused.inc();
-            return Err(Problem::busy(format!(
-                "{} queries and updates exist already, the most this server allows; try again",
-                options.max_queries
-            )));
-        };
+            Problem::busy(crowded.to_string())
+        })?;
         Ok(Self {
             shared: Arc::clone(shared),
             admitted,
@@ -221,6 +220,7 @@ fn record(shared: &Shared, query: &LiveQuery, done: &Result<UpdateReport>, took:
                 _ => "client-gone",
             },
             Error::Limit(_) => "limit",
+            Error::Busy(_) => "refused",
             Error::Conflict(_) => "conflict",
             Error::Unsupported(_) => "unsupported",
             Error::Document { .. } | Error::Service { .. } => "document",
@@ -232,11 +232,11 @@ fn record(shared: &Shared, query: &LiveQuery, done: &Result<UpdateReport>, took:
     let (id, ms, client) = (query.id, took.as_secs_f64() * 1e3, &query.client);
     match done {
         Err(e) if outcome == "error" => {
-            tracing::warn!(id, outcome, ms, reason = %e, %client, "update failed");
+            tracing::warn!(id, outcome, ms, reason = &*shown(&e.to_string()), %client, "update failed");
         }
         _ => tracing::debug!(id, outcome, ms, %client, "update"),
     }
     if shared.options.slow_query.is_some_and(|slow| took >= slow) {
-        tracing::warn!(id, outcome, ms, %client, text = %query.text(), "slow update");
+        tracing::warn!(id, outcome, ms, %client, text = query.text(), "slow update");
     }
 }

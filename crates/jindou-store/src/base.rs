@@ -142,6 +142,12 @@ impl Base {
         }
     }
 
+    /// What its files are.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
     pub(crate) fn next_version(&self) -> u64 {
         self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -5,10 +5,12 @@
 
 mod mutate;
 mod oracle;
+mod path;
 mod query;
 mod random;
 
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
+pub use path::{PathQuery, path_data, path_query};
 pub use query::{Query, query};
 pub use random::{Rng, quads};

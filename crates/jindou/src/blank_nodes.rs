@@ -1,6 +1,7 @@
 //! `BNODE(text)` is one blank node a text *and solution* (SPARQL 1.1 §17.4.2.9); to the functions that evaluate it, it is one a
 //! text. So the text is given something of the solution: BINDs that follow each other see the same one.
 
+use jindou_plan::expression_parts_mut;
 use oxrdf::{Literal, Variable};
 use spargebra::Query;
 use spargebra::algebra::{Expression, Function, GraphPattern};
@@ -62,7 +63,7 @@ impl Rewriter {
         if let Expression::Exists(p) = e {
             self.pattern(p);
         } else {
-            for part in parts(e) {
+            for part in expression_parts_mut(e) {
                 self.exists(part);
             }
         }
@@ -98,39 +99,15 @@ impl Rewriter {
     }
 }
 
-/// The expressions directly inside one, patterns of EXISTS not looked into.
-fn parts(e: &mut Expression) -> Vec<&mut Expression> {
-    use Expression as E;
-    match e {
-        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
-        E::Or(a, b)
-        | E::And(a, b)
-        | E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => vec![a, b],
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
-        E::In(a, list) => std::iter::once(&mut **a).chain(list).collect(),
-        E::If(a, b, c) => vec![a, b, c],
-        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter_mut().collect(),
-    }
-}
-
 fn has_bnode(e: &mut Expression) -> bool {
     matches!(e, Expression::FunctionCall(Function::BNode, list) if !list.is_empty())
-        || parts(e).into_iter().any(has_bnode)
+        || expression_parts_mut(e).into_iter().any(has_bnode)
 }
 
 /// `BNODE(text)` becomes `BNODE(CONCAT("b", MD5(CONCAT(text, row))))`: any text makes a label, and the row makes
 /// it that row's own.
 fn bnodes(e: &mut Expression, row: &Variable) {
-    for part in parts(e) {
+    for part in expression_parts_mut(e) {
         bnodes(part, row);
     }
     if let Expression::FunctionCall(Function::BNode, list) = e

@@ -5,12 +5,16 @@ use crate::device::{Device, GpuChoice};
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
-use crate::update::{self, Disk, Journal, Merges, Nothing, OpenOptions, Opened, Writer};
+use crate::update::{
+    self, Disk, Held, Journal, Merges, Nothing, OpenOptions, Opened, Reader, Trust, Writer,
+};
 use crate::{blank_nodes, native};
 use jindou_engine::{Crew, ServiceCaller};
 use jindou_log::Recovery;
-use jindou_model::{CancelToken, Error, MemoryBudget, Progress, QuadSource, Result};
-use jindou_plan::{CacheKey, Form, Plan, PlanCache, PlanOptions, Weight};
+use jindou_model::{
+    CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadSource, Result,
+};
+use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanCache, PlanOptions, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use oxrdf::{NamedNode, Term};
 use spargebra::Query;
@@ -46,11 +50,23 @@ pub(crate) struct Inner {
     recovery: Option<Recovery>,
     /// The directory, if it is one that can be changed.
     pub(crate) disk: Option<Arc<Disk>>,
+    /// The directory, if it is only read.
+    pub(crate) reader: Option<Reader>,
+    trust: Held,
     plans: PlanCache,
     device: Device,
 }
 
-/// Plans kept, and bytes of their texts and of the intervals of ids in them together.
+impl Inner {
+    /// # Errors
+    /// [`Error::Store`] if the store cannot be changed, or must not since its files are damaged.
+    pub(crate) fn may_write(&self) -> Result<()> {
+        self.trust.0.check()?;
+        self.writer.is_writable()
+    }
+}
+
+/// Plans kept, and bytes of them and their texts together.
 const PLANS: usize = 4096;
 const PLAN_BYTES: usize = 16 << 20;
 
@@ -61,7 +77,7 @@ pub struct QueryOptions {
     pub threads: usize,
     /// Time from the call on, planning included.
     pub timeout: Option<Duration>,
-    /// Memory that the query's operators may use.
+    /// Memory that the query's text, algebra, plan and operators may use.
     pub memory: MemoryBudget,
     /// Cancels the query from elsewhere.
     pub cancel: CancelToken,
@@ -191,6 +207,8 @@ pub struct PlannedQuery {
     plan: Arc<Plan>,
     snapshot: Snapshot,
     cached: bool,
+    /// Of the plan's bytes, if the cache has it not.
+    charge: Option<Charge>,
 }
 
 impl PlannedQuery {
@@ -199,7 +217,14 @@ impl PlannedQuery {
             plan,
             snapshot,
             cached,
+            charge: None,
         }
+    }
+
+    /// Bytes that the plan is charged for.
+    #[must_use]
+    pub fn charged(&self) -> u64 {
+        self.charge.as_ref().map_or(0, Charge::bytes)
     }
 
     /// True if it is so small that waking a second thread would gain nothing.
@@ -228,7 +253,8 @@ impl PlannedQuery {
 }
 
 impl Database {
-    /// Opens a store directory. Well under a second whatever its size: files are mapped, not read.
+    /// Opens a store directory. Well under a second whatever its size: files are mapped, not read, so damage in them may give
+    /// wrong answers; [`OpenOptions::verify`] reads them first.
     ///
     /// # Errors
     /// [`Error::Store`] in one sentence: no store, foreign folder, newer format, missing or truncated file.
@@ -251,6 +277,8 @@ impl Database {
                 writer: opened.writer,
                 recovery: opened.recovery,
                 disk: opened.disk,
+                reader: opened.reader,
+                trust: opened.trust,
                 merges: Merges::default(),
                 plans: PlanCache::new(PLANS, PLAN_BYTES),
                 device: Device::default(),
@@ -265,7 +293,15 @@ impl Database {
             writer: Writer::new(snapshot, Ok(journal)),
             recovery: None,
             disk: None,
+            reader: None,
+            trust: Held(Arc::default()),
         })
+    }
+
+    /// What is known about the bytes of the store's files.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.inner.trust.0
     }
 
     /// What was found in the store's log when it was opened; `None` without one.
@@ -304,13 +340,23 @@ impl Database {
         Ok(report)
     }
 
-    /// Counts and sizes of a store directory's segments, and how much the log has over them. O(bytes of the log).
+    /// Counts of a store as it is now, the log's transactions included, and sizes of its segments. O(bytes of the log).
     ///
     /// # Errors
     /// As [`Database::open`]; damage of the log is no error (see [`Database::check`]).
     pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
         let mut report = jindou_store::info(dir.as_ref())?;
         report.log = crate::update::log_size(dir.as_ref(), report.epoch, report.merged)?;
+        let reader = OpenOptions {
+            access: update::Access::Read,
+            ..OpenOptions::default()
+        };
+        if report.log[0] > 0
+            && let Ok(db) = Self::open_with(dir, &reader)
+            && db.snapshot().base().epoch() == report.epoch
+        {
+            crate::summary::add_log(&db.snapshot(), &mut report);
+        }
         Ok(report)
     }
 
@@ -334,6 +380,7 @@ impl Database {
 
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
+        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
         let keyed = match &options.dataset {
             Some(d) => Cow::Owned(d.key(text)),
@@ -345,23 +392,39 @@ impl Database {
         };
         let found = self.inner.plans.get(&key, &snapshot);
         let cached = found.is_some();
-        let plan = match found {
-            Some(found) => found,
+        let (plan, charge) = match found {
+            Some(found) => (found, None),
             None => {
                 let cancel = options.token();
-                let query = Self::parse(text, options)?;
-                cancel.check()?;
-                let plan = jindou_plan::plan_within(&query, &snapshot, &key.options, &cancel)?;
-                let plan = Arc::new(plan);
+                let query = Self::parse(text, options, &cancel)?;
+                let (plan, charge) = Self::make(query, &snapshot, &key.options, options, &cancel)?;
                 self.inner.plans.insert(&key, Arc::clone(&plan));
-                plan
+                (plan, Some(charge))
             }
         };
         Ok(PlannedQuery {
             plan,
             snapshot,
             cached,
+            charge,
         })
+    }
+
+    /// Plans a query, all of it charged: the algebra and what planning takes until there is the plan, the plan as long as it is
+    /// used.
+    fn make(
+        mut query: Parsed,
+        snapshot: &Snapshot,
+        plan_options: &PlanOptions,
+        options: &QueryOptions,
+        cancel: &CancelToken,
+    ) -> Result<(Arc<Plan>, Charge)> {
+        query.charge_planning()?;
+        let plan = jindou_plan::plan_within(&query, snapshot, plan_options, cancel)?;
+        drop(query);
+        let mut charge = Charge::new(Holder::Text, &options.memory);
+        charge.set(plan.heap_bytes())?;
+        Ok((Arc::new(plan), charge))
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -373,9 +436,11 @@ impl Database {
         &self,
         text: &str,
         query: &jindou_plan::Prepared,
+        depth: usize,
         terms: Vec<Term>,
         options: &QueryOptions,
     ) -> Result<PlannedQuery> {
+        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
         // No valid query begins with a zero byte, nor has one, so this is no other's key.
         let mut keyed = String::from("\0p");
@@ -392,32 +457,35 @@ impl Database {
             options: Self::plan_options(&snapshot, options),
         };
         if let Some(plan) = self.inner.plans.get(&key, &snapshot) {
-            return Ok(PlannedQuery {
-                plan,
-                snapshot,
-                cached: true,
-            });
+            return Ok(PlannedQuery::of(plan, snapshot, true));
         }
-        let query = query.with(terms)?;
-        let plan = jindou_plan::plan_within(&query, &snapshot, &key.options, &options.token())?;
-        let plan = Arc::new(plan);
+        let cancel = options.token();
+        let query = jindou_plan::with_stack(depth, || query.with(terms))??;
+        let query = Parsed::of(query, &options.memory)?;
+        let (plan, charge) = Self::make(query, &snapshot, &key.options, options, &cancel)?;
         self.inner.plans.insert(&key, Arc::clone(&plan));
         Ok(PlannedQuery {
             plan,
             snapshot,
             cached: false,
+            charge: Some(charge),
         })
     }
 
-    /// The query over the dataset that the options choose.
-    pub(crate) fn parse(text: &str, options: &QueryOptions) -> Result<Query> {
-        let mut query = jindou_plan::parse(text)?;
+    /// The query over the dataset that the options choose, charged to their memory.
+    pub(crate) fn parse(
+        text: &str,
+        options: &QueryOptions,
+        cancel: &CancelToken,
+    ) -> Result<Parsed> {
+        let mut query = jindou_plan::read(text, &options.memory, cancel)?;
         if text
             .as_bytes()
             .windows(5)
             .any(|w| w.eq_ignore_ascii_case(b"bnode"))
         {
-            blank_nodes::of_each_solution(&mut query);
+            let depth = query.depth();
+            jindou_plan::with_stack(depth, || blank_nodes::of_each_solution(&mut query))?;
         }
         if let Some(dataset) = &options.dataset {
             dataset.apply(&mut query)?;
@@ -439,21 +507,26 @@ impl Database {
 
     /// Parses and plans a query, the cache aside.
     pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        self.plan_parsed(&Self::parse(text, options)?, options)
-    }
-
-    /// Plans a parsed query, the cache aside.
-    pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot();
+        let (snapshot, cancel) = (self.snapshot(), options.token());
+        let query = Self::parse(text, options, &cancel)?;
         let plan_options = Self::plan_options(&snapshot, options);
-        let cancel = options.token();
-        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, &cancel)?;
-        let plan = Arc::new(plan);
+        let (plan, charge) = Self::make(query, &snapshot, &plan_options, options, &cancel)?;
         Ok(PlannedQuery {
             plan,
             snapshot,
             cached: false,
+            charge: Some(charge),
         })
+    }
+
+    /// Plans a parsed query, the cache aside.
+    pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
+        self.inner.trust.0.check()?;
+        let snapshot = self.snapshot();
+        let plan_options = Self::plan_options(&snapshot, options);
+        let cancel = options.token();
+        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, &cancel)?;
+        Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
     }
 
     /// Runs a planned query into an order-independent checksum over every binding. The way to measure the engine without parsing, planning, decoding and writing.
@@ -471,7 +544,9 @@ impl Database {
     /// How a query would run: each step, its estimate, why it comes there.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
-        Ok(jindou_plan::explain(&planned.plan, &planned.snapshot))
+        jindou_plan::with_stack(planned.plan.depth(), || {
+            jindou_plan::explain(&planned.plan, &planned.snapshot)
+        })
     }
 
     /// Answers a query with default options and keeps the whole answer in memory. For large answers or
@@ -503,7 +578,7 @@ impl Database {
         guarded(|| {
             let planned = self.plan(text, options)?;
             cancel.check()?;
-            self.carry_out(&planned, text, options, &cancel, start.elapsed(), sink)
+            self.carry_out(&planned, options, &cancel, start.elapsed(), sink)
         })
     }
 
@@ -514,18 +589,17 @@ impl Database {
     pub fn run_planned(
         &self,
         planned: &PlannedQuery,
-        text: &str,
+        _text: &str,
         options: &QueryOptions,
         sink: &mut dyn AnswerSink,
     ) -> Result<QueryReport> {
         let cancel = options.token();
-        guarded(|| self.carry_out(planned, text, options, &cancel, Duration::ZERO, sink))
+        guarded(|| self.carry_out(planned, options, &cancel, Duration::ZERO, sink))
     }
 
     fn carry_out(
         &self,
         planned: &PlannedQuery,
-        text: &str,
         options: &QueryOptions,
         cancel: &CancelToken,
         plan_time: Duration,
@@ -534,17 +608,18 @@ impl Database {
         let start = Instant::now();
         let (plan, snapshot) = (&*planned.plan, &planned.snapshot);
         // Only DESCRIBE reads edges beside the plan.
-        let described = match plan.form {
-            Form::Describe => {
-                let query = Self::parse(text, options)?;
+        let described = match &plan.form {
+            Form::Describe(dataset) => {
                 let union = Self::union_default(snapshot, options);
-                DefaultGraph::of(snapshot, query.dataset(), union)
+                DefaultGraph::of(snapshot, dataset.as_ref(), union)
             }
             _ => DefaultGraph::Own,
         };
         let device = &self.inner.device;
         let (rows, measured) =
             native::run(device, plan, &described, snapshot, options, cancel, sink)?;
+        // Damage that was found meanwhile.
+        self.inner.trust.0.check()?;
         Ok(QueryReport {
             rows,
             plan_time,

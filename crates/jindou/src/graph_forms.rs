@@ -3,7 +3,7 @@
 use crate::default_graph::DefaultGraph;
 use crate::results::AnswerSink;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
-use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId, term};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result, VertexId, term};
 use jindou_plan::TemplateTerm;
 use jindou_store::Snapshot;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
@@ -78,9 +78,15 @@ pub(crate) struct Construct<'a> {
     /// The row's blank nodes.
     blanks: Vec<Option<BlankNode>>,
     given: Given,
+    cancel: &'a CancelToken,
+    /// Triples since somebody looked at the clock.
+    made: usize,
     pub sink: &'a mut dyn AnswerSink,
     pub triples: u64,
 }
+
+/// Triples of a template between two looks at the clock.
+const LOOK: usize = 256;
 
 impl<'a> Construct<'a> {
     pub fn new(
@@ -88,6 +94,7 @@ impl<'a> Construct<'a> {
         snapshot: &'a Snapshot,
         terms: &'a QueryTerms,
         budget: &MemoryBudget,
+        cancel: &'a CancelToken,
         sink: &'a mut dyn AnswerSink,
     ) -> Self {
         Self {
@@ -98,6 +105,8 @@ impl<'a> Construct<'a> {
             row: Vec::new(),
             blanks: Vec::new(),
             given: Given::new(budget),
+            cancel,
+            made: 0,
             sink,
             triples: 0,
         }
@@ -155,6 +164,10 @@ impl Sink for Construct<'_> {
                 self.row.push(decoder.term(id)?);
             }
             for parts in template {
+                self.made += 1;
+                if self.made.is_multiple_of(LOOK) {
+                    self.cancel.check()?;
+                }
                 if let Some(t) = self.triple(parts)
                     && self.given.is_new(&t)
                 {
@@ -168,11 +181,24 @@ impl Sink for Construct<'_> {
 }
 
 /// Collects the vertices to describe.
-#[derive(Default)]
 pub(crate) struct Resources {
     pub ids: Vec<u32>,
     seen: FxHashSet<u32>,
+    charge: Charge,
 }
+
+impl Resources {
+    pub fn new(budget: &MemoryBudget) -> Self {
+        Self {
+            ids: Vec::new(),
+            seen: FxHashSet::default(),
+            charge: Charge::new(Holder::Rest, budget),
+        }
+    }
+}
+
+/// What a resource to describe takes: its id twice, and its term, twice.
+const RESOURCE: u64 = 240;
 
 impl Sink for Resources {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
@@ -183,7 +209,7 @@ impl Sink for Resources {
                 }
             }
         }
-        Ok(())
+        self.charge.set(self.ids.len() as u64 * RESOURCE)
     }
 }
 
@@ -216,6 +242,7 @@ pub(crate) fn describe(
     let mut known: FxHashSet<Term> = waiting.iter().cloned().collect();
     let mut triples = 0;
     while let Some(resource) = waiting.pop() {
+        cancel.check()?;
         let subject = match &resource {
             Term::NamedNode(n) => NamedOrBlankNode::from(n.clone()),
             Term::BlankNode(b) => b.clone().into(),

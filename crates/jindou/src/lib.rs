@@ -11,6 +11,7 @@ mod default_graph;
 mod device;
 mod formatted;
 mod graph_forms;
+mod held;
 mod native;
 mod prepared;
 mod profile;
@@ -29,8 +30,8 @@ pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
-    CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result,
-    Span, VertexId,
+    CancelToken, Charge, Error, Holder, Location, MemoryBudget, Progress, QuadBatch, QuadSink,
+    QuadSource, Result, Span, VertexId, WORTH_TRIMMING, set_up_allocator, trim,
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
@@ -44,7 +45,7 @@ pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
-    Access, BackgroundMerges, Batch, Documents, GraphName, Journal, MergePolicy, MergeStatus,
-    Nothing as NoJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Ticket,
-    UpdateOptions, UpdateReport,
+    Access, BackgroundMerges, Batch, Documents, Following, GraphName, Journal, MergePolicy,
+    MergeStatus, Nothing as NoJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions,
+    ReclusterReport, Ticket, Trust, UpdateOptions, UpdateReport, Verify,
 };

@@ -5,22 +5,26 @@
 
 use crate::database::{Checksum, QueryOptions};
 use crate::default_graph::DefaultGraph;
-use crate::device::Device;
+use crate::device::{Device, GpuChoice, demanded};
 use crate::formatted::{GROUP, RowFormatter};
 use crate::graph_forms::{self, Construct, Resources};
+use crate::held::HeldRows;
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
 use jindou_engine::{
     ChecksumSink, CountSink, ExecOptions, NodeProfile, ParallelSink, Profile, QueryTerms, Sink,
     Summed, TermDecoder, execute, execute_on, execute_streaming,
 };
-use jindou_gpu::{GpuOptions, GpuResult, Output};
+use jindou_gpu::{GpuExecutor, GpuOptions, GpuResult, Output};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Form, Operator, Plan};
 use jindou_store::Snapshot;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 /// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
 /// wait for a whole piece.
@@ -47,37 +51,13 @@ pub(crate) fn checksum(
     options: &QueryOptions,
     cancel: &CancelToken,
 ) -> Result<Checksum> {
-    if let Some(gpu) = device.choose(plan, options.gpu)? {
-        match gpu.execute(
-            plan,
-            snapshot,
-            Output::Checksum,
-            &gpu_options(options, cancel),
-        ) {
-            Ok(r) => {
-                return Ok(Checksum {
-                    rows: r.rows,
-                    checksum: r.checksum.unwrap_or(0),
-                    on_gpu: true,
-                });
-            }
-            Err(Error::Unsupported(_)) => {}
-            Err(e) => return Err(e),
-        }
-        let exec = exec_options(options, cancel);
-        let (terms, mut sum) = (QueryTerms::new(), ChecksumSink::default());
-        match execute_on(plan, snapshot, &exec, &terms, gpu, &mut sum) {
-            Ok(_) => {
-                return Ok(Checksum {
-                    rows: sum.rows,
-                    checksum: sum.checksum,
-                    on_gpu: true,
-                });
-            }
-            // Said before the first row.
-            Err(Error::Unsupported(_)) => {}
-            Err(e) => return Err(e),
-        }
+    if let Some(gpu) = device.choose(plan, options.gpu)?
+        && let Ok(sum) = settle(
+            options.gpu,
+            checksum_there(&gpu, plan, snapshot, options, cancel),
+        )?
+    {
+        return Ok(sum);
     }
     let terms = QueryTerms::new();
     let sum = Summed::<ChecksumSink>::default();
@@ -88,6 +68,53 @@ pub(crate) fn checksum(
         checksum: sum.checksum,
         on_gpu: false,
     })
+}
+
+fn checksum_there(
+    gpu: &GpuExecutor,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    options: &QueryOptions,
+    cancel: &CancelToken,
+) -> Result<Checksum> {
+    let gpu_options = gpu_options(options, cancel);
+    let (rows, checksum) = match gpu.execute(plan, snapshot, Output::Checksum, &gpu_options) {
+        Ok(r) => (r.rows, r.checksum.unwrap_or(0)),
+        // Its first steps there, the rest here.
+        Err(Error::Unsupported(_)) => {
+            let exec = exec_options(options, cancel);
+            let (terms, mut sum) = (QueryTerms::new(), ChecksumSink::default());
+            execute_on(plan, snapshot, &exec, &terms, gpu, &mut sum)?;
+            (sum.rows, sum.checksum)
+        }
+        Err(e) => return Err(e),
+    };
+    Ok(Checksum {
+        rows,
+        checksum,
+        on_gpu: true,
+    })
+}
+
+/// What comes of a try on a GPU that gave nothing out: its outcome, why the CPU runs the query, or the query's error.
+///
+/// # Errors
+/// The query's own end: it was cancelled, or its time is over. Where the GPU was demanded, in one sentence why it failed.
+fn settle<T>(choice: GpuChoice, outcome: Result<T>) -> Result<Result<T, String>> {
+    match outcome {
+        Ok(done) => Ok(Ok(done)),
+        // Said before the first row.
+        Err(Error::Unsupported(why)) => Ok(Err(format!("on the CPU: {why}\n"))),
+        Err(e @ (Error::Cancelled | Error::Timeout(_) | Error::SinkClosed)) => Err(e),
+        Err(e) => match (choice, e) {
+            (GpuChoice::On, Error::Internal(why) | Error::Limit(why)) => Err(demanded(&why)),
+            (GpuChoice::On, e) => Err(e),
+            (_, Error::Internal(why) | Error::Limit(why)) => {
+                Ok(Err(format!("on the CPU: {why}\n")))
+            }
+            (_, e) => Ok(Err(format!("on the CPU: {e}\n"))),
+        },
+    }
 }
 
 /// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, what was measured.
@@ -105,11 +132,19 @@ pub(crate) fn run(
     let exec = exec_options(options, cancel);
     if plan.is_ask() {
         let mut count = CountSink::default();
-        let there = gpu.map(|g| execute_on(plan, snapshot, &exec, &terms, g, &mut count));
+        let there = match &gpu {
+            Some(g) => {
+                let done = execute_on(plan, snapshot, &exec, &terms, &**g, &mut count);
+                settle(options.gpu, done)?
+            }
+            None => Err(String::new()),
+        };
         let (profile, note) = match there {
-            Some(Err(Error::Unsupported(why))) => (None, format!("on the CPU: {why}\n")),
-            Some(r) => (Some(r?), String::new()),
-            None => (None, String::new()),
+            Ok(profile) => (Some(profile), String::new()),
+            Err(note) => {
+                count = CountSink::default();
+                (None, note)
+            }
         };
         let profile = match profile {
             Some(p) => p,
@@ -121,15 +156,15 @@ pub(crate) fn run(
     }
     if let Form::Construct(template) = &plan.form {
         sink.graph()?;
-        let mut rows = Construct::new(template, snapshot, &terms, &options.memory, sink);
+        let mut rows = Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
         let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
         rows.sink.finish()?;
         let m = measured(plan, snapshot, options, &profile, String::new());
         return Ok((rows.triples, m));
     }
-    if let Form::Describe = &plan.form {
+    if let Form::Describe(_) = &plan.form {
         sink.graph()?;
-        let mut rows = Resources::default();
+        let mut rows = Resources::new(&options.memory);
         let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
         let mut decoder = TermDecoder::new(snapshot, &terms);
         let resources = rows
@@ -151,44 +186,41 @@ pub(crate) fn run(
     }
     sink.solutions(&plan.columns)?;
     let mut note = String::new();
-    if let Some(gpu) = gpu {
+    if let Some(gpu) = &gpu {
+        let there = There {
+            gpu,
+            plan,
+            snapshot,
+            options,
+            cancel,
+            exec: &exec,
+            terms: &terms,
+        };
         let mut decoded = Decoded {
             decoder: RowDecoder::new(snapshot, &terms),
             sink: &mut *sink,
+            refused: false,
         };
-        let mut rows = |columns: &[&[u32]], rows: usize| decoded.batch(columns, rows);
-        let output = Output::Rows(&mut rows);
-        match gpu.execute(plan, snapshot, output, &gpu_options(options, cancel)) {
-            Ok(r) => {
+        let done = if options.gpu == GpuChoice::Auto {
+            // Nothing goes out before the device is done, so that the CPU can begin from the start.
+            let mut held = HeldRows::new(plan.output.len(), &options.memory);
+            let done = settle(options.gpu, there.run(&mut held))?;
+            if done.is_ok() {
+                held.give(cancel, &mut decoded)?;
+            }
+            done
+        } else {
+            match there.run(&mut decoded) {
+                Err(e) if decoded.refused => return Err(e),
+                done => settle(options.gpu, done)?,
+            }
+        };
+        match done {
+            Ok(done) => {
                 sink.finish()?;
-                let profile = on_device(plan, &r);
-                let mut m = measured(plan, snapshot, options, &profile, String::new());
-                if options.profile {
-                    let p = &r.profile;
-                    let _ = writeln!(
-                        m.text,
-                        "{:.3} ms of it to bring {} bytes of segments\n{}",
-                        p.bring_seconds * 1e3,
-                        p.segment_bytes,
-                        p.table(None)
-                    );
-                }
-                return Ok((r.rows, m));
+                return Ok(done);
             }
-            // Said before the first row.
-            Err(Error::Unsupported(_)) => {}
-            Err(e) => return Err(e),
-        }
-        // Its first steps there, the rest here.
-        match execute_on(plan, snapshot, &exec, &terms, gpu, &mut decoded) {
-            Ok(profile) => {
-                decoded.sink.finish()?;
-                let m = measured(plan, snapshot, options, &profile, String::new());
-                return Ok((profile.rows, m));
-            }
-            // Said before the first row.
-            Err(Error::Unsupported(why)) => note = format!("on the CPU: {why}\n"),
-            Err(e) => return Err(e),
+            Err(why) => note = why,
         }
     }
     let text = sink.row_text().filter(|_| !is_ordered(&plan.root));
@@ -212,6 +244,7 @@ pub(crate) fn run(
             let mut decoded = Decoded {
                 decoder: RowDecoder::new(snapshot, &terms),
                 sink,
+                refused: false,
             };
             let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut decoded)?;
             decoded.sink.finish()?;
@@ -222,6 +255,54 @@ pub(crate) fn run(
         profile.rows,
         measured(plan, snapshot, options, &profile, note),
     ))
+}
+
+/// A query on a GPU.
+struct There<'a> {
+    gpu: &'a GpuExecutor,
+    plan: &'a Plan,
+    snapshot: &'a Snapshot,
+    options: &'a QueryOptions,
+    cancel: &'a CancelToken,
+    exec: &'a ExecOptions,
+    terms: &'a QueryTerms,
+}
+
+impl There<'_> {
+    /// Runs the whole plan there, or its first steps.
+    ///
+    /// # Errors
+    /// `Unsupported` before the first row, where the GPU runs nothing of it; else of the GPU or the sink.
+    fn run(&self, out: &mut dyn Sink) -> Result<(u64, Measured)> {
+        let (plan, snapshot, options) = (self.plan, self.snapshot, self.options);
+        let mut rows = |columns: &[&[u32]], rows: usize| out.batch(columns, rows);
+        let output = Output::Rows(&mut rows);
+        let gpu_options = gpu_options(options, self.cancel);
+        match self.gpu.execute(plan, snapshot, output, &gpu_options) {
+            Ok(r) => {
+                let profile = on_device(plan, &r);
+                let mut m = measured(plan, snapshot, options, &profile, String::new());
+                if options.profile {
+                    let p = &r.profile;
+                    let _ = writeln!(
+                        m.text,
+                        "{:.3} ms of it to bring {} bytes of segments\n{}",
+                        p.bring_seconds * 1e3,
+                        p.segment_bytes,
+                        p.table(None)
+                    );
+                }
+                return Ok((r.rows, m));
+            }
+            // Said before the first row.
+            Err(Error::Unsupported(_)) => {}
+            Err(e) => return Err(e),
+        }
+        // Its first steps there, the rest here.
+        let profile = execute_on(plan, snapshot, self.exec, self.terms, self.gpu, out)?;
+        let m = measured(plan, snapshot, options, &profile, String::new());
+        Ok((profile.rows, m))
+    }
 }
 
 /// What a measured query reports; empty unless asked for.
@@ -313,14 +394,14 @@ fn gpu_options(options: &QueryOptions, cancel: &CancelToken) -> GpuOptions {
 }
 
 /// True if the order of rows means something.
-fn is_ordered(op: &Operator) -> bool {
-    match op {
-        Operator::OrderBy(..) => true,
-        Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::Reduced(i, _) => {
-            is_ordered(i)
-        }
-        Operator::Extend { input, .. } | Operator::Slice { input, .. } => is_ordered(input),
-        _ => false,
+fn is_ordered(mut op: &Operator) -> bool {
+    loop {
+        op = match op {
+            Operator::OrderBy(..) => return true,
+            Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::Reduced(i, _) => i,
+            Operator::Extend { input, .. } | Operator::Slice { input, .. } => input,
+            _ => return false,
+        };
     }
 }
 
@@ -372,12 +453,17 @@ impl<'a> RowDecoder<'a> {
 struct Decoded<'a, 's> {
     decoder: RowDecoder<'a>,
     sink: &'s mut dyn AnswerSink,
+    /// Rows could not be decoded, or the consumer did not take them.
+    refused: bool,
 }
 
 impl Sink for Decoded<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(GROUP) {
-            self.sink.rows(self.decoder.group(columns, from, rows)?)?;
+            let group = self.decoder.group(columns, from, rows);
+            let taken = group.and_then(|rows| self.sink.rows(rows));
+            self.refused |= taken.is_err();
+            taken?;
         }
         Ok(())
     }

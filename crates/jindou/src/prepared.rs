@@ -6,7 +6,7 @@ use crate::database::{
 use crate::default_graph::DefaultGraph;
 use crate::native;
 use crate::results::{Answer, AnswerSink, Collector};
-use jindou_model::{CancelToken, Error, NO_VERTEX, Result, VertexId, term};
+use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term};
 use jindou_plan::{Form, Parametric, Plan, PlanOptions, Validity, Weight};
 use jindou_store::Snapshot;
 use oxrdf::{NamedNode, Term};
@@ -49,6 +49,10 @@ struct Shared {
     db: Database,
     text: String,
     query: jindou_plan::Prepared,
+    /// Levels of its algebra.
+    depth: usize,
+    /// Of its text and algebra, and of the plan for all terms, as long as it is kept.
+    charge: Mutex<Charge>,
     names: Vec<String>,
     union_default: Option<bool>,
     dataset: Option<DatasetChoice>,
@@ -77,13 +81,20 @@ impl Database {
         parameters: &[impl AsRef<str>],
         options: &QueryOptions,
     ) -> Result<PreparedQuery> {
-        let parsed = Self::parse(text, options)?;
-        let query = jindou_plan::Prepared::new(parsed, parameters)?;
+        let parsed = Self::parse(text, options, &options.token())?;
+        let (depth, bytes) = (parsed.depth(), parsed.bytes());
+        let (query, mut charge) = parsed.into_parts();
+        // It is kept as it is, and with placeholders.
+        charge.set(2 * bytes + 2 * text.len() as u64)?;
+        let names: Vec<&str> = parameters.iter().map(AsRef::as_ref).collect();
+        let query = jindou_plan::with_stack(depth, || jindou_plan::Prepared::new(query, &names))??;
         let names = query.names().map(str::to_owned).collect();
         let shared = Shared {
             db: self.clone(),
             text: text.to_owned(),
             query,
+            depth,
+            charge: Mutex::new(charge),
             names,
             union_default: options.union_default,
             dataset: options.dataset.clone(),
@@ -124,7 +135,20 @@ impl Shared {
                 .union_default
                 .unwrap_or(snapshot.base().union_default()),
         };
-        let plan = self.query.plan(snapshot, &options, cancel)?;
+        let before = planned.take();
+        drop(before);
+        let own = 2 * self.text.len() as u64;
+        let mut charge = self.charge.lock().unwrap_or_else(PoisonError::into_inner);
+        let algebra = self.query.bytes() + own;
+        // What planning takes.
+        charge.set(algebra + self.query.bytes())?;
+        let plan = self.query.plan(snapshot, &options, cancel);
+        let bytes = match &plan {
+            Ok(Some(p)) => p.plan().heap_bytes(),
+            _ => 0,
+        };
+        charge.set(algebra + bytes)?;
+        let plan = plan?;
         // Without a plan another version of the data may have one.
         let validity = match &plan {
             Some(p) => p.plan().validity,
@@ -147,6 +171,13 @@ impl PreparedQuery {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.shared.text
+    }
+
+    /// Bytes that it is charged for: text, algebra and plan.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let charge = self.shared.charge.lock();
+        charge.unwrap_or_else(PoisonError::into_inner).bytes()
     }
 
     /// True if runs need no planning, as things are.
@@ -231,13 +262,12 @@ impl Session {
             let shared = Arc::clone(&self.shared);
             let device = shared.db.device();
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
-                if plan.form == Form::Describe {
+                if let Form::Describe(dataset) = &plan.form {
                     // Only DESCRIBE reads edges beside the plan.
-                    let query = Database::parse(&shared.text, &shared.over(options))?;
                     let union = shared
                         .union_default
                         .unwrap_or(snapshot.base().union_default());
-                    let own = DefaultGraph::of(snapshot, query.dataset(), union);
+                    let own = DefaultGraph::of(snapshot, dataset.as_ref(), union);
                     return report(
                         native::run(device, plan, &own, snapshot, options, &cancel, sink)?,
                         begin,
@@ -314,9 +344,10 @@ impl Session {
             .map(|v| term_of(*v, &snapshot, &mut self.bytes))
             .collect::<Result<Vec<_>>>()?;
         let options = shared.over(options);
-        let planned = shared
-            .db
-            .plan_with(&shared.text, &shared.query, terms, &options)?;
+        let planned =
+            shared
+                .db
+                .plan_with(&shared.text, &shared.query, shared.depth, terms, &options)?;
         run(planned.plan(), planned.snapshot(), planned.is_cached())
     }
 }

@@ -1,10 +1,12 @@
 //! Counts of a database that others may see: what VoID describes.
 
-use jindou_model::{VertexId, term};
-use jindou_store::Snapshot;
+use jindou_model::{MAX_BASE_VERTICES, PredicateId, VertexId, term};
+use jindou_store::segment::FinderKind;
+use jindou_store::{InfoReport, PredicateInfo, Snapshot};
 use oxrdf::Term;
+use std::collections::HashMap;
 
-/// Counts of one snapshot's base, updates not counted.
+/// Counts of one snapshot, updates included; distinct subjects as of the last merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Triples of the default graph.
@@ -72,4 +74,49 @@ impl Summary {
             epoch: base.epoch(),
         }
     }
+}
+
+/// Makes the counts of a report on a store's files those of a snapshot over them.
+pub(crate) fn add_log(snapshot: &Snapshot, report: &mut InfoReport) {
+    let term = |v: u32| {
+        let mut bytes = Vec::new();
+        snapshot.term(VertexId(v), &mut bytes);
+        bytes
+    };
+    let mut known: HashMap<Vec<u8>, PredicateInfo> = std::mem::take(&mut report.predicates)
+        .into_iter()
+        .map(|p| (p.term.clone(), p))
+        .collect();
+    let mut named = 0u64;
+    for p in 0..snapshot.predicate_count() {
+        let s = snapshot.predicate_statistics(PredicateId(p));
+        named = named.saturating_add(s.named_edges);
+        let term = term(s.vertex);
+        let mut info = known.remove(&term).unwrap_or(PredicateInfo {
+            term,
+            edges: [0; 2],
+            ends: [0; 2],
+            finders: [FinderKind::Empty; 2],
+            bytes: [0; 2],
+        });
+        info.edges = [s.edges, s.named_edges];
+        info.ends = [s.subjects.into(), s.objects.into()];
+        report.predicates.push(info);
+    }
+    report
+        .predicates
+        .sort_by_key(|p| std::cmp::Reverse(p.edges[0].saturating_add(p.edges[1])));
+    let classes = snapshot.base().statistics().classes.keys();
+    report.classes = classes
+        .filter_map(|&c| Some((term(c), snapshot.class_members(VertexId(c))?)))
+        .collect();
+    report
+        .classes
+        .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    report.quads = snapshot.quads();
+    report.named_quads = named;
+    report.graphs = snapshot.named_graphs().len() as u64;
+    report.terms = u64::from(snapshot.vertices());
+    report.ids_left = u64::from(MAX_BASE_VERTICES).saturating_sub(report.terms);
+    report.with_log = true;
 }

@@ -56,6 +56,7 @@ fn opened(dir: &Path) -> Database {
     let options = OpenOptions {
         access: Access::Write,
         durability: Durability::Batch,
+        ..OpenOptions::default()
     };
     Database::open_with(dir, &options).expect("the store")
 }

@@ -71,7 +71,17 @@ fn updates_are_refused_while_the_disk_is_full_and_come_back() {
     quads::load(&store, "<http://e/a> <http://e/b> <http://e/c> .\n").unwrap();
     for (from, durability) in [(0, Durability::Batch), (10_000, Durability::None)] {
         let access = Access::Write;
-        let open = || Database::open_with(&store, &OpenOptions { access, durability }).unwrap();
+        let open = || {
+            Database::open_with(
+                &store,
+                &OpenOptions {
+                    access,
+                    durability,
+                    ..OpenOptions::default()
+                },
+            )
+            .unwrap()
+        };
         let db = open();
         update(&db, from).unwrap();
         let ballast = disk.fill(1000);

@@ -24,7 +24,15 @@ fn store(text: &str) -> (tempfile::TempDir, PathBuf) {
 
 fn opened(dir: &Path, durability: Durability) -> Database {
     let access = Access::Write;
-    Database::open_with(dir, &OpenOptions { access, durability }).expect("the store")
+    Database::open_with(
+        dir,
+        &OpenOptions {
+            access,
+            durability,
+            ..OpenOptions::default()
+        },
+    )
+    .expect("the store")
 }
 
 fn options() -> ReclusterOptions {

@@ -1,6 +1,6 @@
 //! `jindou backup` and `jindou restore`.
 
-use super::{cancel_on_interrupt, show_recovery};
+use super::{cancel_on_interrupt, counted, show_recovery};
 use crate::args::{Backup, Restore};
 use jindou::{
     Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, RestoreTo, Result,
@@ -9,12 +9,11 @@ use jindou::{
 use std::process::ExitCode;
 
 pub fn run(a: &Backup) -> Result<ExitCode> {
-    let target = BackupTarget::folder(&a.to)?;
     if a.list {
-        return list(&target);
+        return list(&BackupTarget::existing(&a.to)?);
     }
     let Some(store) = &a.store else {
-        return Err(Error::Query(
+        return Err(Error::Limit(
             "there is no store to back up: name it with --store DIR".into(),
         ));
     };
@@ -26,6 +25,8 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
         ..OpenOptions::default()
     };
     let db = Database::open_with(store, &options)?;
+    // Not before it is known that there is something to back up.
+    let target = BackupTarget::folder(&a.to)?;
     let report = if db.is_writable().is_ok() {
         show_recovery(&db);
         db.backup(&target, &cancel, &progress)?
@@ -35,17 +36,17 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
         Database::backup_of(store, &target, &cancel, &progress)?
     };
     println!(
-        "{}: {} bytes, {} of them new in {} files, in {:.2} s",
+        "{}: {} bytes, {} of them new in {}, in {:.2} s",
         line(&report.info),
         report.info.bytes,
         report.new_bytes,
-        report.new_files,
+        counted(report.new_files, "file"),
         report.time.as_secs_f64()
     );
     if report.left_out > 0 {
         eprintln!(
-            "jindou: the process that has the store open had not made its last {} transactions durable; they are not in the backup",
-            report.left_out
+            "jindou: the process that has the store open had not made its last {} durable; not in the backup",
+            counted(u64::from(report.left_out), "transaction")
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -64,7 +65,11 @@ fn line(info: &BackupInfo) -> String {
 
 fn list(target: &BackupTarget) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
-    for backup in target.list()? {
+    let all = target.list()?;
+    if all.is_empty() {
+        println!("there are no backups here");
+    }
+    for backup in all {
         match backup {
             Ok(info) => println!("{}; {} bytes", line(&info), info.bytes),
             Err(e) => {
@@ -77,7 +82,7 @@ fn list(target: &BackupTarget) -> Result<ExitCode> {
 }
 
 pub fn restore(a: &Restore) -> Result<ExitCode> {
-    let from = BackupTarget::folder(&a.from)?;
+    let from = BackupTarget::existing(&a.from)?;
     let to = match (a.snapshot, a.at) {
         (Some(n), _) => RestoreTo::Snapshot(n),
         (None, Some(time)) => RestoreTo::Time(time),
@@ -89,11 +94,11 @@ pub fn restore(a: &Restore) -> Result<ExitCode> {
         .committed
         .map(|t| format!(", committed at {}", time_text(t)));
     println!(
-        "{}: snapshot {}{}, {} quads, from {}",
+        "{}: snapshot {}{}, {}, from {}",
         a.store.display(),
         report.snapshot,
         committed.unwrap_or_default(),
-        report.quads,
+        counted(report.quads, "quad"),
         report.backup
     );
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! `jindou check`.
 
+use super::counted;
 use crate::args::StoreArg;
 use jindou::{Database, Result};
 use std::process::ExitCode;
@@ -19,9 +20,12 @@ pub fn run(a: &StoreArg) -> Result<ExitCode> {
         Ok(ExitCode::SUCCESS)
     } else {
         println!(
-            "{}: {} damaged places; load the store again from its sources",
+            "{}: {}; restore the store from a backup (`jindou restore`), or load it again from its sources",
             a.store.display(),
-            report.damages.len()
+            counted(
+                report.damages.len() as u64 + report.unlisted,
+                "damaged place"
+            )
         );
         Ok(ExitCode::from(2))
     }

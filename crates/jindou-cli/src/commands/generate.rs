@@ -73,7 +73,7 @@ fn read_templates(folder: &Path) -> Result<Vec<Template>> {
     files.retain(|f| f.extension().is_some_and(|e| e == "txt"));
     files.sort();
     if files.is_empty() {
-        return Err(Error::Query(format!(
+        return Err(Error::Limit(format!(
             "{} has no templates: files that end in .txt",
             folder.display()
         )));
@@ -103,6 +103,6 @@ fn write(source: &dyn QuadSource, tags: TagCase, out: &Path) -> Result<ExitCode>
             Error::io(out, e)
         }
     })?;
-    eprintln!("{quads} statements");
+    eprintln!("{}", super::counted(quads, "statement"));
     Ok(ExitCode::SUCCESS)
 }

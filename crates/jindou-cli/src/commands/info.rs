@@ -1,5 +1,6 @@
 //! `jindou info`.
 
+use super::counted;
 use crate::args::Info;
 use jindou::{Database, InfoReport, Result};
 use std::process::ExitCode;
@@ -24,11 +25,17 @@ fn text(canonical: &[u8]) -> String {
 }
 
 fn print(r: &InfoReport, a: &Info) {
-    let per_quad = |bytes: u64| bytes as f64 / r.quads.max(1) as f64;
+    // Of what the files hold; without a quad there is nothing to divide by.
+    let per_quad = |bytes: u64, digits: usize| match r.quads_in_files {
+        0 => "-".to_owned(),
+        n => format!("{:.digits$}", bytes as f64 / n as f64),
+    };
     println!("store           {}", a.store.display());
     println!(
-        "quads           {} ({} in {} named graphs)",
-        r.quads, r.named_quads, r.graphs
+        "quads           {} ({} in {})",
+        r.quads,
+        r.named_quads,
+        counted(r.graphs, "named graph")
     );
     println!("terms           {} ({} ids left)", r.terms, r.ids_left);
     println!("predicates      {}", r.predicates.len());
@@ -56,16 +63,24 @@ fn print(r: &InfoReport, a: &Info) {
     }
     if r.log[0] > 0 {
         println!(
-            "in the log      {} transaction{} more, not in any count here ({} bytes; `jindou merge` folds them in)",
-            r.log[0],
-            if r.log[0] == 1 { "" } else { "s" },
+            "in the log      {}, {} counts here ({} bytes, read at every opening; `jindou merge` folds them in)",
+            counted(r.log[0], "transaction"),
+            if r.with_log {
+                "part of all"
+            } else {
+                "in none of the"
+            },
             r.log[1]
         );
     }
     println!(
-        "size            {} bytes, {:.2} a quad",
+        "size            {} bytes, {} a quad{}",
         r.bytes,
-        per_quad(r.bytes)
+        per_quad(r.bytes, 2),
+        match r.quads == r.quads_in_files {
+            true => String::new(),
+            false => format!(" (of the {} that the files hold)", r.quads_in_files),
+        }
     );
     println!();
     println!(
@@ -75,8 +90,8 @@ fn print(r: &InfoReport, a: &Info) {
     for (part, bytes) in &r.parts {
         let share = 100.0 * *bytes as f64 / r.bytes.max(1) as f64;
         println!(
-            "{part:<28} {bytes:>15} {:>8.3} {share:>6.1}%",
-            per_quad(*bytes)
+            "{part:<28} {bytes:>15} {:>8} {share:>6.1}%",
+            per_quad(*bytes, 3)
         );
     }
     println!();
@@ -154,7 +169,8 @@ fn json(r: &InfoReport, top: usize) -> serde_json::Value {
         "quads": r.quads, "named_quads": r.named_quads, "graphs": r.graphs, "terms": r.terms,
         "ids_left": r.ids_left, "predicate_count": r.predicates.len(), "class_count": r.classes.len(),
         "set_runs": r.set_runs, "planner_sets": r.planner_sets, "bytes": r.bytes,
-        "log": {"transactions": r.log[0], "bytes": r.log[1]},
+        "log": {"transactions": r.log[0], "bytes": r.log[1], "counted": r.with_log},
+        "quads_in_files": r.quads_in_files,
         "merged": r.merged, "generations": r.generations,
         "union_default_graph": r.union_default, "epoch": format!("{:016x}", r.epoch),
         "parts": parts, "predicates": predicates, "classes": classes,

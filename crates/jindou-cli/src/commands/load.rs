@@ -1,11 +1,11 @@
 //! `jindou load`.
 
-use super::{cancel_on_interrupt, show_recovery};
+use super::{cancel_on_interrupt, counted, show_recovery};
 use crate::args::Load;
 use crate::progress::Bar;
 use jindou::{
-    Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, OpenOptions,
-    Progress, QuadBatch, QuadSink, QuadSource, Result, UpdateOptions, UpdateReport,
+    Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
+    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Result, UpdateOptions, UpdateReport,
 };
 use jindou_parse::{Input, Sources};
 use jindou_workloads::bsbm::Bsbm;
@@ -13,6 +13,8 @@ use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
 use jindou_workloads::watdiv::{Model, Watdiv};
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,7 +35,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         (Some(dir), _) => {
             let access = Access::Write;
             let durability = a.durability.durability;
-            let db = Database::open_with(dir, &OpenOptions { access, durability })?;
+            let db = Database::open_with(dir, &OpenOptions { access, durability, verify: a.verify.verify })?;
             show_recovery(&db);
             let update = UpdateOptions {
                 threads: options.threads,
@@ -46,6 +48,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         (None, Some(dir)) => To::New(dir, &options),
         (None, None) => return Err(Error::Limit("there is no place to load to: name a new store with --store DIR, or one that is there with --into DIR".into())),
     };
+    let quads_before = to.quads();
     let report = if let Some(spec) = &a.source {
         let source = Cancellable {
             source: generated(spec)?,
@@ -73,6 +76,10 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         for w in sources.warnings() {
             eprintln!("jindou: {w}");
         }
+        if let Some(to) = &a.errors {
+            let file = File::create(to).map_err(|e| Error::io(to, e))?;
+            sources.write_errors_to(BufWriter::new(file));
+        }
         let source = Cancellable {
             source: Box::new(&sources),
             cancel,
@@ -81,25 +88,90 @@ pub fn run(a: &Load) -> Result<ExitCode> {
             let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
             to.put(&source, &progress)?
         };
-        if sources.skipped() > 0 {
-            eprintln!(
-                "jindou: skipped {} statements that are not valid; the first:",
-                sources.skipped()
-            );
-            for b in sources.first_skipped() {
-                eprintln!("  {}: {}", b.at, b.message);
-                if let Some(t) = b.text {
-                    eprintln!("    in: {t}");
-                }
-            }
-        }
+        sources.flush_errors()?;
+        show_skipped(&sources, a.errors.as_deref());
         report
     };
     match report {
         Done::New(report) => print(&a.store, &report),
-        Done::Into(report) => super::update::print(&report),
+        Done::Into(report) => {
+            super::update::print(&report);
+            if let To::Into(db, update) = &to {
+                fold_in(db, &report, quads_before, update)?;
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// So many new quads are folded into the segments at once: reading them from the log takes a third of a second at each opening.
+const MANY: u64 = 100_000;
+/// And so many where they are more than a tenth of the store.
+const MANY_OF_FEW: u64 = 10_000;
+
+/// Merges what was loaded into a store that was there, where the log would be long; what was loaded stays whatever happens.
+fn fold_in(
+    db: &Database,
+    report: &UpdateReport,
+    before: u64,
+    update: &UpdateOptions,
+) -> Result<()> {
+    let many = report.added >= MANY || (report.added >= MANY_OF_FEW && report.added > before / 10);
+    if !many {
+        return Ok(());
+    }
+    let options = MergeOptions {
+        threads: update.threads,
+        cancel: update.cancel.clone(),
+        ..MergeOptions::default()
+    };
+    match db.merge(&options, &Progress::default()) {
+        Ok(report) => println!("{report}"),
+        Err(e) => eprintln!(
+            "jindou: everything is loaded, but it could not be folded into the store's segments, so each opening reads it from \
+             the log ({e}); `jindou merge` tries again"
+        ),
+    }
+    Ok(())
+}
+
+/// Says what a lenient load skipped: how much, and the first few.
+fn show_skipped(sources: &Sources, errors: Option<&Path>) {
+    if sources.skipped() == 0 {
+        return;
+    }
+    let first = sources.first_skipped();
+    let rest = sources.rest();
+    let behind = match (rest.documents, rest.elements) {
+        (0, _) => String::new(),
+        (n, 0) => format!(
+            ", and the rest of {} behind an error: {} bytes",
+            counted(n, "document"),
+            rest.bytes
+        ),
+        (n, elements) => format!(
+            ", and the rest of {} behind an error: {} bytes with {} of XML",
+            counted(n, "document"),
+            rest.bytes,
+            counted(elements, "element")
+        ),
+    };
+    let where_all = match errors {
+        Some(file) => format!("all are in {}", file.display()),
+        None => "--errors FILE writes all".into(),
+    };
+    let shown = match sources.skipped() > first.len() as u64 {
+        true => format!("the first {} ({where_all})", first.len()),
+        false => "that is".into(),
+    };
+    eprintln!(
+        "jindou: skipped {} that {} not valid{behind}; {shown}:",
+        counted(sources.skipped(), "statement"),
+        if sources.skipped() == 1 { "is" } else { "are" },
+    );
+    for b in first {
+        eprintln!("  {b}");
+    }
 }
 
 /// Where the quads go.
@@ -114,6 +186,14 @@ enum Done {
 }
 
 impl To<'_> {
+    /// Quads that are there before the load.
+    fn quads(&self) -> u64 {
+        match self {
+            Self::New(..) => 0,
+            Self::Into(db, _) => db.snapshot().quads(),
+        }
+    }
+
     fn put(&self, source: &dyn QuadSource, progress: &Progress) -> Result<Done> {
         Ok(match self {
             Self::New(dir, options) => Done::New(Database::load(dir, source, options, progress)?),
@@ -124,16 +204,19 @@ impl To<'_> {
 
 fn print(store: &Option<PathBuf>, report: &LoadReport) {
     let seconds: f64 = report.seconds.iter().map(|p| p.1).sum();
+    let each = match report.quads_stored {
+        0 => String::new(),
+        n => format!(", {:.1} bytes a quad", report.store_bytes as f64 / n as f64),
+    };
     println!(
-        "{}: {} quads ({} read, {} terms) in {:.2} s, {:.2} M/s; {:.1} MiB on disk, {:.1} bytes a quad; peak memory {:.0} MiB",
+        "{}: {} ({} read, {}) in {:.2} s, {:.2} M/s; {:.1} MiB on disk{each}; peak memory {:.0} MiB",
         store.as_deref().unwrap_or(Path::new("")).display(),
-        report.quads_stored,
+        counted(report.quads_stored, "quad"),
         report.quads_read,
-        report.terms,
+        counted(report.terms, "term"),
         seconds,
         report.quads_read as f64 / 1e6 / seconds.max(1e-9),
         report.store_bytes as f64 / (1 << 20) as f64,
-        report.store_bytes as f64 / report.quads_stored.max(1) as f64,
         report.peak_bytes as f64 / (1 << 20) as f64,
     );
 }

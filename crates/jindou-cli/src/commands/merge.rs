@@ -2,7 +2,7 @@
 
 use super::{cancel_on_interrupt, show_recovery, threads_or_all};
 use crate::args::{Merge, MergeBudget};
-use jindou::{Access, Database, MergeOptions, MergeReport, OpenOptions, Progress, Result};
+use jindou::{Access, Database, MergeOptions, OpenOptions, Progress, Result};
 use std::process::ExitCode;
 
 pub fn run(a: &Merge) -> Result<ExitCode> {
@@ -10,6 +10,7 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
         &a.store,
         &OpenOptions {
             access: Access::Write,
+            verify: a.verify.verify,
             ..OpenOptions::default()
         },
     )?;
@@ -32,7 +33,7 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
             report.time.as_secs_f64()
         );
     } else {
-        println!("{}", sentence(&report));
+        println!("{report}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,23 +46,4 @@ pub fn options(budget: &MergeBudget) -> MergeOptions {
         threads: 1,
         ..MergeOptions::default()
     }
-}
-
-/// What a merge did, in one line.
-pub fn sentence(r: &MergeReport) -> String {
-    if r.bytes == 0 {
-        return format!("snapshot {}: nothing to merge", r.snapshot);
-    }
-    format!(
-        "merged snapshot {}: {} edits, {} predicates with {} edges, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {} generation{}",
-        r.snapshot,
-        r.edits,
-        r.predicates,
-        r.edges,
-        r.bytes,
-        r.time.as_secs_f64(),
-        r.pause.as_secs_f64() * 1e3,
-        r.generations,
-        if r.generations == 1 { "" } else { "s" },
-    )
 }

@@ -4,16 +4,15 @@ mod backup;
 mod check;
 mod generate;
 mod info;
+mod laboratory;
 mod load;
 pub mod merge;
-mod peers;
 mod query;
 mod recluster;
 mod serve;
 mod update;
 
 use crate::args::{Args, Command, DocumentArgs, Generate};
-use crate::args_bench::Bench;
 use jindou::{CancelToken, Database, DocumentSource, Documents, Error, Result, ServiceCaller};
 use jindou_service::{Allowed, HttpCaller};
 use std::io::Read;
@@ -57,23 +56,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         Command::Generate(Generate::WatdivQueries(a)) => generate::watdiv_queries(&a),
         Command::Generate(Generate::Ugly { quads, seed, out }) => generate::ugly(quads, seed, &out),
-        Command::Bench(Bench::Lubm(a)) => crate::bench::lubm::run(&a),
-        Command::Bench(Bench::Watdiv(a)) => crate::bench::watdiv::run(&a),
-        Command::Bench(Bench::Bsbm(a)) => crate::bench::mix::bsbm(&a),
-        Command::Bench(Bench::Sp2b(a)) => crate::bench::mix::sp2b(&a),
-        Command::Bench(Bench::Ugly(a)) => crate::bench::ugly::run(&a),
-        Command::Bench(Bench::Papers(a)) => crate::bench::papers::run(&a),
-        Command::Bench(Bench::Files(a)) => crate::bench::files::run(&a),
-        Command::Bench(Bench::Operators(a)) => crate::bench::operators::run(&a),
-        Command::Bench(Bench::Stream(a)) => crate::bench::stream::run(&a),
-        Command::Bench(Bench::Live(a)) => crate::bench::live::run(&a),
-        Command::Bench(Bench::Commits(a)) => crate::bench::commits::run(&a),
-        Command::Bench(Bench::Merge(a)) => crate::bench::merge::run(&a),
-        Command::Bench(Bench::Mixed(a)) => crate::bench::mixed::run(&a),
-        Command::Bench(Bench::Parallel(a)) => crate::bench::parallel::run(&a),
-        Command::Bench(Bench::ParallelWorker(a)) => crate::bench::parallel::worker::run(&a),
-        Command::Bench(Bench::Updates(a)) => crate::bench::updates::run(&a),
-        Command::Peers(a) => peers::run(a),
+        Command::Bench(a) => laboratory::run(None, &a.arguments),
+        Command::Peers(a) => laboratory::run(Some("peers"), &a.arguments),
     }
 }
 
@@ -110,13 +94,28 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
             std::io::stdin()
                 .read_to_string(&mut text)
                 .map_err(|e| Error::io("<stdin>", e))?;
-            Ok(text)
+            Ok(unmarked(text))
         }
-        (None, Some(f)) => std::fs::read_to_string(f).map_err(|e| Error::io(f, e)),
-        (None, None) => Err(Error::Query(
+        (None, Some(f)) => std::fs::read_to_string(f)
+            .map(unmarked)
+            .map_err(|e| Error::io(f, e)),
+        (None, None) => Err(Error::Limit(
             "there is no request; give it as text or with -f".into(),
         )),
     }
+}
+
+/// The text without the mark that some editors put in front of it.
+fn unmarked(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    }
+}
+
+/// `1 quad`, `2 quads`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Says what was found in a store's log, where that is worth a line.

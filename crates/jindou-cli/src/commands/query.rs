@@ -17,6 +17,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         &a.store,
         &OpenOptions {
             access: Access::Read,
+            verify: a.verify.verify,
             ..OpenOptions::default()
         },
     )?;
@@ -52,7 +53,10 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         .try_clone_to_owned()
         .map(File::from)
         .map_err(|e| Error::io("<stdout>", e))?;
-    let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, out), format);
+    // A graph that nobody wants as rows is N-Triples.
+    let graphs = a.format.unwrap_or(ResultFormat::Table);
+    let out = BufWriter::with_capacity(1 << 16, out);
+    let mut writer = ResultWriter::new(out, format).with_graphs(graphs);
     let report = db.run(&text, &options, &mut writer)?;
     if a.time {
         eprintln!(

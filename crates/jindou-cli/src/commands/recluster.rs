@@ -13,6 +13,7 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
         &a.store,
         &OpenOptions {
             access,
+            verify: a.verify.verify,
             ..OpenOptions::default()
         },
     )?;

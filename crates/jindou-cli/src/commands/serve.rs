@@ -1,37 +1,66 @@
 //! `jindou serve`.
 
-use super::merge::{self, sentence};
+use super::merge;
 use super::{documents, service, threads_or_all};
 use crate::args::Serve;
-use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result};
+use crate::log::{self, OneLine};
+use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result, Verify};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::Instant;
 use tracing_subscriber::EnvFilter;
 
 pub fn run(a: &Serve) -> Result<ExitCode> {
+    jindou::set_up_allocator();
     let filter = EnvFilter::try_new(&a.log).map_err(|e| {
         Error::Unsupported(format!("--log {}: {e}; write it like info or debug", a.log))
     })?;
+    let json = a.log_format == "json";
+    let ansi = !json && std::io::stderr().is_terminal();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    if a.log_format == "json" {
+        .with_writer(move || OneLine::new(std::io::stderr(), ansi));
+    if json {
         log.json().init();
     } else {
-        log.with_ansi(std::io::stderr().is_terminal()).init();
+        log.with_ansi(ansi).init();
     }
+    log::panics();
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
+    let begun = Instant::now();
     let db = Database::open_with(
         &a.store,
         &OpenOptions {
             access: if writes { Access::Write } else { Access::Read },
             durability: a.durability.durability,
+            verify: a.verify.verify,
         },
     )?;
     if let Some(recovery) = db.recovery() {
         tracing::info!("{recovery}");
     }
+    match (a.verify.verify, db.trust().verified()) {
+        (Verify::Off, _) => tracing::warn!(
+            "the store's files are not verified (--verify off): damaged ones may give wrong answers"
+        ),
+        (Verify::Eager, Some(bytes)) => {
+            let seconds = begun.elapsed().as_secs_f64();
+            tracing::info!("opened, and {bytes} bytes verified, in {seconds:.3} s");
+        }
+        _ => tracing::info!("the store's files are verified while queries are answered"),
+    }
+    let following = if writes {
+        None
+    } else {
+        let told = |outcome: &Result<u32>| match outcome {
+            Ok(snapshot) => tracing::info!("following the store again, at snapshot {snapshot}"),
+            Err(e) => tracing::error!(
+                "what another process changes in the store cannot be followed, and answers are as of before: {e}"
+            ),
+        };
+        Some(db.follow_in_background(told)?)
+    };
     let standard = ServerOptions::default();
     let threads = threads_or_all(a.threads);
     let memory = a.memory.unwrap_or(standard.memory);
@@ -48,6 +77,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         heavy_queue: a.heavy_queue,
         light_wait: a.light_wait,
         max_queries: a.max_queries,
+        max_client_queries: a.max_client_queries,
         max_connections: a.max_connections,
         max_request_bytes: usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX),
         max_result_rows: a.max_result_rows,
@@ -81,6 +111,12 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     } else {
         "http"
     };
+    if !tracing::enabled!(tracing::Level::WARN) {
+        // What endangers an operator's secrets is said even if the log is to be quiet.
+        for warning in options.warnings() {
+            eprintln!("jindou: warning: {warning}");
+        }
+    }
     raise_descriptor_limit();
     let merges = if writes && a.merge == "auto" {
         let policy = MergePolicy {
@@ -89,7 +125,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             ..MergePolicy::default()
         };
         let told = |outcome: &Result<jindou::MergeReport>| match outcome {
-            Ok(report) => tracing::info!("{}", sentence(report)),
+            Ok(report) => tracing::info!("{report}"),
             Err(e) => tracing::warn!("merging failed, and is tried again: {e}"),
         };
         Some(db.merge_in_background(policy, told)?)
@@ -98,12 +134,13 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     };
     let server = Server::start(db, options).map_err(|e| Error::Store(e.to_string()))?;
     println!(
-        "serving {} at {scheme}://{}/query",
+        "serving {}{} at {scheme}://{}/query",
         a.store.display(),
+        if writes { "" } else { " read-only" },
         server.address()
     );
     server.run_until_signal();
-    drop(merges);
+    drop((merges, following));
     Ok(ExitCode::SUCCESS)
 }
 

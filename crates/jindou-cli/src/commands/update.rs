@@ -1,6 +1,8 @@
 //! `jindou update`.
 
-use super::{cancel_on_interrupt, documents, request_text, service, show_recovery, threads_or_all};
+use super::{
+    cancel_on_interrupt, counted, documents, request_text, service, show_recovery, threads_or_all,
+};
 use crate::args::Update;
 use jindou::{Access, Database, MemoryBudget, OpenOptions, Result, UpdateOptions, UpdateReport};
 use std::process::ExitCode;
@@ -13,6 +15,7 @@ pub fn run(a: &Update) -> Result<ExitCode> {
         &OpenOptions {
             access: Access::Write,
             durability: a.durability.durability,
+            verify: a.verify.verify,
         },
     )?;
     show_recovery(&db);
@@ -44,12 +47,11 @@ pub fn run(a: &Update) -> Result<ExitCode> {
 pub fn print(report: &UpdateReport) {
     let time = report.parse_time + report.wait_time + report.run_time + report.commit_time;
     println!(
-        "snapshot {}: {} quads added, {} removed by {} operation{} in {:.3} s ({:.3} ms until it lasted)",
+        "snapshot {}: {} added, {} removed by {} in {:.3} s ({:.3} ms until it lasted)",
         report.snapshot,
-        report.added,
+        counted(report.added, "quad"),
         report.removed,
-        report.operations,
-        if report.operations == 1 { "" } else { "s" },
+        counted(report.operations as u64, "operation"),
         time.as_secs_f64(),
         report.commit_time.as_secs_f64() * 1e3,
     );

@@ -39,7 +39,8 @@ impl StoreFiles {
 
 struct FileMemory(Arc<StoreFiles>, Direction);
 
-impl Memory for FileMemory {
+// SAFETY: a mapping of a file that is never written again once it was renamed into place; the `Arc` keeps it mapped.
+unsafe impl Memory for FileMemory {
     fn bytes(&self) -> &[u8] {
         self.0.file(self.1).bytes()
     }

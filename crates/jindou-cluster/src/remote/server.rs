@@ -31,7 +31,8 @@ struct Shared {
 
 struct EntryMemory(Arc<Summaries>);
 
-impl Memory for EntryMemory {
+// SAFETY: the summaries never change once they are made, and the `Arc` keeps them where they are.
+unsafe impl Memory for EntryMemory {
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.0.entries)
     }
@@ -39,7 +40,8 @@ impl Memory for EntryMemory {
 
 struct WordMemory(Arc<Summaries>);
 
-impl Memory for WordMemory {
+// SAFETY: the summaries never change once they are made, and the `Arc` keeps them where they are.
+unsafe impl Memory for WordMemory {
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.0.words)
     }

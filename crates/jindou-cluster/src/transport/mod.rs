@@ -47,13 +47,30 @@ impl Moment {
     }
 }
 
-/// Memory that others may read: must not change while it is registered.
-pub trait Memory: Send + Sync {
-    /// The bytes, at the same address on every call.
+/// Memory that others may read while it is registered.
+///
+/// # Safety
+/// Transports hand its address to other processes and to their own threads, which read without asking again. So every call
+/// gives the same address and length, and the bytes stay there unchanged as long as the value lives, wherever it is moved.
+///
+/// Only `unsafe` code can implement it:
+///
+/// ```compile_fail
+/// struct Mine;
+/// impl jindou_cluster::transport::Memory for Mine {
+///     fn bytes(&self) -> &[u8] {
+///         &[]
+///     }
+/// }
+/// ```
+pub unsafe trait Memory: Send + Sync {
+    /// The bytes.
     fn bytes(&self) -> &[u8];
 }
 
-impl Memory for Vec<u8> {
+// SAFETY: a vector's bytes lie on the heap, where they stay when it is moved; transports hold it behind a shared `Arc`, through
+// which it cannot be changed.
+unsafe impl Memory for Vec<u8> {
     fn bytes(&self) -> &[u8] {
         self
     }

@@ -108,9 +108,10 @@ impl Builder<'_, '_> {
         let call = || {
             let endpoint = &*self.endpoint(service)?;
             let Some(caller) = run.service else {
-                return Err(Error::Unsupported(format!(
-                    "SERVICE <{endpoint}>: calls to other endpoints are not allowed here"
-                )));
+                return Err(Error::Service {
+                    endpoint: endpoint.to_owned(),
+                    message: "calls to other endpoints are not allowed here; --service-allow names those that are".into(),
+                });
             };
             let mut held = Held::new(slots.len(), run, Holder::Service);
             let mut batch = Batch::new(slots.len(), run.budget);
@@ -143,7 +144,11 @@ impl Builder<'_, '_> {
             Ok(held) => Ok((held, slots)),
             // The query's own limits are no failure of the endpoint.
             Err(
-                e @ (Error::Cancelled | Error::Timeout(_) | Error::Limit(_) | Error::Internal(_)),
+                e @ (Error::Cancelled
+                | Error::Timeout(_)
+                | Error::Limit(_)
+                | Error::Busy(_)
+                | Error::Internal(_)),
             ) => Err(e),
             Err(_) if service.silent => {
                 let mut held = Held::new(0, run, Holder::Service);

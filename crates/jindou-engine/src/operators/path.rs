@@ -16,6 +16,8 @@ pub(crate) struct PathSpec<'a> {
     pub path: &'a Path,
     pub object: &'a FarEnd,
     pub graph: &'a GraphRef,
+    /// Known ends must be nodes of the graphs.
+    pub nodes: bool,
 }
 
 impl PathSpec<'_> {
@@ -74,6 +76,7 @@ pub(crate) struct PathStage<'a> {
     subject: PathEnd,
     object: PathEnd,
     graphs: Graphs,
+    nodes: bool,
     width: usize,
     out: Batch,
     memo: Memo,
@@ -112,6 +115,7 @@ impl<'a> PathStage<'a> {
             subject: end(spec.subject)?,
             object: end(spec.object)?,
             graphs,
+            nodes: spec.nodes,
             width: input.len(),
             out: Batch::new(output.len(), run.budget),
             memo: Memo {
@@ -164,7 +168,10 @@ impl<'a> PathStage<'a> {
         match (self.subject, self.object) {
             (PathEnd::Known(s), PathEnd::Known(o)) => {
                 let (s, o) = (s.of(rows, row), o.of(rows, row));
-                if self.search.holds(run, s, o, graph)? {
+                // Other ends than these are nodes if the path leads from one to the other.
+                let leads = (s != o || !self.nodes || self.search.is_node(run, s, graph)?)
+                    && self.search.holds(run, s, o, graph)?;
+                if leads {
                     self.give(run, rows, row, None, &[0], more, rest)?;
                 }
                 Ok(())
@@ -216,7 +223,9 @@ impl<'a> PathStage<'a> {
         self.memo.make_room();
         let at = self.memo.ids.len();
         let ids = &mut self.memo.ids;
-        self.search.ends(run, from, graph, backwards, ids)?;
+        if !self.nodes || self.search.is_node(run, from, graph)? {
+            self.search.ends(run, from, graph, backwards, ids)?;
+        }
         let place = at..ids.len();
         self.memo.places.insert((from, graph), place.clone());
         self.memo.recharge()?;

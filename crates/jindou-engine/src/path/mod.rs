@@ -47,6 +47,7 @@ pub(crate) struct PathSearch<'a> {
     whole: [Option<(u32, Option<u32>)>; 2],
     /// The ends that were asked about last.
     last: Option<(u32, u32, Option<u32>)>,
+    scratch: Vec<u32>,
 }
 
 impl<'a> PathSearch<'a> {
@@ -64,6 +65,7 @@ impl<'a> PathSearch<'a> {
             backward,
             whole: [None; 2],
             last: None,
+            scratch: vec![],
         })
     }
 
@@ -139,6 +141,16 @@ impl<'a> PathSearch<'a> {
         side.exhaust(run, Graph::forward(automaton, scope))?;
         self.whole[of] = Some((from, graph));
         Ok(())
+    }
+
+    /// True if the term is a node of the graphs: has an edge there.
+    pub fn is_node(&mut self, run: &Run<'_>, v: u32, graph: Option<u32>) -> Result<bool> {
+        Ok(search::is_node(
+            run,
+            v,
+            self.scope(graph)?,
+            &mut self.scratch,
+        ))
     }
 
     /// True if the path leads from one node to the other.

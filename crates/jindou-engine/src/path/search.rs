@@ -225,6 +225,18 @@ pub(super) fn starts(run: &Run<'_>, a: &Automaton, scope: Scope<'_>, out: &mut S
     Ok(())
 }
 
+/// True if the vertex has an edge in the graphs.
+pub(super) fn is_node(run: &Run<'_>, v: u32, scope: Scope<'_>, scratch: &mut Vec<u32>) -> bool {
+    [Way::Out, Way::In].into_iter().any(|way| {
+        let direction = way.direction();
+        let predicates = run.snapshot.predicates_of(v, direction);
+        predicates.iter().any(|&p| {
+            let view = run.snapshot.edges(PredicateId(p), direction);
+            !view.read(v, scope, scratch).is_empty()
+        })
+    })
+}
+
 /// Adds every node that has an edge in the graphs.
 pub(super) fn nodes(run: &Run<'_>, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
     for p in (0..run.snapshot.predicate_count()).map(PredicateId) {

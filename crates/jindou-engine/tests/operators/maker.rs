@@ -200,6 +200,9 @@ impl Maker<'_> {
             path,
             object,
             graph: GraphRef::Default,
+            nodes: self.rng.chance(50),
+            each: 1.0,
+            visited: 1.0,
         };
         (op, slots)
     }

@@ -1,10 +1,10 @@
 //! Each kernel's time over its byte floor, on segments shaped like LUBM's: attributes (one neighbour, keys in
 //! runs or dense), memberships (one to many), sparse keys; anchors in key order and shuffled.
 
-use crate::median;
+use crate::{median, seconds_between};
 use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, Operand, TILE};
 use jindou_gpu::reference::Random;
-use jindou_gpu::{Backend, DeviceBuffer, Kernel, ResidentSegment};
+use jindou_gpu::{Device, DeviceBuffer, Kernel, ResidentSegment};
 use jindou_model::Result;
 use jindou_store::segment::{
     EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder,
@@ -12,7 +12,7 @@ use jindou_store::segment::{
 use std::sync::Arc;
 
 struct Bench<'a> {
-    backend: &'a Arc<dyn Backend>,
+    device: &'a Arc<Device>,
     repeat: usize,
     bandwidth: f64,
     /// Zeroed before each launch.
@@ -34,14 +34,14 @@ impl Bench<'_> {
         let mut seconds = vec![];
         for _ in 0..self.repeat + 2 {
             self.scratch.clear()?;
-            let a = self.backend.mark()?;
+            let a = self.device.mark()?;
             // SAFETY: callers pass live buffers of the documented lengths.
             unsafe {
-                self.backend
+                self.device
                     .launch(kernel, units.div_ceil(TILE) as u32, bytemuck::bytes_of(p))?
             };
-            let b = self.backend.mark()?;
-            seconds.push(self.backend.between(a, b)?);
+            let b = self.device.mark()?;
+            seconds.push(seconds_between(self.device, a, b)?);
         }
         let s = median(&mut seconds[2..]);
         println!(
@@ -86,22 +86,22 @@ fn shuffle(r: &mut Random, v: &mut [u32]) {
     }
 }
 
-pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: f64) -> Result<()> {
+pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -> Result<()> {
     let r = &mut Random::new(17);
-    let scratch = DeviceBuffer::new(backend, 64 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
+    let scratch = DeviceBuffer::new(device, 64 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
     let b = Bench {
-        backend,
+        device,
         repeat,
         bandwidth,
         scratch,
     };
-    let buffer = |words: u64| DeviceBuffer::new(backend, words as usize * 4);
+    let buffer = |words: u64| DeviceBuffer::new(device, words as usize * 4);
     println!(
         "\n{:<20} {:<34} {:>10} {:>9} {:>8} {:>8}   {rows} rows",
         "kernel", "on", "us", "MB", "x floor", "x moved"
     );
     let n = f64::from(rows);
-    let carried_from = DeviceBuffer::with(backend, &(0..rows).collect::<Vec<_>>())?;
+    let carried_from = DeviceBuffer::with(device, &(0..rows).collect::<Vec<_>>())?;
     let (carried_to, out) = (buffer(u64::from(rows))?, buffer(u64::from(rows))?);
     let mut compact: Compact = bytemuck::Zeroable::zeroed();
     compact.rows = rows;
@@ -113,8 +113,8 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
     ) = (1, carried_from.at(), carried_to.at());
 
     // Streaming: starts, filters, checksum.
-    let intervals = DeviceBuffer::with(backend, &[[5u32, 5 + rows]])?;
-    let before = DeviceBuffer::with(backend, &[0u64])?;
+    let intervals = DeviceBuffer::with(device, &[[5u32, 5 + rows]])?;
+    let before = DeviceBuffer::with(device, &[0u64])?;
     let p = params::StartIntervals {
         intervals: intervals.at(),
         before: before.at(),
@@ -132,7 +132,7 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
         4.0 * n,
     )?;
     let random: Vec<u32> = (0..rows).map(|_| r.bits()).collect();
-    let column = DeviceBuffer::with(backend, &random)?;
+    let column = DeviceBuffer::with(device, &random)?;
     let within = params::Within {
         table: 0,
         count: 1,
@@ -189,7 +189,7 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
     ] {
         let arrays = segment(r, rows, gap, degree)?;
         let v = view(&arrays);
-        let resident = ResidentSegment::bring(backend, &v, Scope::Default)?;
+        let resident = ResidentSegment::bring(device, &v, Scope::Default)?;
         let mut keys = vec![];
         v.default.keys_into(0, rows, &mut keys);
         if let KeyFinder::Bitmap { blocks, .. } = v.default.finder
@@ -225,7 +225,7 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
             if order == "shuffled" {
                 shuffle(r, &mut keys);
             }
-            let anchors = DeviceBuffer::with(backend, &keys)?;
+            let anchors = DeviceBuffer::with(device, &keys)?;
             let what = format!("{name}, {order}");
             let random = order == "shuffled";
             let lookup = resident.lookup_bytes();
@@ -321,7 +321,7 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
                 .iter()
                 .map(|&k| v.default.neighbours_of(k).first().copied().unwrap_or(0))
                 .collect();
-            let others = DeviceBuffer::with(backend, &others)?;
+            let others = DeviceBuffer::with(device, &others)?;
             let p2 = params::Check {
                 compact,
                 segment: resident.params,
@@ -337,8 +337,8 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
             b.time(&what, Kernel::Check, u64::from(rows), &p2, bytes, moved)?;
             // The same where the predicate, of 64, is in a column.
             let heads = vec![resident.params.head; 64];
-            let heads = DeviceBuffer::with(backend, &heads)?;
-            let terms = DeviceBuffer::with(backend, &(1..=64u32).collect::<Vec<_>>())?;
+            let heads = DeviceBuffer::with(device, &heads)?;
+            let terms = DeviceBuffer::with(device, &(1..=64u32).collect::<Vec<_>>())?;
             let catalog = params::Catalog {
                 heads: heads.at(),
                 terms: terms.at(),
@@ -346,7 +346,7 @@ pub fn measure(backend: &Arc<dyn Backend>, rows: u32, repeat: usize, bandwidth: 
                 pad: 0,
             };
             let predicates: Vec<u32> = (0..rows).map(|_| 1 + r.below(64)).collect();
-            let predicates = DeviceBuffer::with(backend, &predicates)?;
+            let predicates = DeviceBuffer::with(device, &predicates)?;
             let (anchor, predicate) = (
                 Operand::column(anchors.at()),
                 Operand::column(predicates.at()),

@@ -8,8 +8,9 @@
 mod kernels;
 mod lubm;
 
+use jindou_gpu::backend::Mark;
 use jindou_gpu::reference::Checker;
-use jindou_gpu::{Backend, DeviceBuffer};
+use jindou_gpu::{Device, DeviceBuffer};
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
@@ -89,12 +90,13 @@ fn run(o: &Options) -> Result<()> {
             }
         }
     }
-    let bandwidth = copy_bandwidth(&backend, (o.rows as usize) * 64, o.repeat)?;
+    let device = Device::new(Arc::clone(&backend));
+    let bandwidth = copy_bandwidth(&device, (o.rows as usize) * 64, o.repeat)?;
     println!(
         "copy bandwidth: {:.0} GB/s (read and written)",
         bandwidth / 1e9
     );
-    kernels::measure(&backend, o.rows, o.repeat, bandwidth)?;
+    kernels::measure(&device, o.rows, o.repeat, bandwidth)?;
     match o.lubm {
         Some(n) => lubm::measure(backend, n, o.threads, o.repeat, bandwidth),
         None => Ok(()),
@@ -102,21 +104,30 @@ fn run(o: &Options) -> Result<()> {
 }
 
 /// Bytes a second of a copy inside the device, reads and writes both counted; median.
-fn copy_bandwidth(backend: &Arc<dyn Backend>, bytes: usize, repeat: usize) -> Result<f64> {
+fn copy_bandwidth(device: &Arc<Device>, bytes: usize, repeat: usize) -> Result<f64> {
     let (from, to) = (
-        DeviceBuffer::new(backend, bytes)?,
-        DeviceBuffer::new(backend, bytes)?,
+        DeviceBuffer::new(device, bytes)?,
+        DeviceBuffer::new(device, bytes)?,
     );
     from.clear()?;
     let mut seconds = vec![];
     for _ in 0..repeat + 2 {
-        let a = backend.mark()?;
+        let a = device.mark()?;
         // SAFETY: two live buffers of this length.
-        unsafe { backend.copy(to.at(), from.at(), bytes)? };
-        let b = backend.mark()?;
-        seconds.push(backend.between(a, b)?);
+        unsafe { device.copy(to.at(), from.at(), bytes)? };
+        let b = device.mark()?;
+        seconds.push(seconds_between(device, a, b)?);
     }
     Ok(2.0 * bytes as f64 / median(&mut seconds[2..]))
+}
+
+/// Seconds from one mark to another, which are waited for and given back.
+fn seconds_between(device: &Device, a: Mark, b: Mark) -> Result<f64> {
+    device.sync()?;
+    let seconds = device.between(&a, &b)?;
+    device.unmark(a);
+    device.unmark(b);
+    Ok(seconds)
 }
 
 fn median(values: &mut [f64]) -> f64 {

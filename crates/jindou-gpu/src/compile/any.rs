@@ -27,12 +27,12 @@ impl<'a> Compiler<'a> {
                 };
                 let catalog =
                     self.cache
-                        .catalog(self.backend, self.snapshot, *direction, scope, constant)?;
+                        .catalog(self.device, self.snapshot, *direction, scope, constant)?;
                 self.segments.extend(catalog.segments.iter().cloned());
                 let predicate = match predicate {
                     PredicateRef::Slot(p) => *p,
                     PredicateRef::Bind(p) => {
-                        let segment = self.cache.sets(self.backend, self.snapshot, *direction)?;
+                        let segment = self.cache.sets(self.device, self.snapshot, *direction)?;
                         self.segments.push(Arc::clone(&segment));
                         let work = Work::Expand {
                             to: *p,
@@ -41,7 +41,7 @@ impl<'a> Compiler<'a> {
                                 anchor: *anchor,
                                 constant: None,
                             }],
-                            within: DeviceWithin::new(self.backend, None, false)?,
+                            within: DeviceWithin::new(self.device, None, false)?,
                         };
                         parts.push((work, format!("predicates of a vertex as ?{p}")));
                         *p
@@ -77,18 +77,17 @@ impl<'a> Compiler<'a> {
                 let scope = scope_of(graph)?;
                 let catalog =
                     self.cache
-                        .catalog(self.backend, self.snapshot, Direction::Out, scope, None)?;
+                        .catalog(self.device, self.snapshot, Direction::Out, scope, None)?;
                 self.segments.extend(catalog.segments.iter().cloned());
-                let subjects = self.cache.subjects(self.backend, self.snapshot, scope)?;
+                let subjects = self.cache.subjects(self.device, self.snapshot, scope)?;
                 self.segments.push(Arc::clone(&subjects));
                 let predicate = match predicate {
                     PredicateRef::Slot(p) => *p,
                     PredicateRef::Bind(p) => {
-                        let (terms, rows) = catalog.terms();
                         let source = DeviceSource::Column {
-                            at: terms.at(),
-                            rows: u64::from(rows),
-                            owner: Owner::Buffer(terms),
+                            at: catalog.params.terms,
+                            rows: u64::from(catalog.params.count),
+                            owner: Owner::Buffer(Arc::clone(catalog.buffer())),
                         };
                         parts.push((
                             Work::Cross { to: *p, source },
@@ -104,7 +103,7 @@ impl<'a> Compiler<'a> {
                         anchor: Operand::Slot(predicate),
                         constant: None,
                     }],
-                    within: DeviceWithin::new(self.backend, None, false)?,
+                    within: DeviceWithin::new(self.device, None, false)?,
                 };
                 parts.push((work, format!("subjects of ?{predicate} as ?{subject}")));
                 Ok((

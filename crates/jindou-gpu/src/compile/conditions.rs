@@ -32,7 +32,7 @@ impl<'a> Compiler<'a> {
         let ids = ids(c, &mut slot).filter(|ids| ids.len() <= MOST_INTERVALS);
         match (ids, slot) {
             (Some(ids), Some(slot)) => {
-                let within = DeviceWithin::new(self.backend, Some(&ids), false)?;
+                let within = DeviceWithin::new(self.device, Some(&ids), false)?;
                 out.push((Work::Restrict { slot, within }, format!("restrict ?{slot}")));
                 Ok(())
             }

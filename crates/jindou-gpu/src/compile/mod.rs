@@ -3,10 +3,10 @@
 mod any;
 mod conditions;
 
+use crate::device::{Device, DeviceBuffer, Packer};
 use crate::index::Catalog;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, SegmentCache, alone};
-use crate::{Backend, DeviceBuffer};
 use jindou_model::{Error, Result};
 use jindou_plan::{
     EdgeList, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind, Within,
@@ -68,14 +68,14 @@ pub(crate) struct DeviceWithin {
     /// Ids before each interval, for starts.
     pub before: u64,
     pub ids: u64,
-    _owners: Vec<Arc<DeviceBuffer>>,
+    _owner: Option<Arc<DeviceBuffer>>,
 }
 
 impl DeviceWithin {
     /// An empty list of intervals means "no id"; a missing one "every id".
-    fn new(backend: &Arc<dyn Backend>, intervals: Option<&Intervals>, start: bool) -> Result<Self> {
+    fn new(device: &Arc<Device>, intervals: Option<&Intervals>, start: bool) -> Result<Self> {
         let mut params: crate::params::Within = bytemuck::Zeroable::zeroed();
-        let (mut before, mut ids, mut owners) = (0, 0, Vec::new());
+        let (mut before, mut ids, mut owner) = (0, 0, None);
         if let Some(list) = intervals {
             // Kernels need at least one interval to refuse everything.
             let list: &[[u32; 2]] = if list.is_empty() { &[[0, 0]] } else { list };
@@ -89,18 +89,19 @@ impl DeviceWithin {
             params.end = list[0][1];
             // A test of one interval needs nothing but the parameters.
             if list.len() > 1 || start {
-                let table = DeviceBuffer::with(backend, list)?;
-                let starts = DeviceBuffer::with(backend, &starts)?;
-                params.table = table.at();
-                before = starts.at();
-                owners = vec![Arc::new(table), Arc::new(starts)];
+                let mut packed = Packer::default();
+                let (table, firsts) = (packed.add(list), packed.add(&starts));
+                let buffer = packed.finish(device)?;
+                params.table = table.in_buffer(buffer.as_ref());
+                before = firsts.in_buffer(buffer.as_ref());
+                owner = buffer.map(Arc::new);
             }
         }
         Ok(Self {
             params,
             before,
             ids,
-            _owners: owners,
+            _owner: owner,
         })
     }
 }
@@ -230,7 +231,7 @@ impl Program<'_> {
 type Part<'a> = (Work<'a>, String);
 
 struct Compiler<'a> {
-    backend: &'a Arc<dyn Backend>,
+    device: &'a Arc<Device>,
     cache: &'a SegmentCache,
     snapshot: &'a Snapshot,
     segments: Vec<Arc<ResidentSegment>>,
@@ -250,7 +251,7 @@ impl<'a> Compiler<'a> {
     fn list(&mut self, list: &EdgeList) -> Result<DeviceList> {
         let scope = scope_of(&list.graph)?;
         let segment = self.cache.get(
-            self.backend,
+            self.device,
             self.snapshot,
             list.predicate,
             list.direction,
@@ -276,9 +277,9 @@ impl<'a> Compiler<'a> {
         match within {
             Some(w) if !w.is_exact() => {
                 let exact = w.exact(self.snapshot);
-                DeviceWithin::new(self.backend, Some(&exact), start)
+                DeviceWithin::new(self.device, Some(&exact), start)
             }
-            w => DeviceWithin::new(self.backend, w.map(|w| &w.intervals), start),
+            w => DeviceWithin::new(self.device, w.map(|w| &w.intervals), start),
         }
     }
 
@@ -314,11 +315,12 @@ impl<'a> Compiler<'a> {
                 let scope = scope_of(graph)?;
                 let segment =
                     self.cache
-                        .get(self.backend, self.snapshot, *predicate, *direction, scope)?;
+                        .get(self.device, self.snapshot, *predicate, *direction, scope)?;
                 self.segments.push(Arc::clone(&segment));
                 let view = self.snapshot.edges(*predicate, *direction);
                 if !segment.is_plain() {
-                    let (keys, rows) = segment.patched_keys(self.backend, &view, scope)?;
+                    let base = alone(&view, scope)?;
+                    let (keys, rows) = segment.patched_keys(self.device, &base)?;
                     return Ok(DeviceSource::Column {
                         at: keys.at(),
                         rows: u64::from(rows),
@@ -486,7 +488,7 @@ fn source_name(source: &StartSource) -> &'static str {
 /// # Errors
 /// What keeps the device from running anything, such as a broken driver; `Internal` for a malformed plan.
 pub(crate) fn compile<'a>(
-    backend: &'a Arc<dyn Backend>,
+    device: &'a Arc<Device>,
     cache: &'a SegmentCache,
     snapshot: &'a Snapshot,
     plan: &[Step],
@@ -494,7 +496,7 @@ pub(crate) fn compile<'a>(
     keep_tested: bool,
 ) -> Result<Program<'a>> {
     let mut c = Compiler {
-        backend,
+        device,
         cache,
         snapshot,
         segments: Vec::new(),

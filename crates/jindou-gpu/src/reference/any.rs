@@ -3,7 +3,8 @@
 use super::expansion::{Expansion, Outputs};
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes};
-use crate::backend::{DeviceBuffer, Kernel};
+use crate::backend::Kernel;
+use crate::device::DeviceBuffer;
 use crate::params::{self, FINDER_SETS, Operand, TILE};
 use crate::resident::ResidentSegment;
 use jindou_model::Result;
@@ -111,7 +112,7 @@ impl Checker {
             .collect::<Result<Vec<_>>>()?;
             let segments = models
                 .iter()
-                .map(|m| ResidentSegment::bring(&self.backend, &m.view(), Scope::Default))
+                .map(|m| ResidentSegment::bring(&self.device, &m.view(), Scope::Default))
                 .collect::<Result<Vec<_>>>()?;
             let terms: Vec<u32> = (0..models.len() as u32)
                 .map(|i| if gaps { 40 + i * i } else { 40 + i })

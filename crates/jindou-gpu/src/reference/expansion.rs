@@ -2,7 +2,8 @@
 
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
-use crate::backend::{DeviceBuffer, Kernel};
+use crate::backend::Kernel;
+use crate::device::DeviceBuffer;
 use crate::params::{self, ListRange, Operand, TILE};
 use crate::resident::ResidentSegment;
 use jindou_model::Result;
@@ -189,7 +190,7 @@ impl Checker {
             (Shape::Directory, false, true),
         ] {
             let m = Model::new(&mut self.random, shape, rows / 4 + 9, one, patched)?;
-            let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
+            let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
             let mut anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
             // Long stretches without neighbours: tiles that hold row ends only.
             let empty = anchors.len() / 3..anchors.len() / 3 * 2;
@@ -254,7 +255,7 @@ impl Checker {
                 .collect::<Result<Vec<_>>>()?;
             let segments = models
                 .iter()
-                .map(|m| ResidentSegment::bring(&self.backend, &m.view(), Scope::Default))
+                .map(|m| ResidentSegment::bring(&self.device, &m.view(), Scope::Default))
                 .collect::<Result<Vec<_>>>()?;
             // Keys of the largest lists, so that intersections are not empty; the last anchor may be fixed.
             let hub = |m: &Model| m.lists.iter().max_by_key(|l| l.1.len()).map_or(1, |l| *l.0);

@@ -10,14 +10,16 @@ mod rows;
 
 pub use model::{Model, Random};
 
-use crate::backend::{Backend, DeviceBuffer, Kernel};
+use crate::backend::Backend;
+use crate::backend::Kernel;
+use crate::device::{Device, DeviceBuffer};
 use crate::params::TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
 /// Runs kernels and keeps what they should have moved.
 pub struct Checker {
-    backend: Arc<dyn Backend>,
+    device: Arc<Device>,
     random: Random,
     /// Launches so far with their documented bytes.
     pub launches: Vec<(Kernel, u64)>,
@@ -32,8 +34,9 @@ impl Checker {
     /// A checker on this device.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, seed: u64) -> Self {
+        let device = Device::new(backend);
         Self {
-            backend,
+            device,
             random: Random::new(seed),
             launches: Vec::new(),
         }
@@ -53,15 +56,15 @@ impl Checker {
     }
 
     fn upload<T: bytemuck::NoUninit>(&self, content: &[T]) -> Result<DeviceBuffer> {
-        DeviceBuffer::with(&self.backend, content)
+        DeviceBuffer::with(&self.device, content)
     }
 
     fn room(&self, words: u64) -> Result<DeviceBuffer> {
-        DeviceBuffer::new(&self.backend, words as usize * 4)
+        DeviceBuffer::new(&self.device, words as usize * 4)
     }
 
     fn zeros(&self, bytes: usize) -> Result<DeviceBuffer> {
-        let b = DeviceBuffer::new(&self.backend, bytes)?;
+        let b = DeviceBuffer::new(&self.device, bytes)?;
         b.clear()?;
         Ok(b)
     }
@@ -78,8 +81,8 @@ impl Checker {
         let grid = units.div_ceil(TILE) as u32;
         // SAFETY: callers build parameters over buffers that live until this returns, with the lengths that the
         // kernels document.
-        unsafe { self.backend.launch(kernel, grid, bytemuck::bytes_of(p))? };
-        self.backend.sync()
+        unsafe { self.device.launch(kernel, grid, bytemuck::bytes_of(p))? };
+        self.device.sync()
     }
 }
 

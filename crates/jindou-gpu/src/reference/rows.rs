@@ -2,8 +2,9 @@
 
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
-use crate::backend::{DeviceBuffer, Kernel};
+use crate::backend::Kernel;
 use crate::checksum::checksum;
+use crate::device::DeviceBuffer;
 use crate::params::{self, Columns, Compact, MAX_COLUMNS, Operand};
 use crate::resident::ResidentSegment;
 use jindou_model::Result;
@@ -121,7 +122,7 @@ impl Checker {
             // Fewer keys than this would be intervals.
             let m = Model::new(&mut self.random, shape, rows.max(200), true, false)?;
             let keys = m.base_keys();
-            let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
+            let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
             for (begin, end) in [
                 (0, keys.len()),
                 (keys.len() / 3, keys.len() / 2),
@@ -271,7 +272,7 @@ impl Checker {
                 (false, true, true),
             ] {
                 let m = Model::new(&mut self.random, shape, rows / 2 + 9, one, patched)?;
-                let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
+                let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
                 let fixed =
                     fixed.then(|| m.lists.keys().copied().nth(m.lists.len() / 2).unwrap_or(1));
                 let anchors: Vec<u32> = (0..rows)
@@ -323,7 +324,7 @@ impl Checker {
         for shape in [Shape::Intervals, Shape::Bitmap, Shape::Directory] {
             for restricted in [false, true] {
                 let m = Model::new(&mut self.random, shape, rows, true, false)?;
-                let segment = ResidentSegment::bring(&self.backend, &m.view(), Scope::Default)?;
+                let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
                 let anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
                 let intervals = if restricted {
                     self.intervals(2, 4000)

@@ -34,9 +34,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = 4.0 * slots.len() as f64;
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::CheckAny {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             catalog: catalog.params,
             anchor: table.operand(anchor)?,
             predicate: table.operand(Operand::Slot(predicate))?,
@@ -68,16 +67,15 @@ impl Run<'_, '_, '_> {
         catalog: &Catalog,
     ) -> Result<Measured, Stop> {
         let rows = u64::from(table.rows);
-        let (prefix, lists) = (self.words(rows + 1)?, self.words(2 * rows)?);
-        let scan = self.scan_words(table.rows)?;
+        let (scan, [prefix, lists]) = self.scratch(table.rows, [rows + 1, 2 * rows])?;
         let p = params::MeasureAny {
             rows: table.rows,
             pad: 0,
             catalog: catalog.params,
             anchor: table.operand(anchor)?,
             predicate: table.operand(Operand::Slot(predicate))?,
-            lists: lists.at(),
-            prefix: prefix.at(),
+            lists,
+            prefix,
             total: scan.at(),
             ticket: scan.at() + 8,
             state: scan.at() + 16,
@@ -99,12 +97,13 @@ impl Run<'_, '_, '_> {
         Ok(Measured {
             total,
             prefix,
-            starts: None,
+            starts: 0,
             neighbours: 0,
             ranges: bytemuck::Zeroable::zeroed(),
             lists: 0,
-            addresses: Some(lists),
-            _owners: Vec::new(),
+            addresses: lists,
+            _scratch: scan,
+            _owner: None,
         })
     }
 }

@@ -3,8 +3,9 @@
 mod any;
 mod strips;
 
-use crate::backend::{DeviceBuffer, Kernel};
+use crate::backend::Kernel;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
+use crate::device::DeviceBuffer;
 use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
 use crate::table::{Column, NewTable, Table};
@@ -17,17 +18,19 @@ pub(crate) struct Measured {
     /// Outputs before any test.
     total: u64,
     /// `rows + 1` words.
-    prefix: Arc<DeviceBuffer>,
-    /// `rows` words; one list only.
-    starts: Option<Arc<DeviceBuffer>>,
+    prefix: u64,
+    /// `rows` words; one list only, else 0.
+    starts: u64,
     /// One list: its neighbours. Several: 0.
     neighbours: u64,
     ranges: [params::ListRange; params::MAX_LISTS],
     lists: u32,
-    /// `rows` addresses; lists of many segments only.
-    addresses: Option<Arc<DeviceBuffer>>,
-    /// Keeps the ranges' memory.
-    _owners: Vec<Arc<DeviceBuffer>>,
+    /// `rows` addresses; lists of many segments only, else 0.
+    addresses: u64,
+    /// Holds the arrays.
+    _scratch: DeviceBuffer,
+    /// Holds a source's column.
+    _owner: Option<Arc<DeviceBuffer>>,
 }
 
 impl Run<'_, '_, '_> {
@@ -132,7 +135,7 @@ impl Run<'_, '_, '_> {
 
     /// The rows that a compacting kernel kept, each of which read and wrote these bytes more.
     fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<Table> {
-        let kept = self.read_counters()?[0];
+        let kept = self.read_counter()?;
         let rows = f64::from(kept);
         self.queue.add_bytes(rows * read, rows * written);
         Ok(new.finish(kept))
@@ -152,9 +155,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::Restrict {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             operand: table.operand(PlanOperand::Slot(slot))?,
             within: within.params,
         };
@@ -178,9 +180,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::Same {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             left: table.operand(a)?,
             right: table.operand(b)?,
             negate: u32::from(negate),
@@ -206,9 +207,8 @@ impl Run<'_, '_, '_> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::Check {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
             anchor: table.operand(list.anchor)?,
             other: table.operand(other)?,
@@ -243,9 +243,8 @@ impl Run<'_, '_, '_> {
         let carried = slots.len();
         slots.push(to);
         let new = self.new_table(slots, u64::from(table.rows))?;
-        self.counters.clear()?;
         let p = params::ExpandOne {
-            compact: self.compact_of(table, &new, &step.keep),
+            compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
             anchor: table.operand(list.anchor)?,
             within: within.params,
@@ -265,25 +264,29 @@ impl Run<'_, '_, '_> {
         Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
     }
 
-    /// Words for a scan of `rows`: total, ticket and tile states, zeroed.
-    fn scan_words(&mut self, rows: u32) -> Result<Arc<DeviceBuffer>, Stop> {
-        let tiles = u64::from(rows).div_ceil(TILE);
-        let b = self.memory.alloc(16 + tiles * 8)?.ok_or(Stop::TooLarge)?;
-        b.clear()?;
-        Ok(Arc::new(b))
-    }
-
-    fn words(&self, n: u64) -> Result<Arc<DeviceBuffer>, Stop> {
-        Ok(Arc::new(self.memory.alloc(n * 4)?.ok_or(Stop::TooLarge)?))
+    /// Memory for a scan of `rows` (total, ticket and tile states, zeroed) and behind it arrays of so many words, all in one
+    /// allocation; their addresses.
+    fn scratch<const N: usize>(
+        &mut self,
+        rows: u32,
+        words: [u64; N],
+    ) -> Result<(DeviceBuffer, [u64; N]), Stop> {
+        let scan = 16 + u64::from(rows).div_ceil(TILE) * 8;
+        let mut end = scan.next_multiple_of(256);
+        let offsets = words.map(|n| {
+            let at = end;
+            end = (at + n * 4).next_multiple_of(256);
+            at
+        });
+        let buffer = self.memory.alloc(end)?.ok_or(Stop::TooLarge)?;
+        buffer.clear_first(scan as usize)?;
+        let at = buffer.at();
+        Ok((buffer, offsets.map(|o| at + o)))
     }
 
     fn read_total(&mut self, scan: &DeviceBuffer) -> Result<u64> {
-        let host = self.counters_host.bytes_mut();
-        // SAFETY: the scan's first 8 bytes are the total; the host buffer has 64.
-        unsafe { self.queue.backend.download(&mut host[..8], scan.at())? };
-        let mut total = [0u64];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut total).copy_from_slice(&host[..8]);
-        Ok(total[0])
+        // SAFETY: the scan's first 8 bytes are the total.
+        unsafe { self.read_long(scan.at()) }
     }
 
     pub(crate) fn measure_lists(
@@ -293,18 +296,15 @@ impl Run<'_, '_, '_> {
     ) -> Result<Measured, Stop> {
         let rows = table.rows;
         if let [one] = lists {
-            let (prefix, starts) = (
-                self.words(u64::from(rows) + 1)?,
-                self.words(u64::from(rows))?,
-            );
-            let scan = self.scan_words(rows)?;
+            let words = [u64::from(rows) + 1, u64::from(rows)];
+            let (scan, [prefix, starts]) = self.scratch(rows, words)?;
             let p = params::Measure {
                 rows,
                 lists: 1,
                 segment: one.segment.params,
                 anchor: table.operand(one.anchor)?,
-                starts: starts.at(),
-                prefix: prefix.at(),
+                starts,
+                prefix,
                 total: scan.at(),
                 ticket: scan.at() + 8,
                 state: scan.at() + 16,
@@ -326,24 +326,32 @@ impl Run<'_, '_, '_> {
             return Ok(Measured {
                 total,
                 prefix,
-                starts: Some(starts),
+                starts,
                 neighbours: one.segment.params.neighbours,
                 ranges: bytemuck::Zeroable::zeroed(),
                 lists: 1,
-                addresses: None,
-                _owners: Vec::new(),
+                addresses: 0,
+                _scratch: scan,
+                _owner: None,
             });
         }
-        let prefix = self.words(u64::from(rows) + 1)?;
-        let scan = self.scan_words(rows)?;
+        // Starts and lengths of each list that is not one constant's.
+        let mut words = [0u64; 1 + 2 * params::MAX_LISTS];
+        words[0] = u64::from(rows) + 1;
+        for (i, list) in lists.iter().enumerate().take(params::MAX_LISTS) {
+            if list.constant.is_none() {
+                words[1 + 2 * i..3 + 2 * i].fill(u64::from(rows));
+            }
+        }
+        let (scan, arrays) = self.scratch(rows, words)?;
+        let prefix = arrays[0];
         let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
         p.rows = rows;
         p.lists = lists.len() as u32;
-        p.prefix = prefix.at();
+        p.prefix = prefix;
         p.total = scan.at();
         p.ticket = scan.at() + 8;
         p.state = scan.at() + 16;
-        let mut owners = Vec::new();
         let (mut a_row, mut written) = (0.0, 4.0);
         for (i, list) in lists.iter().enumerate() {
             p.segments[i] = list.segment.params;
@@ -353,10 +361,7 @@ impl Run<'_, '_, '_> {
             match list.constant {
                 Some((start, length)) => (range.start, range.length) = (start, length),
                 None => {
-                    let (starts, lengths) =
-                        (self.words(u64::from(rows))?, self.words(u64::from(rows))?);
-                    (range.starts, range.lengths) = (starts.at(), lengths.at());
-                    owners.extend([starts, lengths]);
+                    (range.starts, range.lengths) = (arrays[1 + 2 * i], arrays[2 + 2 * i]);
                     let offsets = if list.segment.params.offsets == 0 {
                         0.0
                     } else {
@@ -381,12 +386,13 @@ impl Run<'_, '_, '_> {
         Ok(Measured {
             total,
             prefix,
-            starts: None,
+            starts: 0,
             neighbours: 0,
             ranges: p.ranges,
             lists: p.lists,
-            addresses: None,
-            _owners: owners,
+            addresses: 0,
+            _scratch: scan,
+            _owner: None,
         })
     }
 
@@ -401,12 +407,11 @@ impl Run<'_, '_, '_> {
         let Some(Column { at, owner, .. }) = column.columns.into_iter().next() else {
             return Err(Error::Internal("a product with nothing".into()).into());
         };
-        let prefix = self.words(u64::from(table.rows) + 1)?;
-        let scan = self.scan_words(table.rows)?;
+        let (scan, [prefix]) = self.scratch(table.rows, [u64::from(table.rows) + 1])?;
         let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
         p.rows = table.rows;
         p.lists = 1;
-        p.prefix = prefix.at();
+        p.prefix = prefix;
         p.total = scan.at();
         p.ticket = scan.at() + 8;
         p.state = scan.at() + 16;
@@ -429,19 +434,20 @@ impl Run<'_, '_, '_> {
             )?
         };
         let total = self.read_total(&scan)?;
-        let mut owners = Vec::new();
-        if let Owner::Buffer(b) = owner {
-            owners.push(b);
-        }
+        let owner = match owner {
+            Owner::Buffer(b) => Some(b),
+            Owner::Segment(_) => None,
+        };
         Ok(Measured {
             total,
             prefix,
-            starts: None,
+            starts: 0,
             neighbours: 0,
             ranges: p.ranges,
             lists: 1,
-            addresses: None,
-            _owners: owners,
+            addresses: 0,
+            _scratch: scan,
+            _owner: owner,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Expansions: the outputs of measured lists, strip by strip.
 
 use super::Measured;
-use crate::backend::{DeviceBuffer, Kernel};
+use crate::backend::Kernel;
 use crate::compile::{DeviceStep, DeviceWithin};
 use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
@@ -48,7 +48,8 @@ impl Run<'_, '_, '_> {
         // The last step may fill what is left; one before others leaves room for their tables.
         let share = self.memory.left() / if k + 1 == self.steps.len() { 1 } else { 3 };
         let slack = 64 * 1024;
-        let most = (share.saturating_sub(slack) / row_bytes / TILE * TILE).max(TILE);
+        let fit = share.saturating_sub(slack) / row_bytes / TILE * TILE;
+        let most = fit.clamp(TILE, self.most_rows);
         let strip = units.min(most);
         self.queue.rows(u64::from(table.rows), 0);
         let mut begin = 0;
@@ -97,11 +98,13 @@ impl Run<'_, '_, '_> {
     ) -> Result<Table, Stop> {
         let carried = slots.len() - 1;
         let tiles = (end - begin).div_ceil(TILE);
-        let rows_at = self.words(tiles + 1)?;
-        let new = self.new_table(slots, room)?;
+        // The row at each tile's first unit lies behind the columns.
+        let columns = slots.len();
+        let new = self.new_table_and(slots, room, (tiles + 1) * 4)?;
+        let rows_at = new.at(columns);
         let partition = params::Partition {
-            prefix: m.prefix.at(),
-            rows_at: rows_at.at(),
+            prefix: m.prefix,
+            rows_at,
             begin,
             end,
             rows: table.rows,
@@ -122,12 +125,12 @@ impl Run<'_, '_, '_> {
         let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
         let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
         let columns = new.columns(table.kept(&step.keep));
-        let made = if let Some(lists) = &m.addresses {
+        let made = if m.addresses != 0 {
             let p = params::ExpandAny {
                 columns,
-                prefix: m.prefix.at(),
-                rows_at: rows_at.at(),
-                lists: lists.at(),
+                prefix: m.prefix,
+                rows_at,
+                lists: m.addresses,
                 out: new.at(carried),
                 begin,
                 end,
@@ -135,22 +138,22 @@ impl Run<'_, '_, '_> {
                 pad: 0,
             };
             let read = (12.0 + 4.0 * carried as f64) * in_rows + 4.0 * outputs;
-            // SAFETY: as below; `lists` has `rows` addresses of lists in resident segments.
+            // SAFETY: as below; `addresses` has `rows` addresses of lists in resident segments.
             unsafe {
                 self.queue
                     .launch(Kernel::ExpandAny, end - begin, &p, read, 0.0)?
             };
-            self.made_by(whole, m, &rows_at, tiles, begin, end)?
+            self.made_by(whole, m, rows_at, tiles, begin, end)?
         } else {
-            self.counters.clear()?;
+            let counter = self.next_counter()?;
             let p = params::Expand {
                 columns,
-                prefix: m.prefix.at(),
-                rows_at: rows_at.at(),
-                starts: m.starts.as_ref().map_or(0, |s| s.at()),
+                prefix: m.prefix,
+                rows_at,
+                starts: m.starts,
                 neighbours: m.neighbours,
                 out: new.at(carried),
-                counter: self.counters.at(),
+                counter,
                 begin,
                 end,
                 rows: table.rows,
@@ -158,13 +161,13 @@ impl Run<'_, '_, '_> {
                 within: *within,
                 ranges: m.ranges,
             };
-            let kernel = match (&m.starts, within.count) {
-                (Some(_), 0) => Kernel::Expand,
-                (Some(_), _) => Kernel::ExpandWithin,
-                (None, _) => Kernel::Intersect,
+            let kernel = match (m.starts, within.count) {
+                (0, _) => Kernel::Intersect,
+                (_, 0) => Kernel::Expand,
+                (_, _) => Kernel::ExpandWithin,
             };
             let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
-            let a_row = if m.starts.is_some() {
+            let a_row = if m.starts != 0 {
                 8.0
             } else {
                 4.0 + 8.0 * ranges
@@ -174,9 +177,9 @@ impl Run<'_, '_, '_> {
             // `rows` entries or one more; segments are resident and outlive the queued work.
             unsafe { self.queue.launch(kernel, end - begin, &p, read, 0.0)? };
             if kernel == Kernel::Expand {
-                self.made_by(whole, m, &rows_at, tiles, begin, end)?
+                self.made_by(whole, m, rows_at, tiles, begin, end)?
             } else {
-                self.read_counters()?[0]
+                self.read_counter()?
             }
         };
         self.queue
@@ -189,7 +192,7 @@ impl Run<'_, '_, '_> {
         &mut self,
         whole: bool,
         m: &Measured,
-        rows_at: &DeviceBuffer,
+        rows_at: u64,
         tiles: u64,
         begin: u64,
         end: u64,
@@ -202,23 +205,9 @@ impl Run<'_, '_, '_> {
     }
 
     /// Outputs of a strip that keeps all: its units less the rows that end in it.
-    fn outputs_of(
-        &mut self,
-        rows_at: &DeviceBuffer,
-        tiles: u64,
-        begin: u64,
-        end: u64,
-    ) -> Result<u32> {
-        let host = self.counters_host.bytes_mut();
-        // SAFETY: `rows_at` has `tiles + 1` entries; the host buffer has 64 bytes.
-        unsafe {
-            self.queue.backend.download(&mut host[..4], rows_at.at())?;
-            self.queue
-                .backend
-                .download(&mut host[4..8], rows_at.at() + tiles * 4)?;
-        }
-        let mut rows = [0u32; 2];
-        bytemuck::cast_slice_mut::<u32, u8>(&mut rows).copy_from_slice(&host[..8]);
+    fn outputs_of(&mut self, rows_at: u64, tiles: u64, begin: u64, end: u64) -> Result<u32> {
+        // SAFETY: `rows_at` has `tiles + 1` entries.
+        let rows = unsafe { self.read_words([rows_at, rows_at + tiles * 4])? };
         Ok((end - begin - u64::from(rows[1] - rows[0])) as u32)
     }
 }

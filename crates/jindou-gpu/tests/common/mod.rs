@@ -2,10 +2,13 @@
 
 #![allow(dead_code)]
 
-use jindou_gpu::Backend;
+use jindou_dictionary::DictionaryOverlay;
+use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_store::Snapshot;
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
+use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::testing::store_of;
+use jindou_store::{QuadEdit, Snapshot};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +22,63 @@ pub fn shim(seed: u64) -> Arc<dyn Backend> {
         })
         .unwrap(),
     )
+}
+
+/// Rows of a plan on a device, sorted.
+pub fn rows_on(
+    gpu: &GpuExecutor,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    options: &GpuOptions,
+) -> jindou_model::Result<Vec<Vec<u32>>> {
+    let mut rows: Vec<Vec<u32>> = vec![];
+    let mut sink = |columns: &[&[u32]], n: usize| {
+        rows.extend((0..n).map(|i| columns.iter().map(|c| c[i]).collect()));
+        Ok(())
+    };
+    let result = gpu.execute(plan, snapshot, Output::Rows(&mut sink), options)?;
+    assert_eq!(result.rows, rows.len() as u64);
+    rows.sort_unstable();
+    Ok(rows)
+}
+
+/// The CPU's.
+pub fn rows_here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<u32>> {
+    let mut sink = CollectSink::default();
+    let (options, terms) = (ExecOptions::default(), QueryTerms::new());
+    execute_streaming(plan, snapshot, &options, &terms, &mut sink).unwrap();
+    let mut rows: Vec<Vec<u32>> = sink.rows().map(<[u32]>::to_vec).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// A query over `http://e/` as a plan.
+pub fn native(snapshot: &Snapshot, text: &str) -> Plan {
+    let text = format!("PREFIX : <http://e/> {text}");
+    plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
+}
+
+/// The ring with edges added (`true`) or removed between nodes, as `(subject, predicate, object)`.
+pub fn edited(snapshot: &Snapshot, edits: &[(u32, &str, u32, bool)]) -> Snapshot {
+    let id = |name: &str| {
+        let iri = NamedNode::new_unchecked(format!("http://e/{name}"));
+        snapshot
+            .lookup(&jindou_model::term::encode(&iri.into()))
+            .unwrap()
+    };
+    let edits: Vec<QuadEdit> = edits
+        .iter()
+        .map(|&(s, p, o, added)| QuadEdit {
+            subject: id(&format!("n{s}")).0,
+            predicate: snapshot.predicate_of(id(p)).unwrap().0,
+            object: id(&format!("n{o}")).0,
+            graph: 0,
+            snapshot: 1,
+            added,
+        })
+        .collect();
+    let overlay = Arc::new(DictionaryOverlay::tail());
+    Snapshot::with_edits(Arc::clone(snapshot.base()), 1, &edits, overlay)
 }
 
 /// `n` nodes in a ring: `:p` to the next `reach` ones, `:q` to the one seven further, `:v` to its number.

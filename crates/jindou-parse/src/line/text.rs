@@ -3,7 +3,7 @@
 use jindou_model::{Result, Span};
 
 /// What is wrong in a line, and at which byte of the block.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LineError {
     /// Byte offset into the block.
     pub(crate) at: usize,

@@ -3,6 +3,7 @@
 mod built;
 mod counted;
 mod path;
+mod reach;
 mod rows;
 
 use crate::condition::{self, Compiled, Compiler};
@@ -26,6 +27,7 @@ use spargebra::algebra::PropertyPathExpression;
 
 pub(crate) use built::{Built, apply_op, equal_join, filtered, hash_join, nothing, row_of, unit};
 use built::{Nodes, group, is_unit, on_steps, slice, union};
+pub(crate) use reach::Reaches;
 use rows::nodes_of;
 pub(crate) use rows::{is_safe, op_certain};
 
@@ -42,6 +44,10 @@ pub(crate) struct Builder<'a> {
     pub slots: Vec<String>,
     /// Set inside the inner part of an `Apply` that runs for each row.
     pub outer: OuterRow,
+    /// Slots whose values an EXISTS puts into the patterns of its body: constants there.
+    pub constants: SlotSet,
+    /// What is known of paths.
+    pub reaches: Reaches,
     pub graphs: Option<f64>,
     pub watch: &'a Watch<'a>,
 }
@@ -82,8 +88,12 @@ impl Builder<'_> {
                 self.apply(input, body, *kind)
             }
             Kind::Filter { inner, filters } => {
-                if let Kind::Join(parts) = &inner.kind {
-                    return self.join(parts, filters.clone());
+                match &inner.kind {
+                    Kind::Join(parts) => return self.join(parts, filters.clone()),
+                    Kind::Path(_) => {
+                        return self.join(std::slice::from_ref(&**inner), filters.clone());
+                    }
+                    _ => {}
                 }
                 let inner = self.build(inner);
                 self.filter(inner, filters)
@@ -274,7 +284,7 @@ impl Builder<'_> {
         if !bgp.filters.iter().any(|f| equal::pair(f).is_some()) {
             return None;
         }
-        let (parts, over) = equal::components(bgp);
+        let (parts, over) = equal::components(bgp, true);
         if parts.len() < 2 || !over.iter().any(|f| equal::pair(f).is_some()) {
             return None;
         }
@@ -357,7 +367,7 @@ impl Builder<'_> {
         condition.iter().for_each(|c| needs.add(&c.slots()));
         let left = self.with_outer(left, &needs);
         let by_row = self.can_go_on(&left.certain, &left.possible, right)
-            && is_safe(right, &left.possible, &left.nodes);
+            && is_safe(right, &left.possible, None);
         let by_row = by_row.then(|| self.optional_by_row(left.clone(), right, condition));
         let right = self.build(right);
         let hashed = {
@@ -376,8 +386,8 @@ impl Builder<'_> {
         let plain = shared.is_within(&left.certain) && shared.is_within(&right.certain);
         let by_row = plain
             && self.can_go_on(&left.certain, &left.possible, right)
-            && is_safe(right, &left.possible, &left.nodes);
-        let by_row = by_row.then(|| self.apply_by_row(left.clone(), right, ApplyKind::Anti));
+            && is_safe(right, &left.possible, None);
+        let by_row = by_row.then(|| self.apply_by_row(left.clone(), right, ApplyKind::Anti, false));
         let visible = right.possible.clone();
         let mut right = self.build(right);
         let hashed = if plain {
@@ -408,7 +418,7 @@ impl Builder<'_> {
         let shared = body.uses.and(&input.possible);
         let by_row = self
             .can_go_on(&input.certain, &input.possible, body)
-            .then(|| self.apply_by_row(input.clone(), body, kind));
+            .then(|| self.apply_by_row(input.clone(), body, kind, kind != ApplyKind::Left));
         // A body that means the same by itself can be hashed once.
         let join = match kind {
             ApplyKind::Semi => Some(JoinKind::Semi),
@@ -418,7 +428,7 @@ impl Builder<'_> {
         let is_independent = shared.is_within(&input.certain)
             && shared.is_within(&op_certain(body))
             && !shared.is_empty()
-            && is_safe(body, &shared, &input.nodes);
+            && is_safe(body, &shared, Some(&input.nodes));
         if let (Some(join), true) = (join, is_independent) {
             let right = self.build(body);
             let hashed = hash_join(input, right, join, None);
@@ -514,8 +524,10 @@ fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Expr>) {
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     for p in &bgp.patterns {
         let slots: SlotSet = p.slots().collect();
-        let fits = |(b, s): &(Bgp, SlotSet)| b.patterns.len() < half && s.or(&slots).len() <= half;
-        let connected = parts.iter().position(|x| fits(x) && x.1.meets(&slots));
+        let fits = |(b, s): &(Bgp, SlotSet)| {
+            b.patterns.len() < half && (s.len() + slots.len() <= half || s.or(&slots).len() <= half)
+        };
+        let connected = parts.iter().position(|x| x.1.meets(&slots) && fits(x));
         let at = connected.or_else(|| parts.iter().position(fits));
         match at.and_then(|i| parts.get_mut(i)) {
             Some((b, s)) => {

@@ -1,5 +1,6 @@
 //! Property paths below `?`, `*` and `+`.
 
+use super::rows::{is_nullable, keeps_any};
 use super::*;
 
 impl Builder<'_> {
@@ -33,6 +34,18 @@ impl Builder<'_> {
             }
         };
         let path = self.path_of(&p.path);
+        let ends = [&p.subject, &p.object];
+        let constants = ends.iter().filter(|e| !self.is_variable(e)).count();
+        let leaves_graph = is_nullable(&p.path) && keeps_any(&p.path, constants);
+        let nodes = is_nullable(&p.path)
+            && !leaves_graph
+            && ends.iter().any(|end| match end {
+                End::Slot(s) => {
+                    let is_node = |n: &(Place, Slot)| n.0 == p.place && n.1 == *s;
+                    input.certain.has(*s) && !input.nodes.iter().any(is_node)
+                }
+                End::Term(_) => true,
+            });
         let mut binds = vec![];
         let mut unknown = vec![];
         let mut ends = vec![];
@@ -76,8 +89,7 @@ impl Builder<'_> {
         let (Some(object), Some(subject)) = (ends.pop(), ends.pop()) else {
             return input;
         };
-        let quads = self.snapshot.quads() as f64;
-        let (each, visited) = cost::path(&subject, &object, quads);
+        let (each, visited) = self.reach(&path, &graph, subject, object);
         let rows = input.rows * each;
         let cost = input.cost + input.rows * visited * PATH;
         let mut out = input.with(
@@ -87,6 +99,9 @@ impl Builder<'_> {
                 path,
                 object,
                 graph,
+                nodes,
+                each,
+                visited,
             },
             Some(rows),
             cost,
@@ -95,7 +110,22 @@ impl Builder<'_> {
             out.certain.insert(s);
             out.possible.insert(s);
         }
+        if !leaves_graph {
+            for end in [&p.subject, &p.object] {
+                if let End::Slot(s) = end {
+                    out.nodes.push((p.place.clone(), *s));
+                }
+            }
+        }
         out
+    }
+
+    /// True for an end that is a variable, not a term or what an EXISTS puts in its place.
+    fn is_variable(&self, end: &End) -> bool {
+        match end {
+            End::Slot(s) => !self.outer.possible.has(*s) && !self.constants.has(*s),
+            End::Term(_) => false,
+        }
     }
 
     pub(super) fn path_of(&self, p: &PropertyPathExpression) -> Path {

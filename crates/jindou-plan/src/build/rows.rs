@@ -1,6 +1,7 @@
 //! Going on from rows: when that means the same as evaluation by itself, and how it is done.
 
 use super::*;
+use crate::joins;
 
 impl Builder<'_> {
     /// True if the node's solutions that go with a row can be found from that row, operators that look at all rows
@@ -17,8 +18,9 @@ impl Builder<'_> {
             Kind::Graphs(g) => !possible.has(*g),
             Kind::HasGraph(_) | Kind::Values { .. } | Kind::Service(_) => false,
             Kind::Join(parts) => {
+                let (parts, over) = joins::connected(parts);
                 let parts: Vec<&Node> = parts.iter().collect();
-                self.can_follow(certain, possible, &parts, 0)
+                over.iter().all(|f| !f.per_row) && self.can_follow(certain, possible, &parts, 0)
             }
             Kind::Union(branches) => branches
                 .iter()
@@ -29,11 +31,9 @@ impl Builder<'_> {
                 condition: _,
             } => {
                 let (c, p) = (certain.or(&op_certain(left)), possible.or(&left.uses));
-                let mut nodes = vec![];
-                sure_nodes(left, &mut nodes);
                 self.can_go_on(certain, possible, left)
                     && self.can_go_on(&c, &p, right)
-                    && is_safe(right, &p, &nodes)
+                    && is_safe(right, &p, None)
             }
             Kind::Minus { .. } => false,
             Kind::Filter { inner, .. } | Kind::Project(inner) => {
@@ -87,16 +87,22 @@ impl Builder<'_> {
             }
             Kind::Join(parts) => {
                 let mut at = input;
+                let (parts, over) = joins::connected(parts);
                 let mut rest: Vec<&Node> = parts.iter().collect();
                 while !rest.is_empty() {
-                    // What is connected comes first, as long as the others can still follow.
+                    // What is connected comes first, as long as the others can still follow; of that paths come last, but for those
+                    // with both ends known.
                     let next = (0..rest.len())
                         .filter(|&i| rest[i].uses.meets(&at.possible))
-                        .find(|&i| self.can_follow(&at.certain, &at.possible, &rest, i))
+                        .filter(|&i| self.can_follow(&at.certain, &at.possible, &rest, i))
+                        .min_by_key(|&i| match &rest[i].kind {
+                            Kind::Path(_) => !rest[i].uses.is_within(&at.possible),
+                            _ => false,
+                        })
                         .unwrap_or(0);
                     at = self.go_on(at, rest.remove(next));
                 }
-                at
+                self.filter(at, &over)
             }
             Kind::Union(branches) => {
                 // All of the row's columns: what comes after reads others than the union does.
@@ -138,7 +144,7 @@ impl Builder<'_> {
                 kind,
             } => {
                 let b = self.go_on(input, i);
-                self.apply_by_row(b, body, *kind)
+                self.apply_by_row(b, body, *kind, *kind != ApplyKind::Left)
             }
             Kind::Project(inner) | Kind::Reduced { inner, .. } => self.go_on(input, inner),
             _ => {
@@ -157,15 +163,14 @@ impl Builder<'_> {
         first: usize,
     ) -> bool {
         let (mut certain, mut possible) = (certain.clone(), possible.clone());
-        let (mut known, mut nodes) = (SlotSet::default(), vec![]);
+        let mut known = SlotSet::default();
         let others = (0..parts.len()).filter(|&i| i != first);
         std::iter::once(first).chain(others).all(|i| {
             let p = parts[i];
-            let ok = self.can_go_on(&certain, &possible, p) && is_safe(p, &known, &nodes);
+            let ok = self.can_go_on(&certain, &possible, p) && is_safe(p, &known, None);
             certain.add(&op_certain(p));
             possible.add(&p.uses);
             known.add(&p.uses);
-            sure_nodes(p, &mut nodes);
             ok
         })
     }
@@ -221,9 +226,23 @@ impl Builder<'_> {
         apply_op(left, inner, ApplyKind::Left, false)
     }
 
-    pub(super) fn apply_by_row(&mut self, input: Built, body: &Node, kind: ApplyKind) -> Built {
-        let row = row_of(&input, &body.uses.and(&input.possible));
+    /// `constants`: the row's values stand in the body as if they were written there (EXISTS); else rows of the body by itself
+    /// that go with the row are asked for.
+    pub(super) fn apply_by_row(
+        &mut self,
+        input: Built,
+        body: &Node,
+        kind: ApplyKind,
+        constants: bool,
+    ) -> Built {
+        let slots = body.uses.and(&input.possible);
+        let row = row_of(&input, &slots);
+        let before = self.constants.clone();
+        if constants {
+            self.constants.add(&slots);
+        }
         let inner = self.go_on(row, body);
+        self.constants = before;
         apply_op(input, inner, kind, false)
     }
 }
@@ -249,20 +268,30 @@ pub(crate) fn op_certain(node: &Node) -> SlotSet {
 
 /// True if the node's solutions, restricted to values of the slots `known`, are what evaluation with those values
 /// put in from the start gives: no filter, OPTIONAL, MINUS or BIND inside sees them bound before it would.
-pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: &Nodes) -> bool {
+///
+/// With `nodes` (slots that surely hold nodes of graphs) also if the values are put in as constants; else a path between two
+/// variables looks itself whether an end that is known is a node.
+pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: Option<&Nodes>) -> bool {
     if !node.uses.meets(known) {
         return true;
     }
     let sees_bound = |read: &SlotSet, bound: &SlotSet| read.and(known).is_within(bound);
     match &node.kind {
         // Between two variables, a path of length zero is only on nodes of the graph.
-        Kind::Path(p) => match (&p.subject, &p.object) {
-            (End::Slot(s), End::Slot(o)) => {
-                let is_node = |s: &Slot| nodes.iter().any(|n| n.0 == p.place && n.1 == *s);
-                !is_nullable(&p.path) || [s, o].iter().all(|s| !known.has(**s) || is_node(s))
-            }
-            _ => true,
-        },
+        Kind::Path(p) => {
+            let Some(nodes) = nodes else { return true };
+            let ends = [&p.subject, &p.object];
+            let is_node = |s: Slot| nodes.iter().any(|n| n.0 == p.place && n.1 == s);
+            let given = |e: &&&End| matches!(e, End::Slot(s) if known.has(*s));
+            let terms = ends.iter().filter(|e| matches!(e, End::Term(_))).count();
+            let constants = terms + ends.iter().filter(given).count();
+            !is_nullable(&p.path)
+                || keeps_any(&p.path, terms) == keeps_any(&p.path, constants)
+                || ends
+                    .iter()
+                    .filter(given)
+                    .all(|e| matches!(e, End::Slot(s) if is_node(*s)))
+        }
         Kind::Bgp(_) | Kind::Values { .. } | Kind::Graphs(_) | Kind::HasGraph(_) => true,
         Kind::Join(parts) | Kind::Union(parts) => parts.iter().all(|p| is_safe(p, known, nodes)),
         Kind::Filter { inner, filters } => {
@@ -306,6 +335,20 @@ pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: &Nodes) -> bool {
     }
 }
 
+/// True if a path of length zero leads from a term that is no node of the graph, where so many of its ends are constants: the
+/// variables between the parts of a sequence, and ends that are none, are nodes only (SPARQL 1.1 §18.4).
+pub(super) fn keeps_any(path: &PropertyPathExpression, constants: usize) -> bool {
+    use PropertyPathExpression as P;
+    match path {
+        P::NamedNode(_) | P::NegatedPropertySet(_) => false,
+        P::ZeroOrMore(_) | P::ZeroOrOne(_) => constants > 0,
+        P::OneOrMore(p) => constants > 0 && keeps_any(p, 1),
+        P::Reverse(p) => keeps_any(p, constants),
+        P::Alternative(a, b) => keeps_any(a, constants) || keeps_any(b, constants),
+        P::Sequence(a, b) => constants == 2 && keeps_any(a, 1) && keeps_any(b, 1),
+    }
+}
+
 /// True if a path may have length zero.
 pub(super) fn is_nullable(path: &PropertyPathExpression) -> bool {
     use PropertyPathExpression as P;
@@ -328,19 +371,4 @@ pub(super) fn nodes_of(bgp: &Bgp) -> Nodes {
         End::Term(_) => None,
     })
     .collect()
-}
-
-/// Slots that hold nodes of a graph in each of the node's rows.
-pub(super) fn sure_nodes(node: &Node, out: &mut Nodes) {
-    match &node.kind {
-        Kind::Bgp(b) => out.extend(nodes_of(b)),
-        Kind::Join(parts) => parts.iter().for_each(|p| sure_nodes(p, out)),
-        Kind::LeftJoin { left: inner, .. }
-        | Kind::Minus { left: inner, .. }
-        | Kind::Apply { input: inner, .. }
-        | Kind::Filter { inner, .. }
-        | Kind::Extend { inner, .. }
-        | Kind::Project(inner) => sure_nodes(inner, out),
-        _ => {}
-    }
 }

@@ -97,7 +97,7 @@ fn form(plan: &Plan) -> &'static str {
         Form::Ask => "ASK",
         Form::Select => "SELECT",
         Form::Construct(_) => "CONSTRUCT",
-        Form::Describe => "DESCRIBE",
+        Form::Describe(_) => "DESCRIBE",
     }
 }
 
@@ -199,6 +199,9 @@ impl Explainer<'_> {
                 path,
                 object,
                 graph,
+                each,
+                visited,
+                ..
             } => {
                 let text = format!(
                     "path: {} {} {}{}",
@@ -207,8 +210,6 @@ impl Explainer<'_> {
                     self.end(object),
                     self.graph(graph)
                 );
-                let quads = self.snapshot.quads() as f64;
-                let (each, visited) = cost::path(subject, object, quads);
                 one(input, text, &|n| n * each, visited * cost::PATH)
             }
             Operator::Join {

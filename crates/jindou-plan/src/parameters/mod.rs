@@ -18,6 +18,9 @@ use spargebra::Query;
 /// Most parameters of a query.
 pub const MAX_PARAMETERS: usize = 64;
 
+/// Most levels of operators of a plan that is made once for all terms.
+const MAX_PARAMETRIC_DEPTH: usize = 200;
+
 /// Begins a placeholder's IRI. No IRI has a zero byte.
 const PLACEHOLDER: &str = "\0parameter ";
 
@@ -34,12 +37,22 @@ pub(crate) fn placeholder_of(canonical: &[u8]) -> Option<u32> {
 }
 
 /// A parsed query and the names of its parameters.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Prepared {
     query: Query,
     names: Vec<Variable>,
     /// The query with placeholders, if they stand only where ids can be written.
     placed: Option<Query>,
+    bytes: u64,
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        crate::drop_query(&mut self.query);
+        if let Some(placed) = &mut self.placed {
+            crate::drop_query(placed);
+        }
+    }
 }
 
 impl Prepared {
@@ -83,11 +96,19 @@ impl Prepared {
                 )));
             }
         }
+        let bytes = 2 * crate::algebra::query_bytes(&query);
         Ok(Self {
             query,
             names: variables,
             placed: uses.only_ends.then_some(placed),
+            bytes,
         })
+    }
+
+    /// Bytes of the algebra that it keeps, about.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The parameters' names, in the order in which values are given.
@@ -126,6 +147,10 @@ impl Prepared {
             return Ok(None);
         };
         let plan = plan_over(query, snapshot, options, cancel, true)?;
+        // Runs copy it and write into it, which recurses.
+        if plan.depth() > MAX_PARAMETRIC_DEPTH {
+            return Ok(None);
+        }
         Ok(Parametric::of(plan))
     }
 }

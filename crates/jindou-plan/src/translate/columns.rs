@@ -6,7 +6,8 @@ use super::*;
 #[derive(Default)]
 pub(super) struct Columns {
     pub variables: Vec<Variable>,
-    blanks: Vec<String>,
+    places: FxHashMap<Variable, usize>,
+    blanks: FxHashMap<String, usize>,
 }
 
 impl Columns {
@@ -19,10 +20,12 @@ impl Columns {
     }
 
     pub(super) fn column(&mut self, v: &Variable) -> TemplateTerm {
-        let at = self.variables.iter().position(|x| x == v);
-        TemplateTerm::Column(at.unwrap_or_else(|| {
+        let place = self.places.get(v).copied();
+        TemplateTerm::Column(place.unwrap_or_else(|| {
+            let place = self.variables.len();
             self.variables.push(v.clone());
-            self.variables.len() - 1
+            self.places.insert(v.clone(), place);
+            place
         }))
     }
 
@@ -32,11 +35,8 @@ impl Columns {
             TermPattern::Literal(l) => TemplateTerm::Term(literal(l)),
             TermPattern::Variable(v) => self.column(v),
             TermPattern::BlankNode(b) => {
-                let at = self.blanks.iter().position(|x| x == b.as_str());
-                TemplateTerm::Blank(at.unwrap_or_else(|| {
-                    self.blanks.push(b.as_str().to_owned());
-                    self.blanks.len() - 1
-                }))
+                let next = self.blanks.len();
+                TemplateTerm::Blank(*self.blanks.entry(b.as_str().to_owned()).or_insert(next))
             }
             TermPattern::Triple(t) => TemplateTerm::Triple(Box::new(self.triple(t))),
         }

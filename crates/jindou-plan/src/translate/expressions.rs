@@ -4,7 +4,8 @@ use super::*;
 
 impl Translator {
     /// An expression without EXISTS over the slots in scope.
-    pub(super) fn expr(&self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
+    pub(super) fn expr(&mut self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
+        let mut custom = vec![];
         let mut variables: Vec<(Variable, Slot)> = vec![];
         let mut per_row = false;
         let mut needs_base = false;
@@ -20,9 +21,19 @@ impl Translator {
             Expression::FunctionCall(f, _) => {
                 per_row |= varies(f);
                 needs_base |= matches!(f, Function::Iri);
+                if let Function::Custom(name) = f {
+                    custom.push(name.as_str().to_owned());
+                }
             }
             _ => {}
         });
+        for name in custom {
+            let is_cast =
+                name == oxrdf::vocab::xsd::STRING.as_str() || term::datatype_code(&name).is_some();
+            if !is_cast && self.unknown.is_none() {
+                self.unknown = Some(name);
+            }
+        }
         Expr {
             expression: e.clone(),
             variables,
@@ -97,7 +108,7 @@ impl Translator {
             }
         }
         let before = self.enter(scope);
-        let body = self.pattern(pattern, &mut own, place);
+        let body = self.counted(true, |t| t.pattern(pattern, &mut own, place));
         self.outer = before;
         let body = body?;
         Ok(in_some_graph(node, &body.uses, place).apply(body, kind))
@@ -170,7 +181,9 @@ impl Translator {
                 return Ok(node.extend(to, value));
             }
         }
-        let node = self.pattern(inner, env, place)?;
+        // A new blank node for each of two equal solutions makes them differ.
+        let as_set = self.as_set && !is_varying(expression);
+        let node = self.counted(as_set, |t| t.pattern(inner, env, place))?;
         let scope = node.possible.clone();
         let (node, value) = self.expr_over(node, expression, env, place, &scope)?;
         let to = self.variable(variable, env);
@@ -221,6 +234,15 @@ impl Translator {
         }
         Ok((node, out))
     }
+}
+
+/// True if equal solutions may give it different values.
+pub(super) fn is_varying(e: &Expression) -> bool {
+    let mut found = false;
+    walk(e, &mut |e| {
+        found |= matches!(e, Expression::FunctionCall(f, _) if varies(f))
+    });
+    found
 }
 
 pub(super) fn has_exists(e: &Expression) -> bool {

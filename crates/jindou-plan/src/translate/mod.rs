@@ -8,11 +8,12 @@ mod depth;
 mod expressions;
 mod graph;
 mod modifiers;
+mod paths;
 mod service;
 mod triples;
 
 use crate::expression::{Expr, conjuncts, parts_mut, varies, walk};
-use crate::logical::{End, Node, PathNode, Pattern, Place};
+use crate::logical::{End, Node, PathNode, Pattern, Place, add_new};
 use crate::set::SlotSet;
 use crate::{Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Service, Slot, TemplateTerm};
 use jindou_model::term;
@@ -59,6 +60,12 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
         is_top: matches!(query, Query::Select { .. } | Query::Describe { .. }),
         ..Env::default()
     };
+    t.as_set = match query {
+        Query::Ask { .. } | Query::Describe { .. } => true,
+        // A blank node of the template is another one for each solution.
+        Query::Construct { template, .. } => !template.iter().any(triples::has_blank),
+        Query::Select { .. } => false,
+    };
     let mut root = t.pattern(pattern, &mut env, &Place::Default)?;
     let mut output = vec![];
     let mut columns = vec![];
@@ -79,7 +86,7 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
             if matches!(query, Query::Select { .. }) {
                 Form::Select
             } else {
-                Form::Describe
+                Form::Describe(query.dataset().cloned())
             }
         }
         Query::Construct { template, .. } => {
@@ -92,6 +99,11 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
             Form::Construct(triples)
         }
     };
+    if let Some(name) = t.unknown {
+        return Err(format!(
+            "the function <{name}>: no function has this name; casts are called xsd:integer(…), xsd:dateTime(…) and the like"
+        ));
+    }
     Ok(Logical {
         form,
         dataset: query.dataset().cloned(),
@@ -144,8 +156,12 @@ struct Translator {
     /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
     outer: SlotSet,
     base: Option<String>,
+    /// Only which solutions there are matters, not how often each: below DISTINCT, inside EXISTS.
+    as_set: bool,
     /// Triple terms with variables, each with the slot that stands for it in the pattern at hand.
     open: Vec<(Slot, TriplePattern)>,
+    /// A function that nobody knows.
+    unknown: Option<String>,
 }
 
 impl Translator {
@@ -199,18 +215,13 @@ impl Translator {
                 let node = self.path(subject, path, object, place)?;
                 self.opened(node, env, place)?
             }
-            GraphPattern::Join { left, right } => {
-                // Whom SERVICE asks, the rest of its group says, wherever that stands.
-                let (left, right) = match (asks_rows(left), asks_rows(right)) {
-                    (Some(_), None) => (right, left),
-                    _ => (left, right),
+            GraphPattern::Join { .. } => {
+                let sequences = if self.as_set {
+                    paths::sequences(p)
+                } else {
+                    None
                 };
-                let left = self.pattern(left, env, place)?;
-                if asks_rows(right).is_some() {
-                    return self.service_by_rows(left, right, env, ApplyKind::Inner);
-                }
-                let right = self.pattern(right, env, place)?;
-                Node::join(left, right)
+                self.joined(sequences.as_ref().unwrap_or(p), env, place)?
             }
             GraphPattern::LeftJoin {
                 left,
@@ -291,7 +302,7 @@ impl Translator {
             } => self.extend(inner, variable, expression, env, place)?,
             GraphPattern::Minus { left, right } => {
                 let left = self.pattern(left, env, place)?;
-                let right = self.pattern(right, env, place)?;
+                let right = self.counted(true, |t| t.pattern(right, env, place))?;
                 Node::minus(in_some_graph(left, &right.uses, place), right)
             }
             GraphPattern::Values {
@@ -330,7 +341,7 @@ impl Translator {
                 start,
                 length,
             } => {
-                let node = self.pattern(inner, env, place)?;
+                let node = self.counted(false, |t| t.pattern(inner, env, place))?;
                 let (offset, limit) = (*start as u64, length.map(|l| l as u64));
                 node.above(|inner| crate::logical::Kind::Slice {
                     inner,
@@ -356,6 +367,32 @@ impl Translator {
                 ..
             } => return Err(unbound_endpoint(v)),
         })
+    }
+
+    /// The parts of a join, one after the other.
+    fn joined(&mut self, p: &GraphPattern, env: &mut Env, place: &Place) -> Result<Node, Reason> {
+        let GraphPattern::Join { left, right } = p else {
+            return self.pattern(p, env, place);
+        };
+        // Whom SERVICE asks, the rest of its group says, wherever that stands.
+        let (left, right) = match (asks_rows(left), asks_rows(right)) {
+            (Some(_), None) => (right, left),
+            _ => (left, right),
+        };
+        let left = self.joined(left, env, place)?;
+        if asks_rows(right).is_some() {
+            return self.service_by_rows(left, right, env, ApplyKind::Inner);
+        }
+        let right = self.joined(right, env, place)?;
+        Ok(Node::join(left, right))
+    }
+
+    /// Translates a part of which it matters only which solutions there are (`as_set`), or also how often.
+    fn counted<T>(&mut self, as_set: bool, f: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.as_set, as_set);
+        let done = f(self);
+        self.as_set = before;
+        done
     }
 
     /// A row's variables are visible in the body that is evaluated for it.
@@ -404,10 +441,12 @@ impl Translator {
             };
             if self.open.len() > closed {
                 opening.push(pattern);
-            } else if !out.contains(&pattern) {
+            } else {
                 out.push(pattern);
             }
         }
+        let all = std::mem::take(&mut out);
+        add_new(&mut out, &all);
         let hidden = match place {
             Place::Slot(g) => SlotSet::one(*g),
             _ => SlotSet::default(),
@@ -421,68 +460,6 @@ impl Translator {
             // `GRAPH ?g` binds even around nothing.
             Place::Slot(g) if out.is_empty() => Node::graphs(*g),
             _ => Node::bgp(out, hidden),
-        })
-    }
-
-    fn path(
-        &mut self,
-        s: End,
-        path: &PropertyPathExpression,
-        o: End,
-        place: &Place,
-    ) -> Result<Node, Reason> {
-        use PropertyPathExpression as P;
-        let pattern = |predicate: End, s: End, o: End| {
-            let hidden = match place {
-                Place::Slot(g) => SlotSet::one(*g),
-                _ => SlotSet::default(),
-            };
-            let pattern = Pattern {
-                subject: s,
-                predicate,
-                object: o,
-                place: place.clone(),
-            };
-            Node::bgp(vec![pattern], hidden)
-        };
-        Ok(match path {
-            P::NamedNode(n) => pattern(End::Term(iri(n.as_str())), s, o),
-            P::Reverse(inner) => self.path(o, inner, s, place)?,
-            P::Sequence(a, b) => {
-                let middle = End::Slot(self.hidden("path")?);
-                let first = self.path(s, a, middle.clone(), place)?;
-                let second = self.path(middle, b, o, place)?;
-                Node::join(first, second)
-            }
-            P::Alternative(a, b) => {
-                let first = self.path(s.clone(), a, o.clone(), place)?;
-                let second = self.path(s, b, o, place)?;
-                Node::union(vec![first, second])
-            }
-            P::NegatedPropertySet(list) => {
-                let p = self.hidden("predicate")?;
-                let v = Variable::new_unchecked("predicate");
-                let names = list.iter().map(|n| Expression::from(n.clone())).collect();
-                let within = Expression::In(Box::new(v.clone().into()), names);
-                let filter = Expr {
-                    expression: Expression::Not(Box::new(within)),
-                    variables: vec![(v, p)],
-                    per_row: false,
-                    base_iri: None,
-                };
-                let node = pattern(End::Slot(p), s, o);
-                if list.is_empty() {
-                    node
-                } else {
-                    node.filter(vec![filter])
-                }
-            }
-            P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_) => Node::path(PathNode {
-                subject: s,
-                path: path.clone(),
-                object: o,
-                place: place.clone(),
-            }),
         })
     }
 

@@ -18,7 +18,8 @@ impl Translator {
                 Kind::Distinct { inner, slots }
             }
         };
-        let mut node = self.pattern(inner, env, place)?;
+        let as_set = !reduced || self.as_set;
+        let mut node = self.counted(as_set, |t| t.pattern(inner, env, place))?;
         let mut slots: Vec<Slot> = match projected(inner) {
             Some(variables) => {
                 let mut slots = vec![];
@@ -106,7 +107,21 @@ impl Translator {
         place: &Place,
     ) -> Result<Node, Reason> {
         let (mut own, mut visible) = self.scope(variables, env);
-        let mut node = self.pattern(inner, &mut own, place)?;
+        let as_set = aggregates.iter().all(|(_, a)| match a {
+            AggregateExpression::CountSolutions { distinct } => *distinct,
+            AggregateExpression::FunctionCall {
+                name,
+                expr,
+                distinct,
+            } => {
+                let alike = matches!(
+                    name,
+                    SetFunction::Min | SetFunction::Max | SetFunction::Sample
+                );
+                (*distinct || alike) && !expressions::is_varying(expr)
+            }
+        });
+        let mut node = self.counted(as_set, |t| t.pattern(inner, &mut own, place))?;
         let named: SlotSet = own.slots.values().copied().collect();
         let row = node.possible.and(&named).to_vec();
         let mut by: Vec<Slot> = variables

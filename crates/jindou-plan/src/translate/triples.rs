@@ -77,3 +77,12 @@ pub(super) fn ground_triple(t: &TriplePattern) -> Option<Vec<u8>> {
     }
     Some(term::encode(&triple(t)?.into()))
 }
+
+/// True if a pattern of a template has a blank node somewhere.
+pub(super) fn has_blank(t: &TriplePattern) -> bool {
+    [&t.subject, &t.object].into_iter().any(|end| match end {
+        TermPattern::BlankNode(_) => true,
+        TermPattern::Triple(t) => has_blank(t),
+        _ => false,
+    })
+}

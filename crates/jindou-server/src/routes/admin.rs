@@ -1,9 +1,11 @@
-//! `/admin/queries`: what runs, and a way to end it.
+//! `/admin/queries`: the queries that run, and a way to end them. Who has a token for reading sees those of this token only.
 
 use super::{answered, reading, text};
 use crate::live::{Cause, LiveQuery};
 use crate::problem::Problem;
+use crate::run::Connection;
 use crate::shared::Shared;
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -27,11 +29,14 @@ fn page(value: &Value) -> Response<Body> {
 
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
     let answer = reading(&method).map(|()| {
-        let all: Vec<_> = shared.live.list().iter().map(|q| document(q)).collect();
+        let all = shared.live.list();
+        let seen = all.iter().filter(|q| connection.caller.sees(q.owner));
+        let all: Vec<_> = seen.map(|q| document(q)).collect();
         page(&json!({ "queries": all }))
     });
     answered(answer, &headers)
@@ -39,11 +44,13 @@ pub(super) async fn list(
 
 pub(super) async fn one(
     State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
     Path(id): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
     let found = id.parse().ok().and_then(|id| shared.live.get(id));
+    let found = found.filter(|q| connection.caller.sees(q.owner));
     let answer = match found {
         None => Err(Problem::new(
             StatusCode::NOT_FOUND,

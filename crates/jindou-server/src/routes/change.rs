@@ -12,8 +12,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
-use jindou::parse::{Format, Sources};
-use jindou::{Database, GraphName, Progress, UpdateReport};
+use jindou::parse::{Format, Limits, Sources};
+use jindou::{Database, GraphName, Progress, UpdateOptions, UpdateReport};
 use std::sync::Arc;
 
 /// Documents of a body.
@@ -74,7 +74,7 @@ pub(super) async fn answer(
         let documents = read.documents(update.body(content).await?)?;
         let report = update
             .run(move |db, options| {
-                let source = sources(documents, &graph, &base)?;
+                let source = sources(documents, &graph, &base, &options)?;
                 db.replace_graph(&graph, &source, &options, &Progress::default())
             })
             .await?;
@@ -86,7 +86,7 @@ pub(super) async fn answer(
     if graph.is_none() && documents.iter().all(|(_, f)| dataset(f)) {
         let report = update
             .run(move |db, options| {
-                let source = sources(documents, &GraphName::Default, &base)?;
+                let source = sources(documents, &GraphName::Default, &base, &options)?;
                 db.insert(&source, &options, &Progress::default())
             })
             .await?;
@@ -103,7 +103,7 @@ pub(super) async fn answer(
     };
     let report = update
         .run(move |db, mut options| {
-            let source = sources(documents, &graph, &base)?;
+            let source = sources(documents, &graph, &base, &options)?;
             options.only = Some(graph);
             db.insert(&source, &options, &Progress::default())
         })
@@ -213,7 +213,12 @@ fn format(media: &str) -> Result<Format, Problem> {
 }
 
 /// A body's documents as one source. Blank nodes are new ones, each document's its own.
-fn sources(documents: Documents, graph: &GraphName, base: &str) -> jindou::Result<Sources> {
+fn sources(
+    documents: Documents,
+    graph: &GraphName,
+    base: &str,
+    options: &UpdateOptions,
+) -> jindou::Result<Sources> {
     let into = match graph {
         GraphName::Named(iri) => Some(iri.clone()),
         GraphName::Default => None,
@@ -221,6 +226,10 @@ fn sources(documents: Documents, graph: &GraphName, base: &str) -> jindou::Resul
     let mut builder = Sources::builder()
         .base_iri(Some(base.to_owned()))
         .graph(into)
+        .limits(Limits {
+            cancel: options.token(),
+            memory: options.memory.clone(),
+        })
         .documents_from(Database::document_number());
     for (text, format) in documents {
         builder = builder.text("<body>", text, format);

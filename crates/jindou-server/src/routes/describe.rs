@@ -30,7 +30,7 @@ pub(super) fn answer(
     let ResultFormat::Rdf(format) = format else {
         return Err(internal("a description in a result format"));
     };
-    let endpoint = address(shared, &request.headers, "/query")
+    let endpoint = address(shared, &request.headers, request.uri.path())
         .or_else(|| NamedNode::new("http://localhost/query").ok())
         .ok_or_else(|| internal("no IRI for the endpoint"))?;
     let mut writer = RdfSerializer::from_format(format);

@@ -1,5 +1,6 @@
 //! A request's parameters, from its URL and its body.
 
+use crate::negotiate;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::body::Body;
@@ -93,6 +94,33 @@ impl Parameters {
                     "timeout={text} is not a time; write seconds (30, 0.5) or milliseconds (500ms)"
                 ))
             })
+    }
+
+    /// The format of the answer by name, which goes before Accept. Clients call the parameter one of several names; some send the
+    /// same under all of them.
+    ///
+    /// # Errors
+    /// 406 for a name of none.
+    pub(super) fn format(&self) -> Result<Option<String>, Problem> {
+        let found = ["format", "output", "results", "accept", "Accept"]
+            .iter()
+            .find_map(|name| self.0.iter().find(|(k, v)| k == name && !v.is_empty()));
+        match found {
+            None => Ok(None),
+            Some((_, value)) if negotiate::is_known(value) => Ok(Some(value.clone())),
+            Some((name, value)) => Err(Problem::new(
+                StatusCode::NOT_ACCEPTABLE,
+                "not-acceptable",
+                format!(
+                    "{name}={value} names no format; there are json, xml, csv, tsv, for graphs ttl, nt, rdf, jsonld, nq, trig as well, and their media types"
+                ),
+            )),
+        }
+    }
+
+    /// True if there is a query or an update.
+    pub(super) fn asks(&self) -> bool {
+        self.has("query") || self.has("update")
     }
 
     /// A switch: `true`, `1` or nothing after the name; `false` or `0`.

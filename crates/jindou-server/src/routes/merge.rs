@@ -1,6 +1,7 @@
 //! `/admin/merge`: changes into the store's segments, now.
 
 use super::{answered, text};
+use crate::paths;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::write::refusal;
@@ -40,7 +41,7 @@ fn status(shared: &Shared) -> Response<Body> {
     let s = shared.db.merge_status().unwrap_or_default();
     let document = serde_json::json!({
         "running": s.running, "done": s.done, "failed": s.failed, "bytes": s.bytes, "merged": s.merged,
-        "edits": s.edits, "generations": s.generations, "last_failure": s.last_failure,
+        "edits": s.edits, "generations": s.generations, "last_failure": s.last_failure.as_deref().map(paths::hidden),
     });
     text("application/json", format!("{document:#}\n"))
 }

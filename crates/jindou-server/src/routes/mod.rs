@@ -7,14 +7,19 @@ mod input;
 mod jobs;
 mod merge;
 mod multipart;
+mod page;
 mod prepared;
 mod query;
+mod sparql;
 mod store;
 mod update;
 
 use crate::guard;
+use crate::listen::Phase;
+use crate::paths;
 use crate::problem::Problem;
 use crate::shared::Shared;
+use crate::write::refusal;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -24,12 +29,58 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
+const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; with Accept: text/html a page\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
+
+/// The name of a path's route in metrics: few, whatever clients ask for.
+pub(crate) fn name(path: &str) -> &'static str {
+    let known = [
+        "/sparql",
+        "/query",
+        "/prepared",
+        "/batch",
+        "/update",
+        "/store",
+        "/health",
+        "/ready",
+        "/metrics",
+        "/page.js",
+        "/page.css",
+        "/",
+    ];
+    match path {
+        p if p.starts_with("/prepared/") => "/prepared",
+        p if p.starts_with("/store/") => "/store",
+        p if p.starts_with("/admin/") => "/admin",
+        p => known.into_iter().find(|k| *k == p).unwrap_or("other"),
+    }
+}
+
+/// The methods that a path takes; `None` if there is nothing.
+pub(crate) fn methods(path: &str) -> Option<&'static str> {
+    Some(match path {
+        "*" | "/" | "/sparql" | "/query" => "GET, HEAD, POST, OPTIONS",
+        "/prepared" | "/batch" | "/update" => "POST, OPTIONS",
+        "/health" | "/ready" | "/metrics" | "/page.js" | "/page.css" | "/admin/queries" => {
+            "GET, HEAD, OPTIONS"
+        }
+        "/admin/merge" => "GET, HEAD, POST, OPTIONS",
+        "/admin/recluster" | "/admin/backup" => "GET, HEAD, POST, DELETE, OPTIONS",
+        "/store" => "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
+        p if p.starts_with("/store/") => "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
+        p if p.starts_with("/prepared/") => "GET, HEAD, POST, OPTIONS",
+        p if p.starts_with("/admin/queries/") => "GET, HEAD, DELETE, OPTIONS",
+        _ => return None,
+    })
+}
 
 /// All routes behind the guard.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
-        .route("/", any(home))
+        .route("/", any(sparql::home))
+        .route("/sparql", any(sparql::handle))
+        .route("/page.js", any(page::script))
+        .route("/page.css", any(page::style))
+        .route("/ready", any(ready))
         .route("/query", any(query::handle))
         .route("/prepared", any(prepared::prepare))
         .route("/prepared/{id}", any(prepared::one))
@@ -71,22 +122,49 @@ fn answered(result: Result<Response<Body>, Problem>, headers: &HeaderMap) -> Res
     result.unwrap_or_else(|problem| problem.response(headers))
 }
 
-async fn home(method: Method, headers: HeaderMap) -> Response<Body> {
-    let answer = reading(&method).map(|()| text("text/plain; charset=utf-8", ROUTES));
-    answered(answer, &headers)
-}
-
 async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "there is nothing here; the routes are /query, /prepared, /batch, /update, /store, /health, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "there is nothing here; the routes are /sparql, /query, /prepared, /batch, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }
 
 async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
     let answer = reading(&method).map(|()| text("application/json", "{\"status\":\"ok\"}\n"));
+    answered(answer, &headers)
+}
+
+/// 200 while requests are answered as they should be: not while the server shuts down, nor while its log takes no updates.
+async fn ready(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let answer = reading(&method).and_then(|()| {
+        let not = if *shared.phase.borrow() != Phase::Serving {
+            "the server is shutting down".to_owned()
+        } else {
+            // A server that takes no updates needs no log.
+            let log = match refusal(&shared) {
+                Some(_) => Ok(()),
+                None => tokio::task::block_in_place(|| shared.db.probe_log()),
+            };
+            match log {
+                Ok(()) => return Ok(text("application/json", "{\"status\":\"ready\"}\n")),
+                Err(e) => format!(
+                    "queries are answered, but the log cannot be written: {}",
+                    paths::told(&e)
+                ),
+            }
+        };
+        Err(Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "not-ready",
+            not,
+        ))
+    });
     answered(answer, &headers)
 }
 

@@ -1,7 +1,8 @@
 //! `/prepared`: queries that are planned once and asked with other terms, alone or many in a request.
 
-use super::input::{Parameters, body, media_type, utf8};
+use super::input::{Parameters, address, body, media_type, utf8};
 use super::{answered, query, text};
+use crate::base::under;
 use crate::batch;
 use crate::problem::Problem;
 use crate::run::{Binding, Connection, Work};
@@ -11,7 +12,7 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use http::{Method, Response, StatusCode};
 use jindou::QueryOptions;
-use oxrdf::Term;
+use oxrdf::{NamedNode, Term};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -33,14 +34,17 @@ async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Bod
     let options = QueryOptions {
         timeout: Some(shared.options.timeout),
         union_default: shared.options.union_default,
+        memory: shared.memory.part(shared.options.query_memory),
         ..QueryOptions::default()
     };
+    let base = address(shared, &parts.headers, parts.uri.path()).map(NamedNode::into_string);
     let shared = Arc::clone(shared);
     // Planning may take longer than a thread of the runtime may be kept.
     let made = tokio::task::spawn_blocking(move || {
-        shared
-            .prepared
-            .prepare(&shared.db, &query, &names, &options)
+        let made = under(&query, base.as_deref(), |text| {
+            shared.prepared.prepare(&shared.db, text, &names, &options)
+        });
+        made.map(|(_, made)| made)
     });
     let (id, prepared) = made
         .await
@@ -101,7 +105,8 @@ pub(super) async fn one(
             prepared,
             values: ordered,
         });
-        query::run(&shared, &parameters, &parts.headers, connection, work).await
+        let at = parts.uri.path();
+        query::run(&shared, &parameters, &parts.headers, connection, work, at).await
     };
     answered(answer.await, &headers)
 }
@@ -128,7 +133,7 @@ pub(super) async fn many(
             }
         }
         let text = body(content, shared.options.max_request_bytes).await?;
-        batch::answer(&shared, text, parameters.timeout()?, &connection.peer).await
+        batch::answer(&shared, text, parameters.timeout()?, &connection).await
     };
     answered(answer.await, &headers)
 }

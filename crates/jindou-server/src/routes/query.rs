@@ -1,9 +1,10 @@
-//! `/query`: SPARQL 1.1 Protocol, section 2.1.
+//! `/query`: SPARQL 1.1 Protocol, section 2.1. Also the queries of `/sparql`.
 
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
 use super::{answered, describe};
-use crate::negotiate::{self, GRAPHS, TABLES};
+use crate::base::{under, unmarked};
+use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
 use crate::problem::Problem;
 use crate::run::{self, Binding, Connection, Work};
 use crate::shared::Shared;
@@ -24,7 +25,8 @@ pub(super) async fn handle(
     answered(answer(&shared, connection, request).await, &headers)
 }
 
-async fn answer(
+/// Answers a query, at whatever address it was sent to.
+pub(super) async fn answer(
     shared: &Arc<Shared>,
     connection: Arc<Connection>,
     request: Request,
@@ -34,10 +36,10 @@ async fn answer(
     let mut parameters = Parameters::of_url(&parts.uri);
     let text = match parts.method {
         Method::GET | Method::HEAD => match parameters.one("query")? {
-            Some(text) => text,
+            Some(text) => unmarked(text),
             None if parameters.has("update") => {
                 return Err(Problem::bad_request(
-                    "an update cannot be sent by GET, and not to /query",
+                    "this is an update: send it by POST, to /update or /sparql",
                 ));
             }
             None => return describe::answer(shared, &parts),
@@ -64,9 +66,10 @@ async fn answer(
     } else if values.is_empty() {
         Work::Query(text)
     } else {
-        bound(shared, &parameters, text, values).await?
+        bound(shared, &parameters, text, values, headers, parts.uri.path()).await?
     };
-    run(shared, &parameters, headers, connection, work).await
+    let at = parts.uri.path();
+    run(shared, &parameters, headers, connection, work, at).await
 }
 
 /// The query with values for its variables, prepared unless it was before.
@@ -75,6 +78,8 @@ async fn bound(
     parameters: &Parameters,
     text: String,
     mut values: Vec<(String, Term)>,
+    headers: &HeaderMap,
+    at: &str,
 ) -> Result<Work, Problem> {
     // The same query, in whatever order its values come.
     values.sort_by(|a, b| a.0.cmp(&b.0));
@@ -83,39 +88,55 @@ async fn bound(
         timeout: Some(shared.options.timeout),
         union_default: shared.options.union_default,
         dataset: parameters.dataset(),
+        memory: shared.memory.part(shared.options.query_memory),
         ..QueryOptions::default()
     };
+    let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);
     let shared = Arc::clone(shared);
-    let prepare = move || match options.dataset {
-        // Rare, so not kept.
-        Some(_) => shared.db.prepare(&text, &names, &options),
-        None => {
-            let made = shared.prepared.prepare(&shared.db, &text, &names, &options);
-            made.map(|(_, prepared)| prepared)
-        }
+    let prepare = move || {
+        let prepare = |text: &str| match options.dataset {
+            // Rare, so not kept.
+            Some(_) => shared.db.prepare(text, &names, &options),
+            None => {
+                let made = shared.prepared.prepare(&shared.db, text, &names, &options);
+                made.map(|(_, prepared)| prepared)
+            }
+        };
+        under(&text, base.as_deref(), prepare).map(|(_, prepared)| prepared)
     };
     let prepared = tokio::task::block_in_place(prepare).map_err(|e| Problem::of(&e, true))?;
     Ok(Work::Bound(Binding { prepared, values }))
 }
 
-/// Answers what was asked for as the request's parameters and headers say.
+/// Answers what was asked for at this path as the request's parameters and headers say.
 pub(super) async fn run(
     shared: &Arc<Shared>,
     parameters: &Parameters,
     headers: &HeaderMap,
     connection: Arc<Connection>,
     work: Work,
+    at: &str,
 ) -> Result<Response<Body>, Problem> {
+    let (tables, graphs) = match parameters.format()? {
+        Some(format) => (
+            negotiate::named(&format, &TABLES),
+            negotiate::named(&format, &GRAPH_ANSWERS),
+        ),
+        None => (
+            negotiate::accept(headers, &TABLES),
+            negotiate::accept(headers, &GRAPH_ANSWERS),
+        ),
+    };
     let request = run::Request {
         work,
         timeout: parameters.timeout()?,
         dataset: parameters.dataset(),
         union_default: None,
         coding: negotiate::coding(headers),
-        tables: negotiate::accept(headers, &TABLES),
-        graphs: negotiate::accept(headers, &GRAPHS),
+        tables,
+        graphs,
         connection,
-        base: address(shared, headers, "/query").map(|a| a.into_string()),
+        base: address(shared, headers, at).map(oxrdf::NamedNode::into_string),
     };
     run::answer(shared, request).await
 }
@@ -131,9 +152,14 @@ pub(super) async fn posted(
         Some("application/x-www-form-urlencoded") => {
             let form = body(content, most).await?;
             parameters.add(utf8(form)?.as_bytes());
-            parameters
-                .one("query")?
-                .ok_or_else(|| Problem::bad_request("the form has no parameter 'query'"))
+            let query = parameters.one("query")?.map(unmarked);
+            query.ok_or_else(|| {
+                Problem::bad_request(if parameters.has("update") {
+                    "this is an update: send it to /update or /sparql"
+                } else {
+                    "the form has no parameter 'query'"
+                })
+            })
         }
         Some("application/sparql-query") => {
             if parameters.has("query") {
@@ -141,8 +167,11 @@ pub(super) async fn posted(
                     "there is a query in the URL and another in the body; one is allowed",
                 ));
             }
-            utf8(body(content, most).await?)
+            utf8(body(content, most).await?).map(unmarked)
         }
+        Some("application/sparql-update") => Err(Problem::media_type(
+            "this is an update: send it to /update or /sparql",
+        )),
         other => Err(Problem::media_type(format!(
             "a query comes as application/x-www-form-urlencoded or application/sparql-query, not as {}",
             other.unwrap_or("a body without Content-Type")

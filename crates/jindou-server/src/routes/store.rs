@@ -10,8 +10,7 @@ use crate::shared::Shared;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use jindou::GraphName;
 use std::sync::Arc;
 
@@ -79,8 +78,11 @@ async fn answer(
         (None, false) => &DATASETS,
         _ => &GRAPHS,
     };
-    let offer =
-        negotiate::accept(headers, offers).ok_or_else(|| Problem::not_acceptable(offers))?;
+    let offer = match parameters.format()? {
+        Some(format) => negotiate::named(&format, offers),
+        None => negotiate::accept(headers, offers),
+    };
+    let offer = offer.ok_or_else(|| Problem::not_acceptable(offers))?;
     let mut union_default = None;
     let queries = match &graph {
         Some(iri) => {
@@ -99,12 +101,6 @@ async fn answer(
             ]
         }
     };
-    if *request.method() == Method::HEAD {
-        let mut response = Response::new(Body::empty());
-        let all = response.headers_mut();
-        all.insert(CONTENT_TYPE, HeaderValue::from_static(offer.0));
-        return Ok(response);
-    }
     let request = run::Request {
         work: Work::Graph(queries, offer),
         timeout: parameters.timeout()?,

@@ -1,7 +1,9 @@
-//! `/update`: SPARQL 1.1 Protocol, section 2.2.
+//! `/update`: SPARQL 1.1 Protocol, section 2.2. Also the updates of `/sparql`.
 
 use super::input::{Parameters, address, media_type, utf8};
 use super::{answered, text};
+use crate::base::unmarked;
+use crate::guard;
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::Shared;
@@ -23,7 +25,8 @@ pub(super) async fn handle(
     answered(answer(&shared, &connection, request).await, &headers)
 }
 
-async fn answer(
+/// Runs an update, at whatever address it was sent to.
+pub(super) async fn answer(
     shared: &Arc<Shared>,
     connection: &Connection,
     request: Request,
@@ -32,10 +35,16 @@ async fn answer(
     if parts.method != Method::POST {
         return Err(Problem::method("POST, OPTIONS"));
     }
+    guard::may_write(shared, connection, &parts)?;
     let mut parameters = Parameters::of_url(&parts.uri);
     let form = match media_type(&parts.headers)?.as_deref() {
         Some("application/x-www-form-urlencoded") => true,
         Some("application/sparql-update") => false,
+        Some("application/sparql-query") => {
+            return Err(Problem::media_type(
+                "this is a query: send it to /query or /sparql",
+            ));
+        }
         other => {
             return Err(Problem::media_type(format!(
                 "an update comes as application/x-www-form-urlencoded or application/sparql-update, not as {}",
@@ -47,9 +56,13 @@ async fn answer(
     let body = utf8(update.body(content).await?)?;
     let request = if form {
         parameters.add(body.as_bytes());
-        parameters
-            .one("update")?
-            .ok_or_else(|| Problem::bad_request("the form has no parameter 'update'"))?
+        parameters.one("update")?.ok_or_else(|| {
+            Problem::bad_request(if parameters.has("query") {
+                "this is a query: send it to /query or /sparql"
+            } else {
+                "the form has no parameter 'update'"
+            })
+        })?
     } else {
         if parameters.has("update") {
             return Err(Problem::bad_request(
@@ -58,9 +71,10 @@ async fn answer(
         }
         body
     };
+    let request = unmarked(request);
     update.show(&request);
     let using = parameters.using();
-    let base = address(shared, &parts.headers, "/update").map(|a| a.into_string());
+    let base = address(shared, &parts.headers, parts.uri.path()).map(|a| a.into_string());
     let report = update
         .run(move |db, mut options| {
             (options.using, options.base) = (using, base);

@@ -1,9 +1,12 @@
 //! The server as its clients meet it, over sockets.
 
+mod access;
 mod client;
+mod endpoint;
 mod fuzz;
 mod jobs;
 mod limits;
+mod log;
 mod negotiation;
 mod prepared;
 mod protocol;
@@ -24,7 +27,14 @@ use tempfile::TempDir;
 /// A database of TriG text, in a folder that goes with it.
 pub(crate) struct Store {
     pub(crate) db: Database,
-    _folder: TempDir,
+    folder: TempDir,
+}
+
+impl Store {
+    /// Has the store directory `store` in it.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
 }
 
 pub(crate) fn store(trig: &str) -> Store {
@@ -42,7 +52,7 @@ pub(crate) fn store(trig: &str) -> Store {
     Database::load(&dir, &sources, &options, &Progress::default()).expect("a load");
     Store {
         db: Database::open(&dir).expect("a store"),
-        _folder: folder,
+        folder,
     }
 }
 

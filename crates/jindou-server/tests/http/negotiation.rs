@@ -50,7 +50,7 @@ fn what_nobody_can_write_is_406_and_says_what_there_is() {
     let graph = ask(
         &server,
         "CONSTRUCT WHERE { ?s ?p ?o }",
-        &[("accept", "text/csv")],
+        &[("accept", "application/sparql-results+xml")],
     );
     assert_eq!((graph.status, &*graph.problem()), (406, "not-acceptable"));
     assert!(graph.text().contains("text/turtle"));

@@ -122,6 +122,29 @@ impl Changes {
         n
     }
 
+    /// Puts other changes before these. O(changes) where those name only ids.
+    pub fn put_first(&mut self, mut before: Self) {
+        if before.ends.is_empty() {
+            before.list.append(&mut self.list);
+            self.list = before.list;
+            return;
+        }
+        for c in &self.list {
+            let term = |place: usize| {
+                let n = c.terms[place];
+                if c.is_local(place) {
+                    ChangeTerm::Bytes(self.term(n))
+                } else {
+                    ChangeTerm::Id(n)
+                }
+            };
+            let default = !c.is_local(3) && c.terms[3] == jindou_model::DEFAULT_GRAPH;
+            let graph = (!default).then(|| term(3));
+            before.push(term(0), term(1), term(2), graph, u8::from(c.is_insert()));
+        }
+        *self = before;
+    }
+
     /// Number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -167,6 +190,34 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn others_are_put_first() {
+        let t = ChangeTerm::Bytes;
+        for by_bytes in [false, true] {
+            let (mut first, mut then) = (Changes::new(), Changes::new());
+            let one = if by_bytes {
+                t(b"<z")
+            } else {
+                ChangeTerm::Id(7)
+            };
+            first.remove(one, ChangeTerm::Id(2), ChangeTerm::Id(3), None);
+            then.insert(t(b"<a"), ChangeTerm::Id(4), t(b"<z"), Some(t(b"<g")));
+            then.insert(t(b"<a"), ChangeTerm::Id(4), t(b"<b"), None);
+            then.put_first(first);
+            let list = then.list();
+            assert_eq!(
+                list.iter().map(|c| c.is_insert()).collect::<Vec<_>>(),
+                [false, true, true]
+            );
+            assert_eq!(list[0].is_local(0), by_bytes);
+            assert_eq!(then.term(list[1].terms[0]), b"<a");
+            assert_eq!(then.term(list[1].terms[3]), b"<g");
+            assert_eq!(then.term(list[2].terms[2]), b"<b");
+            assert_eq!((list[2].terms[1], list[2].is_local(3)), (4, false));
+            assert_eq!(then.term_count(), 4);
+        }
+    }
 
     #[test]
     fn terms_are_kept_once() {

@@ -9,7 +9,7 @@
 //! ```
 
 use super::{CHECKSUMS, FILES, MANIFEST};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, private};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ impl Place {
         let mut text = format!("{FIRST_LINE}base {}\n", self.number);
         let sum = xxh3_64(text.as_bytes());
         text += &format!("current {sum:016x}\n");
-        let written = File::create(&new).and_then(|mut f| {
+        let written = private::create(&new).and_then(|mut f| {
             f.write_all(text.as_bytes())?;
             f.sync_all()
         });
@@ -160,6 +160,7 @@ fn is_file_of_base(name: &str) -> bool {
         || name == MANIFEST
         || name == CHECKSUMS
         || (name.ends_with(".jd") && name != CURRENT)
+        || name == "log-end.jd.tmp"
 }
 
 fn base_number(name: &str) -> Option<u64> {

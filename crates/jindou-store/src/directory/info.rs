@@ -26,9 +26,14 @@ pub struct InfoReport {
     pub merged: u32,
     /// Generations of files that merges made.
     pub generations: u64,
-    /// Transactions of the log after those that are in the segments, which no count here includes, and bytes of the log's
-    /// files. `jindou::Database::info` sets them.
+    /// Transactions of the log after those that are in the segments, and bytes of the log's files. `jindou::Database::info` sets
+    /// them.
     pub log: [u64; 2],
+    /// The counts of quads, graphs, terms, edges and instances include the log's transactions. `jindou::Database::info` adds
+    /// them, unless the log cannot be read. Sizes and segments are always those of the files.
+    pub with_log: bool,
+    /// Quads that the files hold.
+    pub quads_in_files: u64,
     /// Runs of ids with equal characteristic sets.
     pub set_runs: u64,
     /// Sets that the planner keeps.
@@ -155,6 +160,8 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
     by_size.sort_unstable_by_key(|&(c, n)| (std::cmp::Reverse(n), c));
     Ok(InfoReport {
         log: [0; 2],
+        with_log: false,
+        quads_in_files: manifest.quads,
         epoch: manifest.epoch,
         union_default: manifest.union_default,
         quads: manifest.quads,

@@ -14,6 +14,7 @@ mod section;
 mod segments;
 mod state;
 mod statistics;
+mod verify;
 
 pub use bytes::Bytes;
 pub use check::{CheckReport, Damage, check};
@@ -25,13 +26,14 @@ pub use index::{IndexBuilder, IndexParts};
 pub use info::{InfoReport, PredicateInfo, info};
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
 pub(crate) use open::map_generation;
-pub use open::{current, open, open_at};
+pub use open::{current, open, open_after, open_at};
 pub use place::{Building, FILES, WriteLock, may_write};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
 pub(crate) use segments::Lists;
 pub use segments::{MergedFile, SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
 pub(crate) use state::{read_state, write_state};
 pub use statistics::{read_statistics, write_statistics};
+pub use verify::verify;
 
 /// File of the default graph's edges, key = subject.
 pub const SEGMENTS_OUT: &str = "segments-out.jd";

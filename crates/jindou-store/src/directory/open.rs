@@ -29,6 +29,15 @@ pub fn open(dir: &Path) -> Result<Arc<Base>> {
 /// # Errors
 /// As [`open`].
 pub fn open_at(dir: &Path) -> Result<(Arc<Base>, Place)> {
+    open_after(dir, None)
+}
+
+/// As [`open_at`], in place of another base of this process: versions of snapshots go on from its own, so that what was planned
+/// for it does not pass for a plan of this one.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_after(dir: &Path, before: Option<&Base>) -> Result<(Arc<Base>, Place)> {
     // Another process may replace the base between two of our opens; then it is at another place, or its manifest is
     // another one.
     let mut seen = current(dir)?;
@@ -36,7 +45,13 @@ pub fn open_at(dir: &Path) -> Result<(Arc<Base>, Place)> {
         let base = open_as(&seen.0.folder(), &seen.1);
         match current(dir) {
             Ok(now) if now != seen => seen = now,
-            _ => return base.map(|base| (Arc::new(base), seen.0)),
+            _ => {
+                let mut base = base?;
+                if let Some(before) = before {
+                    base.versions = Arc::clone(&before.versions);
+                }
+                return Ok((Arc::new(base), seen.0));
+            }
         }
     }
 }

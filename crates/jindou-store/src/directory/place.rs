@@ -7,7 +7,7 @@ use super::{
     STATISTICS,
 };
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, private};
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -40,7 +40,7 @@ impl WriteLock {
     pub fn take(dir: &Path) -> Result<Self> {
         let path = sibling(dir, ".lock")?;
         loop {
-            let file = File::options()
+            let file = private::options()
                 .create(true)
                 .truncate(false)
                 .write(true)
@@ -93,7 +93,7 @@ fn parent(dir: &Path) -> &Path {
 }
 
 /// What updates keep beside a store's files: who writes, and the log. They go with the store that is replaced.
-const CHANGES: [&str; 2] = ["lock", LOG];
+const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
 
 /// Says whether a store may be written at `dir`: an error if something is there that must stay.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
@@ -170,7 +170,7 @@ impl Building {
         let mut dir = prefix.into_os_string();
         dir.push(std::process::id().to_string());
         let dir = PathBuf::from(dir);
-        std::fs::create_dir(&dir).map_err(|e| Error::io(&dir, e))?;
+        private::create_folder(&dir).map_err(|e| Error::io(&dir, e))?;
         Ok(Self {
             dir,
             target: target.to_owned(),

@@ -24,7 +24,9 @@ use crate::directory::{
 };
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
-use jindou_model::{Error, MAX_BASE_VERTICES, MemoryBudget, Progress, QuadSource, Result, term};
+use jindou_model::{
+    Error, MAX_BASE_VERTICES, MemoryBudget, Progress, QuadSource, Result, private, term,
+};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -137,7 +139,7 @@ pub fn load_successor(
     options: &LoadOptions,
     progress: &Progress,
 ) -> Result<LoadReport> {
-    std::fs::create_dir(folder).map_err(|e| Error::io(folder, e))?;
+    private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
     let made = || -> Result<LoadReport> {
         let mut load = Load::new(folder, options, progress);
         load.of = Some(of);
@@ -313,7 +315,7 @@ impl<'a> Load<'a> {
         write: impl FnOnce(BufWriter<File>) -> std::io::Result<BufWriter<File>>,
     ) -> Result<()> {
         let path = self.dir.join(name);
-        File::create_new(&path)
+        private::create_new(&path)
             .and_then(|f| write(BufWriter::with_capacity(1 << 20, f)))
             .and_then(|mut f| f.flush())
             .map_err(|e| Error::io(path, e))
@@ -348,7 +350,7 @@ impl<'a> Load<'a> {
         .to_text();
         for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, manifest.into_bytes())] {
             let path = self.dir.join(name);
-            std::fs::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
+            private::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
             files.push((name.to_owned(), bytes.len() as u64));
         }
         Manifest::date(self.dir);

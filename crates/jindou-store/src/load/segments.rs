@@ -5,7 +5,7 @@ use super::read::{lock, on_threads};
 use super::sort::{self, Words};
 use crate::directory::SegmentFileWriter;
 use crate::segment::{Packing, SegmentArrays, SegmentBuilder};
-use jindou_model::{Direction, Error, Result};
+use jindou_model::{Direction, Error, Result, private};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
@@ -163,7 +163,7 @@ impl Turnstile<'_> {
         packing: Option<&Packing>,
         ahead: u64,
     ) -> Result<Turnstile<'a>> {
-        let file = File::create_new(path).map_err(|e| Error::io(path, e))?;
+        let file = private::create_new(path).map_err(|e| Error::io(path, e))?;
         let file = BufWriter::with_capacity(1 << 20, file);
         let writer =
             SegmentFileWriter::new(file, predicates, packing).map_err(|e| Error::io(path, e))?;

@@ -27,6 +27,7 @@ use known::Gone;
 use output::Pace;
 use segments::Job;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -80,6 +81,28 @@ pub struct MergeReport {
     pub time: Duration,
     /// How long updates had to wait for the new base, if they came then.
     pub pause: Duration,
+}
+
+impl fmt::Display for MergeReport {
+    /// One line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.bytes == 0 {
+            return write!(f, "snapshot {}: nothing to merge", self.snapshot);
+        }
+        let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        write!(
+            f,
+            "merged snapshot {}: {}, {} with {}, {} bytes in {:.3} s; updates waited {:.3} ms at the end; {}",
+            self.snapshot,
+            counted(self.edits, "edit"),
+            counted(self.predicates as u64, "predicate"),
+            counted(self.edges, "edge"),
+            self.bytes,
+            self.time.as_secs_f64(),
+            self.pause.as_secs_f64() * 1e3,
+            counted(self.generations as u64, "generation"),
+        )
+    }
 }
 
 /// A merge whose files are in place: a base, and how later snapshots of the old one get over it.

@@ -74,6 +74,29 @@ impl BackupTarget {
     /// # Errors
     /// [`Error::Unsupported`] for other URLs, [`Error::Io`].
     pub fn folder(location: &str) -> Result<Self> {
+        let path = Self::path_of(location)?;
+        let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
+        Ok(Self {
+            files: Arc::new(files),
+            folder: Some(PathBuf::from(path)),
+        })
+    }
+
+    /// As [`Self::folder`], of a place that must be there: for those who only read it.
+    ///
+    /// # Errors
+    /// As [`Self::folder`]; [`Error::Store`] if there is no such folder.
+    pub fn existing(location: &str) -> Result<Self> {
+        let path = Self::path_of(location)?;
+        if !std::path::Path::new(path).is_dir() {
+            return Err(Error::Store(format!(
+                "there is no folder of backups at {path}; `jindou backup --store DIR --to {path}` makes one"
+            )));
+        }
+        Self::folder(location)
+    }
+
+    fn path_of(location: &str) -> Result<&str> {
         let path = match location.split_once("://") {
             None => location,
             Some(("file", path)) if path.starts_with('/') => path,
@@ -84,11 +107,7 @@ impl BackupTarget {
                 )));
             }
         };
-        let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
-        Ok(Self {
-            files: Arc::new(files),
-            folder: Some(PathBuf::from(path)),
-        })
+        Ok(path)
     }
 
     /// Any files that are put whole: [`jindou_log::Objects`] for an object store.

@@ -5,10 +5,9 @@ use super::{BackupTarget, parts, time_text};
 use crate::database::{Database, guarded};
 use crate::update::{Access, OpenOptions};
 use jindou_log::{Directory, Durability, Log, Options};
-use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{Building, CHECKSUMS, LOG, MANIFEST, Manifest};
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -220,7 +219,7 @@ impl Restoring<'_> {
         for file in &self.backup.files {
             let path = dir.join(&file.name);
             let wrong = |e| Error::io(&path, e);
-            let mut out = File::create_new(&path).map_err(wrong)?;
+            let mut out = private::create_new(&path).map_err(wrong)?;
             for part in &file.parts {
                 let bytes = self.read(part, |b| parts::is_part(part, b))?;
                 out.write_all(&bytes).map_err(wrong)?;
@@ -250,12 +249,12 @@ impl Restoring<'_> {
             return Ok(last);
         }
         let folder = dir.join(FROM);
-        std::fs::create_dir(&folder).map_err(|e| Error::io(&folder, e))?;
+        private::create_folder(&folder).map_err(|e| Error::io(&folder, e))?;
         for part in &self.backup.log {
             let name = Document::name_of_log(part);
             let bytes = self.read(&name, |b| jindou_log::is_part(b, part))?;
             let path = folder.join(&part.name);
-            std::fs::write(&path, bytes).map_err(|e| Error::io(path, e))?;
+            private::write(&path, bytes).map_err(|e| Error::io(path, e))?;
         }
         let own = dir.join(LOG);
         let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;

@@ -3,8 +3,8 @@
 use super::document::{BaseFile, Document};
 use super::{BackupInfo, BackupTarget, parts};
 use crate::database::{Database, guarded};
-use crate::update::micros;
-use jindou_log::{Directory, Files, Part, is_part, record_after};
+use crate::update::{log_in, micros};
+use jindou_log::{Files, Part, is_part, record_after};
 use jindou_model::{CancelToken, Error, Progress, Result};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, Place, current};
@@ -281,12 +281,10 @@ impl Copy<'_> {
         copied: &mut Copied,
     ) -> Result<(Vec<Part>, u32, Option<u64>)> {
         let folder = folder.join(LOG);
-        let files = match Directory::open(&folder) {
-            Ok(files) => files,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((vec![], 0, None)),
-            Err(e) => return Err(Error::io(folder, e)),
-        };
         let (epoch, after) = (manifest.epoch, manifest.holds());
+        let Some(files) = log_in(&folder, epoch)? else {
+            return Ok((vec![], 0, None));
+        };
         let last = |parts: &[Part]| parts.last().map_or(after, |p| p.next - 1);
         let take = |acknowledged| jindou_log::parts(&files, epoch, after, acknowledged);
         let acknowledged = (self.acknowledged)();

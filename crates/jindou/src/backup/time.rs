@@ -11,7 +11,7 @@ const BEGIN: &str = "1970-01-01T00:00:00Z";
 /// [`Error::Query`] for other texts, and for times before 1970.
 pub fn parse_time(text: &str) -> Result<u64> {
     let bad = || {
-        Error::Query(format!(
+        Error::Limit(format!(
             "'{text}' is no time with its zone; write it like 2026-11-22T07:42:15Z"
         ))
     };

@@ -2,15 +2,16 @@
 
 use super::table::Table;
 use super::{AnswerSink, RowText, Rows, rows};
-use jindou_model::{Error, Result};
-use oxrdf::Triple;
-use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
+use jindou_model::{Error, Result, term};
+use oxrdf::{Term, Triple};
+use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 use std::io::Write;
 use std::str::FromStr;
 
-/// A format for answers. Tables of variables use the first group, graphs (CONSTRUCT, DESCRIBE) the second;
-/// asked for one of the wrong group, [`ResultWriter`] takes the group's default.
+/// A format for answers. Rows and truth values (SELECT, ASK) have the formats of tables. Graphs (CONSTRUCT, DESCRIBE) have those
+/// of RDF; as CSV and TSV they are rows of subject, predicate and object, JSON is JSON-LD then, XML is RDF/XML, and a table for
+/// people N-Triples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultFormat {
     /// A table for people.
@@ -37,14 +38,12 @@ impl FromStr for ResultFormat {
             "csv" => Self::Csv,
             "json" | "srj" => Self::Json,
             "xml" | "srx" => Self::Xml,
-            "nt" | "ntriples" => Self::Rdf(RdfFormat::NTriples),
-            "nq" | "nquads" => Self::Rdf(RdfFormat::NQuads),
-            "ttl" | "turtle" => Self::Rdf(RdfFormat::Turtle),
+            "nt" | "ntriples" | "n-triples" => Self::Rdf(RdfFormat::NTriples),
+            "nq" | "nquads" | "n-quads" => Self::Rdf(RdfFormat::NQuads),
+            "ttl" | "turtle" | "n3" => Self::Rdf(RdfFormat::Turtle),
             "trig" => Self::Rdf(RdfFormat::TriG),
-            "rdf" | "rdfxml" => Self::Rdf(RdfFormat::RdfXml),
-            "jsonld" => Self::Rdf(RdfFormat::JsonLd {
-                profile: Default::default(),
-            }),
+            "rdf" | "rdfxml" | "rdf+xml" | "rdf/xml" => Self::Rdf(RdfFormat::RdfXml),
+            "jsonld" | "json-ld" => Self::Rdf(JSON_LD),
             other => {
                 return Err(format!(
                     "unknown format '{other}': one of table, tsv, csv, json, xml, nt, nq, ttl, trig, rdf, jsonld"
@@ -53,6 +52,10 @@ impl FromStr for ResultFormat {
         })
     }
 }
+
+const JSON_LD: RdfFormat = RdfFormat::JsonLd {
+    profile: JsonLdProfileSet::empty(),
+};
 
 enum State<W: Write> {
     Ready(W),
@@ -93,6 +96,10 @@ fn unjoined<'t>(kind: &mut Kind, text: &'t [u8]) -> &'t [u8] {
 pub struct ResultWriter<W: Write> {
     state: State<W>,
     format: ResultFormat,
+    /// The format of a graph.
+    graphs: ResultFormat,
+    /// A triple's cells.
+    cells: [Vec<u8>; 3],
 }
 
 fn closed(e: std::io::Error) -> Error {
@@ -112,7 +119,15 @@ impl<W: Write> ResultWriter<W> {
         Self {
             state: State::Ready(out),
             format,
+            graphs: format,
+            cells: Default::default(),
         }
+    }
+
+    /// The same, with another format for graphs than for tables.
+    #[must_use]
+    pub fn with_graphs(self, graphs: ResultFormat) -> Self {
+        Self { graphs, ..self }
     }
 
     fn ready(&mut self) -> Result<W> {
@@ -121,12 +136,11 @@ impl<W: Write> ResultWriter<W> {
             _ => Err(Error::Internal("an answer was started twice".into())),
         }
     }
-}
 
-impl<W: Write + Send> AnswerSink for ResultWriter<W> {
-    fn solutions(&mut self, variables: &[String]) -> Result<()> {
+    /// Begins a table.
+    fn table(&mut self, variables: &[String], format: ResultFormat) -> Result<()> {
         let mut out = self.ready()?;
-        let (kind, head) = match self.format {
+        let (kind, head) = match format {
             ResultFormat::Table => (Kind::Table(Table::new(variables)), Vec::new()),
             ResultFormat::Tsv | ResultFormat::Rdf(_) => {
                 let names: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
@@ -149,6 +163,15 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
         out.write_all(&head).map_err(closed)?;
         self.state = State::Text(out, Vec::new(), kind);
         Ok(())
+    }
+}
+
+impl<W: Write + Send> AnswerSink for ResultWriter<W> {
+    fn solutions(&mut self, variables: &[String]) -> Result<()> {
+        if let ResultFormat::Rdf(format) = self.format {
+            return Err(no_graph("SELECT answers with rows", format));
+        }
+        self.table(variables, self.format)
     }
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
@@ -189,6 +212,9 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 
     fn boolean(&mut self, value: bool) -> Result<()> {
+        if let ResultFormat::Rdf(format) = self.format {
+            return Err(no_graph("ASK answers true or false", format));
+        }
         let mut out = self.ready()?;
         match self.format {
             ResultFormat::Json | ResultFormat::Xml => {
@@ -202,11 +228,16 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 
     fn graph(&mut self) -> Result<()> {
-        let out = self.ready()?;
-        let format = match self.format {
-            ResultFormat::Rdf(f) => f,
-            _ => RdfFormat::NTriples,
+        let format = match self.graphs {
+            ResultFormat::Rdf(format) => format,
+            ResultFormat::Json => JSON_LD,
+            ResultFormat::Xml => RdfFormat::RdfXml,
+            ResultFormat::Table => RdfFormat::NTriples,
+            rows @ (ResultFormat::Csv | ResultFormat::Tsv) => {
+                return self.table(&TRIPLE.map(str::to_owned), rows);
+            }
         };
+        let out = self.ready()?;
         self.state = State::Graph(Box::new(RdfSerializer::from_format(format).for_writer(out)));
         Ok(())
     }
@@ -214,6 +245,23 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
             State::Graph(g) => g.serialize_triple(triple).map_err(closed),
+            State::Text(out, buffer, Kind::Rows(text, _)) => {
+                let parts = [
+                    &Term::from(triple.subject.clone()),
+                    &Term::from(triple.predicate.clone()),
+                    &triple.object,
+                ];
+                for (cell, part) in self.cells.iter_mut().zip(parts) {
+                    cell.clear();
+                    term::push_term(part, cell);
+                }
+                text.push(self.cells.iter().map(|c| Some(&**c)), buffer);
+                if buffer.len() >= PIECE {
+                    out.write_all(buffer).map_err(closed)?;
+                    buffer.clear();
+                }
+                Ok(())
+            }
             _ => Err(Error::Internal("a triple outside a graph".into())),
         }
     }
@@ -233,6 +281,16 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             State::Ready(_) | State::Done => Ok(()),
         }
     }
+}
+
+/// Columns of a graph that is written as rows.
+const TRIPLE: [&str; 3] = ["subject", "predicate", "object"];
+
+fn no_graph(answer: &str, format: RdfFormat) -> Error {
+    Error::Unsupported(format!(
+        "{answer}, and {} is a format of graphs; take json, xml, csv or tsv, or ask by CONSTRUCT",
+        format.name()
+    ))
 }
 
 fn solution_format(f: ResultFormat) -> QueryResultsFormat {

@@ -1,11 +1,12 @@
 //! LOAD, and quads from any source.
 
 use super::target::GraphName;
-use super::transaction::Transaction;
+use super::transaction::{APPLYING, Transaction};
 use jindou_model::{
-    CancelToken, Error, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result, term,
+    CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
+    Result, term,
 };
-use jindou_parse::{Document, DocumentSource, Input, Sources};
+use jindou_parse::{Document, DocumentSource, Input, Limits, Sources};
 use jindou_store::{ChangeTerm, Changes};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -138,16 +139,61 @@ pub(super) fn load(
         }),
         Document::Text(text, format) => builder.graph(graph).text(iri, text, format),
     };
-    insert(&builder.build()?, None, tx, &Progress::default())
+    let limits = Limits {
+        cancel: tx.cancel.clone(),
+        memory: memory.clone(),
+    };
+    let source = builder.limits(limits).build()?;
+    let (workers, cancel) = (tx.threads, tx.cancel.clone());
+    gather(
+        &source,
+        None,
+        workers,
+        memory,
+        &cancel,
+        &Progress::default(),
+    )?
+    .add_to(tx)
 }
 
-/// Asks for all quads of a source to be there; with `only`, it is an error if one is of another graph.
-pub(super) fn insert(
+/// The quads of a source, to be there: read before anybody's turn to write, so that nobody waits for a parser.
+pub(super) struct Gathered {
+    changes: Changes,
+    charge: Charge,
+    cancel: CancelToken,
+}
+
+impl Gathered {
+    /// Adds them to what a transaction changes.
+    pub(super) fn add_to(self, tx: &mut Transaction) -> Result<()> {
+        let Self {
+            mut changes,
+            charge,
+            ..
+        } = self;
+        changes.put_first(std::mem::take(&mut tx.changes));
+        tx.changes = changes;
+        // From here on the transaction is charged for them.
+        drop(charge);
+        tx.check()
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.cancel.check()?;
+        let bytes = self.changes.bytes() + self.changes.len() * APPLYING as usize;
+        self.charge.set((bytes as u64).next_multiple_of(1 << 16))
+    }
+}
+
+/// Reads all quads of a source; with `only`, it is an error if one is of another graph.
+pub(super) fn gather(
     source: &dyn QuadSource,
     only: Option<&GraphName>,
-    tx: &mut Transaction,
+    workers: usize,
+    memory: &MemoryBudget,
+    cancel: &CancelToken,
     progress: &Progress,
-) -> Result<()> {
+) -> Result<Gathered> {
     let only = match only {
         Some(GraphName::Named(iri)) => {
             Some(term::encode(&oxrdf::NamedNode::new_unchecked(iri).into()))
@@ -155,19 +201,19 @@ pub(super) fn insert(
         Some(GraphName::Default) => Some(Vec::new()),
         None => None,
     };
-    let workers = tx.threads;
-    let shared = Mutex::new(tx);
+    let shared = Mutex::new(Gathered {
+        changes: Changes::new(),
+        charge: Charge::new(Holder::Rest, memory),
+        cancel: cancel.clone(),
+    });
     let work = |worker: usize| {
         let mut sink = IntoChanges {
-            tx: &shared,
+            gathered: &shared,
             only: only.as_deref(),
         };
         source.run(worker, workers, &mut sink, progress)
     };
-    if workers == 1 {
-        return work(0);
-    }
-    std::thread::scope(|scope| {
+    let outcome = std::thread::scope(|scope| {
         let work = &work;
         let others: Vec<_> = (1..workers).map(|w| scope.spawn(move || work(w))).collect();
         let mut outcome = work(0);
@@ -178,15 +224,17 @@ pub(super) fn insert(
             outcome = outcome.and(other);
         }
         outcome
-    })
+    });
+    outcome?;
+    Ok(shared.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-struct IntoChanges<'a, 't> {
-    tx: &'a Mutex<&'t mut Transaction>,
+struct IntoChanges<'a> {
+    gathered: &'a Mutex<Gathered>,
     only: Option<&'a [u8]>,
 }
 
-impl QuadSink for IntoChanges<'_, '_> {
+impl QuadSink for IntoChanges<'_> {
     fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
         if let Some(only) = self.only
             && let Some(other) = batch.quads.iter().find(|q| batch.term(q[3]) != only)
@@ -197,9 +245,9 @@ impl QuadSink for IntoChanges<'_, '_> {
                 graph.map_or_else(|| "?".into(), |g| g.to_string())
             )));
         }
-        let mut tx = self.tx.lock().unwrap_or_else(PoisonError::into_inner);
-        push_all(&mut tx.changes, batch);
-        tx.check()
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        push_all(&mut gathered.changes, batch);
+        gathered.check()
     }
 }
 

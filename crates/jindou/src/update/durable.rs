@@ -1,12 +1,15 @@
 //! A store directory that is open: its base, its log as the journal of its database, and the lock that keeps others out.
 
 use super::journal::{Journal, Ticket};
+use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Result};
-use jindou_store::delta::stamp;
-use jindou_store::directory::{CURRENT, LOG, Place, current, open_at, remove_leftovers};
-use jindou_store::{CheckReport, Damage, Snapshot};
+use jindou_store::delta::{committed_at, stamp};
+use jindou_store::directory::{
+    CURRENT, Kind, LOG, Manifest, Place, current, open_after, open_at, remove_leftovers,
+};
+use jindou_store::{Base, CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -37,6 +40,8 @@ pub struct OpenOptions {
     pub access: Access,
     /// When an update counts as done.
     pub durability: Durability,
+    /// When the files are verified.
+    pub verify: Verify,
 }
 
 /// A store directory that this process may change.
@@ -193,6 +198,11 @@ impl Journal for LogJournal {
         ))
     }
 
+    fn probe(&self) -> Result<()> {
+        self.check_alone()?;
+        self.0.log().probe()
+    }
+
     fn status(&self) -> Option<jindou_log::Status> {
         Some(self.0.log().status())
     }
@@ -215,18 +225,37 @@ impl Ticket for jindou_log::Ticket {
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
-    let Some(found) = found_in_log(dir)? else {
-        return Ok(());
+    let found = match found_in_log(dir)? {
+        Found::None => return Ok(()),
+        Found::Gone(what) => {
+            report.damages.push(Damage {
+                file: LOG.to_owned(),
+                bytes: None,
+                what,
+            });
+            return Ok(());
+        }
+        Found::Read(found) => found,
     };
     report.files += found.files;
     report.bytes += found.bytes;
-    report
-        .damages
-        .extend(found.damages.into_iter().map(|d| Damage {
-            file: format!("{LOG}/{}", d.file),
-            bytes: None,
-            what: format!("from byte {} on: {}", d.offset, d.what),
-        }));
+    report.damages.extend(
+        found
+            .damages
+            .into_iter()
+            .map(|d| (d.is_of_whole_file() || d.file == jindou_log::END, d))
+            .map(|(whole, d)| Damage {
+                file: match &*d.file {
+                    jindou_log::END => d.file,
+                    file => format!("{LOG}/{file}"),
+                },
+                bytes: None,
+                what: match whole {
+                    true => d.what,
+                    false => format!("from byte {} on: {}", d.offset, d.what),
+                },
+            }),
+    );
     Ok(())
 }
 
@@ -235,7 +264,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
-    let Some(found) = found_in_log(dir)? else {
+    let Found::Read(found) = found_in_log(dir)? else {
         return Ok([0; 2]);
     };
     let of_epoch = found.epochs.iter().filter(|e| e.0 == epoch);
@@ -246,19 +275,85 @@ pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
     Ok([count.sum(), found.bytes])
 }
 
-/// `None` without a log.
-fn found_in_log(dir: &Path) -> Result<Option<jindou_log::Report>> {
-    let folder = match Place::of(dir) {
-        Ok(place) => place.folder().join(LOG),
-        // Said already.
-        Err(Error::Store(_)) => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    if !folder.is_dir() {
-        return Ok(None);
+enum Found {
+    /// There is no log, and need not be.
+    None,
+    /// All of the log is missing; in words.
+    Gone(String),
+    Read(jindou_log::Report),
+}
+
+/// Reads the log of a store directory.
+fn found_in_log(dir: &Path) -> Result<Found> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let place = match Place::of(dir) {
+            Ok(place) => place,
+            // Said already.
+            Err(Error::Store(_)) => return Ok(Found::None),
+            Err(e) => return Err(e),
+        };
+        let manifest = Manifest::read(&place.folder())?;
+        let found = found_at(&place.folder().join(LOG), &manifest);
+        // Another process may merge or recluster meanwhile, and remove what was needed before.
+        let moved = || {
+            Ok::<_, Error>(Place::of(dir)? != place || Manifest::read(&place.folder())? != manifest)
+        };
+        match found {
+            Ok(Found::Read(ref report)) if report.is_sound() => return found,
+            found if tries == TRIES || !moved()? => return found,
+            _ => {}
+        }
     }
-    let files = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
-    jindou_log::check(&files).map(Some)
+}
+
+fn found_at(folder: &Path, manifest: &Kind) -> Result<Found> {
+    let base = match manifest {
+        Kind::Store(m) => Some((m.epoch, m.holds())),
+        _ => None,
+    };
+    let files = match Directory::open(folder) {
+        Ok(files) => files,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(match base {
+                Some((epoch, _)) if jindou_log::was_begun(folder, epoch)? => Found::Gone(gone()),
+                _ => Found::None,
+            });
+        }
+        Err(e) => return Err(Error::io(folder, e)),
+    };
+    match base {
+        Some((epoch, after)) => jindou_log::check_for(&files, epoch, after),
+        None => jindou_log::check(&files),
+    }
+    .map(Found::Read)
+}
+
+/// Says that a log's whole folder is missing.
+fn gone() -> String {
+    format!(
+        "the folder of the store's log is missing, with updates that were acknowledged: restore the store from a backup, \
+         or bring the folder back as it was. To go on without those updates, remove {} beside it",
+        jindou_log::END
+    )
+}
+
+/// The log in a folder; `None` if there is none yet.
+///
+/// # Errors
+/// [`Error::Store`] if there was one, [`Error::Io`].
+pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
+    match Directory::open(folder) {
+        Ok(files) => Ok(Some(files)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            if jindou_log::was_begun(folder, epoch)? {
+                return Err(Error::Store(format!("{}: {}", folder.display(), gone())));
+            }
+            Ok(None)
+        }
+        Err(e) => Err(Error::io(folder, e)),
+    }
 }
 
 /// Keeps others from changing a store directory that has a log, if it is one.
@@ -280,6 +375,28 @@ pub(crate) struct Opened {
     pub recovery: Option<Recovery>,
     /// `None`: it is only read.
     pub disk: Option<Arc<Disk>>,
+    /// Of a store that is only read.
+    pub reader: Option<Reader>,
+    /// What is known about the bytes of its files.
+    pub trust: Held,
+}
+
+/// A store directory that is only read.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    pub dir: PathBuf,
+    /// When the last record that was replayed was committed.
+    pub last: Option<u64>,
+    pub verify: Verify,
+}
+
+/// Verifies a base as it is wanted: now, later or not at all.
+fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
+    Ok(Held(match verify {
+        Verify::Off => Arc::default(),
+        Verify::Background => Trust::begin(folder.to_owned(), Arc::clone(base)),
+        Verify::Eager => Trust::of_verified(compare(folder, base, None, &|| false)?),
+    }))
 }
 
 /// Opens a store directory and replays what its log holds.
@@ -298,7 +415,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
     match lock {
         // Nobody changes files now but this process.
         Ok(lock) => write(dir, lock, options),
-        Err(why) => read(dir, why),
+        Err(why) => read(dir, why, options),
     }
 }
 
@@ -309,15 +426,17 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
     {
         return match options.access {
             Access::Write => Err(e),
-            _ => read(dir, e.to_string()),
+            _ => read(dir, e.to_string(), options),
         };
     }
     // What cannot be removed now can be later: bases before this one, and what a merge left that did not end.
     let _ = place.remove_others();
     let _ = remove_leftovers(&place.folder());
+    let trust = trust(options.verify, &place.folder(), &base)?;
     let folder = place.folder().join(LOG);
     let mut head = Snapshot::of_base(base);
     let (epoch, after) = (head.base().epoch(), head.number());
+    log_in(&folder, epoch)?;
     let files: Arc<dyn Files> = match Directory::create(&folder) {
         Ok(files) => Arc::new(files),
         // A full disk, say: there is no log to read, and none can be begun.
@@ -327,6 +446,8 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
                 writer: Writer::new(head, Err(why)),
                 recovery: None,
                 disk: None,
+                reader: None,
+                trust,
             });
         }
         Err(e) => return Err(Error::io(&folder, e)),
@@ -360,20 +481,48 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
         recovery: Some(recovery),
         disk: Some(disk),
+        reader: None,
+        trust,
     })
 }
 
 /// Opens a store as it is now; it cannot be changed, for this reason.
-fn read(dir: &Path, why: String) -> Result<Opened> {
+fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
+    let whole = read_whole(dir, options.verify, None)?;
+    Ok(Opened {
+        writer: Writer::new(whole.head, Err(why)),
+        recovery: whole.recovery,
+        disk: None,
+        reader: Some(Reader {
+            dir: dir.to_owned(),
+            last: whole.last,
+            verify: options.verify,
+        }),
+        trust: whole.trust,
+    })
+}
+
+/// A store that was read.
+pub(crate) struct Whole {
+    pub head: Snapshot,
+    recovery: Option<Recovery>,
+    /// When the last record in the log was committed.
+    pub last: Option<u64>,
+    trust: Held,
+}
+
+/// Reads a store that another process may be changing, as it is now. `before`: the base that it takes the place of, and whose files
+/// were verified.
+pub(crate) fn read_whole(dir: &Path, verify: Verify, before: Option<&Base>) -> Result<Whole> {
     let mut tries = 0;
     let mut failed = (0, String::new());
     loop {
         let seen = current(dir)?;
-        let opened = read_once(dir);
+        let whole = read_once(dir, verify, before);
         tries += 1;
         // Another process may put a new base in place and remove the old one's files, or merge, which leaves the base's name as
         // it is and removes files of its log: what was listed is missing then, and another listing lacks it.
-        let ended = match &opened {
+        let ended = match &whole {
             Ok(_) => matches!(current(dir), Ok(now) if now == seen),
             Err(e) => {
                 let text = e.to_string();
@@ -382,30 +531,38 @@ fn read(dir: &Path, why: String) -> Result<Opened> {
             }
         };
         if tries == TRIES || ended {
-            let (head, recovery) = opened?;
-            return Ok(Opened {
-                writer: Writer::new(head, Err(why)),
-                recovery,
-                disk: None,
-            });
+            return whole;
         }
     }
 }
 
-fn read_once(dir: &Path) -> Result<(Snapshot, Option<Recovery>)> {
-    let (base, place) = open_at(dir)?;
-    let mut head = Snapshot::of_base(base);
-    let folder = place.folder().join(LOG);
-    let files = match Directory::open(&folder) {
-        Ok(files) => files,
-        // No log yet.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((head, None)),
-        Err(e) => return Err(Error::io(&folder, e)),
+fn read_once(dir: &Path, verify: Verify, before: Option<&Base>) -> Result<Whole> {
+    let (base, place) = open_after(dir, before)?;
+    let trust = match (verify, before) {
+        (Verify::Eager, Some(before)) => {
+            let folder = place.folder();
+            let known = Some(before.manifest());
+            Held(Trust::of_verified(compare(&folder, &base, known, &|| {
+                false
+            })?))
+        }
+        _ => trust(verify, &place.folder(), &base)?,
     };
-    let (epoch, after) = (head.base().epoch(), head.number());
+    let mut whole = Whole {
+        head: Snapshot::of_base(base),
+        recovery: None,
+        last: None,
+        trust,
+    };
+    let (epoch, after) = (whole.head.base().epoch(), whole.head.number());
+    let Some(files) = log_in(&place.folder().join(LOG), epoch)? else {
+        return Ok(whole);
+    };
     let recovery = jindou_log::replay(&files, epoch, after, &mut |_, record| {
-        head = head.replay(record)?;
+        whole.head = whole.head.replay(record)?;
+        whole.last = committed_at(record);
         Ok(())
     })?;
-    Ok((head, Some(recovery)))
+    whole.recovery = Some(recovery);
+    Ok(whole)
 }

@@ -44,6 +44,14 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
+    /// Ok if a record would probably be taken now.
+    ///
+    /// # Errors
+    /// Why not.
+    fn probe(&self) -> Result<()> {
+        self.check_alone()
+    }
+
     /// What it does at present, if it is a log.
     fn status(&self) -> Option<jindou_log::Status> {
         None

@@ -149,7 +149,7 @@ impl Database {
     }
 
     fn merge_place(&self) -> Result<&Disk> {
-        self.inner.writer.is_writable()?;
+        self.inner.may_write()?;
         self.inner.disk.as_deref().ok_or_else(|| {
             Error::Store("a database in memory has no files to merge changes into".into())
         })

@@ -21,6 +21,7 @@
 mod batch;
 mod documents;
 mod durable;
+mod follow;
 mod graphs;
 mod journal;
 mod merge;
@@ -29,24 +30,28 @@ mod recluster;
 mod target;
 mod template;
 mod transaction;
+mod trust;
 mod writer;
 
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{Disk, Opened, alone, check_log, log_size, micros, open};
+pub(crate) use durable::{Disk, Opened, Reader, alone, check_log, log_in, log_size, micros, open};
+pub use follow::Following;
 pub use journal::{Journal, Nothing, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
+pub(crate) use trust::Held;
+pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 
 use crate::database::{Database, DatasetChoice, guarded};
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
 use jindou_parse::DocumentSource;
-use jindou_plan::parse_update;
+use jindou_plan::{read_update, with_stack};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
@@ -98,7 +103,9 @@ impl Default for UpdateOptions {
 }
 
 impl UpdateOptions {
-    fn token(&self) -> CancelToken {
+    /// The cancellation token with the deadline counted from now.
+    #[must_use]
+    pub fn token(&self) -> CancelToken {
         match self.timeout {
             Some(limit) => self.cancel.limited(limit),
             None => self.cancel.clone(),
@@ -155,16 +162,18 @@ impl Database {
     /// [`Error::Limit`]: crate::Error::Limit
     /// [`Error::Io`]: crate::Error::Io
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
-        let started = Instant::now();
-        let mut request = guarded(|| parse_update(text, options.base.as_deref()))?;
+        self.inner.may_write()?;
+        let (started, cancel) = (Instant::now(), options.token());
+        let base = options.base.as_deref();
+        let mut parsed = guarded(|| read_update(text, base, &options.memory, &cancel))?;
+        let depth = parsed.depth;
         if let Some(only) = &options.only {
-            target::restrict(&mut request, only)?;
+            with_stack(depth, || target::restrict(&mut parsed.request, only))??;
         }
         let parse_time = started.elapsed();
-        let (operations, cancel) = (request.operations.len(), options.token());
+        let operations = parsed.request.operations.len();
         let mut report = self.transact(options, &cancel, |tx| {
-            operations::run(&request, options, tx)
+            with_stack(depth, || operations::run(&parsed.request, options, tx))?
         })?;
         (report.parse_time, report.operations) = (parse_time, operations);
         Ok(report)
@@ -181,12 +190,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
+        self.inner.writer.is_writable()?;
+        let cancel = options.token();
+        let gathered = self.gathered(source, options.only.as_ref(), options, &cancel, progress)?;
         let mut there = None;
-        let mut report = self.one(options, |tx| {
+        let mut report = self.one(options, &cancel, |tx| {
             if let Some(only) = &options.only {
                 there = Some(graphs::is_there(tx.unsettled(), &only.target()?));
             }
-            documents::insert(source, options.only.as_ref(), tx, progress)
+            gathered.add_to(tx)
         })?;
         report.graph_was_there = there;
         Ok(report)
@@ -203,12 +215,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
+        self.inner.writer.is_writable()?;
+        let cancel = options.token();
+        let gathered = self.gathered(source, Some(graph), options, &cancel, progress)?;
         let mut there = false;
-        let mut report = self.one(options, |tx| {
+        let mut report = self.one(options, &cancel, |tx| {
             let target = graph.target()?;
             there = graphs::is_there(tx.unsettled(), &target);
             graphs::clear(tx, &target)?;
-            documents::insert(source, Some(graph), tx, progress)
+            gathered.add_to(tx)
         })?;
         report.graph_was_there = Some(there);
         Ok(report)
@@ -220,7 +235,7 @@ impl Database {
     /// As [`Self::update`].
     pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
         let mut there = false;
-        let mut report = self.one(options, |tx| {
+        let mut report = self.one(options, &options.token(), |tx| {
             let target = graph.target()?;
             there = graphs::is_there(tx.unsettled(), &target);
             graphs::clear(tx, &target)
@@ -234,7 +249,7 @@ impl Database {
     /// # Errors
     /// As [`Self::update`].
     pub fn apply(&self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
-        self.one(options, |tx| tx.apply(&batch.changes))
+        self.one(options, &options.token(), |tx| tx.apply(&batch.changes))
     }
 
     /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes the blank nodes of documents new ones: random, so
@@ -249,7 +264,15 @@ impl Database {
     /// # Errors
     /// [`Error::Store`](crate::Error::Store) with the reason why it cannot.
     pub fn is_writable(&self) -> Result<()> {
-        self.inner.writer.is_writable()
+        self.inner.may_write()
+    }
+
+    /// Ok if an update would probably last now: what keeps them takes a small file.
+    ///
+    /// # Errors
+    /// As [`Self::is_writable`]; [`Error::Io`] when the log's disk is full or gone.
+    pub fn probe_log(&self) -> Result<()> {
+        self.inner.writer.journal()?.probe()
     }
 
     /// What the log does at present; `None` for a database without one.
@@ -258,14 +281,28 @@ impl Database {
         self.inner.writer.log_status()
     }
 
+    /// The quads of a source, read before the turn to write.
+    fn gathered(
+        &self,
+        source: &dyn QuadSource,
+        only: Option<&GraphName>,
+        options: &UpdateOptions,
+        cancel: &CancelToken,
+        progress: &Progress,
+    ) -> Result<documents::Gathered> {
+        let workers = options.threads.max(1);
+        guarded(|| documents::gather(source, only, workers, &options.memory, cancel, progress))
+    }
+
     /// A transaction of one operation.
     fn one(
         &self,
         options: &UpdateOptions,
+        cancel: &CancelToken,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
-        let mut report = self.transact(options, &options.token(), change)?;
+        self.inner.may_write()?;
+        let mut report = self.transact(options, cancel, change)?;
         report.operations = 1;
         Ok(report)
     }

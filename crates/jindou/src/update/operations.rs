@@ -6,8 +6,8 @@ use super::transaction::Transaction;
 use super::{UpdateOptions, documents};
 use crate::blank_nodes;
 use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
-use jindou_model::{Error, Result, term};
-use jindou_plan::{Operation, PlanOptions, Request};
+use jindou_model::{Charge, Error, Holder, Result, term};
+use jindou_plan::{Operation, Parsed, PlanOptions, Request};
 use jindou_store::ChangeTerm;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Variable};
 use rustc_hash::FxHashMap;
@@ -59,6 +59,7 @@ fn placed(e: Error, (line, column): (usize, usize)) -> Error {
         Error::Query(m) => Error::Query(at(m)),
         Error::Unsupported(m) => Error::Unsupported(at(m)),
         Error::Limit(m) => Error::Limit(at(m)),
+        Error::Busy(m) => Error::Busy(at(m)),
         Error::Conflict(m) => Error::Conflict(at(m)),
         other => other,
     }
@@ -156,13 +157,18 @@ impl Evaluation<'_> {
         };
         // A text without BNODE is left alone by this.
         blank_nodes::of_each_solution(&mut query);
+        let mut query = Parsed::of(query, &options.memory)?;
+        query.charge_planning()?;
         let union_default = options
             .union_default
             .unwrap_or(snapshot.base().union_default());
         let plan_options = PlanOptions {
             union_default: union_default && !whole,
         };
-        let plan = jindou_plan::plan(&query, &snapshot, &plan_options)?;
+        let plan = jindou_plan::plan_within(&query, &snapshot, &plan_options, &tx.cancel)?;
+        drop(query);
+        let mut charge = Charge::new(Holder::Text, &options.memory);
+        charge.set(plan.heap_bytes())?;
         let exec = ExecOptions {
             threads: options.threads,
             cancel: tx.cancel.clone(),

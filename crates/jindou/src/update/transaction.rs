@@ -6,7 +6,7 @@ use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
 
 /// Bytes that applying takes for each change while it does: the quad sorted and looked up, its place in two patches, its record.
-const APPLYING: u64 = 160;
+pub(super) const APPLYING: u64 = 160;
 /// Memory is charged in steps of this size.
 const STEP: u64 = 1 << 16;
 

@@ -79,6 +79,14 @@ impl Writer {
             .clone()
     }
 
+    /// Shows another snapshot: of a database that is only read, whose store another process changed.
+    pub(crate) fn follow(&self, snapshot: Snapshot) {
+        let mut state = self.lock();
+        let published = self.published.write();
+        *published.unwrap_or_else(PoisonError::into_inner) = snapshot.clone();
+        state.head = snapshot;
+    }
+
     /// # Errors
     /// [`Error::Store`] with the reason.
     pub(crate) fn is_writable(&self) -> Result<()> {

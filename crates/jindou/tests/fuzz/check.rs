@@ -141,7 +141,12 @@ fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Resul
     if is_graph {
         let format = match format {
             ResultFormat::Rdf(format) => format,
-            _ => RdfFormat::NTriples,
+            ResultFormat::Table => RdfFormat::NTriples,
+            ResultFormat::Json => RdfFormat::JsonLd {
+                profile: Default::default(),
+            },
+            // RDF/XML as below; rows of triples have tests of their own.
+            ResultFormat::Xml | ResultFormat::Csv | ResultFormat::Tsv => return Ok(()),
         };
         // Predicates that are no XML names, and characters that XML has not, cannot be written as RDF/XML.
         if format == RdfFormat::RdfXml {

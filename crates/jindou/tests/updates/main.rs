@@ -210,6 +210,7 @@ fn opened(dir: &Path) -> Database {
     let options = OpenOptions {
         access: Access::Write,
         durability: Durability::None,
+        ..OpenOptions::default()
     };
     Database::open_with(dir, &options).expect("the store")
 }

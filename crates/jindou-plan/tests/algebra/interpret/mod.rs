@@ -145,10 +145,12 @@ impl<'a> Data<'a> {
                 path,
                 object,
                 graph,
+                nodes,
+                ..
             } => {
                 let mut out = vec![];
                 for row in self.operator(input, outer)? {
-                    for (s, o) in self.pairs(&row, *subject, path, *object, graph) {
+                    for (s, o) in self.pairs(&row, *subject, path, *object, graph, *nodes) {
                         let mut r = row.clone();
                         let mut fits = true;
                         for (end, v) in [(subject, s), (object, o)] {

@@ -242,6 +242,7 @@ impl Data<'_> {
         path: &Path,
         object: FarEnd,
         graph: &GraphRef,
+        only_nodes: bool,
     ) -> BTreeSet<(u32, u32)> {
         let mut nodes: BTreeSet<u32> = self
             .quads
@@ -250,7 +251,9 @@ impl Data<'_> {
             .flat_map(|q| [q[0], q[2]])
             .collect();
         for end in [subject, object] {
-            if let FarEnd::Known(o) = end {
+            if let FarEnd::Known(o) = end
+                && !only_nodes
+            {
                 nodes.insert(self.operand(row, o));
             }
         }

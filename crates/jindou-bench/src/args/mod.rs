@@ -1,0 +1,459 @@
+//! The command line of `jindou-bench`.
+
+pub mod mixed;
+pub mod parallel;
+pub mod peers;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use jindou::{GpuChoice, MergeOptions};
+use jindou_model::units::{parse_duration, parse_size};
+use mixed::BenchMixed;
+use parallel::{BenchParallel, ParallelWorker};
+use peers::{BenchFiles, Peers, PeersArgs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measurements of Jindou that check their answers, and other engines to compare with.
+#[derive(Parser, Debug)]
+#[command(name = "jindou-bench", version, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    #[command(flatten)]
+    Bench(Box<Bench>),
+    /// Other engines to compare with.
+    #[command(subcommand)]
+    Peers(Peers),
+}
+
+/// What a merge may use.
+#[derive(ClapArgs, Debug)]
+pub struct MergeBudget {
+    /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
+    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
+    pub merge_memory: u64,
+    /// Bytes that a merge may write in a second (default: as fast as it goes).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub merge_rate: Option<u64>,
+}
+
+impl MergeBudget {
+    /// The budget as options; one thread.
+    pub fn options(&self) -> MergeOptions {
+        MergeOptions {
+            memory: self.merge_memory,
+            bytes_per_second: self.merge_rate,
+            threads: 1,
+            ..MergeOptions::default()
+        }
+    }
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Bench {
+    /// Load LUBM and run L1 to L7 and q8 to q12, counts checked.
+    Lubm(BenchLubm),
+    /// Load WatDiv and run instances of its 20 templates.
+    Watdiv(BenchWatdiv),
+    /// Load BSBM and run instances of the queries of a mix: explore (E1 to E12) or business intelligence (B1 to B8).
+    Bsbm(BenchBsbm),
+    /// Load a bibliography after SP²Bench and run its 17 queries.
+    Sp2b(BenchSp2b),
+    /// Plan and run random queries over the ugly graph, and look up random vertices.
+    Ugly(BenchUgly),
+    /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) beside our own: see docs/papers.md.
+    Papers(BenchPapers),
+    /// Load your data and run your queries, beside other engines.
+    Files(BenchFiles),
+    /// Time single operators over a store of LUBM or WatDiv, each beside its floor, answers checked.
+    Operators(BenchOperators),
+    /// Serve a store and read one large answer over loopback: bytes and rows a second, and the server's memory meanwhile.
+    Stream(BenchStream),
+    /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
+    Updates(BenchUpdates),
+    /// Ask L1 to L7 while parsed batches come at a steady rate, beside the same store merged.
+    Live(BenchLive),
+    /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
+    Commits(BenchCommits),
+    /// Merging: a copy of a store is changed, merged and opened again.
+    Merge(BenchMerge),
+    /// Many light queries at once, alone and beside heavy ones: throughput and latencies by how they are scheduled.
+    Mixed(Box<BenchMixed>),
+    /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/parallel.md.
+    Parallel(Box<BenchParallel>),
+    /// A worker of `bench parallel`.
+    #[command(hide = true)]
+    ParallelWorker(ParallelWorker),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchStream {
+    /// The store directory.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Rows of the answer: all triples, as often as needed.
+    #[arg(long, default_value_t = 100_000_000)]
+    pub rows: u64,
+    /// Another query.
+    #[arg(long, conflicts_with = "rows")]
+    pub query: Option<String>,
+    /// Formats, each with a server of its own.
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_value = "tsv,json", value_parser = ["tsv", "csv", "json", "xml"])]
+    pub formats: Vec<String>,
+    /// Ask for a compressed answer: gzip or zstd.
+    #[arg(long, value_name = "CODING", value_parser = ["gzip", "zstd"])]
+    pub encoding: Option<String>,
+    /// Threads of the query (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchLive {
+    /// The store directory, of LUBM; a copy of it in the temporary folder is changed.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// How many universities it holds.
+    #[arg(long, short = 'n')]
+    pub universities: u32,
+    /// Triples a second that come.
+    #[arg(long, default_value_t = 100_000)]
+    pub rate: usize,
+    /// Triples a transaction.
+    #[arg(long, default_value_t = 10_000)]
+    pub batch: usize,
+    /// How long they come, and how long the queries are measured without them.
+    #[arg(long, value_parser = parse_duration, default_value = "20s", value_name = "TIME")]
+    pub time: Duration,
+    /// Threads of the second column of each query (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// As JSON as well, to a file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchCommits {
+    /// Universities of the store that is made and changed.
+    #[arg(long, short = 'n', default_value_t = 1)]
+    pub universities: u32,
+    /// Clients that send small transactions, each one at a time.
+    #[arg(long, default_value_t = 16)]
+    pub clients: usize,
+    /// How long they do.
+    #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
+    pub time: Duration,
+    /// What a sync of the disk takes at least.
+    #[arg(long, value_parser = parse_duration, default_value = "4ms", value_name = "TIME")]
+    pub sync: Duration,
+    /// Universities that are then added as N-Triples; 0: none.
+    #[arg(long, default_value_t = 20)]
+    pub more: u32,
+    /// Megabytes of text a request.
+    #[arg(long, default_value_t = 16)]
+    pub body: usize,
+    /// Where the store and its log are made (default: the system's temporary folder).
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// As JSON as well, to a file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchMerge {
+    /// The store directory, of LUBM; a copy of it in the system's temporary folder is changed.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Random changes.
+    #[arg(long, default_value_t = 125_000)]
+    pub edits: usize,
+    /// Changes a transaction.
+    #[arg(long, default_value_t = 100)]
+    pub batch: usize,
+    /// Runs of each query.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Threads of transactions and of the merge (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub budget: MergeBudget,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchUpdates {
+    /// The store directory, of LUBM; it is only read.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Random single changes before the queries are asked; 0: none.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub edits: usize,
+    /// How many universities the store holds: those behind them are added, in transactions of each size.
+    #[arg(long, short = 'n')]
+    pub universities: Option<u32>,
+    /// Universities to add.
+    #[arg(long, default_value_t = 10)]
+    pub more: u32,
+    /// Triples a transaction.
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000")]
+    pub batches: Vec<usize>,
+    /// Queries, e.g. L1,q8,count (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Runs of each query.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Threads of transactions (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Threads of a query.
+    #[arg(long, default_value_t = 1)]
+    pub query_threads: usize,
+    /// Print both plans of each query.
+    #[arg(long)]
+    pub explain: bool,
+    /// As JSON as well, to a file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchLubm {
+    /// Number of universities.
+    #[arg(long, short = 'n')]
+    pub universities: u32,
+    /// Queries, e.g. L1,L2,q8 (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Run the 14 official queries, O1 to O14, instead.
+    #[arg(long)]
+    pub official: bool,
+    /// With --official: load what follows from the data by the ontology too, as those queries expect.
+    #[arg(long, requires = "official")]
+    pub inferred: bool,
+    /// Threads for heavy queries and for the load (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each query; medians are reported.
+    #[arg(long, default_value_t = 7)]
+    pub repeat: usize,
+    /// Where the store is or goes; an existing one of this scale is used as it is (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Also run L4, L5, L6 with this many random constants each, on one thread.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub light: usize,
+    /// Memory for the load, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// Run the queries on a GPU: on, off, auto.
+    #[arg(long, default_value = "off")]
+    pub gpu: GpuChoice,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub peers: PeersArgs,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchWatdiv {
+    /// Scale: 1 is some 109,500 statements.
+    #[arg(long, short = 'n')]
+    pub scale: u32,
+    /// Seed of data and queries.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Instances of each template.
+    #[arg(long, default_value_t = 5)]
+    pub instances: u32,
+    /// Templates, e.g. L1,C3 (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Threads for heavy queries and for the load (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each instance.
+    #[arg(long, default_value_t = 7)]
+    pub repeat: usize,
+    /// Where the store is or goes; an existing one of this scale and seed is used as it is (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Write the data to this file of N-Triples first, and load that.
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Memory for the load, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub peers: PeersArgs,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchBsbm {
+    /// Number of products: 1 is some 353 statements.
+    #[arg(long, short = 'n')]
+    pub products: u32,
+    /// Which queries.
+    #[arg(long, value_enum, default_value = "explore")]
+    pub mix: BsbmMix,
+    /// Instances of each query.
+    #[arg(long, default_value_t = 5)]
+    pub instances: u32,
+    #[command(flatten)]
+    pub common: BenchMix,
+}
+
+/// A set of BSBM's queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BsbmMix {
+    /// E1 to E12: look for a product.
+    Explore,
+    /// B1 to B8: analyse offers and reviews.
+    Bi,
+    /// Both.
+    All,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchSp2b {
+    /// Number of statements.
+    #[arg(long, short = 'n')]
+    pub triples: u64,
+    #[command(flatten)]
+    pub common: BenchMix,
+}
+
+/// What the benchmarks of generated data have in common.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct BenchMix {
+    /// Seed of data and queries.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Queries by name (default: all).
+    #[arg(long, value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Threads for heavy queries and for the load (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each instance.
+    #[arg(long, default_value_t = 7)]
+    pub repeat: usize,
+    /// Where the store is or goes; an existing one is used as it is (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Memory for the load, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub peers: PeersArgs,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchUgly {
+    /// Number of quads.
+    #[arg(long, default_value_t = 20_000_000)]
+    pub quads: u64,
+    /// Number of random queries.
+    #[arg(long, default_value_t = 1_000)]
+    pub queries: usize,
+    /// Where the store is or goes (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Threads (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchOperators {
+    /// A store of LUBM or of WatDiv, as `jindou bench lubm` and `bench watdiv` make it.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Only lines whose title contains one of these, e.g. path,"order by" (default: all).
+    #[arg(long, value_delimiter = ',', value_name = "TEXT")]
+    pub only: Vec<String>,
+    /// Threads a query may use (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each question; medians are reported.
+    #[arg(long, default_value_t = 5)]
+    pub repeat: usize,
+    /// Give a query up after this long, e.g. 30s.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub timeout: Option<Duration>,
+    /// Do not compare answers with another formulation's.
+    #[arg(long)]
+    pub no_check: bool,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Without --table and --figure: everything for which there is data.
+#[derive(ClapArgs, Debug)]
+pub struct BenchPapers {
+    /// Tables: 2 (LUBM), 7 (WatDiv), 8 (DBPSB), 9 (YAGO2). The last three need --data and --queries.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = ["2", "7", "8", "9"])]
+    pub table: Vec<String>,
+    /// Figures: 14 (latency by threads), 16 (latency by data size), 21 (memory by part).
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = ["14", "16", "21"])]
+    pub figure: Vec<String>,
+    /// LUBM's universities; the largest size of figure 16. The paper has 2560.
+    #[arg(long, short = 'n', default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    pub universities: u32,
+    /// RDF files or folders of table 7, 8 or 9.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub data: Vec<PathBuf>,
+    /// Skip what is not valid in --data, and say how much.
+    #[arg(long)]
+    pub lenient: bool,
+    /// Folder of their queries, a file each. Table 7: C1.rq, or C1-0.rq, C1-1.rq for instances of one template;
+    /// tables 8 and 9: in the order of their names.
+    #[arg(long, value_name = "DIR")]
+    pub queries: Option<PathBuf>,
+    /// Their row counts, tab-separated: query, or template and instance, then rows; a first line of titles.
+    #[arg(long, value_name = "FILE")]
+    pub counts: Option<PathBuf>,
+    /// Threads for loads and heavy queries; the most of figure 14 (default: one a core).
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Runs of each query; medians are reported.
+    #[arg(long, default_value_t = 5)]
+    pub repeat: usize,
+    /// Folder where stores are kept and found again (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Memory for loads, e.g. 16G.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

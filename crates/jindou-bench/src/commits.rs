@@ -1,0 +1,335 @@
+//! `jindou bench commits`: what updates over HTTP cost on a disk whose sync takes a known time. Small transactions of
+//! several clients, each answered before it sends the next; then N-Triples text in a few large ones.
+//!
+//! Server and clients share the machine's cores. The log is the store's own, over a file layer that makes every sync
+//! last as long as asked.
+
+use super::measure::Times;
+use crate::args::BenchCommits;
+use jindou::{Database, Error, Journal, LoadOptions, Progress, Result, Ticket};
+use jindou_log::{Directory, Durability, File, Files, Log, Options};
+use jindou_server::{Server, ServerOptions};
+use jindou_workloads::lubm::Lubm;
+use jindou_workloads::ntriples::{TagCase, write_source};
+use serde_json::json;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+pub fn run(a: &BenchCommits) -> Result<ExitCode> {
+    let place = match &a.dir {
+        Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e))?,
+        None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?,
+    };
+    let store = place.path().join("store");
+    let lubm = Lubm::new(a.universities, 0);
+    Database::load(&store, &lubm, &LoadOptions::default(), &Progress::default())?;
+    let log = place.path().join("log");
+    let syncs = Arc::new(AtomicU64::new(0));
+    let files = Slow {
+        inner: Directory::create(&log).map_err(|e| Error::io(&log, e))?,
+        sync: a.sync,
+        syncs: Arc::clone(&syncs),
+    };
+    let base = Database::open(&store)?.snapshot().clone();
+    let before = base.quads();
+    let options = Options {
+        durability: Durability::Batch,
+        ..Options::default()
+    };
+    let epoch = base.base().epoch();
+    let (log, _) = Log::open(
+        Arc::new(files),
+        epoch,
+        base.number(),
+        options,
+        &mut |_, _| Ok(()),
+    )?;
+    let db = Database::with_journal(base, Box::new(Kept(log)));
+    let server = Server::start(
+        db.clone(),
+        ServerOptions {
+            port: 0,
+            writable: true,
+            ..ServerOptions::default()
+        },
+    )
+    .map_err(|e| Error::Store(e.to_string()))?;
+    let address = server.address();
+
+    let start = Instant::now();
+    let end = start + a.time;
+    let clients: Vec<_> = (0..a.clients)
+        .map(|c| std::thread::spawn(move || small(address, c, end)))
+        .collect();
+    let mut times = vec![];
+    for c in clients {
+        let one = c.join().map_err(|_| Error::Internal("a client".into()))?;
+        times.extend(one?);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let acknowledged = times.len() as u64;
+    let synced = syncs.swap(0, Relaxed);
+    let there = db.snapshot().quads() - before;
+    if there != 2 * acknowledged {
+        return Err(Error::Internal(format!(
+            "{acknowledged} transactions of two quads were acknowledged, and {there} quads came"
+        )));
+    }
+    let times = Times::of(times);
+    println!(
+        "{acknowledged} transactions of two quads from {} clients over HTTP in {seconds:.1} s, a sync takes {:.1} ms: {:.0} a second; median {:.2} ms, 99 % {:.2} ms; {:.1} for each sync",
+        a.clients,
+        a.sync.as_secs_f64() * 1e3,
+        acknowledged as f64 / seconds,
+        times.median(),
+        times.quantile(0.99),
+        acknowledged as f64 / synced.max(1) as f64,
+    );
+    let mut document = json!({ "clients": a.clients, "sync_ms": a.sync.as_secs_f64() * 1e3, "transactions": acknowledged,
+        "seconds": seconds, "a_second": acknowledged as f64 / seconds, "median_ms": times.median(), "p99_ms": times.quantile(0.99) });
+
+    if a.more > 0 {
+        let text = bodies(a, &lubm)?;
+        let bytes: usize = text.iter().map(Vec::len).sum();
+        let before = db.snapshot().quads();
+        let start = Instant::now();
+        let mut client = Client::new(address)?;
+        for body in &text {
+            client.post("/store?default", "application/n-triples", body)?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let triples = db.snapshot().quads() - before;
+        println!(
+            "{triples} triples as N-Triples ({:.0} MB) over HTTP in {} requests, {seconds:.2} s: {:.0} k/s",
+            bytes as f64 / 1e6,
+            text.len(),
+            triples as f64 / seconds / 1e3,
+        );
+        document["text"] = json!({ "triples": triples, "bytes": bytes, "requests": text.len(), "seconds": seconds });
+    }
+    if let Some(to) = &a.json {
+        std::fs::write(to, format!("{document:#}\n")).map_err(|e| Error::io(to, e))?;
+    }
+    server.stop();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The universities behind those of the store as N-Triples, some megabytes a piece, cut between lines.
+fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<Vec<u8>>> {
+    let (mut old, mut all) = (vec![], vec![]);
+    write_source(lubm, TagCase::Lower, &mut old)?;
+    let more = Lubm::new(a.universities + a.more, 0);
+    write_source(&more, TagCase::Lower, &mut all)?;
+    let mut out = vec![];
+    // The generator writes universities in their order, so the old ones are a prefix.
+    let mut rest = all.get(old.len()..).unwrap_or(&[]);
+    while !rest.is_empty() {
+        let at = rest.len().min(a.body << 20);
+        let end = rest[at..].iter().position(|&b| b == b'\n');
+        let (body, next) = rest.split_at(end.map_or(rest.len(), |e| at + e + 1));
+        out.push(body.to_vec());
+        rest = next;
+    }
+    Ok(out)
+}
+
+/// One client: sends, waits for the answer, sends the next.
+fn small(address: SocketAddr, client: usize, end: Instant) -> Result<Vec<Duration>> {
+    let mut connection = Client::new(address)?;
+    let mut times = vec![];
+    for i in 0.. {
+        let start = Instant::now();
+        if start >= end {
+            break;
+        }
+        let text = format!(
+            "INSERT DATA {{ <http://example.org/c{client}/{i}> <http://example.org/number> {i} ; <http://example.org/by> <http://example.org/c{client}> }}"
+        );
+        connection.post("/update", "application/sparql-update", text.as_bytes())?;
+        times.push(start.elapsed());
+    }
+    Ok(times)
+}
+
+/// A kept connection.
+struct Client {
+    from: BufReader<TcpStream>,
+    to: TcpStream,
+    message: Vec<u8>,
+}
+
+impl Client {
+    fn new(address: SocketAddr) -> Result<Self> {
+        let to = TcpStream::connect(address).map_err(|e| Error::io(address.to_string(), e))?;
+        let failed = |e| Error::io(address.to_string(), e);
+        to.set_nodelay(true).map_err(failed)?;
+        let from = BufReader::new(to.try_clone().map_err(failed)?);
+        Ok(Self {
+            from,
+            to,
+            message: vec![],
+        })
+    }
+
+    fn post(&mut self, path: &str, kind: &str, body: &[u8]) -> Result<()> {
+        let said = self
+            .exchange(path, kind, body)
+            .map_err(|e| Error::io(path, e))?;
+        match said {
+            None => Ok(()),
+            Some(what) => Err(Error::Internal(format!("{path} was answered {what}"))),
+        }
+    }
+
+    /// What the server said, if that was not success.
+    fn exchange(&mut self, path: &str, kind: &str, body: &[u8]) -> io::Result<Option<String>> {
+        self.message.clear();
+        write!(
+            self.message,
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )?;
+        self.message.extend_from_slice(body);
+        self.to.write_all(&self.message)?;
+        let (mut status, mut line, mut length) = (String::new(), String::new(), 0);
+        self.from.read_line(&mut status)?;
+        loop {
+            line.clear();
+            if self.from.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let header = line.trim_end();
+            if header.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = header.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().unwrap_or(0);
+            }
+        }
+        let mut answer = vec![0; length];
+        self.from.read_exact(&mut answer)?;
+        let is_success = status.split(' ').nth(1).is_some_and(|s| s.starts_with('2'));
+        Ok((!is_success)
+            .then(|| format!("{} {}", status.trim_end(), String::from_utf8_lossy(&answer))))
+    }
+}
+
+/// The log as a journal.
+struct Kept(Log);
+
+struct Acknowledged(jindou_log::Ticket);
+
+impl Journal for Kept {
+    fn append(&self, number: u32, record: Vec<u8>) -> Result<Box<dyn Ticket>> {
+        Ok(Box::new(Acknowledged(self.0.append(number, record)?)))
+    }
+
+    fn reset(&self, number: u32) -> Result<()> {
+        self.0.reset(number + 1)
+    }
+}
+
+impl Ticket for Acknowledged {
+    fn wait(self: Box<Self>) -> Result<()> {
+        self.0.wait()
+    }
+}
+
+/// A directory whose syncs take a known time, or what the disk takes if that is longer.
+struct Slow {
+    inner: Directory,
+    sync: Duration,
+    syncs: Arc<AtomicU64>,
+}
+
+struct SlowFile {
+    inner: Box<dyn File>,
+    sync: Duration,
+    syncs: Arc<AtomicU64>,
+}
+
+impl Slow {
+    fn slow(&self, inner: Box<dyn File>) -> Box<dyn File> {
+        Box::new(SlowFile {
+            inner,
+            sync: self.sync,
+            syncs: Arc::clone(&self.syncs),
+        })
+    }
+}
+
+/// Does it, and waits until `sync` is over.
+fn at_least<T>(sync: Duration, f: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = f();
+    std::thread::sleep(sync.saturating_sub(start.elapsed()));
+    result
+}
+
+impl Files for Slow {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        self.inner.read(name, limit)
+    }
+
+    fn len(&self, name: &str) -> io::Result<u64> {
+        self.inner.len(name)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(self.slow(self.inner.create(name)?))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(self.slow(self.inner.open(name)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        at_least(self.sync, || self.inner.sync_directory())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.inner.path(name)
+    }
+}
+
+impl File for SlowFile {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner.write_at(at, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.syncs.fetch_add(1, Relaxed);
+        at_least(self.sync, || self.inner.sync())
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.inner.truncate(length)
+    }
+
+    fn in_place(&self) -> io::Result<bool> {
+        self.inner.in_place()
+    }
+}

@@ -1,0 +1,355 @@
+//! `jindou bench lubm`: the papers' queries on data that this process generates, answers checked.
+
+use super::measure::{Measured, measure, peak_memory, resident_memory};
+use super::peers::{Work, Workload, run as run_peers};
+use super::{light, lookup};
+use crate::args::BenchLubm;
+use crate::measure::threads_or_all;
+use jindou::{
+    Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
+    QueryOptions, Result,
+};
+use jindou_peers::Named;
+use jindou_store::segment::Scope;
+use jindou_workloads::lubm::{Lubm, known};
+use jindou_workloads::ntriples::{TagCase, write_source};
+use jindou_workloads::queries::lubm::{QUERIES, Query};
+use serde_json::json;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub fn run(a: &BenchLubm) -> Result<ExitCode> {
+    if a.official {
+        return super::mix::lubm(a);
+    }
+    let threads = threads_or_all(a.threads);
+    let wanted: Vec<_> = QUERIES
+        .iter()
+        .filter(|q| {
+            a.queries.is_empty() || a.queries.iter().any(|w| w.eq_ignore_ascii_case(q.name))
+        })
+        .collect();
+    for w in &a.queries {
+        if !QUERIES.iter().any(|q| q.name.eq_ignore_ascii_case(w)) {
+            return Err(Error::Limit(format!(
+                "there is no LUBM query '{w}': L1 to L7, q8 to q12"
+            )));
+        }
+    }
+    if !a.peers.peers.is_empty() {
+        return beside_peers(a, &wanted, threads);
+    }
+    let place = Place::new(a.store.as_deref())?;
+    let load = load_or_reuse(&place.dir, a, threads)?;
+    let info = Database::info(&place.dir)?;
+    if let Some(t) = known::totals(a.universities)
+        && info.quads != t.distinct
+    {
+        return Err(Error::Store(format!(
+            "{} holds {} triples, LUBM({}) has {}; give another --store or remove it",
+            place.dir.display(),
+            info.quads,
+            a.universities,
+            t.distinct
+        )));
+    }
+    let start = Instant::now();
+    let db = Database::open(&place.dir)?;
+    let open_ms = start.elapsed().as_secs_f64() * 1e3;
+    let options = QueryOptions {
+        threads,
+        gpu: a.gpu,
+        ..QueryOptions::default()
+    };
+    let mut results = Vec::new();
+    let mut wrong = Vec::new();
+    for q in wanted {
+        let m = measure(&db, q.text, &options, a.repeat)?;
+        match q.rows(a.universities) {
+            Some(rows) if rows != m.seen.rows => {
+                wrong.push(format!(
+                    "{}: {} rows, {rows} are right",
+                    q.name, m.seen.rows
+                ));
+            }
+            _ => {}
+        }
+        results.push((q.name, q.rows(a.universities).is_some(), m));
+    }
+    let light = if a.light > 0 {
+        Some(light::run_all(&db, a.universities, a.light)?)
+    } else {
+        None
+    };
+    let memory = resident_memory();
+    if let Some(to) = &a.json {
+        let value = as_json(
+            a,
+            threads,
+            load.as_ref(),
+            &info,
+            open_ms,
+            &results,
+            light.as_deref(),
+        );
+        if to.as_os_str() == "-" {
+            println!("{value:#}");
+        } else {
+            std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
+        }
+    } else {
+        print_table(a, threads, load.as_ref(), &info, open_ms, &results);
+        if let Some(l) = &light {
+            light::print(l);
+        }
+        let l = lookup::measure(&db, Scope::Default, 1_000_000)?;
+        l.print();
+        println!(
+            "memory while answering: {:.0} MiB own, {:.0} MiB of the store's files mapped; peak of this process {:.0} MiB",
+            mib(memory.0),
+            mib(memory.1),
+            mib(peak_memory())
+        );
+    }
+    if wrong.is_empty() {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        for w in &wrong {
+            eprintln!("WRONG ANSWER {w}");
+        }
+        Ok(ExitCode::from(3))
+    }
+}
+
+/// The same data and queries given to other engines too. Their times hold what a client waits for, so `--repeat`,
+/// `--light` and `--gpu` do not apply.
+fn beside_peers(a: &BenchLubm, wanted: &[&Query], threads: usize) -> Result<ExitCode> {
+    let work = Work::new(&a.peers)?;
+    let data = work.file(&format!("lubm-{}.nt", a.universities), |part| {
+        let file = File::create(part).map_err(|e| Error::io(part, e))?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write_source(&Lubm::new(a.universities, 0), TagCase::Lower, &mut out)?;
+        Ok(())
+    })?;
+    let queries = wanted
+        .iter()
+        .map(|q| Named {
+            name: q.name.into(),
+            template: None,
+            text: q.text.into(),
+            rows: q.rows(a.universities),
+        })
+        .collect();
+    run_peers(
+        &Workload {
+            title: format!("LUBM({})", a.universities),
+            data: &data,
+            statements: known::totals(a.universities).map(|t| t.raw),
+            queries,
+            threads,
+        },
+        &a.peers,
+        &work,
+        a.json.as_deref(),
+    )
+}
+
+/// The store's folder; a temporary one goes when this does.
+struct Place {
+    dir: PathBuf,
+    temporary: Option<PathBuf>,
+}
+
+impl Place {
+    fn new(given: Option<&Path>) -> Result<Self> {
+        if let Some(dir) = given {
+            return Ok(Self {
+                dir: dir.to_owned(),
+                temporary: None,
+            });
+        }
+        let parent = std::env::temp_dir().join(format!("jindou-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&parent).map_err(|e| Error::io(&parent, e))?;
+        Ok(Self {
+            dir: parent.join("store"),
+            temporary: Some(parent),
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(t) = &self.temporary {
+            let _ = std::fs::remove_dir_all(t);
+        }
+    }
+}
+
+struct Loaded {
+    report: LoadReport,
+    seconds: f64,
+    /// The same generator into nothing.
+    generate_seconds: f64,
+}
+
+fn load_or_reuse(dir: &Path, a: &BenchLubm, threads: usize) -> Result<Option<Loaded>> {
+    if dir.exists() {
+        return Ok(None);
+    }
+    let mut options = LoadOptions {
+        threads,
+        ..LoadOptions::default()
+    };
+    if let Some(m) = a.memory {
+        options.memory = m;
+    }
+    let start = Instant::now();
+    generate_to_nowhere(&Lubm::new(a.universities, 0), threads)?;
+    let generate_seconds = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let report = Database::load(
+        dir,
+        &Lubm::new(a.universities, 0),
+        &options,
+        &Progress::default(),
+    )?;
+    Ok(Some(Loaded {
+        report,
+        seconds: start.elapsed().as_secs_f64(),
+        generate_seconds,
+    }))
+}
+
+fn generate_to_nowhere(source: &dyn QuadSource, threads: usize) -> Result<()> {
+    struct Nowhere;
+    impl QuadSink for Nowhere {
+        fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+            std::hint::black_box(batch.quads.len());
+            Ok(())
+        }
+    }
+    let progress = Progress::default();
+    std::thread::scope(|s| {
+        let workers: Vec<_> = (0..threads)
+            .map(|w| {
+                let progress = &progress;
+                s.spawn(move || source.run(w, threads, &mut Nowhere, progress))
+            })
+            .collect();
+        workers.into_iter().try_for_each(|w| {
+            w.join()
+                .unwrap_or_else(|_| Err(Error::Internal("the generator failed".into())))
+        })
+    })
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
+fn print_table(
+    a: &BenchLubm,
+    threads: usize,
+    load: Option<&Loaded>,
+    info: &jindou::InfoReport,
+    open_ms: f64,
+    results: &[(&str, bool, Measured)],
+) {
+    println!(
+        "LUBM({}): {} triples, {} threads",
+        a.universities, info.quads, threads
+    );
+    if let Some(l) = load {
+        let net = (l.seconds - l.generate_seconds).max(1e-9);
+        println!(
+            "load: {} statements in {:.2} s ({:.2} s generating them): {:.2} M/s net; peak memory {:.0} MiB",
+            l.report.quads_read,
+            l.seconds,
+            l.generate_seconds,
+            l.report.quads_read as f64 / 1e6 / net,
+            mib(l.report.peak_bytes),
+        );
+        for (phase, s) in &l.report.seconds {
+            println!("  {phase:<24} {s:>8.2} s");
+        }
+    } else {
+        println!("load: the store was there already");
+    }
+    println!(
+        "store: {} bytes, {:.2} a triple; opened in {open_ms:.2} ms",
+        info.bytes,
+        info.bytes as f64 / info.quads.max(1) as f64
+    );
+    println!(
+        "{:<5} {:>10} {:>16}  {:>9}  {:>9} {:>9} {:>9}  {:>10} {:>10}",
+        "query", "rows", "checksum", "plan ms", "exec ms", "min", "max", "to TSV ms", "min"
+    );
+    for (name, checked, m) in results {
+        println!(
+            "{name:<5} {:>10} {:016x}  {:>9.3}  {:>9.3} {:>9.3} {:>9.3}  {:>10.3} {:>10.3}  {}",
+            m.seen.rows,
+            m.seen.checksum,
+            m.plan.median(),
+            m.exec.median(),
+            m.exec.min(),
+            m.exec.max(),
+            m.total.median(),
+            m.total.min(),
+            remark(a.gpu, *checked, m)
+        );
+    }
+}
+
+/// What the figures of a line must be read with.
+fn remark(gpu: GpuChoice, checked: bool, m: &Measured) -> String {
+    let mut out = String::new();
+    if gpu != GpuChoice::Off {
+        out += if m.seen.on_gpu {
+            "by the GPU's kernels "
+        } else {
+            "by the CPU: no plan for the GPU's kernels "
+        };
+    }
+    if !checked {
+        out += "(no known count at this scale)";
+    }
+    out
+}
+
+fn as_json(
+    a: &BenchLubm,
+    threads: usize,
+    load: Option<&Loaded>,
+    info: &jindou::InfoReport,
+    open_ms: f64,
+    results: &[(&str, bool, Measured)],
+    light: Option<&[light::Light]>,
+) -> serde_json::Value {
+    let queries: Vec<_> = results
+        .iter()
+        .map(|(name, checked, m)| {
+            json!({
+                "name": name, "rows": m.seen.rows, "checksum": format!("{:016x}", m.seen.checksum),
+                "count_checked": checked, "on_gpu": m.seen.on_gpu,
+                "plan_ms": m.plan.median(), "exec_ms": m.exec.median(), "total_ms": m.total.median(),
+                "exec_min_ms": m.exec.min(), "exec_max_ms": m.exec.max(),
+            })
+        })
+        .collect();
+    let load = load.map(|l| {
+        json!({
+            "triples": l.report.quads_read, "seconds": l.seconds,
+            "generate_seconds": l.generate_seconds,
+            "peak_bytes": l.report.peak_bytes, "store_bytes": l.report.store_bytes,
+        })
+    });
+    json!({
+            "universities": a.universities, "threads": threads, "triples": info.quads,
+            "store_bytes": info.bytes, "open_ms": open_ms, "peak_bytes": peak_memory(),
+            "queries": queries, "load": load,
+            "light": light.map(|l| l.iter().map(light::Light::json).collect::<Vec<_>>()),
+    })
+}

@@ -1,0 +1,199 @@
+//! Running one query many times, and saying how long it took.
+
+use jindou::{Checksum, Database, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter};
+use std::time::{Duration, Instant};
+
+/// Times in milliseconds, sorted.
+#[derive(Clone, Debug, Default)]
+pub struct Times(Vec<f64>);
+
+impl Times {
+    pub fn of(durations: impl IntoIterator<Item = Duration>) -> Self {
+        let mut v: Vec<f64> = durations
+            .into_iter()
+            .map(|d| d.as_secs_f64() * 1e3)
+            .collect();
+        v.sort_by(f64::total_cmp);
+        Self(v)
+    }
+
+    /// The middle one; the mean of two middles.
+    pub fn median(&self) -> f64 {
+        self.quantile(0.5)
+    }
+
+    pub fn min(&self) -> f64 {
+        self.0.first().copied().unwrap_or(f64::NAN)
+    }
+
+    pub fn max(&self) -> f64 {
+        self.0.last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// Linear between ranks.
+    pub fn quantile(&self, q: f64) -> f64 {
+        let Some(last) = self.0.len().checked_sub(1) else {
+            return f64::NAN;
+        };
+        let at = q * last as f64;
+        let (a, b) = (self.0[at.floor() as usize], self.0[at.ceil() as usize]);
+        a + (b - a) * at.fract()
+    }
+}
+
+/// What one query took.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub seen: Checksum,
+    /// Parsing and planning, nothing cached.
+    pub plan: Times,
+    /// Every binding written to a batch and folded into the checksum.
+    pub exec: Times,
+    /// From text to the last byte of TSV, plan cached.
+    pub total: Times,
+}
+
+/// Plans, runs and serialises a query `repeat` times each, after one warm-up. The runs of the three kinds
+/// alternate, so that the machine's moods hit all alike.
+pub fn measure(
+    db: &Database,
+    text: &str,
+    options: &QueryOptions,
+    repeat: usize,
+) -> Result<Measured> {
+    let (mut plan, mut exec, mut total) = (Vec::new(), Vec::new(), Vec::new());
+    let cached = db.plan(text, options)?;
+    let seen = run(db, &cached, options)?;
+    serialise(db, text, options)?;
+    for _ in 0..repeat.max(1) {
+        let start = Instant::now();
+        std::hint::black_box(db.plan_uncached(text, options)?);
+        plan.push(start.elapsed());
+        let start = Instant::now();
+        let again = run(db, &cached, options)?;
+        exec.push(start.elapsed());
+        if again.rows != seen.rows || again != seen && !casts_to_floats(text) {
+            return Err(jindou::Error::Internal(format!(
+                "two runs of one query differ: {seen:?}, then {again:?}"
+            )));
+        }
+        let start = Instant::now();
+        serialise(db, text, options)?;
+        total.push(start.elapsed());
+    }
+    Ok(Measured {
+        seen,
+        plan: Times::of(plan),
+        exec: Times::of(exec),
+        total: Times::of(total),
+    })
+}
+
+/// Workers add in no fixed order, and the last digits of sums of floats depend on it.
+fn casts_to_floats(text: &str) -> bool {
+    ["xsd:float(", "xsd:double("]
+        .iter()
+        .any(|cast| text.contains(cast))
+}
+
+/// One execution into a checksum.
+pub fn run(db: &Database, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
+    db.checksum(query, options)
+}
+
+/// Counts bytes and forgets them: what a reader that keeps up costs.
+#[derive(Default)]
+pub struct Null(pub u64);
+
+impl std::io::Write for Null {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        self.0 += std::hint::black_box(buf).len() as u64;
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a query to the last byte of TSV, its plan cached if it can be; gives the bytes.
+pub fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u64> {
+    let mut out = Null(0);
+    let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+    db.run(text, options, &mut writer)?;
+    drop(writer);
+    Ok(out.0)
+}
+
+/// Processor time that this process has taken, all threads together: what a query costs whatever else the machine does.
+/// Zero where the system does not say.
+pub fn cpu_time() -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a valid place for the answer, and the call keeps no pointer to it.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
+    if failed != 0 {
+        return Duration::ZERO;
+    }
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// The most memory this process ever had resident, in bytes.
+pub fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok())
+        .unwrap_or(0)
+        << 10
+}
+
+/// Memory resident now: (own, mapped from files), in bytes.
+pub fn resident_memory() -> (u64, u64) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|l| l.strip_prefix(name))
+            .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok())
+            .unwrap_or(0)
+            << 10
+    };
+    (field("RssAnon:"), field("RssFile:"))
+}
+
+/// Number of threads that was asked for, or one a core.
+pub fn threads_or_all(asked: Option<usize>) -> usize {
+    asked
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_passes_while_computing() {
+        let before = cpu_time();
+        let mut x = 1u64;
+        while cpu_time() == before {
+            x = std::hint::black_box(x.wrapping_mul(3));
+        }
+        assert!(cpu_time() > before);
+    }
+
+    #[test]
+    fn quantiles_of_few_times() {
+        let t = Times::of([3, 1, 2].map(Duration::from_millis));
+        assert_eq!((t.min(), t.median(), t.max()), (1.0, 2.0, 3.0));
+        assert_eq!(Times::of([1, 2].map(Duration::from_millis)).median(), 1.5);
+        assert!(Times::of([]).median().is_nan());
+    }
+}

@@ -1,0 +1,333 @@
+//! What the machine does meanwhile: time that its host or other processes take, and what work on one core costs on another.
+
+use super::arrivals::Random;
+use super::emulate::{Setup, Task};
+use crate::measure::cpu_time;
+use jindou::{Error, QueryOptions, Result, Session, Value};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Runs the calling thread on one core only, if the system can.
+pub fn pin(core: usize) {
+    // SAFETY: an all-zero `cpu_set_t` is the empty set; the set is read during the call only.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core % libc::CPU_SETSIZE as usize, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+/// Readings of the system's counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    at: Option<Instant>,
+    /// Seconds: all cores' time at anything; of it, taken by the host.
+    busy: f64,
+    stolen: f64,
+    own: f64,
+    /// Times a thread of this process was made to leave its core.
+    preempted: u64,
+}
+
+/// What others took between two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Taken {
+    /// Cores' worth of time that other processes had.
+    pub others: f64,
+    /// The same of the host.
+    pub stolen: f64,
+    /// Times a thread of this process was made to leave its core, a second.
+    pub preempted: f64,
+}
+
+impl Reading {
+    pub fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let mut fields = stat
+            .lines()
+            .next()
+            .unwrap_or("")
+            .split_whitespace()
+            .skip(1)
+            .filter_map(|f| f.parse::<f64>().ok());
+        // user, nice, system, idle, iowait, irq, softirq, steal: in hundredths of a second.
+        let mut next = || fields.next().unwrap_or(0.0) / 100.0;
+        let work = next() + next() + next();
+        let _idle = next() + next();
+        let interrupts = next() + next();
+        // SAFETY: an all-zero `rusage` is a valid one, and the call writes it only.
+        let preempted = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+            usage.ru_nivcsw
+        };
+        Self {
+            at: Some(Instant::now()),
+            busy: work + interrupts,
+            stolen: next(),
+            own: cpu_time().as_secs_f64(),
+            preempted: u64::try_from(preempted).unwrap_or(0),
+        }
+    }
+
+    /// Since an earlier one.
+    pub fn since(&self, earlier: &Self) -> Taken {
+        let seconds = match (earlier.at, self.at) {
+            (Some(a), Some(b)) => b.saturating_duration_since(a).as_secs_f64().max(1e-9),
+            _ => return Taken::default(),
+        };
+        let others = self.busy - earlier.busy - (self.own - earlier.own);
+        Taken {
+            others: (others / seconds).max(0.0),
+            stolen: (self.stolen - earlier.stolen) / seconds,
+            preempted: self.preempted.saturating_sub(earlier.preempted) as f64 / seconds,
+        }
+    }
+}
+
+/// What a loop that only reads the clock sees: pauses are times when it did not run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stalls {
+    /// Pauses a second that are longer than 0.05, 0.2, 1 and 5 ms.
+    pub longer: [f64; 4],
+    /// Share of the time that went to pauses of more than 20 µs.
+    pub lost: f64,
+    pub longest: Duration,
+}
+
+const PAUSES: [Duration; 4] = [
+    Duration::from_micros(50),
+    Duration::from_micros(200),
+    Duration::from_millis(1),
+    Duration::from_millis(5),
+];
+
+/// `threads` such loops at once, for so long; the mean of them, and the longest pause of any.
+pub fn stalls(threads: usize, duration: Duration) -> Stalls {
+    let spin = |core| {
+        pin(core);
+        let (mut counts, mut lost, mut longest) = ([0u64; 4], Duration::ZERO, Duration::ZERO);
+        let begin = Instant::now();
+        let mut last = begin;
+        while last - begin < duration {
+            let now = Instant::now();
+            let gap = now - last;
+            if gap > Duration::from_micros(20) {
+                lost += gap;
+                longest = longest.max(gap);
+                for (count, least) in counts.iter_mut().zip(PAUSES) {
+                    *count += u64::from(gap > least);
+                }
+            }
+            last = now;
+        }
+        (counts, lost, longest, last - begin)
+    };
+    let seen: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..threads)
+            .map(|core| scope.spawn(move || spin(core)))
+            .collect();
+        all.into_iter().filter_map(|t| t.join().ok()).collect()
+    });
+    let mut out = Stalls::default();
+    let spans = seen.iter().map(|s| s.3.as_secs_f64());
+    let all = spans.sum::<f64>().max(1e-9);
+    for (counts, lost, longest, _) in seen {
+        for (sum, n) in out.longer.iter_mut().zip(counts) {
+            *sum += n as f64 / all;
+        }
+        out.lost += lost.as_secs_f64() / all;
+        out.longest = out.longest.max(longest);
+    }
+    out
+}
+
+/// Rounds of arithmetic a second on one core alone, and on each of two at once: near one another on cores, and far apart on two
+/// threads of one core. Medians of slices in turn.
+pub fn arithmetic() -> (f64, f64) {
+    let slice = |core: usize| {
+        pin(core);
+        let begin = Instant::now();
+        let mut rounds = 0u64;
+        while begin.elapsed() < Duration::from_millis(20) {
+            sums();
+            rounds += 1;
+        }
+        rounds as f64 / begin.elapsed().as_secs_f64()
+    };
+    let at_once = |cores: usize| -> f64 {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..cores).map(|c| scope.spawn(move || slice(c))).collect();
+            let rates = all.into_iter().filter_map(|t| t.join().ok());
+            rates.sum::<f64>() / cores as f64
+        })
+    };
+    let (mut one, mut two) = (vec![], vec![]);
+    for _ in 0..15 {
+        one.push(at_once(1));
+        two.push(at_once(2));
+    }
+    let median = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    (median(one), median(two))
+}
+
+/// Four independent sums, as many as a core of its own can keep going.
+fn sums() {
+    let (mut a, mut b, mut c, mut d) = (1u64, 2u64, 3u64, 4u64);
+    for i in 0..4096u64 {
+        a = black_box(a.wrapping_add(i));
+        b = black_box(b ^ i);
+        c = black_box(c.wrapping_add(i << 1));
+        d = black_box(d ^ (i >> 1));
+    }
+    black_box((a, b, c, d));
+}
+
+/// What another thread does, without any scheduler, while one worker answers light queries: what the hardware, and what the
+/// store by itself, cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Beside {
+    /// Adds and multiplies in registers.
+    Alu,
+    /// Reads 256 MiB from one end to the other, again and again.
+    Stream,
+    /// The light mix.
+    Light,
+    /// The heavy queries, one after the other.
+    Heavy,
+}
+
+impl std::fmt::Display for Beside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Alu => "a bare loop of arithmetic",
+            Self::Stream => "a bare loop that streams memory",
+            Self::Light => "a bare loop of the light mix",
+            Self::Heavy => "a bare loop of the heavy queries",
+        })
+    }
+}
+
+/// A thread at something until it is dropped.
+pub struct Neighbour {
+    going: Arc<AtomicBool>,
+    rounds: Arc<AtomicU64>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Neighbour {
+    /// Starts it, on `core` if given.
+    pub fn start(what: Beside, setup: &Arc<Setup>, core: Option<usize>, seed: u64) -> Result<Self> {
+        let going = Arc::new(AtomicBool::new(true));
+        let rounds = Arc::new(AtomicU64::new(0));
+        let (setup, go, count) = (Arc::clone(setup), Arc::clone(&going), Arc::clone(&rounds));
+        let thread = std::thread::Builder::new()
+            .name("neighbour".into())
+            .spawn(move || {
+                if let Some(core) = core {
+                    pin(core);
+                }
+                work(what, &setup, seed, || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    go.load(Ordering::Relaxed)
+                })
+            })
+            .map_err(|e| Error::Limit(format!("no thread: {e}")))?;
+        Ok(Self {
+            going,
+            rounds,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// What its queries gave.
+    pub fn end(mut self) -> Result<()> {
+        self.going.store(false, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        match ended {
+            Some(Ok(done)) => done,
+            _ => Err(Error::Internal("a neighbour panicked".into())),
+        }
+    }
+
+    /// What it has done so often: queries, or rounds of a loop.
+    pub fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.going.store(false, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(what: Beside, setup: &Setup, seed: u64, mut go_on: impl FnMut() -> bool) -> Result<()> {
+    let options = QueryOptions {
+        threads: 1,
+        ..QueryOptions::default()
+    };
+    match what {
+        Beside::Alu => {
+            while go_on() {
+                sums();
+            }
+        }
+        Beside::Stream => {
+            let memory = vec![1u64; 32 << 20];
+            let mut pieces = memory.chunks(8 << 10).cycle();
+            while go_on() {
+                black_box(pieces.next().map(|p| p.iter().sum::<u64>()));
+            }
+        }
+        Beside::Light => {
+            let mut sessions: Vec<Session> =
+                setup.classes.iter().map(|c| c.prepared.session()).collect();
+            let mut random = Random::new(seed + 99);
+            while go_on() {
+                if let Task::Light { class, start } = setup.draw(&mut random) {
+                    let start = &setup.classes[usize::from(class)].starts[start as usize];
+                    sessions[usize::from(class)].checksum(&[Value::Term(start)], &options)?;
+                }
+            }
+        }
+        Beside::Heavy => {
+            let mut turn = setup.heavy.iter().cycle();
+            while go_on() {
+                if let Some(query) = turn.next() {
+                    setup.db.checksum(&query.planned, &options)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_others_interrupt_sees_it() {
+        let seen = stalls(2, Duration::from_millis(20));
+        assert!((0.0..=1.0).contains(&seen.lost), "{seen:?}");
+        let (one, two) = arithmetic();
+        assert!(one > 0.0 && two > 0.0);
+        let before = Reading::now();
+        let quiet = Reading::now().since(&before);
+        assert!(quiet.others >= 0.0 && quiet.preempted >= 0.0);
+        assert_eq!(Reading::default().since(&before), Taken::default());
+    }
+}

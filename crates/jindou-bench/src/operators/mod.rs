@@ -1,0 +1,287 @@
+//! `jindou bench operators`: single operators over rows of known shape, and the floor that each stands above.
+//!
+//! The floor of a question is what makes its input alone, with all rows given to the same sink, and what moving the
+//! ids of its input and output once takes at this machine's copy speed. Both are processor time, which other work on the
+//! machine changes least. Answers are compared with another formulation's.
+
+mod check;
+mod lubm;
+mod questions;
+mod watdiv;
+
+use super::measure::{Times, cpu_time, run as checksum};
+use crate::args::BenchOperators;
+use crate::measure::threads_or_all;
+use jindou::{Database, Error, PlannedQuery, QueryOptions, Result};
+use lubm::LUBM;
+use questions::{Question, Questions};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Instant;
+use watdiv::WATDIV;
+
+/// Bytes of the block that is copied to learn how fast this machine does.
+const BLOCK: usize = 64 << 20;
+const ID: u64 = 4;
+
+/// Ids of rows that went somewhere.
+#[derive(Clone, Copy, Default)]
+struct Moved {
+    rows: u64,
+    ids: u64,
+}
+
+struct Line {
+    question: &'static Question,
+    exec: Times,
+    /// Processor time, all threads together.
+    cpu: Times,
+    /// What makes the inputs alone, in processor time.
+    input_ms: f64,
+    input: Moved,
+    output: Moved,
+    floor_ms: f64,
+    fault: Option<String>,
+}
+
+impl Line {
+    fn given_up(question: &'static Question, why: &Error) -> Self {
+        Self {
+            question,
+            exec: Times::default(),
+            cpu: Times::default(),
+            input_ms: f64::NAN,
+            input: Moved::default(),
+            output: Moved::default(),
+            floor_ms: f64::NAN,
+            fault: Some(why.to_string()),
+        }
+    }
+
+    fn ms(&self) -> f64 {
+        self.exec.median()
+    }
+
+    /// Nanoseconds of processor time for each row that came in or, where more come out, went out.
+    fn ns_a_row(&self) -> f64 {
+        self.cpu.median() * 1e6 / self.input.rows.max(self.output.rows).max(1) as f64
+    }
+
+    /// Millions of rows a second.
+    fn speed(&self, rows: u64) -> f64 {
+        rows as f64 / 1e3 / self.ms().max(1e-6)
+    }
+
+    fn over_floor(&self) -> f64 {
+        self.cpu.median() / self.floor_ms.max(1e-6)
+    }
+}
+
+pub fn run(a: &BenchOperators) -> Result<ExitCode> {
+    let threads = threads_or_all(a.threads);
+    let db = Database::open(&a.store)?;
+    let options = QueryOptions {
+        threads,
+        timeout: a.timeout,
+        ..QueryOptions::default()
+    };
+    let mut set = None;
+    for s in [&LUBM, &WATDIV] {
+        let text = format!("{}{}", s.prefixes, s.is_there);
+        let there = db.plan(&text, &options)?;
+        if checksum(&db, &there, &options)?.rows > 0 {
+            set = Some(s);
+        }
+    }
+    let Some(set) = set else {
+        return Err(Error::Limit(format!(
+            "{} holds neither LUBM nor WatDiv, which the questions are about; `jindou bench lubm -n 160 --store DIR` \
+             makes a store",
+            a.store.display()
+        )));
+    };
+    let wanted = |q: &Question| {
+        let name = format!("{}: {}", q.operator, q.name).to_ascii_lowercase();
+        a.only.is_empty()
+            || a.only
+                .iter()
+                .any(|o| name.contains(&o.to_ascii_lowercase()))
+    };
+    let copy = copy_speed();
+    let mut lines = vec![];
+    for q in set.list.iter().filter(|q| wanted(q)) {
+        lines.push(match line(&db, set, q, &options, a, copy) {
+            // A question that is given up is a line that says so.
+            Err(e @ (Error::Timeout(_) | Error::Limit(_))) => Line::given_up(q, &e),
+            other => other?,
+        });
+        if a.json.is_none()
+            && let Some(l) = lines.last()
+        {
+            if lines.len() == 1 {
+                head(&db, set, threads, copy);
+            }
+            print(l, a.no_check);
+        }
+    }
+    if let Some(to) = &a.json {
+        let value = json!({
+            "data": set.data, "threads": threads, "triples": db.snapshot().statistics().quads,
+            "copy_bytes_a_second": copy, "checked": !a.no_check,
+            "questions": lines.iter().map(as_json).collect::<Vec<_>>(),
+        });
+        if to.as_os_str() == "-" {
+            println!("{value:#}");
+        } else {
+            std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
+        }
+    }
+    let wrong: Vec<&Line> = lines.iter().filter(|l| l.fault.is_some()).collect();
+    for l in &wrong {
+        eprintln!(
+            "NO RIGHT ANSWER {}: {}: {}",
+            l.question.operator,
+            l.question.name,
+            l.fault.as_deref().unwrap_or("")
+        );
+    }
+    Ok(if wrong.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(3)
+    })
+}
+
+/// Bytes a second that one thread copies from one place in memory to another.
+fn copy_speed() -> f64 {
+    let from = vec![1u8; BLOCK];
+    let mut to = vec![0u8; BLOCK];
+    let times = Times::of((0..9).map(|_| {
+        let start = cpu_time();
+        std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from));
+        cpu_time().saturating_sub(start)
+    }));
+    BLOCK as f64 / (times.median() / 1e3)
+}
+
+fn columns(query: &PlannedQuery) -> u64 {
+    query.plan().output.len() as u64
+}
+
+fn line(
+    db: &Database,
+    set: &Questions,
+    q: &'static Question,
+    options: &QueryOptions,
+    a: &BenchOperators,
+    copy: f64,
+) -> Result<Line> {
+    let plan = |text: &str| db.plan(&format!("{}{text}", set.prefixes), options);
+    let whole = plan(q.text)?;
+    let inputs = q
+        .inputs
+        .iter()
+        .map(|t| plan(t))
+        .collect::<Result<Vec<_>>>()?;
+    let (mut input, mut output) = (Moved::default(), Moved::default());
+    // What the runs give is compared by its number only: ids that a query makes may differ between runs.
+    for p in &inputs {
+        let rows = checksum(db, p, options)?.rows;
+        input.rows += rows;
+        input.ids += rows * columns(p);
+    }
+    output.rows = checksum(db, &whole, options)?.rows;
+    output.ids = output.rows * columns(&whole);
+    let (mut exec, mut cpu) = (vec![], vec![]);
+    let mut alone = vec![vec![]; inputs.len()];
+    // In turn, so that the machine's moods hit all alike.
+    for _ in 0..a.repeat.max(1) {
+        for (p, times) in inputs.iter().zip(&mut alone) {
+            let start = cpu_time();
+            checksum(db, p, options)?;
+            times.push(cpu_time().saturating_sub(start));
+        }
+        let (start, cpu_start) = (Instant::now(), cpu_time());
+        let rows = checksum(db, &whole, options)?.rows;
+        exec.push(start.elapsed());
+        cpu.push(cpu_time().saturating_sub(cpu_start));
+        if rows != output.rows {
+            return Err(Error::Internal(format!(
+                "two runs of one query differ: {} rows, then {rows}: {}",
+                output.rows, q.text
+            )));
+        }
+    }
+    let input_ms: f64 = alone.into_iter().map(|t| Times::of(t).median()).sum();
+    let floor_ms = input_ms + ((input.ids + output.ids) * ID) as f64 / copy * 1e3;
+    let fault = if a.no_check {
+        None
+    } else {
+        check::fault(db, set, q.text, q.check, options)?
+    };
+    Ok(Line {
+        question: q,
+        exec: Times::of(exec),
+        cpu: Times::of(cpu),
+        input_ms,
+        input,
+        output,
+        floor_ms,
+        fault,
+    })
+}
+
+fn head(db: &Database, set: &Questions, threads: usize, copy: f64) {
+    println!(
+        "{}: {} triples, {threads} threads; one thread copies {:.1} GB/s",
+        set.data,
+        db.snapshot().statistics().quads,
+        copy / 1e9
+    );
+    println!(
+        "{:<44} {:>10} {:>10} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9} {:>8}  answer",
+        "operator",
+        "rows in",
+        "rows out",
+        "ms",
+        "cpu ms",
+        "M/s in",
+        "M/s out",
+        "ns/row",
+        "floor ms",
+        "x floor"
+    );
+}
+
+fn print(l: &Line, unchecked: bool) {
+    let verdict = match &l.fault {
+        Some(_) if l.ms().is_nan() => "GIVEN UP",
+        Some(_) => "WRONG",
+        None if unchecked => "not checked",
+        None => "right",
+    };
+    println!(
+        "{:<44} {:>10} {:>10} {:>9.2} {:>9.2} {:>8.1} {:>8.1} {:>8.1} {:>9.2} {:>8.1}  {verdict}",
+        format!("{}: {}", l.question.operator, l.question.name),
+        l.input.rows,
+        l.output.rows,
+        l.ms(),
+        l.cpu.median(),
+        l.speed(l.input.rows),
+        l.speed(l.output.rows),
+        l.ns_a_row(),
+        l.floor_ms,
+        l.over_floor(),
+    );
+}
+
+fn as_json(l: &Line) -> serde_json::Value {
+    json!({
+        "operator": l.question.operator, "name": l.question.name, "query": l.question.text,
+        "rows_in": l.input.rows, "rows_out": l.output.rows,
+        "ms": l.ms(), "cpu_ms": l.cpu.median(), "min_ms": l.exec.min(), "max_ms": l.exec.max(),
+        "rows_in_a_second": l.speed(l.input.rows) * 1e6, "rows_out_a_second": l.speed(l.output.rows) * 1e6,
+        "ns_a_row": l.ns_a_row(), "input_ms": l.input_ms, "floor_ms": l.floor_ms, "over_floor": l.over_floor(),
+        "fault": l.fault,
+    })
+}

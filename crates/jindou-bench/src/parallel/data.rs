@@ -1,0 +1,466 @@
+//! Data parallelism (algorithm 2 of the paper), without missing anything: each query is broadcast in parts that are complete inside the
+//! partitions, and the master joins what comes back.
+
+use super::algebra::{Bgp, Bindings, Divided, Shape, divide, ground, rebuild};
+use super::crew::{Crew, unexpected};
+use super::decompose::{PartQuery, Rules, choices, naive};
+use super::join::{Relation, join};
+use super::wire::{Message, Share, Table};
+use super::worker::options;
+use crate::measure::Null;
+use jindou::results::{RowText, Rows};
+use jindou::{
+    AnswerSink, Database, Error, QueryOptions, Result, ResultFormat, ResultWriter, VertexId,
+};
+use jindou_plan::Operator;
+use spargebra::algebra::GraphPattern;
+use std::time::Instant;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// A query ready to be asked of partitions.
+pub struct Prepared {
+    divided: Divided,
+    /// The parts of each pattern.
+    parts: Vec<Vec<PartQuery>>,
+    /// Each pattern whole.
+    naive: Vec<PartQuery>,
+    /// Where one part is all there is, and rows may repeat: the part with the query's own columns. Workers write its rows, and the
+    /// answer is all they wrote.
+    only: Option<String>,
+}
+
+/// How a round goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Results pass along the tree of workers.
+    pub gather: bool,
+    /// Workers open their files anew, and these are not in memory.
+    pub cold: bool,
+    /// The answer's checksum in place of its text.
+    pub check: bool,
+}
+
+/// One round's times in seconds, and what each worker did.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    pub seconds: f64,
+    /// The longest of the workers' times.
+    pub compute: f64,
+    /// Joining, and running what is left.
+    pub merge: f64,
+    /// Each worker's time and rows.
+    pub workers: Vec<(f64, u64)>,
+    /// Processor seconds of all workers together.
+    pub processor: f64,
+    /// Bytes of ids or text that came back.
+    pub bytes: u64,
+    /// Rows, and bytes of TSV, or where it was asked for the checksum.
+    pub answer: (u64, u64),
+}
+
+/// Makes a query ready. Of the ways to cut a pattern into parts the one whose parts have the least sum of `cost` is taken.
+///
+/// # Errors
+/// [`Error::Unsupported`] for what cannot be asked of partitions; those of `cost`.
+pub fn prepare(
+    text: &str,
+    rules: &Rules,
+    cost: impl Fn(&PartQuery) -> Result<f64>,
+) -> Result<Prepared> {
+    let divided = divide(text)?;
+    let mut parts: Vec<Vec<PartQuery>> = vec![];
+    for b in &divided.bgps {
+        let mut best = (f64::INFINITY, vec![]);
+        for choice in choices(&b.patterns, &b.needed, rules)? {
+            let mut sum = 0.0;
+            for part in &choice {
+                sum += cost(part)?;
+            }
+            if best.1.is_empty() || sum < best.0 {
+                best = (sum, choice);
+            }
+        }
+        parts.push(best.1);
+    }
+    let only = match (&divided.shape, parts.as_slice()) {
+        (
+            Shape::Bgp {
+                columns,
+                distinct: false,
+            },
+            [parts],
+        ) if parts.len() == 1 && !columns.is_empty() => Some(parts[0].with_columns(columns)),
+        _ => None,
+    };
+    let naive = divided
+        .bgps
+        .iter()
+        .map(|b| naive(&b.patterns, rules))
+        .collect();
+    Ok(Prepared {
+        divided,
+        parts,
+        naive,
+        only,
+    })
+}
+
+/// What it takes to find a part's rows, send them and join them, in about nanoseconds, by the planner's estimates for the whole store.
+pub fn estimate(db: &Database, part: &PartQuery) -> Result<f64> {
+    /// Sending, appending and joining one id.
+    const AN_ID: f64 = 15.0;
+    let planned = db.plan_uncached(&part.unmarked, &options())?;
+    let plan = planned.plan();
+    let rows = match &plan.root {
+        Operator::Explore(e) => e.steps.last().map_or(0.0, |s| s.rows),
+        _ => 0.0,
+    };
+    Ok(plan.cost + AN_ID * rows * (1 + part.columns.len()) as f64)
+}
+
+impl Prepared {
+    /// True if the answer is some columns of one pattern, and so has as many bytes as the single store's.
+    pub fn is_pattern(&self) -> bool {
+        matches!(self.divided.shape, Shape::Bgp { .. })
+    }
+
+    /// Parts of all patterns.
+    pub fn parts(&self) -> usize {
+        self.parts.iter().map(Vec::len).sum()
+    }
+
+    /// The whole query as a part whose rows workers may write, if it is one.
+    #[cfg(test)]
+    pub fn only(&self) -> Option<&str> {
+        self.only.as_deref()
+    }
+
+    /// The texts of all parts, in order.
+    pub fn texts(&self) -> Vec<String> {
+        self.parts
+            .iter()
+            .flatten()
+            .map(|p| p.text.clone())
+            .collect()
+    }
+
+    /// What the single store answers: rows and checksum, such that [`Self::finish`] gives the same.
+    pub fn right(&self, db: &Database, text: &str) -> Result<(u64, u64)> {
+        let options = options();
+        match &self.divided.shape {
+            Shape::Bgp { .. } => {
+                let seen = db.checksum(&db.plan(text, &options)?, &options)?;
+                Ok((seen.rows, seen.checksum))
+            }
+            Shape::General(_) => {
+                let mut sum = TermSum::default();
+                db.run(text, &options, &mut sum)?;
+                Ok((sum.rows, sum.checksum))
+            }
+        }
+    }
+
+    /// Puts the workers' tables together, in ids of `db`, the whole store: rows, and bytes of the answer as TSV, which goes nowhere, or
+    /// its checksum.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] for too large a join.
+    pub fn finish(&self, db: &Database, tables: Vec<Table>, check: bool) -> Result<(u64, u64)> {
+        let mut tables = tables.into_iter();
+        let mut joined = vec![];
+        for parts in &self.parts {
+            let relations = parts
+                .iter()
+                .map(|p| Relation {
+                    columns: p.columns.clone(),
+                    table: tables.next().unwrap_or_default(),
+                })
+                .collect();
+            joined.push(join(relations)?);
+        }
+        match &self.divided.shape {
+            Shape::Bgp { columns, distinct } => match joined.pop() {
+                Some(only) if check => Ok(only.checksum(columns, *distinct)),
+                Some(only) => write(db, &only, columns, *distinct),
+                None => Err(Error::Internal("one pattern without parts".into())),
+            },
+            Shape::General(query) => {
+                let inline = joined
+                    .iter()
+                    .zip(&self.divided.bgps)
+                    .map(|(r, bgp)| inline(db, r, bgp))
+                    .collect::<Result<_>>()?;
+                let query = rebuild(query, &self.divided.bgps, inline)?;
+                let options = options();
+                let planned = db.plan_parsed(&query, &options)?;
+                if check {
+                    let mut sum = TermSum::default();
+                    db.run_planned(&planned, "", &options, &mut sum)?;
+                    return Ok((sum.rows, sum.checksum));
+                }
+                let mut out = Null::default();
+                let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+                let report = db.run_planned(&planned, "", &options, &mut writer)?;
+                drop(writer);
+                Ok((report.rows, out.0))
+            }
+        }
+    }
+
+    /// How many matches all patterns have together in the whole store, and how many the naive form finds: every worker is sent
+    /// each pattern whole, and what is found twice counts once. For parts that fit in memory.
+    pub fn missed(&self, db: &Database, crew: &mut Crew) -> Result<(u64, u64)> {
+        let options = options();
+        let (mut all, mut found) = (0, 0);
+        for (bgp, naive) in self.divided.bgps.iter().zip(&self.naive) {
+            all += count(db, bgp, &options)?;
+            let message = Message::Find {
+                cold: false,
+                gather: false,
+                text: false,
+                parts: vec![naive.text.clone()],
+            };
+            crew.tell_all(&message)?;
+            let tables = collect(crew, false, 1)?.1;
+            let whole = Relation {
+                columns: naive.columns.clone(),
+                table: tables.into_iter().next().unwrap_or_default(),
+            };
+            found += whole.checksum(&naive.columns, true).0;
+        }
+        Ok((all, found))
+    }
+
+    /// Asks the workers once.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if a worker ended or failed.
+    pub fn round(&self, db: &Database, crew: &mut Crew, how: How) -> Result<Round> {
+        let How {
+            gather,
+            cold,
+            check,
+        } = how;
+        let only = self.only.as_ref().filter(|_| !check);
+        let message = Message::Find {
+            cold,
+            gather,
+            text: only.is_some(),
+            parts: only.map_or_else(|| self.texts(), |text| vec![text.clone()]),
+        };
+        let start = Instant::now();
+        crew.tell_all(&message)?;
+        let (shares, tables) = collect(crew, gather, self.parts())?;
+        let collected = start.elapsed().as_secs_f64();
+        let answer = match (only, &self.divided.shape) {
+            (Some(_), Shape::Bgp { columns, .. }) => written(&shares, columns)?,
+            _ => self.finish(db, tables, check)?,
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        let mut workers = vec![(0.0, 0); crew.len()];
+        for s in &shares {
+            workers[s.worker as usize] = (s.wall as f64 / 1e9, s.rows);
+        }
+        let compute = workers.iter().map(|w| w.0).fold(0.0, f64::max);
+        let ids = shares.iter().flat_map(|s| &s.tables).map(|t| t.ids.len());
+        let text: usize = shares.iter().map(|s| s.text.len()).sum();
+        Ok(Round {
+            seconds,
+            compute,
+            merge: seconds - collected,
+            workers,
+            processor: shares.iter().map(|s| s.cpu).sum::<u64>() as f64 / 1e9,
+            bytes: (ids.sum::<usize>() * 4 + text) as u64,
+            answer,
+        })
+    }
+}
+
+/// Waits for all shares, and appends their tables part by part.
+fn collect(crew: &mut Crew, gather: bool, parts: usize) -> Result<(Vec<Share>, Vec<Table>)> {
+    let mut shares: Vec<Share> = vec![];
+    while shares.len() < crew.len() {
+        // With the tree only worker 0 has something to say; another may fail.
+        let (worker, message) = crew.hear_any()?;
+        match message {
+            Message::Found(more) if gather == (more.len() > 1) || crew.len() == 1 => {
+                shares.extend(more);
+            }
+            m => return Err(unexpected(worker, &m)),
+        }
+    }
+    let mut tables = vec![Table::default(); parts];
+    for share in &shares {
+        for (all, own) in tables.iter_mut().zip(&share.tables) {
+            all.append(own);
+        }
+    }
+    Ok((shares, tables))
+}
+
+/// Puts together what stores of partitions answer, without processes: for tests.
+#[cfg(test)]
+pub fn gathered(tables: Vec<Vec<Table>>, parts: usize) -> Vec<Table> {
+    let mut all = vec![Table::default(); parts];
+    for share in &tables {
+        for (all, own) in all.iter_mut().zip(share) {
+            all.append(own);
+        }
+    }
+    all
+}
+
+/// Matches of a pattern in the whole store.
+fn count(db: &Database, bgp: &Bgp, options: &QueryOptions) -> Result<u64> {
+    let text = format!(
+        "SELECT * WHERE {{ {} }}",
+        GraphPattern::Bgp {
+            patterns: bgp.patterns.clone()
+        }
+    );
+    Ok(db.checksum(&db.plan(&text, options)?, options)?.rows)
+}
+
+/// The answer's text, of which the workers wrote the rows, goes nowhere: rows and bytes.
+fn written(shares: &[Share], columns: &[String]) -> Result<(u64, u64)> {
+    let mut out = Null::default();
+    let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+    writer.solutions(columns)?;
+    for s in shares {
+        writer.raw(&s.text, s.rows)?;
+    }
+    writer.finish()?;
+    drop(writer);
+    Ok((shares.iter().map(|s| s.rows).sum(), out.0))
+}
+
+/// Rows handed on at a time.
+const WRITTEN: usize = 1024;
+
+/// Writes some columns of a table of ids as TSV to nowhere: rows and bytes.
+fn write(
+    db: &Database,
+    relation: &Relation,
+    columns: &[String],
+    distinct: bool,
+) -> Result<(u64, u64)> {
+    let snapshot = db.snapshot();
+    let mut out = Null::default();
+    let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
+    writer.solutions(columns)?;
+    let mut rows = Rows::default();
+    rows.clear(columns.len());
+    let mut written = 0;
+    relation.project(columns, distinct, |ids| {
+        for &id in ids {
+            if id != 0 && !snapshot.term(VertexId(id), &mut rows.bytes) {
+                return Err(Error::Internal(format!("no term has the id {id}")));
+            }
+            rows.end_cell();
+        }
+        rows.rows += 1;
+        written += 1;
+        if rows.rows == WRITTEN {
+            writer.rows(&rows)?;
+            rows.clear(columns.len());
+        }
+        Ok(())
+    })?;
+    writer.rows(&rows)?;
+    writer.finish()?;
+    drop(writer);
+    Ok((written, out.0))
+}
+
+/// A table of ids as inline data.
+fn inline(db: &Database, r: &Relation, bgp: &Bgp) -> Result<(Vec<String>, Bindings)> {
+    let kept: Vec<usize> = (0..r.columns.len())
+        .filter(|&i| bgp.needed.contains(&r.columns[i]))
+        .collect();
+    let snapshot = db.snapshot();
+    let mut bytes = vec![];
+    let mut terms = rustc_hash::FxHashMap::default();
+    let mut rows = Vec::with_capacity(r.table.rows);
+    for at in 0..r.table.rows {
+        let row = r.table.row(at);
+        let mut out = Vec::with_capacity(kept.len());
+        for &i in &kept {
+            let id = row[i];
+            let term = match terms.get(&id) {
+                Some(term) => Clone::clone(term),
+                None => {
+                    bytes.clear();
+                    if !snapshot.term(VertexId(id), &mut bytes) {
+                        return Err(Error::Internal(format!("no term has the id {id}")));
+                    }
+                    let term = ground(&bytes)?;
+                    terms.insert(id, term.clone());
+                    term
+                }
+            };
+            out.push(Some(term));
+        }
+        rows.push(out);
+    }
+    let columns = kept.iter().map(|&i| r.columns[i].clone()).collect();
+    Ok((columns, rows))
+}
+
+/// Rows and the sum of their hashes, by terms. Blank nodes count as the IRIs that stand for them in inline data.
+#[derive(Default)]
+struct TermSum {
+    rows: u64,
+    checksum: u64,
+}
+
+impl AnswerSink for TermSum {
+    fn solutions(&mut self, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
+        for r in 0..rows.rows {
+            let mut hash = Xxh3Default::new();
+            for cell in rows.row(r) {
+                match cell {
+                    Some([b'_', b':', label @ ..]) => {
+                        hash.update(b"<");
+                        hash.update(super::algebra::BLANK.as_bytes());
+                        hash.update(label);
+                    }
+                    Some(term) => hash.update(term),
+                    None => {}
+                }
+                hash.update(&[0, 0xFF]);
+            }
+            self.checksum = self.checksum.wrapping_add(hash.digest());
+        }
+        self.rows += rows.rows as u64;
+        Ok(())
+    }
+
+    fn row_text(&self) -> Option<RowText> {
+        None
+    }
+
+    fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn boolean(&mut self, value: bool) -> Result<()> {
+        (self.rows, self.checksum) = (1, u64::from(value));
+        Ok(())
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn triple(&mut self, _: &oxrdf::Triple) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,354 @@
+//! Tables, CSV and plots in the manner of the paper's.
+
+use super::build::Parts;
+use super::fit::{Fit, Line};
+use super::study::{Asked, Classified};
+use crate::svg::{Canvas, colour};
+use std::fmt::Write as _;
+
+/// Table II: what each query touches.
+pub fn footprints(queries: &[Classified], store_bytes: u64, large: f64) {
+    println!(
+        "\nQueries (as in the paper's table II). Footprint: pages of the store's files, 4 KiB each, that answering it touches, from parsing to TSV; \
+         large from {:.0} KB on ({:.1} % of the store's {:.1} MB)",
+        large * store_bytes as f64 / 1024.0,
+        large * 100.0,
+        store_bytes as f64 / 1e6
+    );
+    println!(
+        "{:<28} {:>12} {:>6} {:>10} {:>6} {:>12} {:>12}",
+        "query", "footprint KB", "class", "rows", "% CPU", "serial ms", "cold ms"
+    );
+    for q in queries {
+        println!(
+            "{:<28} {:>12.0} {:>6} {:>10} {:>6.0} {:>12.3} {:>12}",
+            q.query.name,
+            q.touched as f64 / 1024.0,
+            if q.is_large { "large" } else { "small" },
+            q.right[0].0,
+            q.processor * 100.0,
+            q.warm * 1e3,
+            q.cold.map_or("-".into(), |s| format!("{:.3}", s * 1e3)),
+        );
+    }
+}
+
+/// What a partition looks like.
+pub fn partition(p: &Parts) {
+    let triples: Vec<String> = p.triples.iter().map(u64::to_string).collect();
+    println!(
+        "\n{} over {} workers, {} hops: {} triples ({:.2} times the graph); {:.1} % of edges cut; {} predicates with their subjects only; {:.2} s to decide, {:.2} s to load{}",
+        p.how,
+        p.workers,
+        p.hops,
+        triples.join(" + "),
+        p.replication(),
+        p.cut * 100.0,
+        p.one_way.len(),
+        p.seconds[0],
+        p.seconds[1],
+        if p.reused { " (when it was made)" } else { "" }
+    );
+}
+
+/// What each query meets there.
+pub fn asked(list: &[Asked]) {
+    println!(
+        "every answer equals the single store's, rows and checksum; missed: by the paper's form (broadcast whole, union, DISTINCT)"
+    );
+    println!(
+        "{:<28} {:>6} {:>5} {:>10} {:>12} {:>12} {:>8}",
+        "query", "class", "parts", "rows", "sent KB", "matches", "missed"
+    );
+    for a in list {
+        let missed = if a.matches == 0 {
+            0.0
+        } else {
+            100.0 * (a.matches - a.naive.min(a.matches)) as f64 / a.matches as f64
+        };
+        println!(
+            "{:<28} {:>6} {:>5} {:>10} {:>12.1} {:>12} {:>7.1}%",
+            a.name,
+            if a.is_large { "large" } else { "small" },
+            a.parts,
+            a.rows,
+            a.bytes as f64 / 1024.0,
+            a.matches,
+            missed
+        );
+    }
+}
+
+/// Speed-up and efficiency, as in figures 1 and 5; balance, as in figures 2 and 3; processor use, as in figure 4.
+pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
+    if lines.is_empty() {
+        return;
+    }
+    println!(
+        "\n{title}\ncompute: the workers' mean, with data parallelism the slowest of each round; master: handing out, or merging; commun.: messages and waiting"
+    );
+    println!(
+        "{:<5} {:<5} {:<18} {:>7} {:>5} {:>10} {:>10} {:>8} {:>9} {:>9}  {:>7} {:>7} {:>7}  {:>22} {:>6}",
+        "model",
+        "files",
+        "way",
+        "workers",
+        "cores",
+        "serial s",
+        "s",
+        "speed-up",
+        "÷ workers",
+        "÷ cores",
+        "compute",
+        "master",
+        "commun.",
+        format!("{unit}, mean ± sd"),
+        "% CPU"
+    );
+    for l in lines {
+        let share = |s: f64| format!("{:.1}%", 100.0 * s / l.seconds.max(1e-12));
+        println!(
+            "{:<5} {:<5} {:<18} {:>7} {:>5} {:>10.4} {:>10.4} {:>8.2} {:>9.2} {:>9.2}  {:>7} {:>7} {:>7}  {:>22} {:>6.0}",
+            l.model,
+            if l.cold { "cold" } else { "warm" },
+            l.way,
+            l.workers,
+            l.cores(),
+            l.serial,
+            l.seconds,
+            l.speed_up(),
+            l.by_workers(),
+            l.by_cores(),
+            share(l.compute),
+            share(l.master),
+            share(l.rest()),
+            format!("{:.1} ± {:.1}", l.balance[0], l.balance[1]),
+            l.processor * 100.0,
+        );
+    }
+}
+
+/// Lines that differ in their workers only.
+pub fn series(lines: &[Line]) -> Vec<Vec<&Line>> {
+    let mut out: Vec<Vec<&Line>> = vec![];
+    for l in lines {
+        let same =
+            |s: &&mut Vec<&Line>| (s[0].model, s[0].cold, &s[0].way) == (l.model, l.cold, &l.way);
+        match out.iter_mut().find(same) {
+            Some(s) => s.push(l),
+            None => out.push(vec![l]),
+        }
+    }
+    out
+}
+
+/// The most and the least that the measured times let expect.
+fn fits(series: &[&Line]) -> Option<[Fit; 2]> {
+    let with = |n| series.iter().find(|l| l.workers == n);
+    let (one, two) = (with(1)?, with(2)?);
+    Some([Fit::serial(one, two), Fit::contended(one, two)])
+}
+
+/// What more cores would give.
+pub fn projection(lines: &[Line], cores: u32) {
+    let all = series(lines);
+    let fitted: Vec<_> = all.iter().filter_map(|s| Some((s, fits(s)?))).collect();
+    if fitted.is_empty() {
+        return;
+    }
+    println!(
+        "\nPROJECTION, not measured: T(w) = T(1) (1 + σ(w−1) + κw(w−1)) / w through the times of 1 and 2 workers, never less than the master works; \
+         {} workers and the master on {cores} cores.\nMost: all that two workers lose is serial (σ). Least: σ is the master's share of one worker's time, pairs lose the rest (κ)",
+        cores.saturating_sub(1)
+    );
+    println!(
+        "{:<5} {:<5} {:<18} {:>8} {:>9} {:>11}  {:>8} {:>8} {:>9} {:>11} {:>16}",
+        "model",
+        "files",
+        "way",
+        "most: σ",
+        "speed-up",
+        "efficiency",
+        "least: σ",
+        "κ",
+        "speed-up",
+        "efficiency",
+        "best: at cores"
+    );
+    for (s, [most, least]) in fitted {
+        let speed_up = |f: &Fit, workers: u32| s[0].serial / f.seconds(workers);
+        let best = (1..cores.max(2))
+            .max_by(|a, b| speed_up(&least, *a).total_cmp(&speed_up(&least, *b)))
+            .unwrap_or(1);
+        let at = |f: &Fit| speed_up(f, cores.max(2) - 1);
+        println!(
+            "{:<5} {:<5} {:<18} {:>8.4} {:>9.2} {:>11.3}  {:>8.4} {:>8.4} {:>9.2} {:>11.3} {:>16}",
+            s[0].model,
+            if s[0].cold { "cold" } else { "warm" },
+            s[0].way,
+            most.serial_share,
+            at(&most),
+            at(&most) / f64::from(cores),
+            least.serial_share,
+            least.contention,
+            at(&least),
+            at(&least) / f64::from(cores),
+            format!("{:.1} at {}", speed_up(&least, best), best + 1),
+        );
+    }
+}
+
+/// Every line, and the projections marked as such.
+pub fn csv(lines: &[Line], cores: u32) -> String {
+    let mut out = "model,files,way,workers,cores,kind,serial_s,seconds,speed_up,efficiency_workers,efficiency_cores,compute_s,master_s,rest_s,balance_mean,balance_sd,cpu\n".to_owned();
+    for s in series(lines) {
+        let files = if s[0].cold { "cold" } else { "warm" };
+        for l in &s {
+            let _ = writeln!(
+                out,
+                "{},{files},\"{}\",{},{},measured,{:.6},{:.6},{:.4},{:.4},{:.4},{:.6},{:.6},{:.6},{:.2},{:.2},{:.3}",
+                l.model,
+                l.way,
+                l.workers,
+                l.cores(),
+                l.serial,
+                l.seconds,
+                l.speed_up(),
+                l.by_workers(),
+                l.by_cores(),
+                l.compute,
+                l.master,
+                l.rest(),
+                l.balance[0],
+                l.balance[1],
+                l.processor
+            );
+        }
+        let Some(fits) = fits(&s).filter(|_| cores > 1) else {
+            continue;
+        };
+        for (f, kind) in fits.iter().zip(["projection most", "projection least"]) {
+            let (seconds, speed_up) = (f.seconds(cores - 1), s[0].serial / f.seconds(cores - 1));
+            let _ = writeln!(
+                out,
+                "{},{files},\"{}\",{},{cores},{kind},{:.6},{seconds:.6},{speed_up:.4},{:.4},{:.4},,,,,,",
+                s[0].model,
+                s[0].way,
+                cores - 1,
+                s[0].serial,
+                speed_up / f64::from(cores - 1),
+                speed_up / f64::from(cores)
+            );
+        }
+    }
+    out
+}
+
+const WIDTH: f64 = 420.0;
+const HEIGHT: f64 = 260.0;
+const LEFT: f64 = 52.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 36.0;
+
+/// A row of two panels a model: speed-up and efficiency by cores, as in figures 1 and 5. Dots are measured, dashes are projections:
+/// the most and the least.
+pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
+    let all = series(lines);
+    let models: Vec<&str> = ["ST", "LT", "SD", "LD"]
+        .into_iter()
+        .filter(|m| all.iter().any(|s| s[0].model == *m))
+        .collect();
+    let names: Vec<String> = all.iter().map(|s| name(s[0])).collect();
+    let mut legend: Vec<&str> = vec![];
+    for n in &names {
+        if !legend.contains(&n.as_str()) {
+            legend.push(n);
+        }
+    }
+    let legends = legend.len().div_ceil(4) as f64;
+    let mut out = Canvas::new(
+        2.0 * WIDTH,
+        HEIGHT * models.len() as f64 + 18.0 * legends + 10.0,
+    );
+    let last = all
+        .iter()
+        .flatten()
+        .map(|l| l.cores())
+        .max()
+        .unwrap_or(2)
+        .max(cores);
+    for (row, model) in models.iter().enumerate() {
+        for (column, what) in ["speed-up", "efficiency (÷ cores)"].iter().enumerate() {
+            let value = |speed_up: f64, cores: u32| match column {
+                0 => speed_up,
+                _ => speed_up / f64::from(cores),
+            };
+            let of_model = || all.iter().filter(|s| s[0].model == *model);
+            // Points of a fit up to `last`.
+            let projected = |s: &[&Line], f: Fit| -> Vec<(u32, f64)> {
+                let speed_up = |c: u32| s[0].serial / f.seconds(c - 1);
+                (2..=last).map(|c| (c, value(speed_up(c), c))).collect()
+            };
+            let measured = |s: &[&Line]| -> Vec<(u32, f64)> {
+                let point = |l: &&Line| (l.cores(), value(l.speed_up(), l.cores()));
+                s.iter().map(point).collect()
+            };
+            let highest = of_model()
+                .flat_map(|s| {
+                    let most = fits(s).map(|f| projected(s, f[0])).unwrap_or_default();
+                    most.into_iter().chain(measured(s))
+                })
+                .map(|p| p.1)
+                .fold(0.1, f64::max);
+            let top = nice(highest);
+            let left = WIDTH * column as f64 + LEFT;
+            let up = HEIGHT * row as f64 + TOP;
+            let (w, h) = (WIDTH - LEFT - 16.0, HEIGHT - TOP - BOTTOM);
+            let x = |c: u32| left + f64::from(c) / f64::from(last) * w;
+            let y = |v: f64| up + (1.0 - v / top) * h;
+            out.title(left, up - 14.0, &format!("{model}: {what}, {title}"));
+            for i in 0..=4 {
+                let c = last * i / 4;
+                out.vertical(x(c), up, h, &c.to_string());
+                let v = top * f64::from(i) / 4.0;
+                out.horizontal(left, y(v), w, &format!("{v:.2}"));
+            }
+            for s in of_model() {
+                let name = name(s[0]);
+                let colour = colour(&legend, &name);
+                let place = |(c, v)| (x(c), y(v));
+                for f in fits(s).into_iter().flatten() {
+                    out.curve(projected(s, f).into_iter().map(place), colour, true);
+                }
+                out.curve(measured(s).into_iter().map(place), colour, false);
+                for (c, v) in measured(s) {
+                    out.dot(x(c), y(v), colour);
+                }
+            }
+        }
+    }
+    for (row, names) in legend.chunks(4).enumerate() {
+        let at = HEIGHT * models.len() as f64 + 18.0 * row as f64 + 4.0;
+        out.legend_of(&legend, names, LEFT, at, 190.0);
+    }
+    out.finish()
+}
+
+fn name(l: &Line) -> String {
+    let files = if l.cold { "cold" } else { "warm" };
+    if l.way.is_empty() {
+        format!("task, {files}")
+    } else {
+        format!("{}, {files}", l.way)
+    }
+}
+
+/// The next of 1, 2, 4, 5 × a power of ten.
+fn nice(v: f64) -> f64 {
+    let power = 10f64.powf(v.log10().floor());
+    [1.0, 2.0, 4.0, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|n| *n >= v)
+        .unwrap_or(10.0 * power)
+}

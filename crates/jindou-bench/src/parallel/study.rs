@@ -1,0 +1,429 @@
+//! The study itself: classify, then every model in turn.
+
+use super::build::{Parts, parts};
+use super::crew::{Crew, unexpected};
+use super::data::{How, Prepared, Round, estimate, prepare};
+use super::decompose::Rules;
+use super::fit::{Line, mean_and_deviation};
+use super::footprint;
+use super::report;
+use super::task::{self, Pass, Right};
+use super::wire::Message;
+use super::worker::{options, size_of_answer};
+use super::workload::{Query, Workload};
+use crate::args::parallel::{BenchParallel, Gather, Partition};
+use jindou::{Database, Error, Result};
+use std::path::Path;
+
+/// A query and what is known of it.
+pub struct Classified {
+    pub query: Query,
+    /// Rows and bytes of the answer to each text.
+    pub right: Vec<Right>,
+    /// Bytes of the store that its first text touches.
+    pub touched: u64,
+    pub is_large: bool,
+    /// Seconds of its first text on one worker; the median of some.
+    pub warm: f64,
+    pub cold: Option<f64>,
+    /// Processor time over time.
+    pub processor: f64,
+}
+
+/// What one query met on one partition.
+pub struct Asked {
+    pub name: String,
+    pub is_large: bool,
+    pub parts: usize,
+    pub rows: u64,
+    /// Bytes of ids that came back in one round; where one part is all, its rows as text come instead.
+    pub bytes: u64,
+    /// Matches of its patterns in the whole graph, and those that the paper's form finds.
+    pub matches: u64,
+    pub naive: u64,
+}
+
+/// Runs for the serial time of one query.
+const RUNS: usize = 5;
+/// Passes over a pool, of which the median counts.
+const PASSES: usize = 3;
+
+/// Answers on the whole store in this process, footprints and serial times in a worker.
+///
+/// # Errors
+/// [`Error::Store`] for a count that is not the known one.
+pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified>> {
+    let mut out = vec![];
+    {
+        let db = Database::open(&workload.store)?;
+        let options = options();
+        for query in &workload.queries {
+            let right = query
+                .texts
+                .iter()
+                .map(|t| size_of_answer(&db, t, &options))
+                .collect::<Result<Vec<Right>>>()?;
+            if let Some(rows) = query.rows
+                && right[0].0 != rows
+            {
+                return Err(Error::Store(format!(
+                    "{}: {} rows, {rows} are right",
+                    query.name, right[0].0
+                )));
+            }
+            out.push(Classified {
+                query: query.clone(),
+                right,
+                touched: 0,
+                is_large: false,
+                warm: 0.0,
+                cold: None,
+                processor: 0.0,
+            });
+        }
+        // Closed before any cold run: what is mapped here would stay in memory.
+    }
+    let bytes = footprint::size(&workload.store)?;
+    let mut crew = task::crew(workload, 1)?;
+    let queries = out.iter().map(|q| q.query.texts[0].clone()).collect();
+    crew.tell(0, &Message::Touch { queries })?;
+    let touched = match crew.hear(0)? {
+        Message::Touched(t) => t,
+        m => return Err(unexpected(0, &m)),
+    };
+    for (q, touched) in out.iter_mut().zip(touched) {
+        q.touched = touched;
+        q.is_large = touched as f64 >= a.large * bytes as f64;
+        let pool = [q.query.texts[0].as_str(); RUNS];
+        let right = [q.right[0]; RUNS];
+        let pass = task::serial(&mut crew, &pool, &right, false)?;
+        q.warm = median(pass.ran.iter().map(|r| r.wall as f64 / 1e9));
+        q.processor = pass.processor_share();
+        if a.cold_rounds > 0 {
+            let n = a.cold_rounds.min(RUNS);
+            let cold = task::serial(&mut crew, &pool[..n], &right[..n], true)?;
+            q.cold = Some(median(cold.ran.iter().map(|r| r.wall as f64 / 1e9)));
+        }
+    }
+    report::footprints(&out, bytes, a.large);
+    Ok(out)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut v: Vec<f64> = values.collect();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// ST and LT.
+pub fn tasks(
+    workload: &Workload,
+    queries: &[Classified],
+    a: &BenchParallel,
+    lines: &mut Vec<Line>,
+) -> Result<()> {
+    for (cold, times) in [(false, &a.times), (true, &a.cold_times)] {
+        for (large, model) in [(false, "ST"), (true, "LT")] {
+            let times = times.get(usize::from(large)).copied().unwrap_or(0);
+            let (pool, right) = pool(queries, large, times);
+            if pool.is_empty() {
+                continue;
+            }
+            let passes = if cold {
+                cold_passes(workload, a, &pool, &right)?
+            } else {
+                warm_passes(workload, a, &pool, &right)?
+            };
+            let serial = passes[0].seconds;
+            for pass in &passes[1..] {
+                let workers = pass.tasks.len();
+                lines.push(Line {
+                    model,
+                    cold,
+                    way: String::new(),
+                    workers: workers as u32,
+                    serial,
+                    seconds: pass.seconds,
+                    compute: pass.compute() / workers as f64,
+                    master: pass.master,
+                    balance: mean_and_deviation(pass.tasks.iter().map(|&t| t as f64)),
+                    processor: pass.processor_share(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All texts of one class in order, several times over, as in the paper.
+fn pool(queries: &[Classified], large: bool, times: usize) -> (Vec<&str>, Vec<Right>) {
+    let of_class = || queries.iter().filter(|q| q.is_large == large);
+    let mut pool = vec![];
+    let mut right = vec![];
+    for _ in 0..times {
+        for q in of_class() {
+            pool.extend(q.query.texts.iter().map(String::as_str));
+            right.extend(&q.right);
+        }
+    }
+    (pool, right)
+}
+
+/// Serial, then each number of workers: medians of passes that take turns, after one that does not count.
+fn warm_passes(
+    workload: &Workload,
+    a: &BenchParallel,
+    pool: &[&str],
+    right: &[Right],
+) -> Result<Vec<Pass>> {
+    let mut alone = task::crew(workload, 1)?;
+    let mut crews = a
+        .workers
+        .iter()
+        .map(|&w| task::crew(workload, w))
+        .collect::<Result<Vec<Crew>>>()?;
+    // Every worker plans every query before it counts.
+    let mut distinct: Vec<String> = pool.iter().map(|q| (*q).to_owned()).collect();
+    distinct.sort();
+    distinct.dedup();
+    for crew in crews.iter_mut().chain([&mut alone]) {
+        for worker in 0..crew.len() {
+            let queries = distinct.clone();
+            crew.tell(
+                worker,
+                &Message::Run {
+                    cold: false,
+                    queries,
+                },
+            )?;
+            crew.hear(worker)?;
+        }
+    }
+    let mut all: Vec<Vec<Pass>> = vec![vec![]; crews.len() + 1];
+    for _ in 0..PASSES {
+        all[0].push(task::serial(&mut alone, pool, right, false)?);
+        for (crew, passes) in crews.iter_mut().zip(&mut all[1..]) {
+            passes.push(task::parallel(crew, pool, right, false)?);
+        }
+    }
+    Ok(all
+        .into_iter()
+        .filter_map(|mut passes| {
+            passes.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+            let middle = passes.len() / 2;
+            passes.into_iter().nth(middle)
+        })
+        .collect())
+}
+
+/// The same once, with no process but the one that is measured: any other would keep pages in memory.
+fn cold_passes(
+    workload: &Workload,
+    a: &BenchParallel,
+    pool: &[&str],
+    right: &[Right],
+) -> Result<Vec<Pass>> {
+    let mut out = vec![task::serial(
+        &mut task::crew(workload, 1)?,
+        pool,
+        right,
+        true,
+    )?];
+    for &w in &a.workers {
+        out.push(task::parallel(
+            &mut task::crew(workload, w)?,
+            pool,
+            right,
+            true,
+        )?);
+    }
+    Ok(out)
+}
+
+/// SD and LD.
+pub fn data(
+    workload: &Workload,
+    queries: &[Classified],
+    work: &Path,
+    a: &BenchParallel,
+    lines: &mut Vec<Line>,
+) -> Result<()> {
+    let db = Database::open(&workload.store)?;
+    let mut alone = task::crew(workload, 1)?;
+    for &how in &a.partition {
+        let hops: &[u32] = match how {
+            Partition::Hash => &[0],
+            _ => &a.hops,
+        };
+        for &hops in hops {
+            for &workers in &a.workers {
+                let parts = parts(&db, work, how, workers, hops)?;
+                report::partition(&parts);
+                let asked = one_partition(&db, queries, &parts, a, &mut alone, lines)?;
+                if Some(&workers) == a.workers.last() {
+                    report::asked(&asked);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ways(a: &BenchParallel) -> Vec<Gather> {
+    match a.gather {
+        Gather::Both => vec![Gather::Point, Gather::Tree],
+        one => vec![one],
+    }
+}
+
+fn one_partition(
+    db: &Database,
+    queries: &[Classified],
+    parts: &Parts,
+    a: &BenchParallel,
+    alone: &mut Crew,
+    lines: &mut Vec<Line>,
+) -> Result<Vec<Asked>> {
+    let rules = Rules::of(parts);
+    let mut crew = Crew::start(parts.workers)?;
+    crew.open(parts.stores())?;
+    let mut asked = vec![];
+    let mut ready: Vec<(&Classified, Prepared)> = vec![];
+    for q in queries {
+        let text = &q.query.texts[0];
+        let prepared = match prepare(text, &rules, |part| estimate(db, part)) {
+            Err(Error::Unsupported(why)) => {
+                println!("{}: not asked of partitions: {why}", q.query.name);
+                continue;
+            }
+            p => p?,
+        };
+        let right = prepared.right(db, text)?;
+        let checked = How {
+            check: true,
+            ..How::default()
+        };
+        let round = prepared.round(db, &mut crew, checked)?;
+        // Which rows a LIMIT without an order leaves is nobody's to say.
+        let upper = text.to_ascii_uppercase();
+        let is_open = upper.contains("LIMIT") && !upper.contains("ORDER BY");
+        if round.answer.0 != right.0 || !is_open && round.answer != right {
+            return Err(unequal(q, parts, round.answer.0, right.0));
+        }
+        let (matches, naive) = prepared.missed(db, &mut crew)?;
+        asked.push(Asked {
+            name: q.query.name.clone(),
+            is_large: q.is_large,
+            parts: prepared.parts(),
+            rows: right.0,
+            bytes: round.bytes,
+            matches,
+            naive,
+        });
+        ready.push((q, prepared));
+    }
+    for (cold, rounds) in [(false, a.rounds), (true, a.cold_rounds)] {
+        for (large, model) in [(false, "SD"), (true, "LD")] {
+            let mine: Vec<_> = ready.iter().filter(|r| r.0.is_large == large).collect();
+            if mine.is_empty() || rounds == 0 {
+                continue;
+            }
+            let mut serial = 0.0;
+            // The round of median time of each query, a list for each way.
+            let mut of_way: Vec<Vec<Round>> = vec![vec![]; ways(a).len()];
+            for (q, prepared) in &mine {
+                let (alone_took, took) = measure(db, q, prepared, (&mut crew, alone), a, cold)?;
+                serial += alone_took;
+                for (round, list) in took.into_iter().zip(&mut of_way) {
+                    let right = q.right[0];
+                    if round.answer.0 != right.0 || prepared.is_pattern() && round.answer != right {
+                        return Err(unequal(q, parts, round.answer.0, q.right[0].0));
+                    }
+                    list.push(round);
+                }
+            }
+            for (way, rounds) in ways(a).iter().zip(&of_way) {
+                let way = format!("{} {}h, {way}", parts.how, parts.hops);
+                lines.push(line(model, cold, way, parts.workers, serial, rounds));
+            }
+        }
+    }
+    Ok(asked)
+}
+
+/// One query's serial time and, for each way to gather, its round of median time. Runs take turns.
+fn measure(
+    db: &Database,
+    q: &Classified,
+    prepared: &Prepared,
+    (crew, alone): (&mut Crew, &mut Crew),
+    a: &BenchParallel,
+    cold: bool,
+) -> Result<(f64, Vec<Round>)> {
+    let rounds = if cold { a.cold_rounds } else { a.rounds };
+    let mut serial = vec![];
+    let mut of_way: Vec<Vec<Round>> = vec![vec![]; ways(a).len()];
+    for _ in 0..rounds {
+        serial.push(match (cold, q.cold) {
+            (true, Some(seconds)) => seconds,
+            _ => {
+                let pool = [q.query.texts[0].as_str()];
+                task::serial(alone, &pool, &q.right[..1], false)?.compute()
+            }
+        });
+        for (way, list) in ways(a).iter().zip(&mut of_way) {
+            let how = How {
+                gather: *way == Gather::Tree,
+                cold,
+                check: false,
+            };
+            list.push(prepared.round(db, crew, how)?);
+        }
+    }
+    let middle = of_way
+        .into_iter()
+        .filter_map(|mut list| {
+            list.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+            let at = list.len() / 2;
+            list.into_iter().nth(at)
+        })
+        .collect();
+    Ok((median(serial.into_iter()), middle))
+}
+
+fn unequal(q: &Classified, parts: &Parts, rows: u64, right: u64) -> Error {
+    Error::Store(format!(
+        "{} on {} partitions by {}: {rows} rows where the single store has {right}, or others",
+        q.query.name, parts.workers, parts.how
+    ))
+}
+
+fn line(
+    model: &'static str,
+    cold: bool,
+    way: String,
+    workers: u32,
+    serial: f64,
+    rounds: &[Round],
+) -> Line {
+    let sum = |f: fn(&Round) -> f64| rounds.iter().map(f).sum::<f64>();
+    let balances = rounds
+        .iter()
+        .map(|r| mean_and_deviation(r.workers.iter().map(|w| w.1 as f64)));
+    let n = rounds.len().max(1) as f64;
+    let balance = balances.fold([0.0; 2], |s, b| [s[0] + b[0] / n, s[1] + b[1] / n]);
+    let busy = sum(|r| r.workers.iter().map(|w| w.0).sum());
+    let processor = sum(|r| r.processor);
+    Line {
+        model,
+        cold,
+        way,
+        workers,
+        serial,
+        seconds: sum(|r| r.seconds),
+        compute: sum(|r| r.compute),
+        master: sum(|r| r.merge),
+        balance,
+        processor: processor / busy.max(1e-12),
+    }
+}

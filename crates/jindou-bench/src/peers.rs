@@ -1,0 +1,252 @@
+//! `--peers`: a workload's data and queries given to Jindou and to other engines alike.
+
+use super::measure::serialise;
+use crate::args::peers::{PeersArgs, Reach};
+use jindou::{Database, Error, MemoryBudget, QueryOptions, Result, ResultFormat, ResultWriter};
+use jindou_peers::engines::{Jindou, Setup, open};
+use jindou_peers::install::default_folder;
+use jindou_peers::report::table;
+use jindou_peers::{
+    About, Engine, Failure, Loaded, Memory, Named, Options, Outcome, Seen, Timed, compare,
+    gives_graph, own_memory, read_graph, read_json,
+};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// An error of the comparison in this command's terms: a sentence as it is.
+pub fn wrong(e: jindou_peers::Error) -> Error {
+    Error::Store(e.to_string())
+}
+
+/// The folder for data and stores; a temporary one goes when this does.
+pub struct Work {
+    pub dir: PathBuf,
+    temporary: bool,
+}
+
+impl Work {
+    pub fn new(a: &PeersArgs) -> Result<Self> {
+        let (dir, temporary) = match &a.work {
+            Some(dir) => (dir.clone(), false),
+            None => (
+                std::env::temp_dir().join(format!("jindou-peers-{}", std::process::id())),
+                true,
+            ),
+        };
+        std::fs::create_dir_all(&dir).map_err(|e| Error::io(&dir, e))?;
+        // Servers have other working folders.
+        let dir = std::path::absolute(&dir).map_err(|e| Error::io(&dir, e))?;
+        Ok(Self { dir, temporary })
+    }
+
+    /// The file `name` in it, written by `write` unless it is there whole: `write` fills another file, which is
+    /// then renamed.
+    pub fn file(&self, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let file = self.dir.join(name);
+        if !file.exists() {
+            let part = self.dir.join(format!("{name}.part"));
+            write(&part)?;
+            std::fs::rename(&part, &file).map_err(|e| Error::io(&file, e))?;
+        }
+        Ok(file)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// A workload to compare on.
+pub struct Workload<'a> {
+    pub title: String,
+    /// A file of N-Triples in the canonical layout.
+    pub data: &'a Path,
+    pub statements: Option<u64>,
+    pub queries: Vec<Named>,
+    pub threads: usize,
+}
+
+/// Compares, prints the table, writes what was asked for. Status 3 when Jindou's own answer is wrong.
+pub fn run(w: &Workload<'_>, a: &PeersArgs, work: &Work, json: Option<&Path>) -> Result<ExitCode> {
+    let engines = engines(a, &work.dir, w.threads)?;
+    let options = Options {
+        rounds: a.rounds,
+        limit: a.limit,
+        work: work.dir.clone(),
+        title: w.title.clone(),
+        command: command_line(),
+    };
+    let report = compare(
+        engines,
+        w.data,
+        w.statements,
+        &w.queries,
+        &options,
+        &mut |s| eprintln!("{s}"),
+    )
+    .map_err(wrong)?;
+    match json {
+        Some(f) if f.as_os_str() == "-" => {
+            let text = serde_json::to_string_pretty(&report)
+                .map_err(|e| Error::Internal(e.to_string()))?;
+            println!("{text}");
+        }
+        Some(f) => {
+            report.write_json(f).map_err(wrong)?;
+            print!("{}", table(&report));
+        }
+        None => print!("{}", table(&report)),
+    }
+    if let Some(f) = &a.html {
+        report.write_html(f).map_err(wrong)?;
+    }
+    let right = report.queries.iter().all(|q| q.right(0));
+    Ok(if right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(3)
+    })
+}
+
+fn command_line() -> String {
+    let mut words = std::env::args();
+    let program = words.next().unwrap_or_default();
+    let name = Path::new(&program)
+        .file_name()
+        .map_or("jindou".into(), |n| n.to_string_lossy().into_owned());
+    std::iter::once(name)
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn engines(a: &PeersArgs, work: &Path, threads: usize) -> Result<Vec<Box<dyn Engine>>> {
+    let setup = |name: &str| Setup {
+        engines: a.engines.clone().unwrap_or_else(default_folder),
+        work: work.join(name),
+        memory: a.peer_memory,
+        threads,
+    };
+    let program = crate::jindou_program()?;
+    let own = setup("jindou");
+    std::fs::create_dir_all(&own.work).map_err(|e| Error::io(&own.work, e))?;
+    let http = match a.jindou {
+        Reach::Http => true,
+        Reach::Inproc => false,
+        Reach::Auto => Jindou::can_serve(&program),
+    };
+    let jindou = Jindou::new(program, own);
+    let mut all: Vec<Box<dyn Engine>> = vec![if http {
+        Box::new(jindou)
+    } else {
+        Box::new(InProcess {
+            command: jindou,
+            options: QueryOptions {
+                threads,
+                memory: MemoryBudget::new(a.peer_memory),
+                ..QueryOptions::default()
+            },
+            db: None,
+        })
+    }];
+    for name in &a.peers {
+        all.push(open(name, &setup(name)).map_err(wrong)?);
+    }
+    Ok(all)
+}
+
+/// Jindou inside this process: loaded by its command like the others, asked through the library.
+struct InProcess {
+    command: Jindou,
+    options: QueryOptions,
+    db: Option<Database>,
+}
+
+impl InProcess {
+    fn open(&self, limit: Duration) -> Outcome<(&Database, QueryOptions)> {
+        let db = self
+            .db
+            .as_ref()
+            .ok_or_else(|| Failure::Broken("it is not open".into()))?;
+        let options = QueryOptions {
+            timeout: Some(limit),
+            ..self.options.clone()
+        };
+        Ok((db, options))
+    }
+}
+
+fn failure(e: Error) -> Failure {
+    match e {
+        Error::Timeout(_) => Failure::Timeout,
+        e => Failure::Refused(e.to_string()),
+    }
+}
+
+impl Engine for InProcess {
+    fn about(&self) -> About {
+        let mut about = self.command.about();
+        about.over_http = false;
+        about.how = "`jindou load`; asked INSIDE this process, without the HTTP round trip that the servers' times hold; its memory while \
+                     answering is this whole process's."
+            .into();
+        about
+    }
+
+    fn load(&mut self, data: &Path) -> jindou_peers::Result<Loaded> {
+        self.command.load(data)
+    }
+
+    fn start(&mut self) -> jindou_peers::Result<()> {
+        let db = Database::open(self.command.store())
+            .map_err(|e| jindou_peers::Error::Engine(e.to_string()))?;
+        self.db = Some(db);
+        Ok(())
+    }
+
+    fn time(&mut self, query: &str, limit: Duration) -> Outcome<Timed> {
+        let start = Instant::now();
+        let (db, options) = self.open(limit)?;
+        let bytes = serialise(db, query, &options).map_err(failure)?;
+        Ok(Timed {
+            seconds: start.elapsed().as_secs_f64(),
+            bytes,
+        })
+    }
+
+    fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen> {
+        let (db, options) = self.open(limit)?;
+        let mut text = Vec::new();
+        // For CONSTRUCT and DESCRIBE, TSV means N-Triples.
+        let graph = gives_graph(query);
+        let format = if graph {
+            ResultFormat::Tsv
+        } else {
+            ResultFormat::Json
+        };
+        let mut writer = ResultWriter::new(&mut text, format);
+        db.run(query, &options, &mut writer).map_err(failure)?;
+        drop(writer);
+        if graph {
+            read_graph(text.as_slice())
+        } else {
+            read_json(text.as_slice())
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        match self.db {
+            Some(_) => own_memory(),
+            None => Memory::default(),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.db = None;
+    }
+}

@@ -1,0 +1,120 @@
+//! `jindou bench files` and `jindou peers`, as far as they go without other engines.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bench(arguments: &[&str], more: &[&Path]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_jindou-bench"))
+        .args(arguments)
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Two files in two syntaxes, one with a named graph, and two queries.
+fn inputs(dir: &Path) {
+    fs::write(
+        dir.join("a.ttl"),
+        "@prefix : <http://e/> . :a :p :b , \"x\\u00e9\"@EN ; :q 1 . _:n :p _:n .",
+    )
+    .unwrap();
+    fs::write(
+        dir.join("b.nq"),
+        "_:n <http://e/p> <http://e/c> <http://e/g> .\n",
+    )
+    .unwrap();
+    fs::create_dir(dir.join("queries")).unwrap();
+    fs::write(
+        dir.join("queries/q10.rq"),
+        "SELECT * { ?s <http://e/p> ?o }",
+    )
+    .unwrap();
+    fs::write(dir.join("queries/q9.sparql"), "ASK { ?s <http://e/q> 1 }").unwrap();
+    fs::write(dir.join("queries/readme.txt"), "no query").unwrap();
+}
+
+#[test]
+fn any_data_and_queries_are_measured_and_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    inputs(dir.path());
+    let at = |name: &str| dir.path().join(name);
+    let o = bench(
+        &["files", "--jindou", "inproc", "--rounds", "1"],
+        &[
+            &at("a.ttl"),
+            &at("b.nq"),
+            Path::new("--queries"),
+            &at("queries"),
+            Path::new("--work"),
+            &at("work"),
+            Path::new("--json"),
+            &at("out.json"),
+            Path::new("--html"),
+            &at("out.html"),
+        ],
+    );
+    assert!(o.status.success(), "{}", text(&o.stderr));
+    let table = text(&o.stdout);
+    assert!(table.contains("NOT over HTTP"), "{table}");
+    let (q9, q10) = (table.find("\nq9 ").unwrap(), table.find("\nq10 ").unwrap());
+    assert!(q9 < q10, "{table}");
+    assert!(text(&o.stderr).contains("1 statements of named graphs were merged"));
+    // Blank nodes of two files are two; what is written is canonical N-Triples.
+    let data = fs::read_to_string(at("work/data.nt")).unwrap();
+    assert_eq!(data.lines().count(), 5, "{data}");
+    assert!(
+        data.contains("<http://e/a> <http://e/p> \"xé\"@en ."),
+        "{data}"
+    );
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(at("out.json")).unwrap()).unwrap();
+    assert_eq!(report["data"]["statements"], 5);
+    assert_eq!(report["queries"][1]["answers"][0]["seen"]["rows"], 4);
+    assert!(
+        report["queries"][1]["answers"][0]["times_ms"][0]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    assert!(report["engines"][0]["loaded"]["disk"].as_u64().unwrap() > 1000);
+    assert!(
+        fs::read_to_string(at("out.html"))
+            .unwrap()
+            .ends_with("</html>\n")
+    );
+    let o = bench(&["peers", "show"], &[&at("out.json")]);
+    assert_eq!(text(&o.stdout), table);
+}
+
+#[test]
+fn what_is_missing_is_said_in_a_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    inputs(dir.path());
+    let data = dir.path().join("a.ttl");
+    let queries = dir.path().join("queries");
+    let empty = dir.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let files = |queries: &Path, peers: &str| {
+        let o = bench(
+            &["files", "--peers", peers, "--engines"],
+            &[&empty, &data, Path::new("--queries"), queries],
+        );
+        assert_eq!(o.status.code(), Some(1));
+        text(&o.stderr)
+    };
+    let e = files(&queries, "oxigraph");
+    assert!(e.contains("jindou peers install oxigraph"), "{e}");
+    let e = files(&queries, "oxigraf");
+    assert!(e.contains("oxigraf") && e.contains("virtuoso"), "{e}");
+    let e = files(&empty, "oxigraph");
+    assert!(e.contains("*.rq"), "{e}");
+    let o = bench(&["peers", "list", "--into"], &[&empty]);
+    assert_eq!(text(&o.stdout).matches("not installed").count(), 5);
+    let o = bench(&["peers", "install", "nosuch", "--into"], &[&empty]);
+    assert!(text(&o.stderr).contains("nosuch"), "{}", text(&o.stderr));
+}

@@ -1,0 +1,34 @@
+//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which lies beside this one.
+
+use jindou::{Error, Result};
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
+
+/// Runs `jindou-bench` with the arguments, behind `first` if there is one, and ends as it does.
+pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
+    let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
+    let program = own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX));
+    if !program.is_file() {
+        return Err(Error::Unsupported(format!(
+            "measuring and comparing is done by the program jindou-bench, which is not there: {}; \
+             build it with `cargo build --release -p jindou-bench`, or install it beside jindou",
+            program.display()
+        )));
+    }
+    let mut command = Command::new(&program);
+    command.args(first).args(arguments);
+    end_as(&mut command).map_err(|e| Error::io(&program, e))
+}
+
+/// Signals reach the other program, since it takes the place of this one.
+#[cfg(unix)]
+fn end_as(command: &mut Command) -> std::io::Result<ExitCode> {
+    use std::os::unix::process::CommandExt;
+    Err(command.exec())
+}
+
+#[cfg(not(unix))]
+fn end_as(command: &mut Command) -> std::io::Result<ExitCode> {
+    let code = command.status()?.code().and_then(|c| u8::try_from(c).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
+}

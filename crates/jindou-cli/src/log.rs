@@ -1,0 +1,91 @@
+//! The server's log on standard error: one line an event, whatever is in it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Hands each event on as one line. Fields that clients make are quoted and escaped where they are logged; this holds for all
+/// else, such as messages of libraries.
+pub struct OneLine<W> {
+    out: W,
+    /// The formatter colours lines: its escape characters stay. (Those of fields are escaped already.)
+    ansi: bool,
+}
+
+impl<W: Write> OneLine<W> {
+    pub fn new(out: W, ansi: bool) -> Self {
+        Self { out, ansi }
+    }
+}
+
+impl<W: Write> Write for OneLine<W> {
+    /// Takes a whole event, as the formatter gives it.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        self.out.write_all(line(&text, self.ansi).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// The event with all control characters but its last line end written as escapes, which are JSON's as well.
+fn line(event: &str, ansi: bool) -> Cow<'_, str> {
+    let (body, end) = match event.strip_suffix('\n') {
+        Some(body) => (body, "\n"),
+        None => (event, ""),
+    };
+    let bad = |c: char| {
+        c.is_control() && !(ansi && c == '\u{1b}') || matches!(c, '\u{2028}' | '\u{2029}')
+    };
+    if !body.contains(bad) {
+        return event.into();
+    }
+    let mut out = String::with_capacity(event.len() + 16);
+    for c in body.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if bad(c) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    (out + end).into()
+}
+
+/// Sends the message of a panic to the log, where its line end forges nothing.
+pub fn panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let at = info.location().map(ToString::to_string).unwrap_or_default();
+        let message = info.payload_as_str().unwrap_or_default();
+        tracing::error!(at, reason = message, "a thread panicked; please report it");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line() {
+        assert_eq!(line("a plain event\n", false), "a plain event\n");
+        assert_eq!(
+            line("a\nb\r\tc\u{1b}[2Jd\u{9b}e\u{2028}f\n", false),
+            "a\\nb\\r\\tc\\u001b[2Jd\\u009be\\u2028f\n"
+        );
+        assert_eq!(
+            line("\u{1b}[33mWARN\u{1b}[0m a\n\n", true),
+            "\u{1b}[33mWARN\u{1b}[0m a\\n\n"
+        );
+        let mut out = Vec::new();
+        OneLine::new(&mut out, false)
+            .write_all(b"x\ny\xff\n")
+            .unwrap();
+        assert_eq!(out, "x\\ny\u{fffd}\n".as_bytes());
+    }
+}

@@ -1,0 +1,480 @@
+//! A server with a memory limit under hostile texts: each construct of SPARQL repeated to megabytes, each construct of RDF's
+//! syntaxes to a hundred. The system says how much memory the process had at most; every request must end in its time, other
+//! readers must be answered meanwhile, and the process must live on.
+//!
+//! `JINDOU_BIN`: another program than the one built beside the test; `JINDOU_SHAPE`: only shapes whose name has this;
+//! `JINDOU_MIB`: size of the documents (100).
+
+mod server;
+mod shapes;
+
+use server::{Outcome, Server, post, send};
+use shapes::{Shape, To};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What the process may have beside `--memory`: the program itself, its threads' stacks, the store, buffers of sockets, and a
+/// request's body on its way.
+const BESIDE: u64 = 96 << 20;
+
+/// Asks a light query again and again; the longest that it took.
+struct Reader {
+    stop: Arc<AtomicBool>,
+    longest: Arc<AtomicU64>,
+    failed: Arc<AtomicU64>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Reader {
+    fn start(at: SocketAddr) -> Self {
+        let (stop, longest, failed) =
+            <(Arc<AtomicBool>, Arc<AtomicU64>, Arc<AtomicU64>)>::default();
+        let thread = {
+            let (stop, longest, failed) = (stop.clone(), longest.clone(), failed.clone());
+            std::thread::spawn(move || {
+                let mut n = 0u32;
+                while !stop.load(Ordering::Relaxed) {
+                    n += 1;
+                    let text = format!("SELECT * {{ <http://e/s{}> <http://e/n> ?o }}", n % 300);
+                    let got = post(
+                        at,
+                        "/query",
+                        "application/sparql-query",
+                        "",
+                        text.as_bytes(),
+                    );
+                    longest.fetch_max(got.took.as_millis() as u64, Ordering::Relaxed);
+                    if got.status != 200 {
+                        failed.fetch_add(1, Ordering::Relaxed);
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            })
+        };
+        Self {
+            stop,
+            longest,
+            failed,
+            thread: Some(thread),
+        }
+    }
+
+    fn end(mut self) -> (u64, u64) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        (
+            self.longest.load(Ordering::Relaxed),
+            self.failed.load(Ordering::Relaxed),
+        )
+    }
+}
+
+fn throw(at: SocketAddr, shape: &Shape, text: &str) -> Outcome {
+    match shape.to {
+        To::Query => post(
+            at,
+            "/query",
+            "application/sparql-query",
+            "Accept: */*\r\n",
+            text.as_bytes(),
+        ),
+        To::Prepared => post(
+            at,
+            "/prepared",
+            "application/sparql-query",
+            "",
+            text.as_bytes(),
+        ),
+        To::Update => post(
+            at,
+            "/update",
+            "application/sparql-update",
+            "",
+            text.as_bytes(),
+        ),
+        To::Store(media) => send(
+            at,
+            "PUT",
+            "/store?graph=http://e/hostile",
+            media,
+            "",
+            text.as_bytes(),
+        ),
+    }
+}
+
+/// Limits to hold a server to.
+struct Bounds {
+    memory: u64,
+    timeout: Duration,
+    /// Beyond the time limit.
+    late: Duration,
+    /// A light reader's longest wait.
+    wait: Duration,
+}
+
+impl Bounds {
+    fn most(&self) -> u64 {
+        self.memory + self.memory / 10 + BESIDE
+    }
+}
+
+/// Throws each shape, one after the other, and says what was out of bounds.
+fn throw_all(
+    server: &mut Server,
+    shapes: &[Shape],
+    size: impl Fn(&Shape) -> usize,
+    bounds: &Bounds,
+) -> Vec<String> {
+    let (mut faults, mut table) = (vec![], String::new());
+    for shape in shapes {
+        let text = shape.text(size(shape));
+        server.reset_peak();
+        let before = server.resident();
+        let reader = Reader::start(server.address);
+        let got = throw(server.address, shape, &text);
+        let (longest, failed) = reader.end();
+        let (peak, after) = (server.peak(), server.resident());
+        let mut why = vec![];
+        if !server.is_alive() {
+            why.push("the server ended".to_owned());
+        }
+        if got.status == 0 || got.status == 500 {
+            why.push("no answer".to_owned());
+        }
+        if peak > bounds.most() {
+            why.push(format!("{} MiB", peak >> 20));
+        }
+        if got.took > bounds.timeout + bounds.late {
+            why.push("late".to_owned());
+        }
+        if longest > bounds.wait.as_millis() as u64 || failed > 0 {
+            why.push(format!("readers waited {longest} ms, {failed} failed"));
+        }
+        let said: String = got
+            .said
+            .chars()
+            .take(110)
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        let line = format!(
+            "{:32} {:>9} {:>4} {:>7.2}s peak {:>5} before {:>5} after {:>5} MiB reader {longest:>5} ms  {}  {said}",
+            shape.name,
+            text.len(),
+            got.status,
+            got.took.as_secs_f64(),
+            peak >> 20,
+            before >> 20,
+            after >> 20,
+            why.join(", "),
+        );
+        println!("{line}");
+        if !why.is_empty() {
+            let _ = writeln!(table, "{line}");
+            faults.push(line);
+        }
+        if !server.is_alive() {
+            break;
+        }
+    }
+    faults
+}
+
+fn chosen(shapes: Vec<Shape>) -> Vec<Shape> {
+    match std::env::var("JINDOU_SHAPE") {
+        Ok(part) => shapes
+            .into_iter()
+            .filter(|s| s.name.contains(&part))
+            .collect(),
+        Err(_) => shapes,
+    }
+}
+
+fn number(name: &str, otherwise: usize) -> usize {
+    std::env::var(name)
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(otherwise)
+}
+
+fn none(faults: &[String]) {
+    assert!(
+        faults.is_empty(),
+        "{} out of bounds:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}
+
+const MEMORY: u64 = 512 << 20;
+
+fn started(more: &[&str]) -> (Server, Bounds) {
+    let timeout = Duration::from_secs(5);
+    let mut all = vec!["--memory", "512M", "--timeout", "5s"];
+    all.extend(more);
+    let bounds = Bounds {
+        memory: MEMORY,
+        timeout,
+        late: Duration::from_secs(1),
+        wait: Duration::from_secs(1),
+    };
+    (Server::start(&all), bounds)
+}
+
+#[test]
+#[ignore = "some minutes; see docs/testing.md"]
+fn queries_of_four_megabytes() {
+    let (mut server, bounds) = started(&[]);
+    let shapes = chosen(shapes::queries());
+    let size = number("JINDOU_KIB", 4096) << 10;
+    none(&throw_all(&mut server, &shapes, |_| size - 64, &bounds));
+}
+
+#[test]
+#[ignore = "some minutes; see docs/testing.md"]
+fn updates_of_twelve_megabytes() {
+    let (mut server, bounds) = started(&[]);
+    let shapes = chosen(shapes::updates());
+    let size = number("JINDOU_KIB", 12 << 10) << 10;
+    none(&throw_all(&mut server, &shapes, |_| size, &bounds));
+}
+
+#[test]
+#[ignore = "some minutes; see docs/testing.md"]
+fn documents_of_a_hundred_megabytes() {
+    let (mut server, bounds) = started(&[]);
+    let shapes = chosen(shapes::documents());
+    let size = number("JINDOU_MIB", 100) << 20;
+    none(&throw_all(&mut server, &shapes, |_| size, &bounds));
+}
+
+/// Sixteen of each at once.
+#[test]
+#[ignore = "some minutes; see docs/testing.md"]
+fn many_at_once() {
+    let (mut server, bounds) = started(&[]);
+    let mut faults = vec![];
+    let wanted = [
+        "values integers",
+        "values short",
+        "values pairs",
+        "in integers",
+        "prepare values integers",
+        "prepare in integers",
+        "describe iris",
+        "where union",
+        "where triples",
+        "filter or",
+        "path sequence",
+        "regex classes",
+        "construct",
+        "update in",
+        "update insert data",
+    ];
+    let mut all = shapes::queries();
+    all.extend(shapes::updates());
+    for name in wanted {
+        let Some(shape) = all.iter().find(|s| s.name == name) else {
+            panic!("no shape is called {name}");
+        };
+        let text = &shape.text((4 << 20) - 64);
+        server.reset_peak();
+        let reader = Reader::start(server.address);
+        let begun = Instant::now();
+        let got: Mutex<Vec<Outcome>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    let one = throw(server.address, shape, text);
+                    got.lock().expect("no thread panicked").push(one);
+                });
+            }
+        });
+        let (longest, failed) = reader.end();
+        let (peak, alive) = (server.peak(), server.is_alive());
+        let got = got.into_inner().expect("no thread panicked");
+        let statuses: Vec<u16> = got.iter().map(|o| o.status).collect();
+        let slowest = got.iter().map(|o| o.took).max().unwrap_or_default();
+        let broken = statuses.iter().any(|s| [0, 500].contains(s));
+        let line = format!(
+            "16 x {name:26} {statuses:?} slowest {:.2} s, all {:.2} s, peak {} MiB, after {} MiB, reader {longest} ms, {failed} failed",
+            slowest.as_secs_f64(),
+            begun.elapsed().as_secs_f64(),
+            peak >> 20,
+            server.resident() >> 20
+        );
+        println!("{line}");
+        // Others wait for the two cores as well.
+        let late = slowest > bounds.timeout + bounds.late * 2;
+        if !alive || broken || late || peak > bounds.most() || failed > 0 {
+            faults.push(line);
+        }
+    }
+    none(&faults);
+}
+
+/// Small texts of many kinds: quick, and not at the limits.
+#[test]
+fn small_texts_of_all_kinds() {
+    let (mut server, bounds) = started(&[]);
+    let bounds = Bounds {
+        late: Duration::from_secs(5),
+        wait: Duration::from_secs(4),
+        ..bounds
+    };
+    let mut all = shapes::queries();
+    all.extend(shapes::updates());
+    all.extend(shapes::documents());
+    let some: Vec<Shape> = chosen(all)
+        .into_iter()
+        .step_by(number("JINDOU_STEP", 1))
+        .collect();
+    none(&throw_all(&mut server, &some, |_| 20_000, &bounds));
+}
+
+/// A compressed body that becomes one line of a gibibyte.
+#[test]
+#[ignore = "some minutes; see docs/testing.md"]
+fn compressed_lines() {
+    let mut server = Server::start(&["--memory", "256M", "--timeout", "20s"]);
+    let bounds = Bounds {
+        memory: 256 << 20,
+        timeout: Duration::from_secs(20),
+        late: Duration::from_secs(1),
+        wait: Duration::from_secs(1),
+    };
+    let mut faults = vec![];
+    for (media, head, unit, tail) in [
+        (
+            "application/n-triples",
+            "<http://e/s> <http://e/p> \"",
+            "a",
+            "\" .\n",
+        ),
+        ("application/n-triples", "#", "a", "\n"),
+        ("text/turtle", "<http://e/s> <http://e/p> \"", "a", "\" .\n"),
+        ("text/turtle", "#", "a", "\n"),
+        ("text/turtle", "<http://e/", "a", "> <http://e/p> 1 .\n"),
+        ("application/rdf+xml", "<", "a", "/>"),
+        ("application/rdf+xml", "<a>", " ", "</a>"),
+        ("application/ld+json", "{\"", "a", "\":1}"),
+        ("application/ld+json", "", " ", "{}"),
+        ("application/n-triples", "", "\n", ""),
+    ] {
+        let body = gzip(head, unit, tail, number("JINDOU_MIB", 1024));
+        server.reset_peak();
+        let reader = Reader::start(server.address);
+        let path = "/store?graph=http://e/compressed";
+        let got = send(server.address, "PUT", path, media, "", &body);
+        let (longest, failed) = reader.end();
+        let line = format!(
+            "{media} {head}{unit}… {} bytes: {} in {:.2} s, peak {} MiB, reader {longest} ms, {failed} failed: {}",
+            body.len(),
+            got.status,
+            got.took.as_secs_f64(),
+            server.peak() >> 20,
+            got.said
+        );
+        println!("{line}");
+        let late = got.took > bounds.timeout + bounds.late;
+        if !server.is_alive()
+            || [0, 500].contains(&got.status)
+            || late
+            || server.peak() > bounds.most()
+        {
+            faults.push(line);
+        }
+    }
+    none(&faults);
+}
+
+/// A text of so many mebibytes of one unit, compressed by hand-made stored and repeated blocks of the system's gzip.
+fn gzip(head: &str, unit: &str, tail: &str, mebibytes: usize) -> Vec<u8> {
+    let mut child = std::process::Command::new("gzip")
+        .args(["-1", "-c"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("gzip");
+    let mut to = child.stdin.take().expect("standard input");
+    let piece = unit.repeat((1 << 20) / unit.len());
+    let (head, tail) = (head.to_owned(), tail.to_owned());
+    let writer = std::thread::spawn(move || {
+        let _ = to.write_all(head.as_bytes());
+        for _ in 0..mebibytes {
+            let _ = to.write_all(piece.as_bytes());
+        }
+        let _ = to.write_all(tail.as_bytes());
+    });
+    let out = child.wait_with_output().expect("gzip's output");
+    writer.join().expect("the writer");
+    out.stdout
+}
+
+/// Readers that do not read, from one address, leave places for others.
+#[test]
+fn slow_readers_do_not_take_all_places() {
+    let server = Server::start(&[
+        "--memory",
+        "512M",
+        "--max-queries",
+        "40",
+        "--max-timeout",
+        "3600s",
+    ]);
+    let text = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }";
+    let mut slow = vec![];
+    for _ in 0..60 {
+        let Ok(mut stream) = std::net::TcpStream::connect(server.address) else {
+            continue;
+        };
+        let _ = write!(
+            stream,
+            "POST /query?timeout=3600 HTTP/1.1\r\nHost: {}\r\nContent-Type: application/sparql-query\r\nContent-Length: {}\r\n\r\n{text}",
+            server.address,
+            text.len()
+        );
+        slow.push(stream);
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    // Another address of this machine is another client.
+    let other = from_another_address(server.address, "SELECT * { <http://e/s1> <http://e/n> ?o }");
+    assert_eq!(other, 200, "another client is answered");
+    drop(slow);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(server.query("ASK { ?s ?p ?o }").status, 200);
+}
+
+fn from_another_address(at: SocketAddr, text: &str) -> u16 {
+    use std::io::Read;
+    let socket = socket2_connect(at);
+    let Some(mut stream) = socket else { return 0 };
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(20)));
+    let _ = write!(
+        stream,
+        "POST /query HTTP/1.1\r\nHost: {at}\r\nContent-Type: application/sparql-query\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    let mut said = String::new();
+    let _ = stream.read_to_string(&mut said);
+    said.split(' ')
+        .nth(1)
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(0)
+}
+
+/// A connection from 127.0.0.2.
+fn socket2_connect(at: SocketAddr) -> Option<std::net::TcpStream> {
+    use socket2::{Domain, Socket, Type};
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
+    let from: SocketAddr = "127.0.0.2:0".parse().ok()?;
+    socket.bind(&from.into()).ok()?;
+    socket.connect(&at.into()).ok()?;
+    Some(socket.into())
+}

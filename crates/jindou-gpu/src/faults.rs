@@ -1,0 +1,243 @@
+//! A device that breaks at a chosen call: what drivers do once in a blue moon, in tests as often as one likes.
+
+use crate::backend::{Backend, Kernel, Mark};
+use jindou_model::{Error, Result};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// What a call does in place of its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// It fails, and the device goes on.
+    Error,
+    /// There is no memory for it.
+    OutOfMemory,
+    /// The context is lost.
+    Lost,
+    /// It succeeds, but nothing queued from here on is ever done.
+    Hang,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Error, Self::OutOfMemory, Self::Lost, Self::Hang];
+}
+
+/// Another device with one planned fault.
+pub struct Faults {
+    inner: Arc<dyn Backend>,
+    fault: Fault,
+    /// Number of the call that fails; 0 for none.
+    at: AtomicU64,
+    calls: AtomicU64,
+    hung: AtomicBool,
+    lost: OnceLock<String>,
+    patience: Duration,
+    /// What was given back after the loss: it goes with the context, as with a real one.
+    orphans: Mutex<Vec<Orphan>>,
+}
+
+enum Orphan {
+    Device(u64, usize),
+    Host(NonNull<u8>, usize),
+    Mark(Mark),
+}
+
+// SAFETY: the pointers are kept to be given back, nothing else.
+unsafe impl Send for Faults {}
+// SAFETY: likewise.
+unsafe impl Sync for Faults {}
+
+impl Faults {
+    /// `inner`, whose call number `at` (from 1; 0 for none) breaks.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Backend>, fault: Fault, at: u64) -> Self {
+        Self {
+            inner,
+            fault,
+            at: AtomicU64::new(at),
+            calls: AtomicU64::new(0),
+            hung: AtomicBool::new(false),
+            lost: OnceLock::new(),
+            patience: Duration::from_millis(20),
+            orphans: Mutex::default(),
+        }
+    }
+
+    /// With so much patience in place of 20 ms.
+    #[must_use]
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Calls that could fail, so far.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Has the `n`th call from here on break, 0 for none.
+    pub fn arm(&self, n: u64) {
+        let at = if n == 0 { 0 } else { self.calls() + n };
+        self.at.store(at, Ordering::Relaxed);
+    }
+
+    /// Counts a call; an error if it is the one to break, or the device is lost.
+    fn call(&self, what: &str) -> Result<()> {
+        if let Some(why) = self.lost.get() {
+            return Err(Error::Internal(format!("the GPU is lost: {why}")));
+        }
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if number != self.at.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.fault {
+            Fault::Error => Err(Error::Internal(format!("the GPU failed to {what}"))),
+            Fault::OutOfMemory => Err(Error::Limit("the GPU's memory is full".into())),
+            Fault::Lost => {
+                self.lose(&format!("it failed to {what}"));
+                Err(Error::Internal(format!("the GPU failed to {what}")))
+            }
+            Fault::Hang => {
+                self.hung.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+        }
+    }
+
+    fn orphan(&self, o: Orphan) {
+        self.orphans
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(o);
+    }
+}
+
+impl Drop for Faults {
+    fn drop(&mut self) {
+        let orphans = self.orphans.get_mut();
+        for o in std::mem::take(orphans.unwrap_or_else(PoisonError::into_inner)) {
+            match o {
+                // SAFETY: from `inner`, with these lengths; its owner gave it up.
+                Orphan::Device(at, bytes) => unsafe { self.inner.free(at, bytes) },
+                // SAFETY: likewise.
+                Orphan::Host(at, bytes) => unsafe { self.inner.free_host(at, bytes) },
+                Orphan::Mark(mark) => self.inner.unmark(mark),
+            }
+        }
+    }
+}
+
+// SAFETY: all memory is `inner`'s, which keeps the contract; what is given back stays `inner`'s until this goes.
+unsafe impl Backend for Faults {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn memory(&self) -> Result<(u64, u64)> {
+        self.call("tell its memory")?;
+        self.inner.memory()
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<u64> {
+        self.call("give memory")?;
+        self.inner.alloc(bytes)
+    }
+
+    unsafe fn free(&self, at: u64, bytes: usize) {
+        if self.lost.get().is_some() {
+            return self.orphan(Orphan::Device(at, bytes));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.free(at, bytes) };
+    }
+
+    fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>> {
+        self.call("pin host memory")?;
+        self.inner.alloc_host(bytes)
+    }
+
+    unsafe fn free_host(&self, at: NonNull<u8>, bytes: usize) {
+        if self.lost.get().is_some() {
+            return self.orphan(Orphan::Host(at, bytes));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.free_host(at, bytes) };
+    }
+
+    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+        self.call("take data")?;
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.upload(to, from, bytes) }
+    }
+
+    unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
+        self.call("give data")?;
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.download(to, from, bytes) }
+    }
+
+    unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
+        self.call("fill memory")?;
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.zero(at, bytes) }
+    }
+
+    unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        self.call("copy")?;
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.copy(to, from, bytes) }
+    }
+
+    unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
+        self.call(&format!("run {}", kernel.symbol()))?;
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.launch(kernel, grid, params) }
+    }
+
+    fn mark(&self) -> Result<Mark> {
+        self.call("record an event")?;
+        self.inner.mark()
+    }
+
+    fn reached(&self, mark: &Mark) -> Result<bool> {
+        if self.hung.load(Ordering::Relaxed) && self.lost.get().is_none() {
+            return Ok(false);
+        }
+        self.call("finish its work")?;
+        Ok(!self.hung.load(Ordering::Relaxed) && self.inner.reached(mark)?)
+    }
+
+    fn unmark(&self, mark: Mark) {
+        match self.lost.get() {
+            Some(_) => self.orphan(Orphan::Mark(mark)),
+            None => self.inner.unmark(mark),
+        }
+    }
+
+    fn between(&self, from: &Mark, to: &Mark) -> Result<f64> {
+        self.call("tell the time")?;
+        self.inner.between(from, to)
+    }
+
+    fn trim(&self) {
+        if self.lost.get().is_none() {
+            self.inner.trim();
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    fn lose(&self, why: &str) {
+        let _ = self.lost.set(why.to_owned());
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.lost.get().cloned()
+    }
+}

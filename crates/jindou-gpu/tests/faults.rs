@@ -1,0 +1,112 @@
+//! A fault at every call to the device in turn: the right rows or an error, nothing left behind, and where the device
+//! goes on, the right rows the next time.
+
+mod common;
+
+use common::{edited, native, ring, rows_here, rows_on};
+use jindou_gpu::faults::{Fault, Faults};
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions};
+use jindou_model::{CancelToken, Error};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const QUERIES: [&str; 4] = [
+    "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
+    "SELECT ?a ?x ?c WHERE { ?a :p ?b . ?b ?x ?c . ?c :q ?d }",
+    "SELECT ?a ?c WHERE { ?a :p ?b . ?b :q ?c FILTER(?c != :n3 && ?c != ?b) }",
+    "SELECT ?s ?p ?o WHERE { ?s ?p ?o }",
+];
+
+fn shim() -> Arc<Shim> {
+    Arc::new(Shim::open(ShimOptions::default()).unwrap())
+}
+
+fn nothing_is_left(shim: &Shim, case: &str) {
+    let held = shim.holdings();
+    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
+}
+
+#[test]
+fn a_fault_at_any_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
+    let (_folder, base) = ring(40, 3);
+    let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
+    let (mut runs, mut failed) = (0, 0);
+    for (number, text) in QUERIES.iter().enumerate() {
+        let snapshot = if number % 2 == 0 { &patched } else { &base };
+        let plan = native(snapshot, text);
+        let want = rows_here(&plan, snapshot);
+        assert!(!want.is_empty(), "{text}");
+        let options = GpuOptions {
+            // Tables are cut, and kernels timed: more kinds of calls.
+            table_bytes: Some(250_000),
+            profile: number == 2,
+            ..GpuOptions::default()
+        };
+        let calls = {
+            let shim = shim();
+            let whole = Arc::new(Faults::new(shim.clone(), Fault::Error, 0));
+            let gpu = GpuExecutor::new(whole.clone());
+            assert_eq!(rows_on(&gpu, &plan, snapshot, &options).unwrap(), want);
+            whole.calls()
+        };
+        assert!(calls > 15, "{text}: {calls} calls");
+        for fault in Fault::ALL {
+            for at in 1..=calls {
+                let case = format!("{text}: {fault:?} at call {at} of {calls}");
+                let shim = shim();
+                let broken = Arc::new(Faults::new(shim.clone(), fault, at));
+                let gpu = GpuExecutor::new(broken.clone());
+                runs += 1;
+                match rows_on(&gpu, &plan, snapshot, &options) {
+                    Ok(rows) => assert_eq!(rows, want, "{case}"),
+                    Err(e) => {
+                        failed += 1;
+                        let e = e.to_string();
+                        assert!(!e.is_empty() && !e.contains('\n'), "{case}: {e}");
+                        assert_eq!(
+                            gpu.failure().is_some(),
+                            matches!(fault, Fault::Lost | Fault::Hang),
+                            "{case}: {e}"
+                        );
+                    }
+                }
+                match gpu.failure() {
+                    None if fault != Fault::Hang => {
+                        let again = rows_on(&gpu, &plan, snapshot, &options);
+                        assert_eq!(again.unwrap(), want, "{case}, the next time");
+                    }
+                    // A lost device refuses at once.
+                    _ => drop(rows_on(&gpu, &plan, snapshot, &options).unwrap_err()),
+                }
+                drop((gpu, broken));
+                nothing_is_left(&shim, &case);
+            }
+        }
+    }
+    println!("{runs} runs, of which {failed} failed");
+    assert!(failed > runs / 2, "{failed} of {runs} failed");
+}
+
+/// A query that waits for a device which does not answer ends at its deadline, long before the device is given up.
+#[test]
+fn deadlines_hold_while_the_device_hangs() {
+    let (_folder, snapshot) = ring(40, 3);
+    let plan = native(&snapshot, QUERIES[0]);
+    let shim = shim();
+    let slow = Faults::new(shim.clone(), Fault::Hang, 1).patient(Duration::from_secs(3));
+    let slow = Arc::new(slow);
+    let gpu = GpuExecutor::new(slow.clone());
+    let options = GpuOptions {
+        cancel: CancelToken::with_deadline(Duration::from_millis(30)),
+        ..GpuOptions::default()
+    };
+    let began = Instant::now();
+    let e = rows_on(&gpu, &plan, &snapshot, &options).unwrap_err();
+    assert!(matches!(e, Error::Timeout(_)), "{e}");
+    assert!(began.elapsed() < Duration::from_secs(2));
+    assert_eq!(slow.failure(), None);
+    slow.lose("the test is over");
+    drop((gpu, slow));
+    nothing_is_left(&shim, "after the deadline");
+}

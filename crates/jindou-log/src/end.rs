@@ -1,0 +1,152 @@
+//! The end of a log, kept outside its folder: which file is the newest. Without it nobody could tell that the last files of
+//! a log, or all of it, are gone.
+//!
+//! ```text
+//! jindou-log-end 1                   format version
+//! epoch 5b0c…                        id epoch, 16 hex digits
+//! file 12                            sequence number of the newest file; 0: there need not be any
+//! first 345                          number of its first record
+//! end 01ab…                          xxh3-64 of all lines above
+//! ```
+//!
+//! It is replaced, durably, after a file has its name and before anything in that file is acknowledged. So there is always
+//! this file or a newer one.
+
+use crate::files::Files;
+use crate::format::file_name;
+use crate::scan::{Damage, Stop};
+use jindou_model::{Error, Result};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The name of the file beside a log's folder, where that is called `log`; for other folders `log` is replaced by their name.
+pub const END: &str = "log-end.jd";
+
+const FIRST_LINE: &str = "jindou-log-end 1\n";
+const FIRST_WORD: &str = "jindou-log-end ";
+
+/// The newest file that a log must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub epoch: u64,
+    /// Its sequence number; 0: there need not be any file.
+    pub sequence: u64,
+    /// Number of its first record.
+    pub first: u32,
+}
+
+impl End {
+    pub fn to_text(self) -> String {
+        let Self {
+            epoch,
+            sequence,
+            first,
+        } = self;
+        let mut text = format!("{FIRST_LINE}epoch {epoch:016x}\nfile {sequence}\nfirst {first}\n");
+        let sum = xxh3_64(text.as_bytes());
+        text += &format!("end {sum:016x}\n");
+        text
+    }
+
+    /// Reads the text back; `None` for anything but what [`Self::to_text`] writes.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let lines = std::str::from_utf8(text).ok()?.strip_prefix(FIRST_LINE)?;
+        let mut lines = lines.lines();
+        let mut word = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        let end = Self {
+            epoch: u64::from_str_radix(word("epoch")?, 16).ok()?,
+            sequence: word("file")?.parse().ok()?,
+            first: word("first")?.parse().ok()?,
+        };
+        (end.to_text().as_bytes() == text).then_some(end)
+    }
+
+    /// What is known of the end of an epoch's log: `None` for logs of before this was written down, for other epochs, and
+    /// where no file need be. To be read before the files are listed: later ones may be made meanwhile.
+    pub fn read(files: &dyn Files, epoch: Option<u64>) -> Result<Option<Self>, Stop> {
+        let path = files.end_path();
+        let text = match files.end() {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(None),
+            Err(e) => return Err(Error::io(path, e).into()),
+        };
+        match Self::parse(&text) {
+            Some(end) => {
+                Ok(Some(end)
+                    .filter(|e| e.sequence > 0 && epoch.is_none_or(|epoch| e.epoch == epoch)))
+            }
+            None => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let newer = text.starts_with(FIRST_WORD.as_bytes())
+                    && !text.starts_with(FIRST_LINE.as_bytes());
+                let what = if newer {
+                    "it is of another format version, or damaged; use the jindou that wrote it"
+                } else {
+                    "it is not as it was written. It only says which log file is the newest: if none of them is missing, \
+                     remove it"
+                };
+                Err(Damage {
+                    file: name.into_owned(),
+                    offset: 0,
+                    what: what.into(),
+                }
+                .into())
+            }
+        }
+    }
+
+    /// Says what is missing, if the newest of these files is older than this end.
+    pub fn missing(&self, files: &dyn Files, sequences: &[u64]) -> Result<(), Damage> {
+        if sequences.last().is_some_and(|&s| s >= self.sequence) {
+            return Ok(());
+        }
+        Err(Damage {
+            file: file_name(self.epoch, self.sequence),
+            offset: 0,
+            what: format!(
+                "the file is missing; it is the newest one as {} says, and has the records from {} on",
+                files
+                    .end_path()
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy(),
+                self.first
+            ),
+        })
+    }
+}
+
+/// True if an epoch's log had files in this folder, which need not exist: nothing is said about whether they are there.
+///
+/// # Errors
+/// [`Error::Store`] if what says so is damaged, [`Error::Io`].
+pub fn was_begun(folder: &Path, epoch: u64) -> Result<bool> {
+    let files = crate::files::Directory::unchecked(folder);
+    End::read(&files, Some(epoch))
+        .map(|end| end.is_some())
+        .map_err(|stop| stop.into_error(&files))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_comes_back_and_any_change_is_seen() {
+        let end = End {
+            epoch: 0xABC,
+            sequence: 12,
+            first: 345,
+        };
+        let text = end.to_text().into_bytes();
+        assert_eq!(End::parse(&text), Some(end));
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bad = text.clone();
+                bad[at] ^= 1 << bit;
+                assert_eq!(End::parse(&bad), None, "{at} {bit}");
+            }
+            assert_eq!(End::parse(&text[..at]), None, "{at}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Bytes that somebody holds of a budget, and memory that goes back to the system.
+
+use crate::{Holder, MemoryBudget, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes taken from a budget, given back when it is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    budget: MemoryBudget,
+    bytes: u64,
+    holder: Holder,
+}
+
+impl Charge {
+    /// Nothing yet, of what `holder` will hold.
+    #[must_use]
+    pub fn new(holder: Holder, budget: &MemoryBudget) -> Self {
+        Self {
+            budget: budget.clone(),
+            bytes: 0,
+            holder,
+        }
+    }
+
+    /// Bytes held now.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The budget.
+    #[must_use]
+    pub fn budget(&self) -> &MemoryBudget {
+        &self.budget
+    }
+
+    /// Says that `bytes` are held now.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses: then as many are held as before.
+    pub fn set(&mut self, bytes: u64) -> Result<()> {
+        if bytes > self.bytes {
+            self.budget.charge_for(self.holder, bytes - self.bytes)?;
+        } else {
+            self.budget.release_for(self.holder, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Says that so many more are held.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn add(&mut self, bytes: u64) -> Result<()> {
+        self.set(self.bytes.saturating_add(bytes))
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.release_for(self.holder, self.bytes);
+    }
+}
+
+/// Bytes from which on a release is worth telling the system.
+pub const WORTH_TRIMMING: u64 = 16 << 20;
+/// Shortest time between two trims, in milliseconds: each walks the allocator's free lists.
+const APART: u64 = 100;
+
+/// Gives free memory back to the system, if the last time was a moment ago. Allocators keep what is freed for the next
+/// allocation, which after a query of hundreds of megabytes is memory that nobody has. Some milliseconds a gigabyte.
+pub fn trim() {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
+    let last = LAST.load(Ordering::Relaxed);
+    let mine = now.abs_diff(last) >= APART
+        && LAST
+            .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
+    if mine {
+        release_free_pages();
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn release_free_pages() {
+    // SAFETY: the call takes no pointers, and may be made by any thread at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn release_free_pages() {}
+
+/// Sets the allocator up for a server: large pieces go back to the system as soon as they are freed, whatever was freed before,
+/// and threads share a few heaps instead of having some each, whose free pages nobody else could use. To be called once, before
+/// threads start.
+pub fn set_up_allocator() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the calls only set numbers of the allocator's, before other threads use it.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 512 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 4 << 20);
+        libc::mallopt(libc::M_ARENA_MAX, 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_is_given_back() {
+        let budget = MemoryBudget::new(100);
+        let mut charge = Charge::new(Holder::Text, &budget);
+        charge.set(60).unwrap();
+        assert!(charge.add(50).is_err());
+        assert_eq!((charge.bytes(), budget.used()), (60, 60));
+        charge.set(10).unwrap();
+        assert_eq!(budget.used(), 10);
+        drop(charge);
+        assert_eq!(budget.used(), 0);
+        trim();
+    }
+}

@@ -1,0 +1,95 @@
+//! What reading a document may take: time, and memory for what parsers hold between two statements.
+
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
+use std::cell::{Cell, RefCell};
+use std::io;
+
+/// Limits of a source. By default there are none.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Ends the reading.
+    pub cancel: CancelToken,
+    /// What tokens, lines and windows of decompressors are charged to, as long as they are held.
+    pub memory: MemoryBudget,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cancel: CancelToken::new(),
+            memory: MemoryBudget::unlimited(),
+        }
+    }
+}
+
+/// Bytes of text that a statement may have for nothing.
+const FREE: u64 = 1 << 20;
+/// A token's bytes are in a buffer that doubles, in a string, and in a batch of quads.
+const COPIES: u64 = 4;
+
+/// Counts what was read since the last statement: no parser holds more text than that, and one that holds a literal or a comment
+/// of gibibytes holds all of it.
+pub(crate) struct Meter {
+    limits: Limits,
+    since: Cell<u64>,
+    charge: RefCell<Charge>,
+    failed: RefCell<Option<Error>>,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            limits: limits.clone(),
+            since: Cell::new(0),
+            charge: RefCell::new(Charge::new(Holder::Text, &limits.memory)),
+            failed: RefCell::new(None),
+        }
+    }
+
+    /// So many bytes more were read.
+    pub(crate) fn read(&self, bytes: usize) -> io::Result<()> {
+        let since = self.since.get() + bytes as u64;
+        self.since.set(since);
+        let checked = self.limits.cancel.check().and_then(|()| {
+            if since <= FREE {
+                return Ok(());
+            }
+            let mut charge = self.charge.borrow_mut();
+            charge.set(since * COPIES).map_err(|e| no_room(e, since))
+        });
+        checked.map_err(|e| {
+            *self.failed.borrow_mut() = Some(e);
+            io::Error::new(io::ErrorKind::InvalidData, "a limit is reached")
+        })
+    }
+
+    /// A statement came.
+    #[inline]
+    pub(crate) fn statement(&self) {
+        if self.since.replace(0) > FREE {
+            // Giving back is never refused.
+            let _ = self.charge.borrow_mut().set(0);
+        }
+    }
+
+    /// Why reading failed, if that was a limit.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.failed.borrow_mut().take()
+    }
+}
+
+/// The budget's refusal, with what was too long.
+pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
+    match error {
+        Error::Limit(why) => Error::Limit(format!(
+            "a literal, comment, line or name has {} MiB and does not end yet: {why}",
+            bytes >> 20
+        )),
+        other => other,
+    }
+}
+
+/// The error of a reader that may have met a limit.
+pub(crate) fn unwrapped(error: io::Error) -> Result<Error, io::Error> {
+    error.downcast::<Error>()
+}

@@ -1,0 +1,325 @@
+//! How far property paths lead: estimates from counts, and from a few walks where counts mislead.
+//!
+//! What `*` and `+` reach depends on how steps follow one another, of which counts say nothing: a hierarchy of ten levels and a
+//! chain of a million have the same. So a few nodes are looked at.
+
+use super::*;
+use crate::parameters::is_parameter;
+use jindou_model::{Direction, PredicateId};
+use jindou_store::segment::Scope;
+use rustc_hash::FxHashSet;
+
+/// Nodes to walk from.
+const WALKS: u32 = 6;
+/// Nodes that one walk comes to before it ends.
+const LONGEST: usize = 48;
+/// Longest list that a walk reads; a longer one counts, but is not followed.
+const LIST: u64 = 64;
+/// What beginning a search costs, in visited vertices.
+const BEGIN: f64 = 10.0;
+
+/// A path between free ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Nodes that it leads from and to, zero-length paths aside.
+    subjects: f64,
+    objects: f64,
+    pairs: f64,
+    /// It also leads from every node to itself.
+    nullable: bool,
+}
+
+impl Shape {
+    /// Nodes that it leads to from one, which may lead nowhere.
+    fn ahead(&self, back: bool) -> f64 {
+        let from = if back { self.objects } else { self.subjects };
+        self.pairs / from.max(1.0) + f64::from(u8::from(self.nullable))
+    }
+}
+
+/// Shapes of paths in graphs, each looked at once.
+pub(crate) type Reaches = Vec<(Path, GraphRef, Shape)>;
+
+/// Edges of a step, and the way through them.
+type Label = (PredicateId, Direction);
+
+impl Builder<'_> {
+    /// Pairs that a path gives for one row, and vertices that it visits.
+    pub(super) fn reach(
+        &mut self,
+        path: &Path,
+        graph: &GraphRef,
+        subject: FarEnd,
+        object: FarEnd,
+    ) -> (f64, f64) {
+        let shape = self.shape(path, graph);
+        let ahead = |end: FarEnd, back: bool| match end {
+            FarEnd::Known(Operand::Const(v)) if !is_parameter(v) => self
+                .from_constant(path, graph, v, back, shape)
+                .unwrap_or_else(|| shape.ahead(back)),
+            _ => shape.ahead(back),
+        };
+        match (subject, object) {
+            (FarEnd::Known(_), FarEnd::Known(_)) => {
+                let (a, b) = (ahead(subject, false), ahead(object, true));
+                (0.5, BEGIN + a.min(b) * 2.0)
+            }
+            (FarEnd::Known(_), FarEnd::Bind(_)) => {
+                let n = ahead(subject, false);
+                (n, BEGIN + n)
+            }
+            (FarEnd::Bind(_), FarEnd::Known(_)) => {
+                let n = ahead(object, true);
+                (n, BEGIN + n)
+            }
+            (FarEnd::Bind(s), FarEnd::Bind(o)) => {
+                let alone = if shape.nullable {
+                    f64::from(self.snapshot.vertices())
+                } else {
+                    0.0
+                };
+                let all = shape.pairs + alone;
+                let begin = shape.subjects.min(shape.objects) * BEGIN;
+                (if s == o { all.sqrt() } else { all }, begin + all)
+            }
+        }
+    }
+
+    fn shape(&mut self, path: &Path, graph: &GraphRef) -> Shape {
+        let known = self.reaches.iter();
+        if let Some(known) = known
+            .filter(|r| r.0 == *path && r.1 == *graph)
+            .map(|r| r.2)
+            .next()
+        {
+            return known;
+        }
+        let shape = self.shape_of(path, graph);
+        self.reaches.push((path.clone(), graph.clone(), shape));
+        shape
+    }
+
+    fn shape_of(&self, path: &Path, graph: &GraphRef) -> Shape {
+        let of = |p: &Path| self.shape_of(p, graph);
+        match path {
+            Path::Predicate(None) => Shape {
+                subjects: 0.0,
+                objects: 0.0,
+                pairs: 0.0,
+                nullable: false,
+            },
+            Path::Predicate(Some(p)) => {
+                let s = self.snapshot.predicate_statistics(*p);
+                let edges = self.snapshot.edges(*p, Direction::Out);
+                Shape {
+                    subjects: f64::from(s.subjects),
+                    objects: f64::from(s.objects),
+                    pairs: edges.edge_estimate(scope_of(graph)) as f64,
+                    nullable: false,
+                }
+            }
+            Path::Except(_) => {
+                let vertices = f64::from(self.snapshot.vertices());
+                Shape {
+                    subjects: vertices / 2.0,
+                    objects: vertices / 2.0,
+                    pairs: self.snapshot.quads() as f64,
+                    nullable: false,
+                }
+            }
+            Path::Inverse(p) => {
+                let p = of(p);
+                Shape {
+                    subjects: p.objects,
+                    objects: p.subjects,
+                    ..p
+                }
+            }
+            Path::Sequence(parts) => {
+                let mut parts = parts.iter().map(of);
+                let Some(first) = parts.next() else {
+                    return of(&Path::Predicate(None));
+                };
+                parts.fold(first, |a, b| {
+                    let met = (b.subjects / a.objects.max(1.0)).min(1.0);
+                    let zero = f64::from(u8::from(b.nullable));
+                    let pairs = a.pairs * (met * b.pairs / b.subjects.max(1.0) + zero)
+                        + if a.nullable { b.pairs } else { 0.0 };
+                    Shape {
+                        subjects: (a.subjects + if a.nullable { b.subjects } else { 0.0 })
+                            .min(pairs),
+                        objects: (b.objects + if b.nullable { a.objects } else { 0.0 }).min(pairs),
+                        pairs,
+                        nullable: a.nullable && b.nullable,
+                    }
+                })
+            }
+            Path::Alternative(parts) => {
+                let none = of(&Path::Predicate(None));
+                parts.iter().map(of).fold(none, |a, b| Shape {
+                    subjects: a.subjects + b.subjects,
+                    objects: a.objects + b.objects,
+                    pairs: a.pairs + b.pairs,
+                    nullable: a.nullable || b.nullable,
+                })
+            }
+            Path::ZeroOrOne(p) => Shape {
+                nullable: true,
+                ..of(p)
+            },
+            Path::ZeroOrMore(p) | Path::OneOrMore(p) => {
+                let one = of(p);
+                let mut labels = vec![];
+                let most = (one.subjects * one.objects).max(one.pairs);
+                let each = if labels_of(p, false, &mut labels) {
+                    self.mean_walk(&labels, graph, one)
+                } else {
+                    one.objects.sqrt()
+                };
+                Shape {
+                    pairs: (one.subjects * each).clamp(one.pairs.min(most), most),
+                    nullable: one.nullable || matches!(path, Path::ZeroOrMore(_)),
+                    ..one
+                }
+            }
+        }
+    }
+
+    /// Nodes that steps lead to on average from one that they lead from.
+    fn mean_walk(&self, labels: &[Label], graph: &GraphRef, one: Shape) -> f64 {
+        let scope = scope_of(graph);
+        let edges = |l: &&Label| self.snapshot.edges(l.0, l.1).edge_estimate(scope);
+        let Some(&(p, way)) = labels.iter().max_by_key(edges) else {
+            return 0.0;
+        };
+        let view = self.snapshot.edges(p, way);
+        let count = if view.default.key_count > 0 {
+            view.default.key_count
+        } else {
+            view.named.key_count
+        };
+        let (mut total, mut walks, mut keys) = (0.0, 0.0, vec![]);
+        for i in 0..WALKS {
+            // Evenly spread, with an offset inside each part, so that no period of the data is hit.
+            let offset = (f64::from(i) * 0.618_034).fract();
+            let at = ((f64::from(i) + offset) / f64::from(WALKS) * f64::from(count)) as u32;
+            keys.clear();
+            if view.default.key_count > 0 {
+                view.default.keys_into(at, at + 1, &mut keys);
+            } else {
+                view.named.keys_into(at, at + 1, &mut keys);
+            }
+            if let Some(&v) = keys.first() {
+                total += self.walk(labels, scope, v, one.objects);
+                walks += 1.0;
+            }
+        }
+        if walks == 0.0 {
+            one.objects.sqrt()
+        } else {
+            total / walks
+        }
+    }
+
+    /// Ends of the path from (`back`: to) this node; `None` for a path of which a walk says nothing.
+    fn from_constant(
+        &self,
+        path: &Path,
+        graph: &GraphRef,
+        v: u32,
+        back: bool,
+        shape: Shape,
+    ) -> Option<f64> {
+        let mut labels = vec![];
+        if !labels_of(path, back, &mut labels) {
+            return None;
+        }
+        let zero = f64::from(u8::from(shape.nullable));
+        let scope = scope_of(graph);
+        if !repeats(path) {
+            let degree = |l: &Label| self.degree(*l, scope, v) as f64;
+            let single = matches!(path, Path::ZeroOrOne(_));
+            return single.then(|| zero + labels.iter().map(degree).sum::<f64>());
+        }
+        let ends = if back { shape.subjects } else { shape.objects };
+        Some(zero + self.walk(&labels, scope, v, ends))
+    }
+
+    fn degree(&self, (p, way): Label, scope: Scope<'_>, v: u32) -> u64 {
+        let view = self.snapshot.edges(p, way);
+        let default = if matches!(scope, Scope::Default | Scope::Union) {
+            view.default_degree(v)
+        } else {
+            0
+        };
+        let named = if matches!(scope, Scope::Default) {
+            0
+        } else {
+            view.named_degree(v)
+        };
+        default + named
+    }
+
+    /// Nodes that steps lead to from one of them: counted up to a few, then guessed. `most` is how many there are.
+    fn walk(&self, labels: &[Label], scope: Scope<'_>, from: u32, most: f64) -> f64 {
+        let mut seen = FxHashSet::default();
+        let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);
+        let mut scratch = vec![];
+        while let Some(&v) = order.get(at) {
+            at += 1;
+            for &(p, way) in labels {
+                let degree = self.degree((p, way), scope, v);
+                if degree > LIST {
+                    skipped += degree as f64;
+                } else if degree > 0 {
+                    let list = self.snapshot.edges(p, way).read(v, scope, &mut scratch);
+                    order.extend(list.iter().filter(|n| seen.insert(**n)));
+                }
+            }
+            if order.len() > LONGEST || skipped > 0.0 && at >= 8 {
+                // It grows on, nobody knows how far.
+                let found = seen.len() as f64 + skipped;
+                return (found * most.max(1.0))
+                    .sqrt()
+                    .clamp(found.min(most), most.max(found));
+            }
+        }
+        seen.len() as f64 + skipped
+    }
+}
+
+/// The graphs to look at; all for graphs that rows choose.
+fn scope_of(graph: &GraphRef) -> Scope<'_> {
+    graph.scope().unwrap_or(Scope::AnyNamed)
+}
+
+/// The edges of all steps of a path; false if some may be of any predicate.
+fn labels_of(path: &Path, back: bool, out: &mut Vec<Label>) -> bool {
+    match path {
+        Path::Predicate(None) => true,
+        Path::Predicate(Some(p)) => {
+            let way = if back { Direction::In } else { Direction::Out };
+            if !out.contains(&(*p, way)) {
+                out.push((*p, way));
+            }
+            // A walk looks at each of them at each node.
+            out.len() <= 8
+        }
+        Path::Inverse(p) => labels_of(p, !back, out),
+        Path::Sequence(list) | Path::Alternative(list) => {
+            list.iter().all(|p| labels_of(p, back, out))
+        }
+        Path::ZeroOrOne(p) | Path::ZeroOrMore(p) | Path::OneOrMore(p) => labels_of(p, back, out),
+        Path::Except(_) => false,
+    }
+}
+
+/// True if there is a `*` or `+` in it.
+fn repeats(path: &Path) -> bool {
+    match path {
+        Path::Predicate(_) | Path::Except(_) => false,
+        Path::Inverse(p) | Path::ZeroOrOne(p) => repeats(p),
+        Path::Sequence(list) | Path::Alternative(list) => list.iter().any(repeats),
+        Path::ZeroOrMore(_) | Path::OneOrMore(_) => true,
+    }
+}

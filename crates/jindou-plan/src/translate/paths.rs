@@ -1,0 +1,298 @@
+//! Property paths: patterns, joins and unions for what is neither `?`, `*` nor `+` (SPARQL 1.1 §18.2.2.4), and path nodes.
+
+use super::*;
+
+/// Longest sequence that is made one path; an engine may refuse longer ones.
+const LONGEST: usize = 200;
+/// Patterns of a group up to which sequences are looked for among them.
+const MOST: usize = 200;
+
+/// A pattern whose predicate is a path.
+struct Leg {
+    ends: [TermPattern; 2],
+    path: PropertyPathExpression,
+    is_path: bool,
+}
+
+/// A join whose sequences are paths again: the parser writes a blank node between the parts of a sequence, which hides that they
+/// are one. A blank node in just two patterns, of which one is a path, is nothing but such a node. `None` if there is none.
+/// `p` must be the whole join, so that all patterns with its blank nodes are in it.
+pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
+    let (mut legs, mut triples, mut others) = (vec![], vec![], vec![]);
+    let mut open = vec![p];
+    while let Some(p) = open.pop() {
+        match p {
+            GraphPattern::Join { left, right } => open.extend([&**right, &**left]),
+            GraphPattern::Path {
+                subject,
+                path,
+                object,
+            } => legs.push(Leg {
+                ends: [subject.clone(), object.clone()],
+                path: path.clone(),
+                is_path: true,
+            }),
+            GraphPattern::Bgp { patterns } => {
+                for t in patterns {
+                    match &t.predicate {
+                        NamedNodePattern::NamedNode(n) => legs.push(Leg {
+                            ends: [t.subject.clone(), t.object.clone()],
+                            path: n.clone().into(),
+                            is_path: false,
+                        }),
+                        NamedNodePattern::Variable(_) => triples.push(t.clone()),
+                    }
+                }
+            }
+            p => others.push(p),
+        }
+        if legs.len() + triples.len() > MOST {
+            return None;
+        }
+    }
+    if !legs.iter().any(|l| l.is_path) {
+        return None;
+    }
+    let before = legs.len();
+    while let Some((a, b)) = pair(&legs, &triples) {
+        let second = legs.swap_remove(b.0);
+        let first = legs.swap_remove(a.0);
+        // The blank node is to be the first one's object and the second one's subject.
+        let first = turned(first, a.1 == 0);
+        let second = turned(second, b.1 == 1);
+        let ([start, _], [_, end]) = (first.ends, second.ends);
+        legs.push(Leg {
+            ends: [start, end],
+            path: PropertyPathExpression::Sequence(Box::new(first.path), Box::new(second.path)),
+            is_path: true,
+        });
+    }
+    if legs.len() == before {
+        return None;
+    }
+    let mut parts = vec![];
+    for leg in legs {
+        let [subject, object] = leg.ends;
+        match leg.path {
+            PropertyPathExpression::NamedNode(n) => triples.push(TriplePattern {
+                subject,
+                predicate: n.into(),
+                object,
+            }),
+            path => parts.push(GraphPattern::Path {
+                subject,
+                path,
+                object,
+            }),
+        }
+    }
+    if !triples.is_empty() {
+        parts.insert(0, GraphPattern::Bgp { patterns: triples });
+    }
+    parts.extend(others.into_iter().cloned());
+    let join = |a, b| GraphPattern::Join {
+        left: Box::new(a),
+        right: Box::new(b),
+    };
+    parts.into_iter().reduce(join)
+}
+
+/// Two patterns that only a blank node connects which is nowhere else: their places, the second behind the first, and at which of
+/// their ends it is.
+#[allow(clippy::type_complexity, reason = "two places")]
+fn pair(legs: &[Leg], triples: &[TriplePattern]) -> Option<((usize, usize), (usize, usize))> {
+    let mut at: FxHashMap<&str, Vec<(usize, usize)>> = FxHashMap::default();
+    for (i, leg) in legs.iter().enumerate() {
+        for (e, end) in leg.ends.iter().enumerate() {
+            for_each_blank(end, &mut |b| at.entry(b).or_default().push((i, e)));
+            if matches!(end, TermPattern::Triple(_)) {
+                // Blank nodes inside are ends of nothing.
+                for_each_blank(end, &mut |b| at.entry(b).or_default().push((i, e)));
+            }
+        }
+    }
+    for t in triples {
+        for end in [&t.subject, &t.object] {
+            let out = &mut |b| at.entry(b).or_default().extend([(0, 0); 3]);
+            for_each_blank(end, out);
+        }
+    }
+    let mut found: Vec<((usize, usize), (usize, usize))> = at
+        .into_values()
+        .filter_map(|places| match places.as_slice() {
+            &[a, b] if a.0 != b.0 && (legs[a.0].is_path || legs[b.0].is_path) => Some((a, b)),
+            _ => None,
+        })
+        .collect();
+    found.sort_unstable();
+    found.pop()
+}
+
+fn for_each_blank<'p>(end: &'p TermPattern, f: &mut dyn FnMut(&'p str)) {
+    match end {
+        TermPattern::BlankNode(b) => f(b.as_str()),
+        TermPattern::Triple(t) => {
+            for_each_blank(&t.subject, f);
+            for_each_blank(&t.object, f);
+        }
+        _ => {}
+    }
+}
+
+/// The pattern the other way round, if `back`.
+fn turned(leg: Leg, back: bool) -> Leg {
+    if !back {
+        return leg;
+    }
+    let [subject, object] = leg.ends;
+    Leg {
+        ends: [object, subject],
+        path: PropertyPathExpression::Reverse(Box::new(leg.path)),
+        is_path: leg.is_path,
+    }
+}
+
+impl Translator {
+    pub(super) fn path(
+        &mut self,
+        s: End,
+        path: &PropertyPathExpression,
+        o: End,
+        place: &Place,
+    ) -> Result<Node, Reason> {
+        use PropertyPathExpression as P;
+        let pattern = |predicate: End, s: End, o: End| {
+            let hidden = match place {
+                Place::Slot(g) => SlotSet::one(*g),
+                _ => SlotSet::default(),
+            };
+            let pattern = Pattern {
+                subject: s,
+                predicate,
+                object: o,
+                place: place.clone(),
+            };
+            Node::bgp(vec![pattern], hidden)
+        };
+        Ok(match path {
+            P::NamedNode(n) => pattern(End::Term(iri(n.as_str())), s, o),
+            P::Reverse(inner) => self.path(o, inner, s, place)?,
+            P::Sequence(a, b) => {
+                if let Some(node) = self.sequence(&s, path, &o, place)? {
+                    return Ok(node);
+                }
+                let middle = End::Slot(self.hidden("path")?);
+                let first = self.path(s, a, middle.clone(), place)?;
+                let second = self.path(middle, b, o, place)?;
+                Node::join(first, second)
+            }
+            P::Alternative(a, b) => {
+                let first = self.path(s.clone(), a, o.clone(), place)?;
+                let second = self.path(s, b, o, place)?;
+                Node::union(vec![first, second])
+            }
+            P::NegatedPropertySet(list) => {
+                let p = self.hidden("predicate")?;
+                let v = Variable::new_unchecked("predicate");
+                let names = list.iter().map(|n| Expression::from(n.clone())).collect();
+                let within = Expression::In(Box::new(v.clone().into()), names);
+                let filter = Expr {
+                    expression: Expression::Not(Box::new(within)),
+                    variables: vec![(v, p)],
+                    per_row: false,
+                    base_iri: None,
+                };
+                let node = pattern(End::Slot(p), s, o);
+                if list.is_empty() {
+                    node
+                } else {
+                    node.filter(vec![filter])
+                }
+            }
+            P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_) => Node::path(PathNode {
+                subject: s,
+                path: path.clone(),
+                object: o,
+                place: place.clone(),
+            }),
+        })
+    }
+
+    /// A sequence whose solutions may be given once each, as one search instead of one from each node between its parts: from its
+    /// first part with `?`, `*` or `+` to the last; and from where it starts or to where it ends, if that is a constant and
+    /// the search would else begin anew at many nodes. `None` if nothing is gained.
+    fn sequence(
+        &mut self,
+        s: &End,
+        path: &PropertyPathExpression,
+        o: &End,
+        place: &Place,
+    ) -> Result<Option<Node>, Reason> {
+        use PropertyPathExpression as P;
+        if !self.as_set {
+            return Ok(None);
+        }
+        let mut list = vec![];
+        let mut open = vec![(path, false)];
+        while let Some((p, back)) = open.pop() {
+            match p {
+                P::Sequence(a, b) if back => open.extend([(&**a, back), (&**b, back)]),
+                P::Sequence(a, b) => open.extend([(&**b, back), (&**a, back)]),
+                P::Reverse(p) => open.push((p, !back)),
+                p if back => list.push(P::Reverse(Box::new(p.clone()))),
+                p => list.push(p.clone()),
+            }
+        }
+        if list.len() > LONGEST {
+            return Ok(None);
+        }
+        let repeats = |p: &P| {
+            let p = match p {
+                P::Reverse(inner) => inner,
+                p => p,
+            };
+            matches!(p, P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_))
+        };
+        let first = list.iter().position(repeats);
+        let last = list.iter().rposition(repeats);
+        let (Some(mut first), Some(mut last)) = (first, last) else {
+            return Ok(None);
+        };
+        if matches!(s, End::Term(_)) {
+            first = 0;
+        }
+        if matches!(o, End::Term(_)) {
+            last = list.len() - 1;
+        }
+        let mut parts = list.get(first..=last).unwrap_or(&[]).iter().cloned();
+        let Some(one) = parts.next() else {
+            return Ok(None);
+        };
+        if parts.len() == 0 {
+            return Ok(None);
+        }
+        let one = parts.fold(one, |a, b| P::Sequence(Box::new(a), Box::new(b)));
+        let (mut node, mut at) = (Node::unit(), s.clone());
+        for i in (0..list.len()).filter(|i| *i <= first || *i > last) {
+            let ends = if i == first { last } else { i } + 1 == list.len();
+            let to = if ends {
+                o.clone()
+            } else {
+                End::Slot(self.hidden("path")?)
+            };
+            let part = if i == first {
+                Node::path(PathNode {
+                    subject: at,
+                    path: one.clone(),
+                    object: to.clone(),
+                    place: place.clone(),
+                })
+            } else {
+                self.path(at, &list[i], to.clone(), place)?
+            };
+            node = Node::join(node, part);
+            at = to;
+        }
+        Ok(Some(node))
+    }
+}

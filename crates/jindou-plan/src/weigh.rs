@@ -1,0 +1,230 @@
+//! What a plan takes: its bytes on the heap, its depth, and its end, all without recursion.
+
+use crate::algebra::expression_bytes;
+use crate::{
+    Cell, Condition, EdgeList, Exploration, Form, GeneralExpression, Operator, Path, Plan,
+    StartSource, Step, StepKind, TemplateTerm, Within,
+};
+
+/// What the allocator adds to a piece, on average.
+const PIECE: u64 = 16;
+
+impl Plan {
+    /// Bytes on the heap, about: what a cache or a prepared query keeps. O(plan).
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let mut bytes = size_of::<Self>() as u64;
+        for name in self.slots.iter().chain(&self.columns) {
+            bytes += name.capacity() as u64 + PIECE + size_of::<String>() as u64;
+        }
+        bytes += list::<crate::Slot>(self.output.len());
+        match &self.form {
+            Form::Construct(template) => {
+                bytes += list::<[TemplateTerm; 3]>(template.len());
+                let mut open: Vec<&TemplateTerm> = template.iter().flatten().collect();
+                while let Some(t) = open.pop() {
+                    match t {
+                        TemplateTerm::Term(b) => bytes += b.capacity() as u64 + PIECE,
+                        TemplateTerm::Triple(parts) => {
+                            bytes += size_of::<[TemplateTerm; 3]>() as u64 + PIECE;
+                            open.extend(parts.iter());
+                        }
+                        TemplateTerm::Column(_) | TemplateTerm::Blank(_) => {}
+                    }
+                }
+            }
+            Form::Describe(Some(dataset)) => {
+                let named = dataset.named.iter().flatten();
+                for n in dataset.default.iter().chain(named) {
+                    bytes += n.as_str().len() as u64 + PIECE + size_of::<String>() as u64;
+                }
+            }
+            Form::Select | Form::Ask | Form::Describe(None) => {}
+        }
+        let mut open = vec![&self.root];
+        while let Some(op) = open.pop() {
+            bytes += size_of::<Operator>() as u64 + PIECE + operator(op);
+            open.extend(op.inputs());
+        }
+        bytes
+    }
+
+    /// Levels of operators. O(operators).
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        let mut deepest = 0;
+        let mut open = vec![(&self.root, 1)];
+        while let Some((op, depth)) = open.pop() {
+            deepest = deepest.max(depth);
+            open.extend(op.inputs().into_iter().map(|i| (i, depth + 1)));
+        }
+        deepest
+    }
+}
+
+impl Drop for Plan {
+    /// A chain of operators may be longer than a stack is high.
+    fn drop(&mut self) {
+        let mut open = vec![std::mem::replace(&mut self.root, Operator::Outer(vec![]))];
+        while let Some(op) = open.pop() {
+            match op {
+                Operator::Explore(_)
+                | Operator::Outer(_)
+                | Operator::Values { .. }
+                | Operator::Service(_) => {}
+                Operator::Steps { input, .. }
+                | Operator::Path { input, .. }
+                | Operator::Extend { input, .. }
+                | Operator::Group { input, .. }
+                | Operator::Count { input, .. }
+                | Operator::Slice { input, .. }
+                | Operator::Reduced(input, _)
+                | Operator::Filter(input, _)
+                | Operator::Distinct(input, _)
+                | Operator::OrderBy(input, _) => open.push(*input),
+                Operator::Join { left, right, .. } => open.extend([*left, *right]),
+                Operator::Apply { input, inner, .. } => open.extend([*input, *inner]),
+                Operator::Union(list) => open.extend(list),
+            }
+        }
+    }
+}
+
+fn list<T>(n: usize) -> u64 {
+    (n * size_of::<T>()) as u64 + PIECE
+}
+
+/// What an operator has beside its inputs.
+fn operator(op: &Operator) -> u64 {
+    match op {
+        Operator::Explore(Exploration { steps: s, empty }) => {
+            steps(s) + empty.as_ref().map_or(0, |e| e.capacity() as u64)
+        }
+        Operator::Steps { steps: s, .. } => steps(s),
+        Operator::Outer(slots) => list::<crate::Slot>(slots.len()),
+        Operator::Values { slots, rows } => {
+            let row = |r: &Vec<Cell>| {
+                let terms = r.iter().map(|c| match c {
+                    Cell::Term(t) => t.capacity() as u64 + PIECE,
+                    Cell::Unbound | Cell::Id(_) => 0,
+                });
+                list::<Cell>(r.capacity()) + terms.sum::<u64>()
+            };
+            list::<crate::Slot>(slots.len())
+                + list::<Vec<Cell>>(rows.capacity())
+                + rows.iter().map(row).sum::<u64>()
+        }
+        Operator::Service(s) => {
+            let names = s.slots.iter().map(|s| s.0.capacity() as u64 + 2 * PIECE);
+            size_of::<crate::Service>() as u64 + s.query.capacity() as u64 + names.sum::<u64>()
+        }
+        Operator::Path { path: p, .. } => path(p),
+        Operator::Join {
+            on, condition: c, ..
+        } => list::<crate::JoinKey>(on.len()) + c.as_ref().map_or(0, condition),
+        Operator::Apply { .. } | Operator::Slice { .. } => 0,
+        Operator::Union(parts) => list::<Operator>(parts.capacity().saturating_sub(parts.len())),
+        Operator::Extend { value, .. } => general(value),
+        Operator::Group { by, aggregates, .. } => {
+            let rows = aggregates.iter().map(|a| list::<crate::Slot>(a.row.len()));
+            list::<crate::Slot>(by.len())
+                + list::<crate::Aggregate>(aggregates.len())
+                + rows.sum::<u64>()
+        }
+        Operator::Count { group, counts, .. } => {
+            list::<crate::Slot>(group.len()) + list::<crate::Count>(counts.len())
+        }
+        Operator::Filter(_, c) => condition(c),
+        Operator::Reduced(_, slots) | Operator::Distinct(_, slots) => {
+            list::<crate::Slot>(slots.len())
+        }
+        Operator::OrderBy(_, keys) => list::<(crate::Slot, bool)>(keys.len()),
+    }
+}
+
+fn steps(all: &[Step]) -> u64 {
+    all.iter().map(step).sum()
+}
+
+fn step(step: &Step) -> u64 {
+    let lists = |lists: &[EdgeList]| list::<EdgeList>(lists.len());
+    let (kind, within) = match &step.kind {
+        StepKind::Start { within, source, .. } | StepKind::Cross { within, source, .. } => {
+            let graphs = match source {
+                StartSource::Graphs(Some(g)) => list::<u32>(g.len()),
+                _ => 0,
+            };
+            (graphs, within.as_ref())
+        }
+        StepKind::Expand {
+            lists: l, within, ..
+        } => (lists(l), within.as_ref()),
+        StepKind::Restrict { within, .. } => (0, Some(within)),
+        StepKind::Check { .. } | StepKind::ExpandAny { .. } | StepKind::ScanAll { .. } => (0, None),
+    };
+    size_of::<Step>() as u64
+        + kind
+        + within.map_or(0, intervals)
+        + list::<crate::Slot>(step.live.len())
+        + step.why.capacity() as u64
+        + PIECE
+        + step
+            .filters
+            .iter()
+            .map(|c| size_of::<Condition>() as u64 + condition(c))
+            .sum::<u64>()
+}
+
+fn intervals(w: &Within) -> u64 {
+    let members = w.members.iter();
+    list::<[u32; 2]>(w.intervals.len())
+        + members
+            .map(|m| list::<[u32; 2]>(m.intervals.len()) + 64)
+            .sum::<u64>()
+}
+
+fn general(g: &GeneralExpression) -> u64 {
+    let names = g.variables.iter().map(|v| v.0.as_str().len() as u64 + 48);
+    size_of::<GeneralExpression>() as u64
+        + names.sum::<u64>()
+        + g.base_iri.as_ref().map_or(0, |b| b.len() as u64)
+        + expression_bytes(&g.expression)
+}
+
+fn condition(c: &Condition) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![c];
+    while let Some(c) = open.pop() {
+        match c {
+            Condition::Same(..) | Condition::Kind(..) | Condition::Bound(_) => {}
+            Condition::Compare(_, _, constant) => bytes += constant.capacity() as u64 + PIECE,
+            Condition::And(all) | Condition::Or(all) => {
+                bytes += list::<Condition>(all.capacity());
+                open.extend(all);
+            }
+            Condition::Not(c) => {
+                bytes += size_of::<Condition>() as u64 + PIECE;
+                open.push(c);
+            }
+            Condition::General(g) => bytes += general(g),
+        }
+    }
+    bytes
+}
+
+fn path(p: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![p];
+    while let Some(p) = open.pop() {
+        bytes += size_of::<Path>() as u64 + PIECE;
+        match p {
+            Path::Sequence(all) | Path::Alternative(all) => open.extend(all),
+            Path::Inverse(p) | Path::ZeroOrOne(p) | Path::ZeroOrMore(p) | Path::OneOrMore(p) => {
+                open.push(p)
+            }
+            Path::Except(list) => bytes += (list.len() * 8) as u64,
+            Path::Predicate(_) => {}
+        }
+    }
+    bytes
+}

@@ -1,0 +1,159 @@
+//! Bodies of requests within the memory of all queries: a text that has come is held until its answer is out.
+
+use crate::problem::Problem;
+use axum::body::Body;
+use bytes::Bytes;
+use http::Response;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use jindou::{Charge, Holder, MemoryBudget};
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+/// What a body may have for nothing: most are shorter, and cost no lock.
+const FREE: u64 = 64 << 10;
+/// A body's bytes are in a vector that doubles.
+const COPIES: u64 = 2;
+/// Bytes of a refused body that are read and thrown away: clients send all before they look at the answer.
+const DISCARDED: u64 = 64 << 20;
+
+/// What a request's body holds, until its answer is out.
+#[derive(Clone)]
+pub(crate) struct Hold(Arc<Mutex<Held>>);
+
+struct Held {
+    charge: Charge,
+    /// Why there was no room.
+    refused: Option<String>,
+}
+
+impl Hold {
+    /// Of nothing yet.
+    pub(crate) fn new(memory: &MemoryBudget) -> Self {
+        Self(Arc::new(Mutex::new(Held {
+            charge: Charge::new(Holder::Rest, memory),
+            refused: None,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer, which holds what the body does; or that there was no room for it.
+    pub(crate) fn answer(self, response: Response<Body>) -> Response<Body> {
+        let held = self.lock();
+        if let Some(why) = held.refused.clone() {
+            return Problem::busy(why).response(&http::HeaderMap::new());
+        }
+        if held.charge.bytes() == 0 {
+            drop(held);
+            return response;
+        }
+        drop(held);
+        response.map(|body| Body::new(Kept { body, _hold: self }))
+    }
+}
+
+/// A request's body whose bytes are charged as they come.
+pub(crate) struct Charged<B> {
+    body: B,
+    hold: Hold,
+    seen: u64,
+    refused: bool,
+}
+
+impl<B> Charged<B> {
+    pub(crate) fn new(body: B, hold: Hold) -> Self {
+        Self {
+            body,
+            hold,
+            seen: 0,
+            refused: false,
+        }
+    }
+
+    /// False if there is no room.
+    fn take(&mut self, bytes: u64) -> bool {
+        self.seen = self.seen.saturating_add(bytes);
+        if self.refused {
+            return false;
+        }
+        if self.seen <= FREE {
+            return true;
+        }
+        let mut held = self.hold.lock();
+        if let Err(e) = held.charge.set(self.seen * COPIES) {
+            held.refused = Some(e.to_string());
+            self.refused = true;
+        }
+        !self.refused
+    }
+}
+
+impl<B> HttpBody for Charged<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<axum::BoxError>,
+{
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
+        let this = &mut *self;
+        loop {
+            let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+            let Some(frame) = frame else {
+                let no_room = || io::Error::other("there is no room for the body").into();
+                return Poll::Ready(this.refused.then(|| Err(no_room())));
+            };
+            let frame = frame.map_err(Into::into)?;
+            let bytes = frame.data_ref().map_or(0, |d| d.len() as u64);
+            if this.take(bytes) {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if this.seen > DISCARDED {
+                let error = io::Error::other("there is no room for the body");
+                return Poll::Ready(Some(Err(error.into())));
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        !self.refused && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// An answer, and what its request holds.
+struct Kept {
+    body: Body,
+    _hold: Hold,
+}
+
+impl HttpBody for Kept {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

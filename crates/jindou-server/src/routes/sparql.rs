@@ -1,0 +1,86 @@
+//! `/sparql`, and `/` with a query: one address for queries and updates (SPARQL 1.1 Protocol, sections 2.1 and 2.2). The media type or
+//! the parameter's name says which it is.
+
+use super::input::{Parameters, body, media_type};
+use super::{answered, page, query, text, update};
+use crate::problem::Problem;
+use crate::run::Connection;
+use crate::shared::Shared;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use http::{Method, Response};
+use std::sync::Arc;
+
+/// Everything in one place.
+pub(super) async fn handle(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    answered(answer(&shared, connection, request).await, &headers)
+}
+
+/// The same at `/`, where a request without a query gets the list of routes.
+pub(super) async fn home(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if reads && !Parameters::of_url(request.uri()).asks() && !page::is_wanted(&headers) {
+        return text("text/plain; charset=utf-8", super::ROUTES);
+    }
+    answered(answer(&shared, connection, request).await, &headers)
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    connection: Arc<Connection>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let url = Parameters::of_url(request.uri());
+    match *request.method() {
+        Method::GET | Method::HEAD if !url.asks() && page::is_wanted(request.headers()) => {
+            return Ok(page::answer());
+        }
+        Method::GET | Method::HEAD => return query::answer(shared, connection, request).await,
+        Method::POST => {}
+        _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+    }
+    match media_type(request.headers())?.as_deref() {
+        Some("application/sparql-query") => query::answer(shared, connection, request).await,
+        Some("application/sparql-update") => update::answer(shared, &connection, request).await,
+        Some("application/x-www-form-urlencoded") => {
+            let (parts, content) = request.into_parts();
+            let form = body(content, shared.options.max_request_bytes).await?;
+            let mut all = url;
+            all.add(&form);
+            let is_update = match (all.has("query"), all.has("update")) {
+                (true, true) => {
+                    return Err(Problem::bad_request(
+                        "there is a query and an update in one request; one of them is allowed",
+                    ));
+                }
+                (false, false) => {
+                    return Err(Problem::bad_request(
+                        "the form has neither a parameter 'query' nor 'update'",
+                    ));
+                }
+                (_, is_update) => is_update,
+            };
+            let request = Request::from_parts(parts, Body::from(form));
+            if is_update {
+                update::answer(shared, &connection, request).await
+            } else {
+                query::answer(shared, connection, request).await
+            }
+        }
+        other => Err(Problem::media_type(format!(
+            "a query comes as application/sparql-query, an update as application/sparql-update, each of them also in a form (application/x-www-form-urlencoded), but not as {}",
+            other.unwrap_or("a body without Content-Type")
+        ))),
+    }
+}

@@ -1,0 +1,438 @@
+//! Tokens in the forms that clients send them, pages of other origins, and what others may learn.
+
+use crate::client::{Answer, connect, receive, request};
+use crate::{ENDLESS, MILLION, ask, options, serve, store, thousand, until};
+use jindou_server::{Server, ServerOptions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::NamedTempFile;
+
+const READ: &str = "reading-0123456789";
+const OTHER: &str = "another-0123456789";
+const WRITE: &str = "writing-0123456789";
+const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
+const EVIL: (&str, &str) = ("origin", "http://evil.example");
+
+fn tokens(lines: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(lines.as_bytes()).unwrap();
+    file
+}
+
+fn with_tokens(options: ServerOptions) -> (NamedTempFile, ServerOptions) {
+    let file = tokens(&format!("read {READ}\nread {OTHER}\nwrite {WRITE}\n"));
+    let path = file.path().to_owned();
+    let options = ServerOptions {
+        token_file: Some(path),
+        ..options
+    };
+    (file, options)
+}
+
+fn basic(user: &str, token: &str) -> String {
+    use base64::Engine;
+    let pair = format!("{user}:{token}");
+    format!("Basic {}", base64::prelude::BASE64_STANDARD.encode(pair))
+}
+
+fn send(server: &Server, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+    request(server.address(), method, target, headers, b"")
+}
+
+fn metric(server: &Server, headers: &[(&str, &str)], name: &str) -> f64 {
+    let answer = send(server, "GET", "/metrics", headers);
+    let line = answer.text().lines().find(|l| l.starts_with(name));
+    let line = line.unwrap_or_else(|| panic!("no {name}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_token_is_also_the_password_of_basic() {
+    let (_file, options) = with_tokens(options());
+    let server = serve(thousand(), options);
+    let with = |value: &str, method: &str, target: &str| {
+        send(&server, method, target, &[("authorization", value), UPDATE])
+    };
+    let query = "/query?query=ASK%7B%7D";
+    for user in ["", "anybody", "me@example.org"] {
+        assert_eq!(with(&basic(user, READ), "GET", query).status, 200, "{user}");
+    }
+    assert_eq!(with(&basic("a", WRITE), "POST", "/update").status, 200);
+    assert_eq!(with(&basic("a", READ), "POST", "/update").status, 403);
+    assert_eq!(
+        with(&basic("a", "wrong-0123456789"), "GET", query).status,
+        401
+    );
+    assert_eq!(with("Basic cmVhZGluZw==", "GET", query).status, 401);
+    assert_eq!(with("Basic !!!", "GET", query).status, 401);
+    // Both ways are offered: many libraries send nothing before they are asked.
+    let none = send(&server, "GET", query, &[]);
+    let offers: Vec<&str> = none
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "www-authenticate")
+        .map(|(_, value)| value.as_str())
+        .collect();
+    assert_eq!(offers.len(), 2);
+    assert_eq!(offers[0], "Bearer");
+    assert!(offers[1].starts_with("Basic realm="));
+    let two = [
+        ("authorization", &*format!("Bearer {READ}")),
+        ("authorization", &*format!("Bearer {WRITE}")),
+    ];
+    assert_eq!(send(&server, "GET", query, &two).status, 401);
+}
+
+#[test]
+fn failed_attempts_are_counted_and_logged_without_their_token() {
+    let log = crate::log::captured();
+    let (_file, options) = with_tokens(options());
+    let server = serve(thousand(), options);
+    let query = "/query?query=ASK%7B%7D";
+    let bearer = format!("Bearer {READ}");
+    let reader = [("authorization", &*bearer), UPDATE];
+    send(&server, "GET", query, &[]);
+    for _ in 0..3 {
+        send(
+            &server,
+            "GET",
+            query,
+            &[("authorization", "Bearer guessed-4711-guessed")],
+        );
+    }
+    send(&server, "GET", query, &[("authorization", "Digest x")]);
+    send(&server, "POST", "/update", &reader);
+    let count = |reason: &str| {
+        let name = format!("jindou_authentication_failures_total{{reason=\"{reason}\"}}");
+        metric(&server, &reader, &name)
+    };
+    assert_eq!(count("missing"), 1.0);
+    assert_eq!(count("unknown"), 3.0);
+    assert_eq!(count("malformed"), 1.0);
+    assert_eq!(count("forbidden"), 1.0);
+    let text = log.text();
+    assert!(!text.contains("guessed-4711"));
+    let line = text
+        .lines()
+        .find(|l| l.contains("this token is not known here"));
+    assert!(line.unwrap().contains("client=\"127.0.0.1:"), "{text}");
+}
+
+#[test]
+fn tokens_and_certificates_are_read_again() {
+    let (file, options) = with_tokens(options());
+    let server = serve(thousand(), options);
+    let query = "/query?query=ASK%7B%7D";
+    let status = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        send(&server, "GET", query, &[("authorization", &bearer)]).status
+    };
+    assert_eq!((status(READ), status("replaced-0123456789")), (200, 401));
+    std::fs::write(file.path(), "read replaced-0123456789\n").unwrap();
+    assert_eq!((status(READ), status("replaced-0123456789")), (200, 401));
+    server.reload().unwrap();
+    assert_eq!((status(READ), status("replaced-0123456789")), (401, 200));
+    std::fs::write(file.path(), "nonsense\n").unwrap();
+    assert!(server.reload().is_err());
+    assert_eq!(status("replaced-0123456789"), 200);
+}
+
+#[test]
+fn a_certificate_is_replaced_without_a_restart() {
+    let made = |name: &str| rcgen::generate_simple_self_signed(vec![name.into()]).unwrap();
+    let (cert, key) = (tokens(""), tokens(""));
+    let put = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| {
+        std::fs::write(cert.path(), made.cert.pem()).unwrap();
+        std::fs::write(key.path(), made.signing_key.serialize_pem()).unwrap();
+    };
+    let (first, second) = (made("localhost"), made("localhost"));
+    put(&first);
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            tls: Some(jindou_server::TlsFiles {
+                cert: cert.path().into(),
+                key: key.path().into(),
+            }),
+            ..options()
+        },
+    );
+    let trusts = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+        let mut session = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
+        let mut stream = connect(server.address());
+        while session.is_handshaking() {
+            if session.complete_io(&mut stream).is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    assert!(trusts(&first) && !trusts(&second));
+    put(&second);
+    server.reload().unwrap();
+    assert!(!trusts(&first) && trusts(&second));
+    // Files that do not serve leave what there is.
+    std::fs::write(key.path(), first.signing_key.serialize_pem()).unwrap();
+    assert!(server.reload().is_err());
+    assert!(trusts(&second));
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_warned_of() {
+    let file = tokens(&format!("read {READ}\n"));
+    let options = ServerOptions {
+        token_file: Some(file.path().into()),
+        ..options()
+    };
+    assert_eq!(options.warnings(), Vec::<String>::new());
+    for mode in [0o640, 0o604, 0o644] {
+        std::fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).unwrap();
+        let warnings = options.warnings();
+        assert_eq!(warnings.len(), 1, "{mode:o}");
+        assert!(warnings[0].contains("chmod 600"), "{warnings:?}");
+    }
+    let log = crate::log::captured();
+    let _server = serve(thousand(), options);
+    assert!(log.text().contains("can be read by others"));
+}
+
+#[test]
+fn no_page_elsewhere_writes_without_a_token() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    for origins in [vec!["*".to_owned()], vec!["http://evil.example".to_owned()]] {
+        let server = serve(
+            &data,
+            ServerOptions {
+                writable: true,
+                cors_origins: origins,
+                ..options()
+            },
+        );
+        let evil = |method: &str, target: &str| {
+            let headers = [UPDATE, EVIL];
+            request(server.address(), method, target, &headers, b"CLEAR ALL")
+        };
+        for (method, target) in [
+            ("POST", "/update"),
+            ("DELETE", "/store?default"),
+            ("PUT", "/store?graph=http://e/g"),
+            ("POST", "/admin/merge"),
+            ("DELETE", "/admin/queries/1"),
+            ("POST", "/admin/recluster"),
+        ] {
+            let answer = evil(method, target);
+            assert_eq!(
+                (answer.status, &*answer.problem()),
+                (403, "origin"),
+                "{target}"
+            );
+        }
+        // It may read, as the operator said.
+        let read = ask(&server, "ASK { ?s ?p 1 }", &[EVIL]);
+        assert!(read.text().contains("true"));
+        assert!(!read.header("access-control-allow-origin").is_empty());
+        // Browsers that send no Origin say it in another header.
+        let silent = [UPDATE, ("sec-fetch-site", "cross-site")];
+        assert_eq!(send(&server, "POST", "/update", &silent).status, 403);
+    }
+    // Pages of this machine are programs of this machine, but even they do not look after the server.
+    let server = serve(
+        &data,
+        ServerOptions {
+            writable: true,
+            ..options()
+        },
+    );
+    let near = [UPDATE, ("origin", "http://localhost:3000")];
+    assert_eq!(send(&server, "POST", "/update", &near).status, 200);
+    assert_eq!(send(&server, "POST", "/admin/merge", &near).status, 403);
+    let own = format!("http://{}", server.address());
+    let host = server.address().to_string();
+    let own = [("host", &*host), ("origin", &*own)];
+    assert_eq!(send(&server, "POST", "/admin/merge", &own).status, 200);
+}
+
+#[test]
+fn pages_elsewhere_write_with_a_token_that_they_know() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let (_file, options) = with_tokens(options());
+    let server = serve(&data, options);
+    let bearer = format!("Bearer {WRITE}");
+    let basic = basic("me", WRITE);
+    let status = |authorization: &str, target: &str| {
+        let headers = [UPDATE, EVIL, ("authorization", authorization)];
+        send(&server, "POST", target, &headers).status
+    };
+    assert_eq!(status(&bearer, "/update"), 200);
+    // A browser sends Basic by itself once it knows it, from whatever page.
+    assert_eq!(status(&basic, "/update"), 403);
+    assert_eq!(status(&bearer, "/admin/merge"), 403);
+}
+
+#[test]
+fn a_request_names_one_host() {
+    let server = serve(thousand(), options());
+    let raw = |head: &str| {
+        let mut stream = connect(server.address());
+        stream.write_all(head.as_bytes()).unwrap();
+        receive(&mut stream, "GET").status
+    };
+    let get = "GET /query?query=ASK%7B%7D HTTP/1.1\r\n";
+    assert_eq!(raw(&format!("{get}host: localhost\r\n\r\n")), 200);
+    assert_eq!(raw(&format!("{get}\r\n")), 400);
+    assert_eq!(
+        raw(&format!("{get}host: localhost\r\nhost: localhost\r\n\r\n")),
+        400
+    );
+    assert_eq!(raw(&format!("{get}host: local host\r\n\r\n")), 400);
+    assert_eq!(raw(&format!("{get}host: \r\n\r\n")), 400);
+    assert_eq!(raw(&format!("{get}host: me@localhost\r\n\r\n")), 400);
+    assert_eq!(raw("GET /health HTTP/1.1\r\n\r\n"), 400);
+    assert_eq!(raw("GET /health HTTP/1.0\r\n\r\n"), 200);
+}
+
+#[test]
+fn readers_see_their_own_queries_only() {
+    let (_file, options) = with_tokens(options());
+    let server = serve(thousand(), options);
+    let listed = |token: &str| -> Vec<String> {
+        let bearer = format!("Bearer {token}");
+        let answer = send(
+            &server,
+            "GET",
+            "/admin/queries",
+            &[("authorization", &bearer)],
+        );
+        let json = answer.json();
+        let all = json["queries"].as_array().unwrap();
+        all.iter()
+            .map(|q| q["query"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let begin = |token: &str, query: &str| {
+        let mut stream = connect(server.address());
+        let bearer = format!("Bearer {token}");
+        let target = format!("/query?query={}", crate::escape(query));
+        let headers = [("authorization", &*bearer)];
+        crate::client::send(&mut stream, "GET", &target, &headers, b"");
+        stream
+    };
+    let secret = format!("{ENDLESS} # a secret of mine");
+    let (_one, _two) = (begin(READ, &secret), begin(OTHER, MILLION));
+    until("both run", || listed(WRITE).len() == 2);
+    assert_eq!(listed(READ), [secret.clone()]);
+    assert_eq!(listed(OTHER), [MILLION]);
+    let one = |token: &str, id: u64| {
+        let bearer = format!("Bearer {token}");
+        let target = format!("/admin/queries/{id}");
+        send(&server, "GET", &target, &[("authorization", &bearer)])
+    };
+    let statuses = |token: &str| [one(token, 1).status, one(token, 2).status];
+    assert_eq!(statuses(WRITE), [200, 200]);
+    let mut seen = [statuses(READ), statuses(OTHER)];
+    seen.sort();
+    assert_eq!(seen, [[200, 404], [404, 200]]);
+}
+
+#[test]
+fn errors_name_no_place_of_the_server() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let inside = data.folder().join("store").join("backups");
+    let server = serve(
+        &data,
+        ServerOptions {
+            writable: true,
+            backup_to: Some(jindou::BackupTarget::folder(inside.to_str().unwrap()).unwrap()),
+            ..options()
+        },
+    );
+    let place = data.folder().to_str().unwrap().to_owned();
+    let post =
+        |target: &str, body: &[u8]| request(server.address(), "POST", target, &[UPDATE], body);
+    // A backup into the store itself is refused in words that name it.
+    post("/admin/backup", b"");
+    let mut answer = String::new();
+    until("the backup has failed", || {
+        answer = send(&server, "GET", "/admin/backup", &[]).text().to_owned();
+        answer.contains("failed")
+    });
+    assert!(answer.contains("backups is inside the store"), "{answer}");
+    assert!(!answer.contains(&place), "{answer}");
+    // The log's folder goes.
+    assert_eq!(
+        post("/update", b"INSERT DATA { <a:a> <a:b> 2 }").status,
+        200
+    );
+    std::fs::remove_dir_all(data.folder().join("store")).unwrap();
+    let log = crate::log::captured();
+    let mut refused = 0;
+    for (target, body) in [
+        ("/update", &b"INSERT DATA { <a:a> <a:b> 3 }"[..]),
+        ("/admin/merge", b""),
+    ] {
+        let answer = post(target, body);
+        assert!(!answer.text().contains(&place), "{}", answer.text());
+        refused += usize::from(answer.status >= 500);
+    }
+    assert!(refused > 0);
+    // The operator can read where.
+    assert!(log.text().contains(&place));
+}
+
+/// All that is below a folder, with its permissions.
+fn modes(folder: &std::path::Path, out: &mut Vec<(String, u32)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        out.push((path.display().to_string(), mode));
+        if path.is_dir() {
+            modes(&path, out);
+        }
+    }
+}
+
+#[test]
+fn what_is_stored_is_its_owners_alone() {
+    let data = store("<http://e/a> <http://e/p> 1 . <http://e/g> { <http://e/b> <http://e/p> 2 }");
+    let backups = data.folder().join("backups");
+    let server = serve(
+        &data,
+        ServerOptions {
+            writable: true,
+            backup_to: Some(jindou::BackupTarget::folder(backups.to_str().unwrap()).unwrap()),
+            ..options()
+        },
+    );
+    let post = |target: &str, body: &[u8]| {
+        request(server.address(), "POST", target, &[UPDATE], body).status
+    };
+    let job = |name: &str| {
+        let target = format!("/admin/{name}");
+        assert_eq!(post(&target, b""), 202);
+        until(name, || {
+            let text = send(&server, "GET", &target, &[]).text().to_owned();
+            assert!(!text.contains("failed"), "{text}");
+            text.contains("done")
+        });
+    };
+    assert_eq!(post("/update", b"INSERT DATA { <a:a> <a:b> 2 }"), 200);
+    assert_eq!(post("/admin/merge", b""), 200);
+    assert_eq!(post("/update", b"INSERT DATA { <a:a> <a:b> 3 }"), 200);
+    job("backup");
+    job("recluster");
+    assert_eq!(post("/update", b"INSERT DATA { <a:a> <a:b> 4 }"), 200);
+    let mut all = Vec::new();
+    modes(data.folder(), &mut all);
+    assert!(all.len() > 15, "{all:?}");
+    let open: Vec<_> = all.iter().filter(|(_, mode)| mode & 0o077 != 0).collect();
+    assert!(open.is_empty(), "{open:?}");
+}

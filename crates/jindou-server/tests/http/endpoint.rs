@@ -1,0 +1,506 @@
+//! The endpoint as clients of other engines expect it.
+
+use crate::client::{Answer, escape, request};
+use crate::{MILLION, ask, options, serve, store, thousand};
+use jindou_server::{Server, ServerOptions};
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
+const QUERY: (&str, &str) = ("content-type", "application/sparql-query");
+const CSV: (&str, &str) = ("accept", "text/csv");
+const BROWSER: (&str, &str) = (
+    "accept",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+);
+
+fn writable() -> ServerOptions {
+    ServerOptions {
+        writable: true,
+        ..options()
+    }
+}
+
+fn send(
+    server: &Server,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    request(server.address(), method, target, headers, body.as_bytes())
+}
+
+fn get(server: &Server, target: &str, headers: &[(&str, &str)]) -> Answer {
+    send(server, "GET", target, headers, "")
+}
+
+#[test]
+fn one_address_takes_queries_and_updates() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let server = serve(&data, writable());
+    let count = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
+    for (path, before) in [("/sparql", 1), ("/", 3)] {
+        let counted = |answer: &Answer| -> u32 {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            answer.text().lines().nth(1).unwrap().parse().unwrap()
+        };
+        let by_get = || {
+            counted(&get(
+                &server,
+                &format!("{path}?query={}", escape(count)),
+                &[CSV],
+            ))
+        };
+        assert_eq!(by_get(), before);
+        let form = format!("query={}", escape(count));
+        assert_eq!(
+            counted(&send(&server, "POST", path, &[FORM, CSV], &form)),
+            before
+        );
+        assert_eq!(
+            counted(&send(&server, "POST", path, &[QUERY, CSV], count)),
+            before
+        );
+        let insert = |n: u32| format!("INSERT DATA {{ <http://e{path}> <http://e/p> {n} }}");
+        assert_eq!(
+            send(&server, "POST", path, &[UPDATE], &insert(2)).status,
+            200
+        );
+        let form = format!("update={}", escape(&insert(3)));
+        assert_eq!(send(&server, "POST", path, &[FORM], &form).status, 200);
+        assert_eq!(by_get(), before + 2);
+        let both = format!("{form}&query=ASK%7B%7D");
+        let refused = [
+            (send(&server, "POST", path, &[FORM], &both), 400),
+            (send(&server, "POST", path, &[FORM], "a=b"), 400),
+            (
+                send(&server, "POST", path, &[("content-type", "text/csv")], "a"),
+                415,
+            ),
+            (send(&server, "POST", path, &[], "a"), 415),
+            (get(&server, &format!("{path}?{form}"), &[]), 400),
+            (send(&server, "PUT", path, &[QUERY], count), 405),
+        ];
+        for (answer, status) in &refused {
+            assert_eq!(answer.status, *status, "{}", answer.text());
+        }
+        assert_eq!(by_get(), before + 2);
+    }
+    // Without a query it is described, at its own address.
+    let described = get(&server, "/sparql", &[]);
+    assert!(
+        described.text().contains("/sparql>"),
+        "{}",
+        described.text()
+    );
+}
+
+#[test]
+fn updates_at_the_common_address_need_the_same_rights() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        file.path(),
+        "read reading-0123456789\nwrite writing-0123456789\n",
+    )
+    .unwrap();
+    let server = serve(
+        &data,
+        ServerOptions {
+            token_file: Some(file.path().into()),
+            ..options()
+        },
+    );
+    let reading = ("authorization", "Bearer reading-0123456789");
+    let writing = ("authorization", "Bearer writing-0123456789");
+    for path in ["/sparql", "/"] {
+        for (kind, body) in [(UPDATE, "CLEAR ALL"), (FORM, "update=CLEAR+ALL")] {
+            assert_eq!(
+                send(&server, "POST", path, &[kind, reading], body).status,
+                403
+            );
+            assert_eq!(send(&server, "POST", path, &[kind], body).status, 401);
+        }
+        let form = send(
+            &server,
+            "POST",
+            path,
+            &[FORM, reading, CSV],
+            "query=ASK%7B%3Fs+%3Fp+%3Fo%7D",
+        );
+        assert_eq!(form.text(), "true\n");
+    }
+    assert_eq!(
+        send(&server, "POST", "/sparql", &[UPDATE, writing], "CLEAR ALL").status,
+        200
+    );
+    // A server that nobody may write to, and pages elsewhere.
+    let closed = serve(&data, options());
+    assert_eq!(
+        send(&closed, "POST", "/sparql", &[UPDATE], "CLEAR ALL").status,
+        403
+    );
+    let open = serve(
+        &data,
+        ServerOptions {
+            cors_origins: vec!["*".into()],
+            ..writable()
+        },
+    );
+    for path in ["/sparql", "/"] {
+        let evil = ("origin", "http://evil.example");
+        let answer = send(&open, "POST", path, &[FORM, evil], "update=CLEAR+ALL");
+        assert_eq!((answer.status, &*answer.problem()), (403, "origin"));
+    }
+}
+
+#[test]
+fn what_is_sent_to_the_wrong_place_is_told_the_right_one() {
+    let server = serve(thousand(), writable());
+    let told = |target: &str, kind, body: &str| {
+        let answer = send(&server, "POST", target, &[kind], body);
+        assert!((400..500).contains(&answer.status));
+        answer.json()["detail"].as_str().unwrap().to_owned()
+    };
+    for (kind, body) in [(FORM, "update=CLEAR+ALL"), (UPDATE, "CLEAR ALL")] {
+        let sentence = told("/query", kind, body);
+        assert_eq!(sentence, "this is an update: send it to /update or /sparql");
+    }
+    for (kind, body) in [(FORM, "query=ASK%7B%7D"), (QUERY, "ASK {}")] {
+        let sentence = told("/update", kind, body);
+        assert_eq!(sentence, "this is a query: send it to /query or /sparql");
+    }
+    let by_get = get(&server, "/query?update=CLEAR+ALL", &[]);
+    assert!(
+        by_get.text().contains("send it by POST"),
+        "{}",
+        by_get.text()
+    );
+}
+
+#[test]
+fn head_is_get_without_its_body() {
+    let server = serve(thousand(), options());
+    let few = format!(
+        "/query?query={}",
+        escape("SELECT * { <http://e/s1> ?p ?o }")
+    );
+    for target in [
+        "/health",
+        "/ready",
+        "/metrics",
+        "/",
+        "/sparql",
+        "/page.js",
+        &few,
+        "/store?default",
+        "/query?query=nonsense",
+        "/store?graph=http://e/none",
+    ] {
+        let (g, h) = (
+            get(&server, target, &[]),
+            send(&server, "HEAD", target, &[], ""),
+        );
+        assert_eq!(g.status, h.status, "{target}");
+        for name in ["content-type", "content-length", "vary", "content-encoding"] {
+            // The numbers of metrics move.
+            if (target, name) != ("/metrics", "content-length") {
+                assert_eq!(g.header(name), h.header(name), "{target}: {name}");
+            }
+        }
+        assert!(h.body.is_empty());
+    }
+    // A length that is not known is not made up.
+    let long = format!("/query?query={}", escape(MILLION));
+    assert_eq!(
+        send(&server, "HEAD", &long, &[], "").header("content-length"),
+        ""
+    );
+}
+
+#[test]
+fn every_route_says_what_it_takes() {
+    let server = serve(thousand(), writable());
+    for path in [
+        "/",
+        "/sparql",
+        "/query",
+        "/prepared",
+        "/prepared/0123456789abcdef",
+        "/batch",
+        "/update",
+        "/store",
+        "/store/a",
+        "/health",
+        "/ready",
+        "/metrics",
+        "/page.js",
+        "/admin/queries",
+        "/admin/merge",
+        "/admin/recluster",
+    ] {
+        let options = send(&server, "OPTIONS", path, &[], "");
+        assert_eq!(options.status, 204, "{path}");
+        let listed = |answer: &Answer| -> Vec<String> {
+            let names = answer
+                .header("allow")
+                .split(", ")
+                .filter(|m| *m != "OPTIONS");
+            names.map(str::to_owned).collect()
+        };
+        let refused = send(&server, "BREW", path, &[], "");
+        assert_eq!(refused.status, 405, "{path}");
+        assert_eq!(listed(&options), listed(&refused), "{path}");
+        assert!(options.header("allow").ends_with("OPTIONS"), "{path}");
+    }
+    assert_eq!(send(&server, "OPTIONS", "/nowhere", &[], "").status, 404);
+}
+
+#[test]
+fn a_parameter_names_the_format() {
+    let data = store("<http://e/a> <http://e/p> \"x, y\"@en . <http://e/b> <http://e/p> 2 .");
+    let server = serve(&data, options());
+    let with = |query: &str, parameter: &str, accept: &str| {
+        let target = format!("/sparql?query={}&{parameter}", escape(query));
+        get(&server, &target, &[("accept", accept)])
+    };
+    let select = "SELECT ?o { <http://e/a> ?p ?o }";
+    let construct = "CONSTRUCT WHERE { <http://e/a> ?p ?o }";
+    for (query, name, media) in [
+        (select, "json", "application/sparql-results+json"),
+        (select, "xml", "application/sparql-results+xml"),
+        (select, "csv", "text/csv; charset=utf-8"),
+        (select, "tsv", "text/tab-separated-values; charset=utf-8"),
+        (select, "text/csv", "text/csv; charset=utf-8"),
+        ("ASK {}", "json", "application/sparql-results+json"),
+        (construct, "ttl", "text/turtle"),
+        (construct, "turtle", "text/turtle"),
+        (construct, "nt", "application/n-triples"),
+        (construct, "json", "application/ld+json"),
+        (construct, "jsonld", "application/ld+json"),
+        (construct, "xml", "application/rdf+xml"),
+        (construct, "rdf%2Bxml", "application/rdf+xml"),
+        (construct, "csv", "text/csv; charset=utf-8"),
+    ] {
+        for alias in ["format", "output", "results"] {
+            // It goes before Accept.
+            for accept in ["*/*", "image/png", "text/turtle, text/csv"] {
+                let answer = with(query, &format!("{alias}={name}"), accept);
+                assert_eq!(
+                    answer.status,
+                    200,
+                    "{query} {alias}={name}: {}",
+                    answer.text()
+                );
+                assert_eq!(
+                    answer.header("content-type"),
+                    media,
+                    "{query} {alias}={name}"
+                );
+            }
+        }
+    }
+    // A graph as rows.
+    let rows = with(construct, "format=csv", "*/*");
+    assert_eq!(
+        rows.text(),
+        "subject,predicate,object\r\nhttp://e/a,http://e/p,\"x, y\"\r\n"
+    );
+    let rows = with(construct, "format=tsv", "*/*");
+    assert_eq!(
+        rows.text(),
+        "?subject\t?predicate\t?object\n<http://e/a>\t<http://e/p>\t\"x, y\"@en\n"
+    );
+    assert_eq!(
+        with("DESCRIBE <http://e/b>", "format=csv", "*/*")
+            .text()
+            .lines()
+            .count(),
+        2
+    );
+    // What cannot be said in a format is refused in words.
+    for (query, parameter, word) in [
+        ("ASK {}", "format=ttl", "ASK with true or false"),
+        (select, "format=ttl", "SELECT answers with rows"),
+        (select, "format=pdf", "names no format"),
+    ] {
+        let answer = with(query, parameter, "*/*");
+        assert_eq!((answer.status, &*answer.problem()), (406, "not-acceptable"));
+        assert!(answer.text().contains(word), "{}", answer.text());
+    }
+    let graph = get(
+        &server,
+        "/store?default&format=nt",
+        &[("accept", "text/turtle")],
+    );
+    assert_eq!(graph.header("content-type"), "application/n-triples");
+    // By POST as well.
+    let form = format!("format=csv&query={}", escape(select));
+    let posted = send(&server, "POST", "/query", &[FORM], &form);
+    assert_eq!(posted.text(), "o\r\n\"x, y\"\r\n");
+}
+
+#[test]
+fn browsers_get_a_page() {
+    let server = serve(thousand(), options());
+    for path in ["/", "/sparql"] {
+        let page = get(&server, path, &[BROWSER]);
+        assert_eq!(page.status, 200);
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
+        assert_eq!(page.header("x-content-type-options"), "nosniff");
+        let text = page.text();
+        assert!(text.contains("<form") && text.contains("name=\"query\""));
+        // Nothing from elsewhere, no script or style within.
+        assert!(!text.contains("://") && !text.contains("<style") && !text.contains("style="));
+        assert!(text.matches("<script").count() == text.matches("<script src=\"page.js\"").count());
+    }
+    let script = get(&server, "/page.js", &[]);
+    assert!(script.header("content-type").starts_with("text/javascript"));
+    // Answers become text, never markup.
+    for way in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+    ] {
+        assert!(!script.text().contains(way), "{way}");
+    }
+    assert!(
+        get(&server, "/page.css", &[])
+            .header("content-type")
+            .starts_with("text/css")
+    );
+    // Who asks for data gets data, and a browser that has a query its answer.
+    assert_eq!(
+        get(&server, "/sparql", &[]).header("content-type"),
+        "text/turtle"
+    );
+    assert!(get(&server, "/", &[]).text().contains("/query"));
+    let answer = get(&server, "/sparql?query=ASK%7B%7D", &[BROWSER]);
+    assert!(answer.text().contains("<boolean>true</boolean>"));
+}
+
+#[test]
+fn ready_means_that_requests_are_answered() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let server = serve(&data, writable());
+    let ready = || get(&server, "/ready", &[]);
+    assert_eq!(
+        (ready().status, &ready().json()["status"]),
+        (200, &"ready".into())
+    );
+    // The log goes, and the next update finds out.
+    std::fs::remove_dir_all(data.folder().join("store").join("log")).unwrap();
+    let refused = send(
+        &server,
+        "POST",
+        "/update",
+        &[UPDATE],
+        "INSERT DATA { <a:a> <a:b> 1 }",
+    );
+    assert!(refused.status >= 500, "{}", refused.text());
+    let not = ready();
+    assert_eq!((not.status, &*not.problem()), (503, "not-ready"));
+    assert!(not.text().contains("log") && !not.text().contains(data.folder().to_str().unwrap()));
+    assert_eq!(get(&server, "/health", &[]).status, 200);
+    assert_eq!(ask(&server, "ASK { ?s ?p 1 }", &[CSV]).text(), "true\n");
+}
+
+#[test]
+fn relative_iris_stand_under_the_endpoints_address() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let server = serve(&data, writable());
+    let at = |path: &str, query: &str| {
+        let target = format!("{path}?query={}", escape(query));
+        let answer = get(&server, &target, &[CSV, ("host", "localhost:81")]);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.text().lines().nth(1).unwrap().to_owned()
+    };
+    for call in [
+        "IRI(\"x\")",
+        "uri (\"x\")",
+        "IRI(CONCAT(\"\", \"x\"))",
+        "?y",
+    ] {
+        let query = format!("SELECT ({call} AS ?i) {{ VALUES ?y {{ <x> }} }}");
+        assert_eq!(at("/query", &query), "http://localhost:81/x", "{call}");
+    }
+    assert_eq!(
+        at("/sparql", "SELECT (IRI(\"\") AS ?i) {}"),
+        "http://localhost:81/sparql"
+    );
+    let own = "BASE <http://e/d/> SELECT (IRI(\"x\") AS ?i) {}";
+    assert_eq!(at("/query", own), "http://e/d/x");
+    assert_eq!(
+        at("/query", "SELECT (IRI(\"http://e/y\") AS ?i) {}"),
+        "http://e/y"
+    );
+    // With values for variables, prepared, and in updates.
+    let bound = "SELECT (IRI(?v) AS ?i) { ?s ?p ?o }";
+    let target = format!("/query?query={}&$v=%22x%22", escape(bound));
+    let answer = get(&server, &target, &[CSV, ("host", "localhost:81")]);
+    assert_eq!(answer.text().lines().nth(1), Some("http://localhost:81/x"));
+    let prepared = send(&server, "POST", "/prepared", &[QUERY], "ASK { <x> ?p ?o }");
+    assert_eq!(prepared.status, 201, "{}", prepared.text());
+    let update = "INSERT { <http://e/b> <http://e/q> ?i } WHERE { BIND(IRI('z') AS ?i) }";
+    let headers = [UPDATE, ("host", "localhost:81")];
+    assert_eq!(
+        send(&server, "POST", "/update", &headers, update).status,
+        200
+    );
+    let asked = at("/query", "SELECT ?o { <http://e/b> ?p ?o }");
+    assert_eq!(asked, "http://localhost:81/z");
+    // An error keeps the position in the text as it was sent.
+    let bad = ask(&server, "SELECT (IRI(\"x\") AS ?i) { ?s ?p }", &[]);
+    assert_eq!((bad.status, bad.json()["line"].as_u64()), (400, Some(1)));
+    assert!(
+        bad.json()["column"].as_u64().unwrap() <= 34,
+        "{}",
+        bad.text()
+    );
+}
+
+#[test]
+fn byte_order_marks_are_passed_over() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let server = serve(&data, writable());
+    let query = "\u{feff}ASK { ?s ?p 1 }";
+    assert_eq!(ask(&server, query, &[CSV]).text(), "true\n");
+    for path in ["/query", "/sparql"] {
+        assert_eq!(
+            send(&server, "POST", path, &[QUERY, CSV], query).text(),
+            "true\n"
+        );
+        let form = format!("query={}", escape(query));
+        assert_eq!(
+            send(&server, "POST", path, &[FORM, CSV], &form).text(),
+            "true\n"
+        );
+    }
+    let update = "\u{feff}INSERT DATA { <a:a> <a:b> 2 }";
+    assert_eq!(
+        send(&server, "POST", "/update", &[UPDATE], update).status,
+        200
+    );
+    let form = format!("update={}", escape(update));
+    assert_eq!(send(&server, "POST", "/sparql", &[FORM], &form).status, 200);
+    for (i, (media, text)) in [
+        ("text/turtle", "@prefix e: <http://e/> . e:s e:p 1 ."),
+        ("application/trig", "@prefix e: <http://e/> . e:s e:p 1 ."),
+        ("application/n-triples", "<http://e/s> <http://e/p> \"1\" ."),
+        ("application/n-quads", "<http://e/s> <http://e/p> \"1\" ."),
+        ("application/ld+json", "{\"@id\":\"http://e/s\",\"http://e/p\":\"1\"}"),
+        ("application/rdf+xml", "<?xml version=\"1.0\"?><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\"><rdf:Description rdf:about=\"http://e/s\"><e:p>1</e:p></rdf:Description></rdf:RDF>"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let target = format!("/store?graph=http://e/g{i}");
+        let answer = send(&server, "PUT", &target, &[("content-type", media)], &format!("\u{feff}{text}"));
+        assert_eq!(answer.status, 201, "{media}: {}", answer.text());
+        assert_eq!(answer.json()["added"], 1, "{media}");
+    }
+}

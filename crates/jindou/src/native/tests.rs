@@ -1,0 +1,162 @@
+//! Queries on a device that fails at every call in turn.
+
+use super::*;
+use crate::results::Collector;
+use jindou_gpu::Backend;
+use jindou_gpu::faults::{Fault, Faults};
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_model::MemoryBudget;
+use jindou_plan::{PlanOptions, Weight, parse, plan};
+use jindou_store::testing::store_of;
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use std::sync::Arc;
+
+/// `n` nodes in a ring: `:p` to the next three, `:q` to the seventh, `:v` to its number.
+fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
+    let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
+    let mut quads = vec![];
+    for i in 0..n {
+        let mut add = |p: &str, object: oxrdf::Term| {
+            let (s, p) = (iri(format!("n{i}")), iri(p.into()));
+            quads.push(Quad::new(s, p, object, GraphName::DefaultGraph));
+        };
+        for d in 1..=3 {
+            add("p", iri(format!("n{}", (i + d) % n)).into());
+        }
+        add("q", iri(format!("n{}", (i + 7) % n)).into());
+        add("v", Literal::from(i64::from(i)).into());
+    }
+    let (folder, base) = store_of(&quads);
+    (folder, Snapshot::of_base(base))
+}
+
+fn options(gpu: GpuChoice) -> QueryOptions {
+    QueryOptions {
+        gpu,
+        threads: 1,
+        memory: MemoryBudget::new(64 << 20),
+        ..QueryOptions::default()
+    }
+}
+
+/// The rows (or the truth value) in sorted text, and the rows reported.
+fn answer(
+    device: &Device,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    options: &QueryOptions,
+) -> Result<(Vec<String>, u64)> {
+    let mut sink = Collector::new(MemoryBudget::unlimited());
+    let (own, cancel) = (DefaultGraph::Own, CancelToken::new());
+    let (rows, _) = run(device, plan, &own, snapshot, options, &cancel, &mut sink)?;
+    let answer = sink.into_answer();
+    let mut lines: Vec<String> = match &answer {
+        crate::Answer::Boolean(b) => vec![b.to_string()],
+        other => other.solutions().iter().map(|r| format!("{r:?}")).collect(),
+    };
+    lines.sort_unstable();
+    Ok((lines, rows))
+}
+
+const QUERIES: [&str; 5] = [
+    // A whole plan there; a sum of its rows here; the last steps here; two explorations; a truth value.
+    "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
+    "SELECT ?b (COUNT(*) AS ?n) { ?a :p ?b . ?b :q ?c } GROUP BY ?b",
+    "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :q ?d FILTER(STR(?a) < STR(?d)) }",
+    "SELECT ?a ?b { { ?a :p ?b . ?b :p ?c } UNION { ?a :q ?b . ?b :q ?c } }",
+    "ASK { ?a :p ?b . ?b :q ?c }",
+];
+
+#[test]
+fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
+    let (_folder, snapshot) = ring(30);
+    let (mut runs, mut fell_back, mut said) = (0, 0, 0);
+    for text in QUERIES {
+        let text = format!("PREFIX : <http://e/> {text}");
+        let parsed = parse(&text).unwrap();
+        let mut plan = plan(&parsed, &snapshot, &PlanOptions::default()).unwrap();
+        plan.weight = Weight::Heavy;
+        let here = Device::default();
+        let want = answer(&here, &plan, &snapshot, &options(GpuChoice::Off)).unwrap();
+        assert!(!want.0.is_empty(), "{text}");
+        // A device of its own for each run, and the fault's number of calls.
+        let broken = |fault, at| {
+            let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+            let faults = Arc::new(Faults::new(shim.clone(), fault, at));
+            let opened = faults.clone();
+            let open = move || Ok(opened.clone() as Arc<dyn Backend>);
+            (
+                shim,
+                faults,
+                Device::of(Box::new(open), Duration::from_secs(60)),
+            )
+        };
+        let calls = {
+            let (_, faults, device) = broken(Fault::Error, 0);
+            let got = answer(&device, &plan, &snapshot, &options(GpuChoice::On)).unwrap();
+            assert_eq!(got, want, "{text}");
+            faults.calls()
+        };
+        assert!(calls > 10, "{text}: {calls} calls");
+        for (fault, at) in Fault::ALL
+            .iter()
+            .flat_map(|f| (1..=calls).map(move |at| (*f, at)))
+        {
+            for choice in [GpuChoice::Auto, GpuChoice::On] {
+                let case = format!("{text}: {fault:?} at call {at} of {calls}, {choice:?}");
+                let (shim, faults, device) = broken(fault, at);
+                let options = options(choice);
+                runs += 1;
+                // The second time, the device is whole or known to be lost.
+                for _ in 0..2 {
+                    match answer(&device, &plan, &snapshot, &options) {
+                        Ok(got) => assert_eq!(got, want, "{case}"),
+                        Err(e) => {
+                            assert_eq!(choice, GpuChoice::On, "{case}: {e}");
+                            let e = e.to_string();
+                            assert!(e.contains("leave out --gpu on"), "{case}: {e}");
+                            assert!(!e.contains('\n') && !e.contains("report it"), "{case}: {e}");
+                            said += 1;
+                        }
+                    }
+                    assert_eq!(options.memory.used(), 0, "{case}");
+                }
+                fell_back += u32::from(choice == GpuChoice::Auto && faults.failure().is_some());
+                drop((device, faults));
+                let held = shim.holdings();
+                assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
+            }
+        }
+    }
+    println!("{runs} runs, {fell_back} lost devices under auto, {said} sentences");
+    assert!(fell_back > runs / 8 && said > runs / 4);
+}
+
+/// Rows that are too many to hold, or for the query's memory, are the CPU's from the first on.
+#[test]
+fn what_cannot_be_held_runs_on_the_cpu() {
+    let (_folder, snapshot) = ring(300);
+    let text = "PREFIX : <http://e/> SELECT ?a ?b { ?a :q ?x . ?b :q ?y }";
+    let mut plan = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
+    plan.weight = Weight::Heavy;
+    let shim: Arc<dyn Backend> = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+    let device = Device::of(Box::new(move || Ok(shim.clone())), Duration::from_secs(60));
+    for memory in [64 << 20, 500 << 10] {
+        let options = QueryOptions {
+            memory: MemoryBudget::new(memory),
+            profile: true,
+            ..options(GpuChoice::Auto)
+        };
+        let mut sink = Collector::new(MemoryBudget::unlimited());
+        let (own, cancel) = (DefaultGraph::Own, CancelToken::new());
+        let (rows, m) = run(
+            &device, &plan, &own, &snapshot, &options, &cancel, &mut sink,
+        )
+        .unwrap();
+        assert_eq!(rows, 90_000);
+        assert_eq!(sink.into_answer().solutions().len(), 90_000);
+        // 720 kB of ids.
+        let here = m.text.contains("on the CPU: ");
+        assert_eq!(here, memory < 1 << 20, "{}", m.text);
+    }
+}

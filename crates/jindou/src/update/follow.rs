@@ -1,0 +1,227 @@
+//! Following a store that another process changes: a database that was opened for reading shows what that one commits.
+//!
+//! ```text
+//! every 100 ms: current.jd, manifest.jd, the newest log file ─► as they were: nothing to do
+//!   the same base ─► the log's records after the last one are replayed ─► published
+//!   another base, or another history ─► the store is opened anew ─► published
+//! ```
+
+use super::durable::{Reader, log_in, read_whole};
+use super::trust::Verify;
+use crate::database::{Database, guarded};
+use jindou_model::{Error, Result};
+use jindou_store::Snapshot;
+use jindou_store::delta::committed_at;
+use jindou_store::directory::{CURRENT, LOG, MANIFEST, Place, current};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// A look that found work takes at most one part in so many of a core.
+const SHARE: u32 = 4;
+/// Clocks of file systems are that coarse: a file that changed so recently may change again without showing it.
+const COARSE: Duration = Duration::from_millis(100);
+/// Failures that last less are the other process's work on the files.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What tells whether a file changed: device, inode, length, and time in nanoseconds.
+type Stamp = Option<(u64, u64, u64, i128)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let m = std::fs::metadata(path).ok()?;
+    let time = i128::from(m.mtime()) * 1_000_000_000 + i128::from(m.mtime_nsec());
+    Some((m.dev(), m.ino(), m.len(), time))
+}
+
+/// The state of a store directory's files, as far as changes show in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    current: Stamp,
+    manifest: Stamp,
+    /// The newest log file, whose name sorts last.
+    newest: Option<std::ffi::OsString>,
+    log: Stamp,
+}
+
+impl Seen {
+    fn of(dir: &Path) -> Result<Self> {
+        let folder = Place::of(dir)?.folder();
+        let log = folder.join(LOG);
+        let names = std::fs::read_dir(&log).into_iter().flatten().flatten();
+        let newest = names
+            .map(|e| e.file_name())
+            .filter(|n| n.to_string_lossy().ends_with(".log"))
+            .max();
+        Ok(Self {
+            current: stamp(&dir.join(CURRENT)),
+            manifest: stamp(&folder.join(MANIFEST)),
+            log: newest.as_ref().and_then(|n| stamp(&log.join(n))),
+            newest,
+        })
+    }
+
+    /// True if a change after `now` must show.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as i128);
+        let recent = |s: &Stamp| s.is_some_and(|s| s.3 + COARSE.as_nanos() as i128 > now);
+        ![self.current, self.manifest, self.log].iter().any(recent)
+    }
+}
+
+struct Follower {
+    db: Database,
+    reader: Reader,
+    seen: Seen,
+    settled: bool,
+}
+
+impl Follower {
+    /// Looks at the files and publishes what is new. True if there was something to do.
+    fn look(&mut self) -> Result<bool> {
+        let now = SystemTime::now();
+        let seen = Seen::of(&self.reader.dir)?;
+        if seen == self.seen && self.settled {
+            return Ok(false);
+        }
+        guarded(|| self.catch_up())?;
+        self.settled = seen.is_settled(now);
+        self.seen = seen;
+        Ok(true)
+    }
+
+    fn catch_up(&mut self) -> Result<()> {
+        let head = self.db.snapshot();
+        let (place, manifest) = current(&self.reader.dir)?;
+        let writer = &self.db.inner.writer;
+        if manifest == *head.base().manifest()
+            && let Ok(Some((next, last))) = self.replay(&place, &head)
+        {
+            if next.number() != head.number() {
+                writer.follow(next);
+            }
+            self.reader.last = last;
+            return Ok(());
+        }
+        // Merged, reclustered or loaded anew; or what was read before was never acknowledged, and something else was.
+        let verify = match self.reader.verify {
+            Verify::Off => Verify::Off,
+            Verify::Background | Verify::Eager => Verify::Eager,
+        };
+        let whole = read_whole(&self.reader.dir, verify, Some(head.base()))?;
+        writer.follow(whole.head);
+        self.reader.last = whole.last;
+        Ok(())
+    }
+
+    /// The records after the last one, replayed; and the time of the last. `None` if the last one is not in the log as it was.
+    fn replay(&self, place: &Place, head: &Snapshot) -> Result<Option<(Snapshot, Option<u64>)>> {
+        let (base, number) = (head.base().number(), head.number());
+        let Some(files) = log_in(&place.folder().join(LOG), head.base().epoch())? else {
+            return Ok((number == base).then(|| (head.clone(), None)));
+        };
+        // The last one is read again, to see that it is still that one.
+        let after = if number > base { number - 1 } else { number };
+        let (mut next, mut last) = (head.clone(), self.reader.last);
+        let mut same = true;
+        let found = jindou_log::replay(&files, head.base().epoch(), after, &mut |n, record| {
+            let time = committed_at(record);
+            if n <= number {
+                same &= time == last;
+            } else if same {
+                next = next.replay(record)?;
+                last = time;
+            }
+            Ok(())
+        })?;
+        Ok((same && found.last >= number).then_some((next, last)))
+    }
+}
+
+impl Database {
+    /// Keeps a database that was opened for reading up with what other processes commit to its store, on a thread of its own, until
+    /// the result is dropped: within a fraction of a second, merges, reclusterings and loads included. Running queries keep the
+    /// snapshot that they began with. `told` gets an error when following has failed for some seconds, the snapshot's
+    /// number when it goes on.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a database that was not opened for reading from a directory, [`Error::Limit`] if there is no thread.
+    pub fn follow_in_background(
+        &self,
+        told: impl Fn(&Result<u32>) + Send + 'static,
+    ) -> Result<Following> {
+        let reader = self.inner.reader.clone().ok_or_else(|| {
+            Error::Store("only a store that was opened for reading can be followed".into())
+        })?;
+        let mut follower = Follower {
+            db: self.clone(),
+            reader,
+            seen: Seen::default(),
+            settled: false,
+        };
+        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("jindou-follow".into())
+            .spawn(move || follow(&mut follower, &stopped, &told))
+            .map_err(|e| Error::Limit(format!("no thread to follow the store: {e}")))?;
+        Ok(Following {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+fn follow(follower: &mut Follower, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u32>)) {
+    let mut wait = LOOK;
+    let mut failing: Option<Instant> = None;
+    let mut said = None;
+    loop {
+        let stopped = stop.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = stop.1.wait_timeout_while(stopped, wait, |s| !*s);
+        if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+            return;
+        }
+        let begun = Instant::now();
+        let outcome = follower.look();
+        wait = LOOK.max(begun.elapsed() * SHARE);
+        match outcome {
+            Ok(_) => {
+                failing = None;
+                if said.take().is_some() {
+                    told(&Ok(follower.db.snapshot().number()));
+                }
+            }
+            Err(e) => {
+                let since = *failing.get_or_insert(begun);
+                let text = e.to_string();
+                if since.elapsed() >= PATIENCE && said.as_ref() != Some(&text) {
+                    told(&Err(e));
+                    said = Some(text);
+                }
+            }
+        }
+    }
+}
+
+/// A thread that follows a store; dropped, it ends, and the database stays as it is then.
+#[must_use = "dropped, the database no longer changes"]
+pub struct Following {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! When the bytes of a store's files are compared with their hashes.
+
+use jindou_model::{Error, Result};
+use jindou_store::Base;
+use jindou_store::directory::{Manifest, verify};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// When a store's files are verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Never: damaged bytes may give wrong answers without an error (`Database::check` finds them).
+    #[default]
+    Off,
+    /// While queries are answered. From when damage is found, every query and update is refused, and those that run end with an
+    /// error. What was answered before may be wrong.
+    Background,
+    /// Before anything is answered: opening reads all files.
+    Eager,
+}
+
+impl std::str::FromStr for Verify {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "eager" => Ok(Self::Eager),
+            "background" => Ok(Self::Background),
+            "off" => Ok(Self::Off),
+            _ => Err(format!("'{text}' is none of eager, background and off")),
+        }
+    }
+}
+
+/// Compares all files of a base with their hashes, but those of `before`. Gives their bytes.
+///
+/// # Errors
+/// [`Error::Store`] with the file that is damaged; [`Error::Io`]; [`Error::Cancelled`].
+pub(crate) fn compare(
+    folder: &Path,
+    base: &Base,
+    before: Option<&Manifest>,
+    stop: &dyn Fn() -> bool,
+) -> Result<u64> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    verify(folder, base.manifest(), before, threads, stop)
+}
+
+/// What is known about the bytes of an open store's files.
+#[derive(Debug, Default)]
+pub struct Trust {
+    damage: OnceLock<String>,
+    verified: AtomicU64,
+    done: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Trust {
+    /// All of it was verified already.
+    pub(crate) fn of_verified(bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            verified: AtomicU64::new(bytes),
+            done: AtomicBool::new(true),
+            ..Self::default()
+        })
+    }
+
+    /// Verifies a base on threads of its own.
+    pub(crate) fn begin(folder: PathBuf, base: Arc<Base>) -> Arc<Self> {
+        let trust = Arc::new(Self::default());
+        let told = Arc::clone(&trust);
+        let work = move || {
+            let stop = || told.stop.load(Ordering::Relaxed);
+            match compare(&folder, &base, None, &stop) {
+                Ok(bytes) => {
+                    told.verified.store(bytes, Ordering::Relaxed);
+                    told.done.store(true, Ordering::Release);
+                }
+                Err(Error::Cancelled) => {}
+                // The base was merged or replaced meanwhile, and this one's files went.
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    told.done.store(true, Ordering::Release);
+                }
+                Err(e) => {
+                    let _ = told.damage.set(e.to_string());
+                    told.done.store(true, Ordering::Release);
+                }
+            }
+        };
+        let spawned = std::thread::Builder::new()
+            .name("jindou-verify".into())
+            .spawn(work);
+        if let Err(e) = spawned {
+            let _ = trust
+                .damage
+                .set(format!("no thread to verify the store's files: {e}"));
+        }
+        trust
+    }
+
+    /// # Errors
+    /// [`Error::Store`] once damage was found.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.damage.get() {
+            None => Ok(()),
+            Some(what) => Err(Error::Store(what.clone())),
+        }
+    }
+
+    /// Bytes that were compared, once all are.
+    #[must_use]
+    pub fn verified(&self) -> Option<u64> {
+        let whole = self.done.load(Ordering::Acquire) && self.damage.get().is_none();
+        whole.then(|| self.verified.load(Ordering::Relaxed))
+    }
+
+    /// What is damaged, once that is found.
+    #[must_use]
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.get().map(String::as_str)
+    }
+}
+
+/// Ends a verification when the database goes.
+#[derive(Debug)]
+pub(crate) struct Held(pub Arc<Trust>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,224 @@
+//! Log files that are gone: named when the store is opened, checked or backed up, whichever they are; and nothing is, after
+//! any sequence of what removes files rightly.
+
+use jindou::{
+    Access, BackupTarget, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions,
+    Progress, ReclusterOptions, RestoreTo, UpdateOptions,
+};
+use jindou_parse::{Format, Sources};
+use std::path::{Path, PathBuf};
+
+const END: &str = "log-end.jd";
+
+fn source(text: &str) -> Sources {
+    Sources::builder()
+        .text("test.nt", text.as_bytes().to_vec(), Format::NTriples)
+        .build()
+        .unwrap()
+}
+
+fn load(dir: &Path) {
+    let sources = source("<http://e/s> <http://e/p> <http://e/o> .\n");
+    let options = LoadOptions {
+        threads: 1,
+        ..LoadOptions::default()
+    };
+    Database::load(dir, &sources, &options, &Progress::default()).unwrap();
+}
+
+/// One process after the other inserts one quad: each begins a log file.
+fn sessions(dir: &Path, from: usize, to: usize) {
+    for i in from..to {
+        let db = opened(dir, Access::Write).unwrap();
+        let text = format!("INSERT DATA {{ <http://e/s{i}> <http://e/p> {i} }}");
+        db.update(&text, &UpdateOptions::default()).unwrap();
+    }
+}
+
+fn opened(dir: &Path, access: Access) -> Result<Database, Error> {
+    let options = OpenOptions {
+        access,
+        ..OpenOptions::default()
+    };
+    Database::open_with(dir, &options)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, target).unwrap();
+        }
+    }
+}
+
+fn log_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(dir.join("log"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Every way to a store's data says that something with this name is gone.
+fn all_say(dir: &Path, name: &str) {
+    for access in [Access::Read, Access::Write, Access::Any] {
+        let Err(error) = opened(dir, access) else {
+            panic!("{name} is not missed");
+        };
+        let text = error.to_string();
+        assert!(text.contains(name) && text.contains("missing"), "{text}");
+        assert!(text.contains("restore the store from a backup"), "{text}");
+    }
+    let report = Database::check(dir).unwrap();
+    let damages: Vec<_> = report.damages.iter().map(ToString::to_string).collect();
+    let named = |d: &String| d.contains(name) && d.contains("missing");
+    assert!(damages.iter().any(named), "{damages:?}");
+    let place = tempfile::tempdir().unwrap();
+    let target = BackupTarget::folder(place.path().to_str().unwrap()).unwrap();
+    let error =
+        Database::backup_of(dir, &target, &CancelToken::new(), &Progress::default()).unwrap_err();
+    assert!(error.to_string().contains(name), "{error}");
+}
+
+#[test]
+fn whichever_log_file_is_gone_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    load(&whole);
+    sessions(&whole, 0, 5);
+    let names = log_files(&whole);
+    assert_eq!(names.len(), 5);
+    assert!(Database::check(&whole).unwrap().is_sound());
+    for (i, name) in names.iter().enumerate() {
+        let dir = folder.path().join(format!("without-{i}"));
+        copy(&whole, &dir);
+        let name = name.file_name().unwrap().to_str().unwrap();
+        std::fs::remove_file(dir.join("log").join(name)).unwrap();
+        all_say(&dir, name);
+        // Nothing was changed by looking.
+        std::fs::copy(whole.join("log").join(name), dir.join("log").join(name)).unwrap();
+        assert_eq!(opened(&dir, Access::Write).unwrap().snapshot().quads(), 6);
+    }
+    // The last two, and all.
+    let newest = names[4].file_name().unwrap().to_str().unwrap();
+    for (i, gone) in [&names[3..], &names[..]].into_iter().enumerate() {
+        let dir = folder.path().join(format!("without-some-{i}"));
+        copy(&whole, &dir);
+        for path in gone {
+            let name = path.file_name().unwrap();
+            std::fs::remove_file(dir.join("log").join(name)).unwrap();
+        }
+        all_say(&dir, newest);
+    }
+    let dir = folder.path().join("without-folder");
+    copy(&whole, &dir);
+    std::fs::remove_dir_all(dir.join("log")).unwrap();
+    all_say(&dir, "log");
+    assert!(!dir.join("log").exists());
+    // One who accepts the loss goes on without it.
+    std::fs::remove_file(dir.join(END)).unwrap();
+    assert_eq!(opened(&dir, Access::Write).unwrap().snapshot().quads(), 1);
+}
+
+#[test]
+fn a_changed_end_is_named_and_one_of_before_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    load(&dir);
+    sessions(&dir, 0, 2);
+    let good = std::fs::read(dir.join(END)).unwrap();
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 7);
+        std::fs::write(dir.join(END), bad).unwrap();
+        let text = opened(&dir, Access::Read).err().unwrap().to_string();
+        assert!(text.contains(END), "{text}");
+        let report = Database::check(&dir).unwrap();
+        assert!(report.damages.iter().any(|d| d.file == END), "byte {at}");
+    }
+    // A store of a version that did not write it.
+    std::fs::remove_file(dir.join(END)).unwrap();
+    assert!(Database::check(&dir).unwrap().is_sound());
+    assert_eq!(opened(&dir, Access::Read).unwrap().snapshot().quads(), 3);
+    assert!(!dir.join(END).exists());
+    drop(opened(&dir, Access::Write).unwrap());
+    let newest = log_files(&dir).pop().unwrap();
+    std::fs::remove_file(&newest).unwrap();
+    all_say(&dir, newest.file_name().unwrap().to_str().unwrap());
+}
+
+#[test]
+fn what_is_removed_rightly_is_not_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    load(&dir);
+    let sound = |dir: &Path, quads: u64| {
+        let report = Database::check(dir).unwrap();
+        assert!(report.is_sound(), "{:?}", report.damages);
+        assert_eq!(opened(dir, Access::Read).unwrap().snapshot().quads(), quads);
+        assert_eq!(opened(dir, Access::Any).unwrap().snapshot().quads(), quads);
+    };
+    sound(&dir, 1);
+    sessions(&dir, 0, 3);
+    let merge = |dir: &Path| {
+        let db = opened(dir, Access::Write).unwrap();
+        db.merge(&MergeOptions::default(), &Progress::default())
+            .unwrap();
+    };
+    merge(&dir);
+    assert_eq!(log_files(&dir).len(), 1);
+    sound(&dir, 4);
+    sessions(&dir, 3, 5);
+    sound(&dir, 6);
+    // A backup has none of the end; the restored store has its own.
+    let place = folder.path().join("backups");
+    std::fs::create_dir(&place).unwrap();
+    let target = BackupTarget::folder(place.to_str().unwrap()).unwrap();
+    Database::backup_of(&dir, &target, &CancelToken::new(), &Progress::default()).unwrap();
+    let restored = folder.path().join("restored");
+    let cancel = CancelToken::new();
+    Database::restore(
+        &target,
+        &restored,
+        RestoreTo::Newest,
+        &cancel,
+        &Progress::default(),
+    )
+    .unwrap();
+    sound(&restored, 6);
+    let newest = log_files(&restored).pop().unwrap();
+    let name = newest.file_name().unwrap().to_str().unwrap().to_owned();
+    std::fs::remove_file(&newest).unwrap();
+    all_say(&restored, &name);
+    // Reclustered, the log is in the new base's folder.
+    let db = opened(&dir, Access::Write).unwrap();
+    db.recluster(&ReclusterOptions::default(), &Progress::default())
+        .unwrap();
+    drop(db);
+    sound(&dir, 6);
+    assert!(!dir.join(END).exists());
+    sessions(&dir, 5, 7);
+    sound(&dir, 8);
+    merge(&dir);
+    sound(&dir, 8);
+    sessions(&dir, 7, 8);
+    let base = dir.join("base-1");
+    std::fs::remove_dir_all(base.join("log")).unwrap();
+    all_say(&dir, "log");
+    // Loaded over, nothing of it is left.
+    let options = LoadOptions {
+        threads: 1,
+        replace: true,
+        ..LoadOptions::default()
+    };
+    let sources = source("");
+    Database::load(&dir, &sources, &options, &Progress::default()).unwrap();
+    sound(&dir, 0);
+    assert!(!dir.join(END).exists());
+}
