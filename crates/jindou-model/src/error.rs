@@ -1,5 +1,6 @@
 //! Errors that reach a user: what is wrong, where, what to do.
 
+use crate::diagnostic::Diagnostics;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -41,7 +42,10 @@ pub enum Error {
         /// The offending text, shortened.
         text: Option<String>,
     },
-    /// Bad SPARQL, with the position in the query inside the message.
+    /// A text that is not SPARQL, with all faults that were found.
+    #[error("not valid SPARQL\n{0}")]
+    Sparql(Box<Diagnostics>),
+    /// A query that cannot be run as it is, with the position in the query inside the message where there is one.
     #[error("the query is not valid SPARQL: {0}")]
     Query(String),
     /// Valid, but not done by this version.

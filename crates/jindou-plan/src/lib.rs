@@ -9,7 +9,6 @@
 mod algebra;
 mod build;
 mod cache;
-mod calls;
 mod condition;
 mod cost;
 mod edge;
@@ -37,7 +36,6 @@ mod show;
 mod slots;
 mod stars;
 mod steps;
-mod tokens;
 mod translate;
 mod update;
 mod validity;
@@ -57,13 +55,15 @@ pub use operator::{
     Path, Service,
 };
 pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};
-pub use parse::{MAX_CHAINED, MAX_NESTING, MAX_PATTERNS, MAX_QUERY_BYTES, parse};
+pub use parse::{
+    COMMON_PREFIXES, Escapes, Limited, Meter, SyntaxOptions, Unlimited, parse, parse_with,
+};
 pub use plan::{
     Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,
     LIGHT_COST, Operand, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
     TemplateTerm, TermTest, Weight,
 };
 pub use planner::{PlanOptions, plan, plan_within};
-pub use update::{MAX_OPERATIONS, MAX_UPDATE_BYTES, Operation, Request, parse_update};
+pub use update::{Operation, Request, parse_update, parse_update_with};
 pub use validity::Validity;
 pub use within::{Member, TouchedBy, Within};

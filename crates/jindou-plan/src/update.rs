@@ -1,15 +1,10 @@
-//! Update text → operations, behind the same guards as queries.
+//! Update text → operations.
 
-use crate::parse::{few_patterns, guarded, position};
-use crate::tokens::statements;
-use jindou_model::{Error, Result};
+use crate::parse::{Meter, SyntaxOptions, Unlimited, failed};
+use jindou_model::Result;
+use jindou_model::diagnostic::place;
 use oxiri::Iri;
-use spargebra::{GraphUpdateOperation, SparqlParser};
-
-/// Longest text of an update, in bytes: what is longer comes as a document to load.
-pub const MAX_UPDATE_BYTES: usize = 64 << 20;
-/// Most operations of a request.
-pub const MAX_OPERATIONS: usize = 10_000;
+use spargebra::GraphUpdateOperation;
 
 /// One operation of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,70 +27,46 @@ pub struct Request {
     pub base: Option<Iri<String>>,
 }
 
-/// Parses an update request; relative IRIs stand under `base` where the text has no BASE.
+/// Parses an update request; relative IRIs stand under `base` where the text has no BASE. No limits of memory and time.
 ///
 /// # Errors
-/// [`Error::Query`] with the position when the text is no update, [`Error::Limit`] when it is longer than [`MAX_UPDATE_BYTES`], has
-/// more than [`MAX_OPERATIONS`] operations, or is deeper or has longer chains or more patterns than a query may
-/// ([`crate::parse`]).
+/// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is no update,
+/// [`Error::Limit`](jindou_model::Error::Limit) when it nests too deeply.
 pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
-    if text.len() > MAX_UPDATE_BYTES {
-        return Err(Error::Limit(format!(
-            "the update is {} bytes long; at most {MAX_UPDATE_BYTES} are read: send data to the graph store, or load it",
-            text.len()
-        )));
-    }
-    let parser = || match base {
-        Some(base) => SparqlParser::new()
-            .with_base_iri(base)
-            .unwrap_or_else(|_| SparqlParser::new()),
-        None => SparqlParser::new(),
+    let options = SyntaxOptions {
+        base: base.and_then(|b| Iri::parse(b.to_owned()).ok()),
+        ..SyntaxOptions::default()
     };
-    let (update, _) = guarded(text, |text| parser().parse_update(text))?;
-    let statements = statements(text);
-    if statements.len() > MAX_OPERATIONS {
-        return Err(Error::Limit(format!(
-            "the request has {} operations; at most {MAX_OPERATIONS} are one transaction",
-            statements.len()
-        )));
-    }
-    for operation in &update.operations {
-        if let GraphUpdateOperation::DeleteInsert { pattern, .. } = operation {
-            few_patterns(text, pattern)?;
-        }
-    }
-    let mut parsed = update.operations.into_iter();
-    let mut operations = Vec::with_capacity(statements.len());
+    parse_update_with(text, &options, &mut Unlimited)
+}
+
+/// Parses an update request.
+///
+/// # Errors
+/// As [`parse_update`], and what the meter says.
+pub fn parse_update_with(
+    text: &str,
+    options: &SyntaxOptions,
+    meter: &mut dyn Meter,
+) -> Result<Request> {
+    let parsed = jindou_syntax::parse_update(text, options, meter).map_err(failed)?;
     let mut places = Places {
         text,
         seen: 0,
         at: (1, 1),
     };
-    for s in &statements {
-        let whole_graph = s.is_whole_graph();
-        let parts = if whole_graph {
-            // ADD, COPY and MOVE are rewritten by the parser, to nothing where source and target are one graph.
-            let alone = format!("{} {}", s.prologue, &text[s.range.clone()]);
-            let (alone, _) = guarded(&alone, |text| parser().parse_update(text))?;
-            alone.operations.len()
-        } else {
-            1
-        };
-        let at = places.of(s.range.start);
-        operations.extend(parsed.by_ref().take(parts).map(|operation| Operation {
-            operation,
-            at,
-            whole_graph,
-        }));
-    }
-    if parsed.next().is_some() {
-        return Err(Error::Internal(
-            "the update's operations were not all found in its text".into(),
-        ));
-    }
+    let operations = parsed
+        .operations
+        .into_iter()
+        .map(|o| Operation {
+            operation: o.operation,
+            at: places.of(o.at),
+            whole_graph: o.whole_graph,
+        })
+        .collect();
     Ok(Request {
         operations,
-        base: update.base_iri,
+        base: parsed.base,
     })
 }
 
@@ -108,7 +79,8 @@ struct Places<'t> {
 
 impl Places<'_> {
     fn of(&mut self, offset: usize) -> (usize, usize) {
-        let (line, column) = position(&self.text[self.seen..], offset - self.seen);
+        let (line, column) = place(&self.text[self.seen..], offset - self.seen);
+        let (line, column) = (line as usize, column as usize);
         self.at = if line == 1 {
             (self.at.0, self.at.1 + column - 1)
         } else {
@@ -138,7 +110,7 @@ mod tests {
         let e = parse_update("CLEAR ALL ;\nCLEAR XYZ", None)
             .unwrap_err()
             .to_string();
-        assert!(e.contains("2:"), "{e}");
+        assert!(e.contains("line 2, column 7"), "{e}");
         assert!(parse_update("ASK {}", None).is_err());
     }
 
@@ -150,50 +122,27 @@ mod tests {
     }
 
     #[test]
-    fn data_may_be_long_and_patterns_may_not() {
+    fn requests_may_be_long() {
         let quads = |n: usize| {
             (0..n)
                 .map(|i| format!("GRAPH <g:g> {{ <s:s> <p:p> -{i}, \"1\"^^<d:d> }}\n"))
                 .collect::<String>()
         };
-        for verb in ["INSERT DATA", "delete # x\n data"] {
-            assert!(parse_update(&format!("{verb} {{ {} }}", quads(5000)), None).is_ok());
-        }
-        assert!(matches!(
-            parse_update(&format!("INSERT {{ {} }} WHERE {{}}", quads(5000)), None),
-            Err(Error::Limit(_))
-        ));
-        let chain = "1 - ".repeat(100_000);
-        for before in ["", "INSERT DATA {} ;", "INSERT DATA { <a:a> <b:b> 'x' } ; "] {
-            let text = format!("{before} DELETE {{}} WHERE {{ FILTER({chain} 1) }}");
-            assert!(
-                matches!(parse_update(&text, None), Err(Error::Limit(_))),
-                "{before}"
-            );
-        }
-        // What only looks like a data block.
-        for open in [
-            "?s ?p \"x\"@data {",
-            "?s ?p <a:insert> . ?data {",
-            "FILTER(1<?y#z> }}} INSERT DATA {\n",
-            "FILTER(1<'a>'||'}}} ; INSERT DATA {'",
+        for text in [
+            format!("INSERT DATA {{ {} }}", quads(5000)),
+            format!("delete # x\n data {{ {} }}", quads(5000)),
+            format!("INSERT {{ {} }} WHERE {{}}", quads(5000)),
+            "CLEAR ALL ; ".repeat(20_000),
         ] {
-            let text = format!("DELETE {{}} WHERE {{ {open} FILTER({chain} 1) }} }}");
-            assert!(
-                matches!(parse_update(&text, None), Err(Error::Limit(_))),
-                "{open}"
-            );
+            assert!(parse_update(&text, None).is_ok());
         }
         let deep = format!(
             "INSERT DATA {{ <a:a> <b:b> {} }}",
             "[ <b:b> ".repeat(10_000)
         );
-        assert!(matches!(parse_update(&deep, None), Err(Error::Limit(_))));
-    }
-
-    #[test]
-    fn strings_that_look_like_others_hide_no_depth() {
-        let text = format!("ASK {{ FILTER(1<'a>'||{}1) }}", "(".repeat(100_000));
-        assert!(matches!(crate::parse(&text), Err(Error::Limit(_))));
+        assert!(matches!(
+            parse_update(&deep, None),
+            Err(jindou_model::Error::Limit(_))
+        ));
     }
 }

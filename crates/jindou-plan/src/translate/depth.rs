@@ -1,4 +1,4 @@
-//! How deep and how large a query's algebra is.
+//! How deep a query's algebra is.
 
 use super::*;
 
@@ -35,21 +35,6 @@ fn triples_in(t: &TermPattern) -> usize {
         TermPattern::Triple(t) => 1 + triples_in(&t.subject) + triples_in(&t.object),
         _ => 0,
     }
-}
-
-/// True if there are at most so many triple and path patterns in the algebra, those in expressions included. Does not recurse.
-pub(crate) fn patterns_are_within(p: &GraphPattern, limit: usize) -> bool {
-    let mut left = limit;
-    walk(p, |part, _| {
-        let here = match part {
-            Part::Pattern(GraphPattern::Bgp { patterns }) => patterns.len(),
-            Part::Pattern(GraphPattern::Path { .. }) => 1,
-            _ => 0,
-        };
-        let enough = here <= left;
-        left = left.saturating_sub(here);
-        enough
-    })
 }
 
 /// Shows all parts, each with its depth, until the visitor has seen enough: then false.

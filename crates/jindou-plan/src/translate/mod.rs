@@ -26,7 +26,7 @@ use spargebra::algebra::{
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern, Variable};
 
 use columns::Columns;
-pub(crate) use depth::{depth_is_within, patterns_are_within};
+pub(crate) use depth::depth_is_within;
 use expressions::has_exists;
 use graph::in_some_graph;
 use service::{asks_rows, unbound_endpoint};

@@ -31,12 +31,13 @@ impl<'t> Parser<'t, '_> {
     // --- writing down ---
 
     pub(super) fn diagnostic(&self, range: Range<usize>, kind: D, message: String) -> Diagnostic {
-        Diagnostic::new(
-            self.source.original,
-            self.source.range(range),
-            kind,
-            message,
-        )
+        // Those behind the last that is reported are not worth a look at the text.
+        let (text, range) = if self.faults.len() < self.options.most_faults {
+            (self.source.original, self.source.range(range))
+        } else {
+            ("", 0..0)
+        };
+        Diagnostic::new(text, range, kind, message)
     }
 
     /// Writes a fault down, unless one at the same place was.
