@@ -269,7 +269,7 @@ fn merging_folds_the_log_into_the_store() {
     let insert = "INSERT DATA { <http://e/a> <http://e/late> \"late\" }";
     run("update", &[insert]);
     assert!(run("info", &[]).contains("in the log      1 transaction, part of all counts here"));
-    assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edits, 1 predicates with 2 edges"));
+    assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edit, 1 predicate with 2 edges"));
     assert!(run("merge", &[]).contains("nothing to merge"));
     assert!(
         run("info", &[]).contains("merged          changes up to snapshot 1, in 1 generation\n")
