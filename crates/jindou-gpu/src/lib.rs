@@ -23,6 +23,7 @@ mod profile;
 mod queue;
 pub mod reference;
 mod resident;
+mod results;
 pub mod shim;
 mod steps;
 mod table;
