@@ -5,12 +5,12 @@
 //! through the rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
 
 use crate::backend::{Backend, Kernel};
+use crate::cache::SegmentCache;
 use crate::compile::{DeviceStep, Program, Work, compile};
 use crate::device::{Device, DeviceBuffer, HostBuffer, Memory};
 use crate::params::{self, TILE};
 use crate::profile::GpuProfile;
 use crate::queue::Queue;
-use crate::resident::SegmentCache;
 use crate::results::Results;
 use crate::table::{NewTable, Table, compact};
 use crate::turns::Turns;
