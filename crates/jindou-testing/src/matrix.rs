@@ -1,0 +1,105 @@
+//! Awkward values: those that engines, libraries and specifications disagree about.
+
+use oxrdf::{Literal, NamedNode, Term, Triple};
+
+/// Datatypes of XML Schema with lexical forms, right and wrong ones.
+const TYPED: [(&str, &str); 22] = [
+    (
+        "integer",
+        "0 1 01 -1 +7 9007199254740993 16777217 9223372036854775808 -123456789012345678901234567890 abc 1.0",
+    ),
+    ("byte", "5 300"),
+    ("unsignedLong", "18446744073709551615"),
+    ("negativeInteger", "-3 3"),
+    (
+        "decimal",
+        "0.0 1.0 -2.5 0.1 1234567.25 0.12345678901234567891 12345678901234567890.5 1.5.5",
+    ),
+    ("float", "0.1 16777216 1.0E6 NaN -INF"),
+    (
+        "double",
+        "0 -0.0 1e0 2.5e0 0.1 1e15 1e400 INF -INF NaN -NaN 1234567.25e0",
+    ),
+    ("boolean", "true false 1 0 yes"),
+    ("string", " a abc 1 true 10 2020-01-01"),
+    (
+        "dateTime",
+        "2020-01-01T00:00:00Z 2020-01-01T00:00:00 2019-12-31T24:00:00Z 2020-01-01T05:30:00.250+05:30 \
+         2020-02-29T12:00:00-14:00 -0044-03-15T00:00:00Z 12020-06-30T23:59:59.999Z 2019-02-29T00:00:00Z",
+    ),
+    (
+        "date",
+        "2020-01-01 2020-01-01Z 2020-02-29+14:00 2019-12-31-12:00 -0001-01-01 10000-01-01Z 2019-02-29",
+    ),
+    (
+        "time",
+        "00:00:00 24:00:00 23:30:00-02:00 12:34:56.789Z 25:00:00",
+    ),
+    ("gYear", "2020 2020Z -0044 12020"),
+    ("gYearMonth", "2020-02 2020-02-05:00"),
+    ("gMonth", "--02 --13"),
+    ("gMonthDay", "--02-29 --12-25Z"),
+    ("gDay", "---31 ---01+01:00"),
+    ("duration", "P1M P30D P1Y2M3DT4H5M6.7S PT0S P"),
+    ("yearMonthDuration", "P1Y P12M P0M -P1M"),
+    ("dayTimeDuration", "PT0S P1D PT24H -PT36H PT0.001S P1M"),
+    ("hexBinary", "0A 0a"),
+    ("anyURI", "http://e/x"),
+];
+
+const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+
+fn iri(text: &str) -> NamedNode {
+    NamedNode::new_unchecked(text)
+}
+
+fn typed(form: &str, local: &str) -> Term {
+    Literal::new_typed_literal(form, iri(&format!("{XSD}{local}"))).into()
+}
+
+fn triple(object: Term) -> Term {
+    Triple::new(iri("http://e/s"), iri("http://e/p"), object).into()
+}
+
+/// The values, each once. Blank nodes are not among them: a query cannot name one.
+#[must_use]
+pub fn matrix() -> Vec<Term> {
+    let mut out: Vec<Term> = TYPED
+        .iter()
+        .flat_map(|(local, forms)| forms.split_whitespace().map(|form| typed(form, local)))
+        .collect();
+    for form in ["", "Ünïcödé ſ ß", "𝒳\u{301}y", "a b"] {
+        out.push(typed(form, "string"));
+    }
+    // The same tag in two cases is the same tag.
+    for (form, tag) in [
+        ("a", "en"),
+        ("a", "EN"),
+        ("abc", "en-GB"),
+        ("a", "de"),
+        ("", "en"),
+    ] {
+        out.push(Literal::new_language_tagged_literal_unchecked(form, tag).into());
+    }
+    out.push(
+        Literal::new_directional_language_tagged_literal_unchecked(
+            "a",
+            "en",
+            oxrdf::BaseDirection::Ltr,
+        )
+        .into(),
+    );
+    out.push(Literal::new_typed_literal("x", iri("http://e/datatype")).into());
+    out.push(Literal::new_typed_literal("y", iri("http://e/datatype")).into());
+    out.push(iri("http://e/x").into());
+    out.push(iri("http://e/é").into());
+    out.push(triple(typed("1", "integer")));
+    out.push(triple(typed("01", "integer")));
+    out.push(triple(typed("NaN", "double")));
+    out.push(triple(typed("2020-01-01", "date")));
+    out.push(triple(
+        Literal::new_typed_literal("x", iri("http://e/datatype")).into(),
+    ));
+    out.push(triple(triple(typed("1.0", "decimal"))));
+    out
+}
