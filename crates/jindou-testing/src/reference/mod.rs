@@ -83,9 +83,9 @@ pub fn is_numeric(term: &Term) -> bool {
 
 /// `a = b`.
 #[must_use]
-pub fn equal(a: &Term, b: &Term) -> Truth {
+pub fn equal(a: &Value, b: &Value) -> Truth {
     let free = Free(Cell::new(None));
-    let value = compare::equal(&Value::of(a), &Value::of(b), &free);
+    let value = compare::equal(a, b, &free);
     Truth {
         value,
         free: free.0.get(),
