@@ -31,7 +31,9 @@ pub const STRINGS_FILE: &str = "strings.jd";
 pub const DICTIONARY_FILE: &str = "dictionary.jd";
 
 /// Version of both formats.
-pub(crate) const VERSION: u32 = 1;
+///
+/// 2: ranks by `jindou-values`: one for each instant, none for derived integers out of range.
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const STRINGS_MAGIC: [u8; 8] = *b"JDSTRNGS";
 pub(crate) const DICTIONARY_MAGIC: [u8; 8] = *b"JDDICTNR";
 
@@ -69,6 +71,8 @@ pub(crate) mod dictionary {
     pub(crate) const NUMBERS: u32 = 4;
     /// `u32` per numeric rank: lex index of one literal with this value.
     pub(crate) const NUMBER_LEX: u32 = 5;
+    /// `u32` per rank of a duration: lex index of one literal with this value.
+    pub(crate) const DURATION_LEX: u32 = 6;
     /// `INSTANTS + group`: sorted `i128` keys of a temporal group.
     pub(crate) const INSTANTS: u32 = 16;
 }
@@ -269,7 +273,9 @@ impl Sections {
         if version != VERSION {
             return Err(bad(
                 path,
-                &format!("has format version {version}, this program reads {VERSION}"),
+                &format!(
+                    "has format version {version}, this program reads {VERSION}; load the data again"
+                ),
             ));
         }
         if number(16) != map.len() as u64 {

@@ -32,7 +32,4 @@ pub use format::{DICTIONARY_FILE, STRINGS_FILE};
 pub use memory::huge_zeroed;
 pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};
 pub use tags::TagRanges;
-pub use value::{
-    Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds, NumericKind,
-    TemporalBounds, TemporalKey,
-};
+pub use value::{Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, NumericBounds};

@@ -3,8 +3,9 @@
 mod common;
 
 use common::dictionary;
-use jindou_dictionary::{Comparison, DICTIONARY_FILE, Dictionary, Number, STRINGS_FILE};
+use jindou_dictionary::{Comparison, DICTIONARY_FILE, Dictionary, STRINGS_FILE};
 use jindou_model::{Error, VertexId};
+use jindou_values::{Kind, Num, Temporal};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -45,8 +46,11 @@ fn read_all(d: &Dictionary, terms: &[Vec<u8>]) {
     }
     d.numeric_rank_many(&found, &mut vec![]);
     let _ = d.strings().for_each(0..d.len(), |_, _| ());
-    let _ = d.numeric_bounds(Comparison::LessOrEqual, &Number::Integer(7));
-    let _ = d.temporal_bounds(0x91, Comparison::Less, "2020-01-01T00:00:00Z");
+    let _ = d.numeric_bounds(Comparison::LessOrEqual, &Num::Int(7).into());
+    let _ = d.temporal_bounds(
+        Comparison::Less,
+        Temporal::parse(Kind::DateTime, "2020-01-01T00:00:00Z").unwrap(),
+    );
     let _ = d.string_bounds(Comparison::Less, "text");
 }
 
@@ -93,9 +97,9 @@ fn what_is_wrong_is_named() {
     let path = tmp.path().join(DICTIONARY_FILE);
     let good = std::fs::read(&path).unwrap();
     let mut newer = good.clone();
-    newer[8] = 2;
+    newer[8] = 3;
     std::fs::write(&path, &newer).unwrap();
-    assert!(message(tmp.path()).contains("format version 2"));
+    assert!(message(tmp.path()).contains("format version 3"));
     std::fs::write(&path, &good[..good.len() - 1]).unwrap();
     assert!(message(tmp.path()).contains("truncated"));
     std::fs::write(&path, vec![b'x'; 1000]).unwrap();

@@ -4,10 +4,9 @@
 mod common;
 
 use common::dictionary;
-use jindou_dictionary::{
-    Comparison, Dictionary, Group, NAN_RANK, NO_RANK, Number, SortKey, TermKind,
-};
+use jindou_dictionary::{Comparison, Dictionary, Group, NAN_RANK, NO_RANK, SortKey, TermKind};
 use jindou_model::VertexId;
+use jindou_values::{Kind, Num, Number, Temporal};
 use oxsdatatypes::{Date, DateTime, Decimal, Double, Float, Integer};
 use proptest::prelude::*;
 use std::cmp::Ordering;
@@ -203,7 +202,7 @@ proptest! {
         prop_assert_eq!(Some(rank(0).cmp(&rank(1))), Decimal::from(integer).partial_cmp(&decimal));
         prop_assert_eq!(Some(rank(0).cmp(&rank(2))), Double::from(integer).partial_cmp(&double));
         prop_assert_eq!(Some(rank(3).cmp(&rank(2))), Double::from(float).partial_cmp(&double));
-        prop_assert_eq!(d.numeric_value(ids[1]), Some(Number::Decimal(decimal)));
+        prop_assert_eq!(d.numeric_value(ids[1]), Number::parse(0x81, &decimal.to_string()));
     }
 
     #[test]
@@ -242,21 +241,24 @@ proptest! {
 fn check_times<T: PartialOrd>(tag: u8, texts: &[String], parse: impl Fn(&str) -> T) {
     let terms: Vec<Vec<u8>> = texts.iter().map(|t| coded(tag, t)).collect();
     let (_tmp, d, ids) = build(&terms);
-    let values: Vec<T> = texts.iter().map(|t| parse(t)).collect();
+    // Without a zone, a value is UTC's.
+    let zoned = |t: &str| t.contains(['Z', '+']) || t.ends_with("-14:00");
+    let utc = |t: &String| if zoned(t) { t.clone() } else { format!("{t}Z") };
+    let values: Vec<T> = texts.iter().map(|t| parse(&utc(t))).collect();
     let rank = |i: usize| d.value_rank(d.lex(ids[i]).unwrap());
     for (j, bound) in texts.iter().enumerate() {
         for i in 0..texts.len() {
-            let order = values[i].partial_cmp(&values[j]);
-            if let Some(order) = order {
-                assert_eq!(rank(i).cmp(&rank(j)), order, "{} {bound}", texts[i]);
-                assert_eq!(d.sort_key(ids[i]).cmp(&d.sort_key(ids[j])), order);
-            }
+            let order = values[i].partial_cmp(&values[j]).unwrap();
+            assert_eq!(rank(i).cmp(&rank(j)), order, "{} {bound}", texts[i]);
+            assert_eq!(d.sort_key(ids[i]).cmp(&d.sort_key(ids[j])), order);
             for comparison in COMPARISONS {
-                let bounds = d.temporal_bounds(tag, comparison, bound).unwrap();
+                let kind = Kind::of_tag(tag).unwrap();
+                let bound = Temporal::parse(kind, bound).unwrap();
+                let bounds = d.temporal_bounds(comparison, bound);
                 assert_eq!(
-                    bounds.contains(rank(i)),
-                    order.is_some_and(|o| comparison.holds(o)),
-                    "{} {comparison:?} {bound}",
+                    bounds.contains(&rank(i)),
+                    comparison.holds(order),
+                    "{} {comparison:?} {bound:?}",
                     texts[i]
                 );
             }
@@ -299,7 +301,7 @@ fn what_has_no_value_has_no_rank() {
     assert_eq!(d.numeric_bounds(Comparison::Equal, &huge).exact, 2..3);
     assert_eq!(d.numeric_bounds(Comparison::Less, &huge).exact, 0..2);
     assert_eq!(
-        d.numeric_bounds(Comparison::Less, &Number::Double(f64::NAN))
+        d.numeric_bounds(Comparison::Less, &Num::Dbl(f64::NAN).into())
             .exact,
         0..0
     );
@@ -314,4 +316,78 @@ fn what_has_no_value_has_no_rank() {
             Some(TermKind::Literal)
         )
     );
+}
+
+/// A term that the dictionary does not have stands where it would stand if it had it.
+#[test]
+fn places_of_other_terms_are_those_of_the_dictionary_with_them() {
+    let mut terms = vec![
+        coded(b'"', "a"),
+        coded(b'"', "b"),
+        b"<http://e/a".to_vec(),
+        b"@en\0a".to_vec(),
+        b"_:a".to_vec(),
+    ];
+    for s in [
+        "-5",
+        "0",
+        "7",
+        "99999999999999999999",
+        "999999999999999999999999999999",
+        "x",
+    ] {
+        terms.push(coded(0x80, s));
+    }
+    for s in [
+        "0.1",
+        "7.0",
+        "0.12345678901234567890",
+        "0.12345678901234567891",
+    ] {
+        terms.push(coded(0x81, s));
+    }
+    for s in [
+        "0.1",
+        "-0",
+        "INF",
+        "-INF",
+        "NaN",
+        "1e300",
+        "99999999999999999999",
+    ] {
+        terms.push(coded(0x82, s));
+        terms.push(coded(0x83, s));
+    }
+    for s in ["true", "0", "maybe"] {
+        terms.push(coded(0x90, s));
+    }
+    for s in [
+        "2020-01-01",
+        "2020-01-01Z",
+        "2020-01-01+14:00",
+        "-0001-01-01",
+        "x",
+    ] {
+        terms.push(coded(0x92, s));
+    }
+    for s in ["P1D", "PT24H", "P30D", "P1M", "P31D", "x"] {
+        terms.push(coded(0x99, s));
+    }
+    let (_tmp, all, ids) = build(&terms);
+    for (i, one) in terms.iter().enumerate() {
+        let mut others = terms.clone();
+        others.remove(i);
+        let (_tmp, d, other_ids) = build(&others);
+        let (place, equal) = d.place(one);
+        for (other, &id) in others.iter().zip(&other_ids) {
+            let j = terms.iter().position(|t| t == other).unwrap();
+            let want = all.sort_key(ids[j]).cmp(&all.sort_key(ids[i]));
+            let got = match d.sort_key(id).cmp(&place) {
+                Ordering::Equal if !equal => Ordering::Greater,
+                o => o,
+            };
+            assert_eq!(got, want, "{one:?} among others: {other:?}");
+        }
+        assert_eq!(all.place(one), (all.sort_key(ids[i]), true), "{one:?}");
+    }
 }

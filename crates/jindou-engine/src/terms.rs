@@ -8,9 +8,10 @@ use jindou_model::{
     Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Holder, MemoryBudget, NO_VERTEX, Result, VertexId, term,
 };
 use jindou_store::Snapshot;
+use jindou_values::Temporal;
 use oxrdf::Term;
-use oxsdatatypes::DateTime;
 use std::sync::{OnceLock, PoisonError, RwLock};
+use std::time::SystemTime;
 
 /// Shards of a query's dictionary: workers that make different terms at once seldom meet.
 const SHARDS: usize = 16;
@@ -25,7 +26,7 @@ pub struct QueryTerms {
     /// Made with the first term: most queries make none, and are shorter than making these takes.
     shards: OnceLock<Box<[RwLock<Shard>; SHARDS]>>,
     /// The moment that `NOW()` names.
-    now: OnceLock<DateTime>,
+    now: OnceLock<Temporal>,
 }
 
 /// Terms one after the other, and a hash table of their numbers.
@@ -121,9 +122,15 @@ impl QueryTerms {
 
     /// The moment that `NOW()` names in this query.
     #[must_use]
-    pub fn now(&self) -> DateTime {
+    pub fn now(&self) -> Temporal {
         // Read when first asked for: the clock costs more than many a query.
-        *self.now.get_or_init(DateTime::now)
+        *self.now.get_or_init(|| {
+            let since = SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
+            Temporal::date_time(since.as_secs() as i64, since.subsec_nanos())
+                .unwrap_or(Temporal::EPOCH)
+        })
     }
 
     /// The query-local id of a term, new or known. The term must not be in the store: see [`Self::resolve`].

@@ -5,7 +5,7 @@ use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::{Condition, Operand, Relation, Slot, TermTest};
 use jindou_model::term;
-use oxsdatatypes::{Boolean, Date, DateTime, Decimal, Double, Float, Integer, Time};
+use jindou_values::{Value, value};
 use spargebra::algebra::{Expression, Function};
 use spargebra::term::Variable;
 
@@ -267,25 +267,14 @@ fn flip(r: Relation) -> Relation {
     }
 }
 
-/// True for literals with a value in a class that is compared by rank: numbers but NaN, strings, booleans,
-/// dates and times.
+/// True for literals with a value that is compared by rank, or without an expression: strings, numbers but NaN, booleans, dates,
+/// times and durations.
 fn well_formed(bytes: &[u8]) -> bool {
-    let Some(term::Parts::Coded(lexical, code)) = term::parts(bytes) else {
-        return bytes.first() == Some(&term::STRING);
-    };
-    let local = term::DATATYPES
-        .get((code - term::FIRST_DATATYPE) as usize)
-        .copied()
-        .unwrap_or("");
-    match local {
-        "integer" => lexical.parse::<Integer>().is_ok(),
-        "decimal" => lexical.parse::<Decimal>().is_ok(),
-        "double" => lexical.parse::<Double>().is_ok_and(|d| !d.is_nan()),
-        "float" => lexical.parse::<Float>().is_ok_and(|d| !d.is_nan()),
-        "boolean" => lexical.parse::<Boolean>().is_ok(),
-        "dateTime" => lexical.parse::<DateTime>().is_ok(),
-        "date" => lexical.parse::<Date>().is_ok(),
-        "time" => lexical.parse::<Time>().is_ok(),
+    match value(bytes) {
+        Some(Value::Number(n)) => !n.to_f64().is_nan(),
+        Some(Value::String(_) | Value::Boolean(_) | Value::Temporal(_) | Value::Duration(_)) => {
+            true
+        }
         _ => false,
     }
 }

@@ -1,13 +1,10 @@
 //! Value columns: the rank of every literal of a coded datatype.
 
 use crate::Strings;
-use crate::value::exact::Exact;
-use crate::value::{
-    DurationKey, Group, NAN_RANK, NO_RANK, Number, TEMPORAL_GROUPS, TemporalKey, approximate,
-    duration_key,
-};
+use crate::value::{Group, NAN_RANK, NO_RANK, TEMPORAL_GROUPS, approximate};
 use jindou_model::term::{BOOLEAN_TAG, DATATYPES, FIRST_DATATYPE, NUMERIC_TAGS, TEMPORAL_TAGS};
 use jindou_model::{Error, Result};
+use jindou_values::{Duration, DurationKey, Exact, Kind, Number, Temporal, boolean};
 
 /// All tags that have a datatype code.
 pub(crate) const CODED_TAGS: std::ops::RangeInclusive<u8> =
@@ -23,6 +20,8 @@ pub(crate) struct ValueColumns {
     pub(crate) number_lex: Vec<u32>,
     /// Per temporal group: sorted distinct instants.
     pub(crate) instants: Vec<Vec<i128>>,
+    /// Per rank of a duration: the lex index of one such literal.
+    pub(crate) duration_lex: Vec<u32>,
 }
 
 /// Computes all columns. O(n log n) for n coded literals; 16 bytes a number, 32 a date, 64 a
@@ -33,18 +32,15 @@ pub(crate) fn value_columns(strings: &Strings) -> Result<ValueColumns> {
     let base = coded.start;
     let (numbers, number_lex) = numeric(strings, base, &mut ranks)?;
     each(strings, BOOLEAN_TAG..=BOOLEAN_TAG, |lex, _, lexical| {
-        ranks[(lex - base) as usize] = match lexical {
-            "true" | "1" => 1,
-            "false" | "0" => 0,
-            _ => NO_RANK,
-        };
+        ranks[(lex - base) as usize] = boolean(lexical).map_or(NO_RANK, u32::from);
     })?;
     let mut instants = Vec::new();
     for place in 0..TEMPORAL_GROUPS {
         instants.push(temporal(strings, place, base, &mut ranks)?);
     }
-    durations(strings, base, &mut ranks)?;
+    let duration_lex = durations(strings, base, &mut ranks)?;
     Ok(ValueColumns {
+        duration_lex,
         ranks,
         numbers,
         number_lex,
@@ -139,10 +135,7 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
         for n in tie.iter().filter(|n| !n.exact) {
             term.clear();
             strings.term(n.lex, &mut term);
-            let digits = term
-                .get(1..)
-                .and_then(|t| std::str::from_utf8(t).ok())
-                .and_then(Exact::parse);
+            let digits = number_of(&term).and_then(|n| n.exact());
             if let Some(digits) = digits {
                 exact.push((Extended::Finite(digits), n.lex));
             }
@@ -166,37 +159,31 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
     Ok((numbers, number_lex))
 }
 
-/// Ranks one date or time datatype: twice the place among the distinct instants, plus 1 without a
-/// time zone. Returns the instants.
+/// Ranks one date or time datatype: the place among the distinct instants. Returns them.
 fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Result<Vec<i128>> {
     let tag = TEMPORAL_TAGS.start() + place;
-    let mut all: Vec<(TemporalKey, u32)> = Vec::new();
-    each(strings, tag..=tag, |lex, tag, lexical| {
-        if let Some(key) = TemporalKey::parse(tag, lexical) {
-            all.push((key, lex));
+    let Some(kind) = Kind::of_tag(tag) else {
+        return Ok(vec![]);
+    };
+    let mut all: Vec<(i128, u32)> = Vec::new();
+    each(strings, tag..=tag, |lex, _, lexical| {
+        if let Some(value) = Temporal::parse(kind, lexical) {
+            all.push((value.instant(), lex));
         }
     })?;
     all.sort_unstable();
     let mut instants: Vec<i128> = Vec::new();
-    for (key, lex) in all {
-        if instants.last() != Some(&key.instant) {
-            instants.push(key.instant);
+    for (instant, lex) in all {
+        if instants.last() != Some(&instant) {
+            instants.push(instant);
         }
-        // Two ranks an instant: beyond 2^31 distinct ones there is no room.
-        let Some(rank) = (instants.len() as u32 - 1)
-            .checked_mul(2)
-            .filter(|&r| r < NAN_RANK - 2)
-        else {
-            return Err(Error::Limit(
-                "more than 2 billion distinct instants of one datatype".into(),
-            ));
-        };
-        ranks[(lex - base) as usize] = rank + u32::from(key.unzoned);
+        ranks[(lex - base) as usize] = instants.len() as u32 - 1;
     }
     Ok(instants)
 }
 
-fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<()> {
+/// Ranks durations; returns a literal of each rank.
+fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<Vec<u32>> {
     let mut all: Vec<(DurationKey, u32)> = Vec::new();
     let first = TEMPORAL_TAGS.start() + TEMPORAL_GROUPS;
     debug_assert_eq!(Group::of_tag(first), Some(Group::Duration));
@@ -204,20 +191,20 @@ fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<()> {
         strings,
         first..=*TEMPORAL_TAGS.end(),
         |lex, tag, lexical| {
-            if let Some(key) = duration_key(tag, lexical) {
-                all.push((key, lex));
+            if let Some(value) = Duration::parse(tag, lexical) {
+                all.push((value.key(), lex));
             }
         },
     )?;
     all.sort_unstable();
-    let mut rank = 0;
+    let mut lexes = Vec::new();
     for (i, (key, lex)) in all.iter().enumerate() {
-        if i > 0 && all[i - 1].0 != *key {
-            rank += 1;
+        if i == 0 || all[i - 1].0 != *key {
+            lexes.push(*lex);
         }
-        ranks[(lex - base) as usize] = rank;
+        ranks[(lex - base) as usize] = lexes.len() as u32 - 1;
     }
-    Ok(())
+    Ok(lexes)
 }
 
 /// The value of a numeric term's canonical bytes.

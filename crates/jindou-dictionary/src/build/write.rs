@@ -224,6 +224,10 @@ fn write_values(file: &mut SectionWriter, values: &ValueColumns) -> Result<()> {
     file.write(bytemuck::cast_slice(&values.numbers))?;
     file.begin(dictionary::NUMBER_LEX)?;
     file.write(bytemuck::cast_slice(&values.number_lex))?;
+    if !values.duration_lex.is_empty() {
+        file.begin(dictionary::DURATION_LEX)?;
+        file.write(bytemuck::cast_slice(&values.duration_lex))?;
+    }
     for (place, instants) in values.instants.iter().enumerate() {
         if !instants.is_empty() {
             file.begin(dictionary::INSTANTS + place as u32)?;

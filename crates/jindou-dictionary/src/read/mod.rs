@@ -38,6 +38,7 @@ pub struct Dictionary {
     numbers: Range<usize>,
     number_lex: Range<usize>,
     instants: [Range<usize>; TEMPORAL_GROUPS as usize],
+    duration_lex: Range<usize>,
     /// Lex indexes that have a rank.
     coded: Range<u32>,
 }
@@ -85,6 +86,12 @@ impl Dictionary {
                 *range = file.range(kind, |n| n % 16 == 0 && n / 16 <= coded.len())?;
             }
         }
+        let mut duration_lex = 0..0;
+        if file.has(dictionary::DURATION_LEX) {
+            duration_lex = file.range(dictionary::DURATION_LEX, |n| {
+                n % 4 == 0 && n / 4 <= coded.len()
+            })?;
+        }
         strings.advise_random();
         file.advise_random();
         let seed = file.own[0];
@@ -99,6 +106,7 @@ impl Dictionary {
             numbers,
             number_lex,
             instants,
+            duration_lex,
             coded,
         })
     }
@@ -134,7 +142,8 @@ impl Dictionary {
             ("value ranks", self.ranks.len() as u64),
             (
                 "values",
-                (self.numbers.len() + self.number_lex.len() + instants) as u64,
+                (self.numbers.len() + self.number_lex.len() + instants + self.duration_lex.len())
+                    as u64,
             ),
         ]
     }

@@ -4,11 +4,12 @@ use super::Dictionary;
 use crate::build::number_of;
 use crate::memory::prefetch_at;
 use crate::value::{
-    Comparison, DOUBLE_TAG, FLOAT_TAG, Group, NAN_RANK, NO_LEX, NO_RANK, Number, NumericBounds,
-    NumericKind, TEMPORAL_GROUPS, TemporalBounds, TemporalKey, partition,
+    Comparison, DOUBLE_TAG, FLOAT_TAG, Group, NAN_RANK, NO_LEX, NO_RANK, NumericBounds,
+    TEMPORAL_GROUPS, partition,
 };
 use jindou_model::VertexId;
-use jindou_model::term::{BLANK, IRI, LANG, NUMERIC_TAGS, STRING, TRIPLE};
+use jindou_model::term::{self, BLANK, IRI, LANG, NUMERIC_TAGS, STRING, TRIPLE};
+use jindou_values::{Duration, Kind, Number, NumericKind, Temporal, Value};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -45,6 +46,7 @@ pub enum TermKind {
     Triple,
 }
 
+/// Classes of [`SortKey`].
 mod class {
     pub(super) const BLANK: u8 = 1;
     pub(super) const IRI: u8 = 2;
@@ -225,13 +227,13 @@ impl Dictionary {
             NumericKind::Exact => self.exact_interval(comparison, bound, rounded),
             NumericKind::Double => by_double(rounded),
             NumericKind::Float => {
-                comparison.interval(n, |rank| order(f64::from(at(rank) as f32), rounded))
+                comparison.interval(n, |rank| order(f64::from(self.as_float(rank)), rounded))
             }
         };
         let double = by_double(rounded);
         // A float meets a double as a double, and everything else as a float.
         let float = match bound.kind() {
-            NumericKind::Exact => by_double(bound.to_f32()),
+            NumericKind::Exact => by_double(f64::from(bound.to_f32())),
             _ => double.clone(),
         };
         let mut bounds = NumericBounds {
@@ -264,6 +266,25 @@ impl Dictionary {
         bounds
     }
 
+    /// The float nearest to the exact number with this rank.
+    fn as_float(&self, rank: u32) -> f32 {
+        let near = self
+            .numbers()
+            .get(rank as usize)
+            .copied()
+            .unwrap_or(f64::INFINITY);
+        let float = near as f32;
+        // Rounded twice it may be the wrong one, next to the middle between two floats.
+        if near.next_up() as f32 == float && near.next_down() as f32 == float {
+            return float;
+        }
+        let lexes: &[u32] = self.file.array(&self.number_lex);
+        let exact = lexes
+            .get(rank as usize)
+            .and_then(|&lex| self.number_at(lex));
+        exact.map_or(float, |n| n.to_f32())
+    }
+
     /// The interval by exact values.
     fn exact_interval(&self, comparison: Comparison, bound: &Number, rounded: f64) -> Range<u32> {
         let numbers = self.numbers();
@@ -273,7 +294,6 @@ impl Dictionary {
         // Only in here the digits are needed.
         let first = partition(0, n, |r| at(r) < rounded);
         let last = partition(first, n, |r| at(r) <= rounded);
-        let exact = bound.exact();
         comparison.interval(n, |rank| {
             if rank < first {
                 return Ordering::Less;
@@ -284,55 +304,88 @@ impl Dictionary {
             let here = lexes
                 .get(rank as usize)
                 .and_then(|&lex| self.number_at(lex));
-            match (here.as_ref().map(Number::exact), &exact) {
-                (Some(Some(here)), Some(exact)) => here.cmp(exact),
-                // An infinity among numbers too large for a double.
-                _ if rounded > 0.0 => Ordering::Greater,
-                _ => Ordering::Less,
-            }
+            here.map_or(Ordering::Greater, |here| here.total_order(bound))
         })
     }
 
-    /// The ranks of the values `v` of the date or time datatype with this tag of which `v ∘ bound`
-    /// is true; `None` when the bound is ill-typed or the tag has no time line. (SPARQL 1.1 itself
-    /// compares `xsd:dateTime` only.) O(log n).
+    /// The ranks of the values `v` of the datatype of `bound` of which `v ∘ bound` is true. O(log n).
     #[must_use]
-    pub fn temporal_bounds(
-        &self,
-        tag: u8,
-        comparison: Comparison,
-        lexical: &str,
-    ) -> Option<TemporalBounds> {
-        let bound = TemporalKey::parse(tag, lexical)?;
-        let Some(Group::Temporal(place)) = Group::of_tag(tag) else {
-            return None;
-        };
-        let instants: &[i128] = self.file.array(self.instants.get(place as usize)?);
-        let n = instants.len() as u32;
-        let interval = |unzoned: bool| {
-            let key = |i: u32| TemporalKey {
-                instant: instants.get(i as usize).copied().unwrap_or(i128::MAX),
-                unzoned,
-            };
-            // In neither order: a gap between the lesser and the greater ones.
-            let less = partition(0, n, |i| key(i).compare(bound) == Some(Ordering::Less));
-            let greater = partition(less, n, |i| {
-                key(i).compare(bound) != Some(Ordering::Greater)
-            });
-            let comparable = bound.unzoned == unzoned;
-            let (from, to) = match comparison {
-                Comparison::Less => (0, less),
-                Comparison::LessOrEqual => (0, if comparable { greater } else { less }),
-                Comparison::Equal => (less, if comparable { greater } else { less }),
-                Comparison::GreaterOrEqual => (if comparable { less } else { greater }, n),
-                Comparison::Greater => (greater, n),
-            };
-            2 * from..2 * to
-        };
-        Some(TemporalBounds {
-            zoned: interval(false),
-            unzoned: interval(true),
+    pub fn temporal_bounds(&self, comparison: Comparison, bound: Temporal) -> Range<u32> {
+        let instants = self.instants(bound.kind());
+        let bound = bound.instant();
+        comparison.interval(instants.len() as u32, |i| {
+            instants
+                .get(i as usize)
+                .map_or(Ordering::Greater, |v| v.cmp(&bound))
         })
+    }
+
+    fn instants(&self, kind: Kind) -> &[i128] {
+        match self.instants.get(kind as usize) {
+            Some(range) => self.file.array(range),
+            None => &[],
+        }
+    }
+
+    /// The instant of a date's or time's rank (`Temporal::instant`); `None` when no such literal has it.
+    #[inline]
+    #[must_use]
+    pub fn instant(&self, kind: Kind, rank: u32) -> Option<i128> {
+        self.instants(kind).get(rank as usize).copied()
+    }
+
+    /// Where a term that the dictionary does not have stands between its terms: the key of the first that is not before it, and
+    /// whether that has an equal value. For terms of the dictionary its own key. Canonical bytes; O(log n) reads.
+    #[must_use]
+    pub fn place(&self, bytes: &[u8]) -> (SortKey, bool) {
+        let key = |class, rank| SortKey { class, rank };
+        let among = |class, range: Range<u32>| (key(class, range.start), !range.is_empty());
+        match jindou_values::value(bytes) {
+            Some(Value::Number(n)) if n.to_f64().is_nan() => (key(class::NUMBER, NAN_RANK), true),
+            Some(Value::Number(n)) => {
+                let equal = self.exact_interval(Comparison::Equal, &n, n.to_f64());
+                among(class::NUMBER, equal)
+            }
+            Some(Value::Boolean(b)) => (key(class::BOOLEAN, b.into()), true),
+            Some(Value::Temporal(t)) => among(
+                class::TEMPORAL + t.kind() as u8,
+                self.temporal_bounds(Comparison::Equal, t),
+            ),
+            Some(Value::Duration(d)) => {
+                let lexes: &[u32] = self.file.array(&self.duration_lex);
+                let bound = d.key();
+                let equal = Comparison::Equal.interval(lexes.len() as u32, |rank| {
+                    let here = lexes
+                        .get(rank as usize)
+                        .and_then(|&lex| self.duration_at(lex));
+                    here.map_or(Ordering::Greater, |d| d.key().cmp(&bound))
+                });
+                among(class::DURATION, equal)
+            }
+            _ => {
+                let class = match bytes.first() {
+                    Some(&BLANK) => class::BLANK,
+                    Some(&IRI) => class::IRI,
+                    Some(&STRING) => class::STRING,
+                    Some(&LANG) => class::LANG,
+                    Some(&TRIPLE) => class::TRIPLE,
+                    _ => class::OTHER,
+                };
+                let lex = self.strings().lower_bound(bytes);
+                (key(class, lex), self.strings().is(lex, bytes))
+            }
+        }
+    }
+
+    fn duration_at(&self, lex: u32) -> Option<Duration> {
+        let mut bytes = Vec::with_capacity(32);
+        if !self.strings().term(lex, &mut bytes) {
+            return None;
+        }
+        match term::parts(&bytes)? {
+            term::Parts::Coded(lexical, tag) => Duration::parse(tag, lexical),
+            _ => None,
+        }
     }
 
     /// The lex indexes of the simple strings `s` of which `s ∘ bound` is true (by code point).

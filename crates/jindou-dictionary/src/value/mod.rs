@@ -2,17 +2,17 @@
 //!
 //! A *rank* stands for a value inside its group: the numbers are one group; booleans, each date and
 //! time datatype, and durations are one each. Equal values have equal ranks whatever their lexical
-//! form and (among numbers) datatype; a greater value has a greater rank.
+//! form and (among numbers) datatype; a greater value has a greater rank. What values are equal and which is greater says
+//! `jindou-values`; dates and times without a time zone count as UTC's.
 
-pub(crate) mod exact;
+mod group;
 mod number;
-mod temporal;
 
+pub use group::Group;
+pub(crate) use group::TEMPORAL_GROUPS;
 pub(crate) use number::{DOUBLE_TAG, FLOAT_TAG, approximate};
-pub use number::{Number, NumericKind};
-pub(crate) use temporal::{DurationKey, TEMPORAL_GROUPS, duration_key};
-pub use temporal::{Group, TemporalKey};
 
+use jindou_values::NumericKind;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -111,32 +111,6 @@ impl NumericBounds {
             NumericKind::Exact => self.exact.clone(),
             NumericKind::Float => self.float.clone(),
             NumericKind::Double => self.double.clone(),
-        }
-    }
-}
-
-/// The ranks of a temporal group of which a comparison with a constant is true. A rank's lowest bit
-/// says which interval applies to it: 0 = the value has a time zone, 1 = it has none.
-///
-/// What lies in neither order (with zone against without, within 14 hours) is an error in SPARQL:
-/// false in a FILTER, but do not negate the intervals.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct TemporalBounds {
-    /// For even ranks.
-    pub zoned: Range<u32>,
-    /// For odd ranks.
-    pub unzoned: Range<u32>,
-}
-
-impl TemporalBounds {
-    /// Whether the comparison is true of the value with this rank.
-    #[inline]
-    #[must_use]
-    pub fn contains(&self, rank: u32) -> bool {
-        if rank & 1 == 0 {
-            self.zoned.contains(&rank)
-        } else {
-            self.unzoned.contains(&rank)
         }
     }
 }

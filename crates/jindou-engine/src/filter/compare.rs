@@ -1,19 +1,16 @@
-//! `?x < constant` and the like, by rank. What the ranks do not settle (ill-typed literals, NaN, times with
-//! against without zone, terms that updates brought) is evaluated once for each distinct id and remembered.
+//! `?x < constant` and the like, by rank. What ranks do not settle (ill-typed literals, durations, terms that updates brought or the
+//! query made) is compared by value.
 
 use super::{ERROR, FALSE, TRUE, Value, dictionary};
 use crate::batch::View;
 use crate::explore::Run;
-use crate::values::Slow;
-use jindou_dictionary::{
-    Comparison, NAN_RANK, NO_RANK, Number, NumericBounds, NumericKind, TemporalBounds, TemporalKey,
-};
+use crate::values::holds;
+use jindou_dictionary::{Comparison, NAN_RANK, NO_RANK, NumericBounds};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId};
 use jindou_plan::Relation;
 use jindou_store::Snapshot;
-use oxrdf::{Term, Variable};
-use spargebra::algebra::Expression;
+use jindou_values::{Kind, Number, NumericKind, Temporal, equal_values, order, value};
 use std::ops::Range;
 
 /// The constant.
@@ -21,11 +18,14 @@ enum Right {
     Number(NumericBounds, Option<Range<u32>>),
     /// Lex indexes of the strings for which the relation holds.
     String(Range<u32>),
-    /// Its tag, and of which ranks it is: true, false.
-    Temporal(u8, TemporalBounds, [TemporalBounds; 2]),
+    /// Its tag, and the ranks for which the relation holds.
+    Temporal(u8, Range<u32>),
     /// Nothing is known by rank.
     Other,
 }
+
+/// Rows between two looks at the clock.
+const CHECK: usize = 256;
 
 pub(crate) struct Compare<'a> {
     value: Value,
@@ -39,17 +39,13 @@ pub(crate) struct Compare<'a> {
     blanks: Range<u32>,
     langs: Range<u32>,
     snapshot: &'a Snapshot,
-    slow: Slow,
+    /// The constant's canonical bytes, and their value.
+    constant: (&'a [u8], jindou_values::Value<'a>),
     bytes: Vec<u8>,
 }
 
-/// True for canonical bytes of a well-typed date or time of any kind.
-pub(crate) fn is_time(bytes: &[u8]) -> bool {
-    matches!(term::parts(bytes), Some(Parts::Coded(s, tag)) if TemporalKey::parse(tag, s).is_some())
-}
-
 impl<'a> Compare<'a> {
-    pub fn new(value: Value, relation: Relation, bytes: &[u8], run: &Run<'a>) -> Result<Self> {
+    pub fn new(value: Value, relation: Relation, bytes: &'a [u8], run: &Run<'a>) -> Result<Self> {
         let d = dictionary(run.snapshot);
         // `!=` is the negation of `=` wherever `=` has a value.
         let comparison = match relation {
@@ -71,26 +67,16 @@ impl<'a> Compare<'a> {
                     _ => Right::Other,
                 }
             }
-            Some(Parts::Coded(s, tag)) if term::TEMPORAL_TAGS.contains(&tag) => {
-                let false_when = match comparison {
-                    Comparison::Equal => [Comparison::Less, Comparison::Greater],
-                    Comparison::Less => [Comparison::GreaterOrEqual; 2],
-                    Comparison::LessOrEqual => [Comparison::Greater; 2],
-                    Comparison::Greater => [Comparison::LessOrEqual; 2],
-                    Comparison::GreaterOrEqual => [Comparison::Less; 2],
-                };
-                let bounds = |c| d.temporal_bounds(tag, c, s);
-                match (
-                    bounds(comparison),
-                    bounds(false_when[0]),
-                    bounds(false_when[1]),
-                ) {
-                    (Some(t), Some(f), Some(g)) => Right::Temporal(tag, t, [f, g]),
-                    _ => Right::Other,
+            Some(Parts::Coded(s, tag)) => {
+                match Kind::of_tag(tag).and_then(|kind| Temporal::parse(kind, s)) {
+                    Some(t) => Right::Temporal(tag, d.temporal_bounds(comparison, t)),
+                    None => Right::Other,
                 }
             }
             _ => Right::Other,
         };
+        let constant = jindou_values::value(bytes)
+            .ok_or_else(|| Error::Internal("a plan's constant is no term".into()))?;
         Ok(Self {
             value,
             relation,
@@ -105,7 +91,7 @@ impl<'a> Compare<'a> {
             blanks: d.tag_range(term::BLANK),
             langs: d.tag_range(term::LANG),
             snapshot: run.snapshot,
-            slow: by_terms(relation, bytes, run)?,
+            constant: (bytes, constant),
             bytes: vec![],
         })
     }
@@ -142,8 +128,11 @@ impl<'a> Compare<'a> {
             Right::Number(bounds, uniform) => {
                 if self.numeric.contains(&lex) {
                     let rank = d.value_rank(lex);
-                    if rank == NO_RANK || rank == NAN_RANK {
-                        return None;
+                    match rank {
+                        NO_RANK => return None,
+                        // True of nothing but `!=`.
+                        NAN_RANK => return Some(u8::from(self.relation == Relation::NotEqual)),
+                        _ => {}
                     }
                     let inside = match uniform {
                         Some(r) => r.contains(&rank),
@@ -166,33 +155,19 @@ impl<'a> Compare<'a> {
                 // A number that is one: never equal to a string.
                 (self.numeric.contains(&lex) && d.value_rank(lex) != NO_RANK).then(|| self.unlike())
             }
-            Right::Temporal(tag, yes, no) => {
+            Right::Temporal(tag, inside) => {
                 if !d.tag_range(*tag).contains(&lex) {
                     return None;
                 }
                 let rank = d.value_rank(lex);
-                if rank == NO_RANK {
-                    None
-                } else if yes.contains(rank) {
-                    Some(self.equality(true))
-                } else if no[0].contains(rank) || no[1].contains(rank) {
-                    Some(self.equality(false))
-                } else {
-                    None
-                }
+                (rank != NO_RANK).then(|| self.equality(inside.contains(&rank)))
             }
             Right::Other => None,
         }
     }
 
-    /// True if the relation is about equality, the constant a date or time, and the term one of another kind: SPARQL 1.1
-    /// §17.3.1 lets an engine say more than the table's error, and no date is a dateTime.
-    fn is_other_time(&mut self, run: &Run<'_>, id: u32) -> bool {
-        let (Right::Temporal(tag, ..), Relation::Equal | Relation::NotEqual) =
-            (&self.right, self.relation)
-        else {
-            return false;
-        };
+    /// The value for any term.
+    fn by_value(&mut self, run: &Run<'_>, id: u32) -> u8 {
         self.bytes.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
@@ -200,7 +175,22 @@ impl<'a> Compare<'a> {
         } else {
             run.snapshot.term(v, &mut self.bytes);
         }
-        self.bytes.first() != Some(tag) && is_time(&self.bytes)
+        let Some(own) = value(&self.bytes) else {
+            return ERROR;
+        };
+        let (bytes, constant) = &self.constant;
+        match self.relation {
+            Relation::Equal | Relation::NotEqual => {
+                match equal_values(&self.bytes, &own, bytes, constant) {
+                    Some(equal) => self.equality(equal),
+                    None => ERROR,
+                }
+            }
+            relation => match order(&own, constant) {
+                Some(order) => u8::from(order.is_some_and(|o| holds(relation, o))),
+                None => ERROR,
+            },
+        }
     }
 
     pub fn eval(
@@ -215,36 +205,15 @@ impl<'a> Compare<'a> {
                 let id = self.value.at(rows, from + i);
                 *o = match self.by_rank(id) {
                     Some(v) => v,
-                    None if self.is_other_time(run, id) => self.equality(false),
-                    None => match self.slow.value(run, &[id])?.and_then(term::parts) {
-                        Some(Parts::Coded("true", term::BOOLEAN_TAG)) => TRUE,
-                        Some(_) => FALSE,
-                        None => ERROR,
-                    },
+                    None => {
+                        if i % CHECK == 0 {
+                            run.check()?;
+                        }
+                        self.by_value(run, id)
+                    }
                 };
             }
         }
         Ok(())
     }
-}
-
-/// `?x ∘ constant` on terms.
-fn by_terms(relation: Relation, constant: &[u8], run: &Run<'_>) -> Result<Slow> {
-    use Expression as E;
-    let right = match term::decode(constant) {
-        Some(Term::NamedNode(n)) => E::NamedNode(n),
-        Some(Term::Literal(l)) => E::Literal(l),
-        _ => return Err(Error::Internal("a plan's constant is no constant".into())),
-    };
-    let x = Variable::new_unchecked("x");
-    let (a, b) = (Box::new(E::Variable(x.clone())), Box::new(right));
-    let expression = match relation {
-        Relation::Equal => E::Equal(a, b),
-        Relation::NotEqual => E::Not(Box::new(E::Equal(a, b))),
-        Relation::Less => E::Less(a, b),
-        Relation::LessOrEqual => E::LessOrEqual(a, b),
-        Relation::Greater => E::Greater(a, b),
-        Relation::GreaterOrEqual => E::GreaterOrEqual(a, b),
-    };
-    Slow::new(expression, vec![x], true, run)
 }

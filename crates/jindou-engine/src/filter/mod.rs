@@ -2,8 +2,6 @@
 
 mod compare;
 
-pub(crate) use compare::is_time;
-
 use crate::batch::{Batch, View};
 use crate::explore::Run;
 use crate::values::Evaluator;
@@ -238,7 +236,7 @@ fn is_numeric(run: &Run<'_>, id: u32) -> bool {
     }
     match term::parts(&added_term(run, id)) {
         Some(term::Parts::Coded(lexical, code)) => {
-            jindou_dictionary::Number::parse(code, lexical).is_some()
+            jindou_values::Number::parse(code, lexical).is_some()
         }
         _ => false,
     }

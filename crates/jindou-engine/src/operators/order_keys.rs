@@ -6,10 +6,9 @@
 
 use crate::explore::Run;
 use crate::filter::{added_term, dictionary};
-use jindou_dictionary::value::{Group, TemporalKey};
-use jindou_dictionary::{Comparison, Dictionary, Number, SortKey};
-use jindou_model::term::{self, Parts};
-use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, VertexId};
+use jindou_dictionary::{Dictionary, SortKey};
+use jindou_model::{FIRST_TAIL_ID, VertexId};
+use jindou_values::{DurationKey, Number, Value, value};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
@@ -67,26 +66,13 @@ impl<'r> Keys<'r> {
             last = Some(term);
             let place = if term.equal { 0 } else { place };
             self.added
-                .insert(*id, pack(term.class, term.rank, term.equal, place));
+                .insert(*id, pack(term.key.class, term.key.rank, term.equal, place));
         }
     }
 }
 
 fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
     u64::from(class) << 56 | (u64::from(rank) * 2 + u64::from(on)) << PLACE_BITS | place
-}
-
-/// The classes of `Dictionary::sort_key`, for terms that are not in it.
-mod class {
-    pub(super) const BLANK: u8 = 1;
-    pub(super) const IRI: u8 = 2;
-    pub(super) const NUMBER: u8 = 3;
-    pub(super) const STRING: u8 = 4;
-    pub(super) const LANG: u8 = 5;
-    pub(super) const BOOLEAN: u8 = 6;
-    pub(super) const TEMPORAL: u8 = 7;
-    pub(super) const OTHER: u8 = 16;
-    pub(super) const TRIPLE: u8 = 17;
 }
 
 /// The order of ORDER BY between ids one by one, for MIN and MAX.
@@ -111,15 +97,9 @@ impl Places {
             self.known.clear();
         }
         for id in [a, b] {
-            self.known.entry(id).or_insert_with(|| {
-                let mut bytes = Vec::new();
-                if id >= FIRST_QUERY_ID {
-                    run.terms.term(VertexId(id), &mut bytes);
-                } else {
-                    run.snapshot.term(VertexId(id), &mut bytes);
-                }
-                Added::new(d, bytes)
-            });
+            self.known
+                .entry(id)
+                .or_insert_with(|| Added::new(d, added_term(run, id)));
         }
         match (self.known.get(&a), self.known.get(&b)) {
             (Some(a), Some(b)) => a.order(b),
@@ -130,87 +110,48 @@ impl Places {
 
 /// A term that the base does not have: where it lies between the base's.
 struct Added {
-    class: u8,
-    /// Base terms of the class before it.
-    rank: u32,
-    /// A base term has an equal value.
+    /// The first of the base's that is not before it.
+    key: SortKey,
+    /// That has an equal value.
     equal: bool,
-    number: Option<Number>,
-    bytes: Vec<u8>,
+    by: By,
+}
+
+/// What terms between the same two of the base are sorted by.
+enum By {
+    Number(Number),
+    Instant(i128),
+    Duration(DurationKey),
+    Bytes(Vec<u8>),
 }
 
 impl Added {
     fn new(d: &Dictionary, bytes: Vec<u8>) -> Self {
-        let number = match term::parts(&bytes) {
-            Some(Parts::Coded(lexical, code)) => Number::parse(code, lexical),
-            _ => None,
+        let (key, equal) = d.place(&bytes);
+        let by = match value(&bytes) {
+            Some(Value::Number(n)) => By::Number(n),
+            Some(Value::Temporal(t)) => By::Instant(t.instant()),
+            Some(Value::Duration(d)) => By::Duration(d.key()),
+            _ => By::Bytes(bytes),
         };
-        if let Some(n) = &number
-            && !n.to_f64().is_nan()
-        {
-            let less = d.numeric_bounds(Comparison::Less, n).of(n.kind());
-            let equal = d.numeric_bounds(Comparison::Equal, n).of(n.kind());
-            let rank = less.end;
-            return Self {
-                class: class::NUMBER,
-                rank,
-                equal: !equal.is_empty(),
-                number,
-                bytes,
-            };
-        }
-        let tag = bytes.first().copied().unwrap_or(0);
-        if let (Some(Group::Temporal(place)), Some(Parts::Coded(lexical, _))) =
-            (Group::of_tag(tag), term::parts(&bytes))
-            && let (Some(less), Some(equal), Some(key)) = (
-                d.temporal_bounds(tag, Comparison::Less, lexical),
-                d.temporal_bounds(tag, Comparison::Equal, lexical),
-                TemporalKey::parse(tag, lexical),
-            )
-        {
-            let (less, equal) = if key.unzoned {
-                (less.unzoned, equal.unzoned)
-            } else {
-                (less.zoned, equal.zoned)
-            };
-            let class = class::TEMPORAL + place;
-            return Self {
-                class,
-                rank: less.end,
-                equal: !equal.is_empty(),
-                number: None,
-                bytes,
-            };
-        }
-        let class = match tag {
-            term::BLANK => class::BLANK,
-            term::IRI => class::IRI,
-            term::STRING => class::STRING,
-            term::LANG => class::LANG,
-            term::TRIPLE => class::TRIPLE,
-            term::BOOLEAN_TAG => class::BOOLEAN,
-            _ => class::OTHER,
-        };
-        let rank = if class == class::BOOLEAN {
-            u32::from(bytes.get(1).is_some_and(|&b| b == b't' || b == b'1'))
-        } else {
-            d.strings().lower_bound(&bytes)
-        };
-        Self {
-            class,
-            rank,
-            equal: class == class::BOOLEAN,
-            number: None,
-            bytes,
-        }
+        Self { key, equal, by }
     }
 
     fn order(&self, other: &Self) -> Ordering {
-        (self.class, self.rank, self.equal)
-            .cmp(&(other.class, other.rank, other.equal))
-            .then_with(|| match (&self.number, &other.number) {
-                (Some(a), Some(b)) => a.to_f64().total_cmp(&b.to_f64()),
-                _ => self.bytes.cmp(&other.bytes),
+        (self.key, self.equal)
+            .cmp(&(other.key, other.equal))
+            .then_with(|| {
+                // Values that equal one of the base's are equal.
+                if self.equal {
+                    return Ordering::Equal;
+                }
+                match (&self.by, &other.by) {
+                    (By::Number(a), By::Number(b)) => a.total_order(b),
+                    (By::Instant(a), By::Instant(b)) => a.cmp(b),
+                    (By::Duration(a), By::Duration(b)) => a.cmp(b),
+                    (By::Bytes(a), By::Bytes(b)) => a.cmp(b),
+                    _ => Ordering::Equal,
+                }
             })
     }
 }

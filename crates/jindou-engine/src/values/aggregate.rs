@@ -1,9 +1,8 @@
 //! SPARQL's set functions (SPARQL 1.1 §18.5.1): one state a group, mergeable, so that each worker has its own.
 
-use super::machine::number_of_id;
+use super::machine::long_number_of_id;
 use super::numbers::Known;
 use super::sum::Sum;
-use super::val::Num;
 use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::Value;
@@ -11,6 +10,7 @@ use crate::operators::Places;
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, VertexId};
 use jindou_plan::{Aggregate, AggregateFunction, Slot};
+use jindou_values::{Num, Number};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 
@@ -191,8 +191,10 @@ impl Accumulators {
                 match &mut one.state {
                     State::Count(v) => v[group] += u64::from(one.rows || id != 0),
                     State::Sum(v) => {
-                        let number = (id != 0).then(|| known.number(run, id, scratch));
-                        v[group].add(number.flatten());
+                        match (id != 0).then(|| known.number(run, id, scratch)).flatten() {
+                            Some(n) => v[group].add(Some(n)),
+                            None => v[group].add_number(number(run, id, scratch)),
+                        }
                     }
                     State::Best(v, max) => better(run, places, &mut v[group], id, *max),
                     State::Sample(v) => {
@@ -237,7 +239,7 @@ impl Accumulators {
                         let group = group as usize;
                         match &mut to.state {
                             State::Count(v) => v[group] += 1,
-                            State::Sum(v) => v[group].add(number(run, id, scratch)),
+                            State::Sum(v) => v[group].add_number(number(run, id, scratch)),
                             State::Text(v, separator) => {
                                 v[group].add(run, id, separator, scratch);
                             }
@@ -279,7 +281,7 @@ impl Accumulators {
                 }
                 (State::Sum(a), State::Sum(b)) => {
                     for (from, to) in pairs() {
-                        a[to].merge(b[from]);
+                        a[to].merge(b[from].clone());
                     }
                 }
                 (State::Best(a, max), State::Best(b, _)) => {
@@ -318,7 +320,7 @@ impl Accumulators {
         let mut columns = Vec::with_capacity(self.all.len());
         for one in self.all {
             let made = |bytes: &[u8]| Ok(run.terms.resolve(run.snapshot, bytes, run.budget)?.0);
-            let number = |n: Option<Num>, bytes: &mut Vec<u8>| match n {
+            let number = |n: Option<Number>, bytes: &mut Vec<u8>| match n {
                 None => Ok(0),
                 Some(n) => {
                     bytes.clear();
@@ -331,7 +333,7 @@ impl Accumulators {
                     .into_iter()
                     .map(|n| {
                         number(
-                            i64::try_from(n).ok().map(|n| Num::Int(n.into())),
+                            i64::try_from(n).ok().map(|n| Num::Int(n).into()),
                             &mut bytes,
                         )
                     })
@@ -370,11 +372,11 @@ impl Accumulators {
 }
 
 #[inline]
-fn number(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+fn number(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
     if id == 0 {
         return None;
     }
-    number_of_id(run, id, scratch)
+    long_number_of_id(run, id, scratch)
 }
 
 /// Groups whose aggregate is an error already.

@@ -1,20 +1,16 @@
-//! Expressions compiled to a small tree that is interpreted a row at a time: no allocation, no string where numbers
-//! do. What has no code of its own becomes a [`Code::Slow`] leaf, evaluated by `spareval` and remembered by its inputs.
+//! Expressions compiled to a small tree that is interpreted a row at a time: no allocation, no string where numbers do.
 
-use super::cast::Cast;
-use super::replace::{Pattern, Replace};
-use super::slow::Slow;
-use super::val::{Arithmetic, Num};
+use super::make::{Fresh, Hash, Made};
+use super::regex::{Matches, Pattern, Replace, compiled};
+use super::time::TimePart;
 use crate::explore::Run;
 use crate::filter::Value;
 use jindou_model::{Error, Result, term};
 use jindou_plan::{GeneralExpression, Relation, Slot, TermTest};
-use oxrdf::{Literal, Variable};
-use regex::{Regex, RegexBuilder};
+use jindou_values::{Arithmetic, Num};
+use oxrdf::Variable;
 use spargebra::algebra::{Expression as E, Function};
 
-/// Memory that one pattern's automaton may take.
-const REGEX_SIZE: usize = 1_000_000;
 /// Deepest expression; the parser allows no deeper one, this keeps the stack safe whoever made it.
 const DEEPEST: usize = 1024;
 
@@ -40,14 +36,21 @@ pub(crate) enum Code {
     Coalesce(Vec<Code>),
     Kind(TermTest, Box<Code>),
     Call(Call, Vec<Code>),
-    Regex(Box<Code>, Box<Regex>),
+    Regex(Box<Matches>),
     Replace(Box<Replace>),
     Iri(Box<Code>, Option<Box<oxiri::Iri<String>>>),
     Random,
-    /// Number of a slow part, and its arguments.
-    Slow(usize, Vec<Code>),
-    /// A cast, and the number of the slow part for values that it does not know.
-    Cast(Cast, Box<Code>, usize),
+    Cast(Cast, Box<Code>),
+    /// A term that no row had before.
+    Fresh(Fresh),
+}
+
+/// A constructor function (SPARQL 1.1 §17.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cast {
+    String,
+    /// To the datatype with this tag.
+    Coded(u8),
 }
 
 /// Functions of values.
@@ -71,11 +74,16 @@ pub(crate) enum Call {
     Ceil,
     Floor,
     Round,
-    Year,
-    Month,
-    Day,
-    Hours,
-    Minutes,
+    Time(TimePart),
+    Adjust,
+    Encode,
+    Hash(Hash),
+    /// A term made of up to three values.
+    Make(Made),
+    LangDir,
+    HasLang,
+    HasLangDir,
+    IsTriple,
     /// Part of a triple term: 0, 1, 2.
     Part(u8),
 }
@@ -93,23 +101,16 @@ impl Call {
     }
 }
 
-/// A function that `spareval` evaluates, and room for the ids of its arguments.
-pub(crate) struct SlowPart {
-    pub slow: Slow,
-    pub ids: Vec<u32>,
-}
-
 /// Everything that compiling finds.
 pub(crate) struct Compiled {
     pub code: Code,
     /// Canonical bytes.
     pub constants: Vec<Vec<u8>>,
-    pub slow: Vec<SlowPart>,
     /// The columns that the expression reads, each once.
     pub inputs: Vec<usize>,
     /// The value depends on the inputs alone.
     pub pure: bool,
-    /// Some part is worth remembering: strings, or `spareval`.
+    /// Some part is worth remembering: strings, dates.
     pub dear: bool,
 }
 
@@ -127,7 +128,6 @@ pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> 
         out: Compiled {
             code: Code::Error,
             constants: vec![],
-            slow: vec![],
             inputs: vec![],
             pure: true,
             dear: false,
@@ -289,11 +289,30 @@ impl Compiler<'_, '_> {
             (Function::Ceil, 1) => Some(Call::Ceil),
             (Function::Floor, 1) => Some(Call::Floor),
             (Function::Round, 1) => Some(Call::Round),
-            (Function::Year, 1) => Some(Call::Year),
-            (Function::Month, 1) => Some(Call::Month),
-            (Function::Day, 1) => Some(Call::Day),
-            (Function::Hours, 1) => Some(Call::Hours),
-            (Function::Minutes, 1) => Some(Call::Minutes),
+            (Function::Year, 1) => Some(Call::Time(TimePart::Year)),
+            (Function::Month, 1) => Some(Call::Time(TimePart::Month)),
+            (Function::Day, 1) => Some(Call::Time(TimePart::Day)),
+            (Function::Hours, 1) => Some(Call::Time(TimePart::Hours)),
+            (Function::Minutes, 1) => Some(Call::Time(TimePart::Minutes)),
+            (Function::Seconds, 1) => Some(Call::Time(TimePart::Seconds)),
+            (Function::Timezone, 1) => Some(Call::Time(TimePart::Zone)),
+            (Function::Tz, 1) => Some(Call::Time(TimePart::ZoneText)),
+            (Function::Adjust, 2) => Some(Call::Adjust),
+            (Function::EncodeForUri, 1) => Some(Call::Encode),
+            (Function::Md5, 1) => Some(Call::Hash(Hash::Md5)),
+            (Function::Sha1, 1) => Some(Call::Hash(Hash::Sha1)),
+            (Function::Sha256, 1) => Some(Call::Hash(Hash::Sha256)),
+            (Function::Sha384, 1) => Some(Call::Hash(Hash::Sha384)),
+            (Function::Sha512, 1) => Some(Call::Hash(Hash::Sha512)),
+            (Function::StrLang, 2) => Some(Call::Make(Made::Lang)),
+            (Function::StrLangDir, 3) => Some(Call::Make(Made::LangDir)),
+            (Function::StrDt, 2) => Some(Call::Make(Made::Typed)),
+            (Function::Triple, 3) => Some(Call::Make(Made::Triple)),
+            (Function::BNode, 1 | 2) => Some(Call::Make(Made::Blank)),
+            (Function::LangDir, 1) => Some(Call::LangDir),
+            (Function::HasLang, 1) => Some(Call::HasLang),
+            (Function::HasLangDir, 1) => Some(Call::HasLangDir),
+            (Function::IsTriple, 1) => Some(Call::IsTriple),
             (Function::Subject, 1) => Some(Call::Part(0)),
             (Function::Predicate, 1) => Some(Call::Part(1)),
             (Function::Object, 1) => Some(Call::Part(2)),
@@ -301,54 +320,30 @@ impl Compiler<'_, '_> {
         };
         if let Some(call) = call {
             self.out.dear |= !matches!(call, Call::Abs | Call::Ceil | Call::Floor | Call::Round);
+            self.out.pure &= call != Call::Make(Made::Blank);
             return Ok(Code::Call(call, self.list(list, depth)?));
         }
         match (f, list) {
-            (Function::Regex, [text, E::Literal(pattern), flags @ ..])
-                if pattern.datatype() == oxrdf::vocab::xsd::STRING =>
-            {
+            (Function::Regex, [text, pattern, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                let flags = match flags {
-                    [] => Some(""),
-                    [E::Literal(l)] if l.datatype() == oxrdf::vocab::xsd::STRING => Some(l.value()),
-                    _ => None,
-                };
-                if let Some(flags) = flags {
-                    // A pattern that is none is an error in every row.
-                    return Ok(match regex(pattern.value(), flags) {
-                        Some(r) => Code::Regex(Box::new(self.code(text, depth)?), Box::new(r)),
-                        None => Code::Error,
-                    });
-                }
+                return Ok(match self.pattern(pattern, flags.first(), depth)? {
+                    Some(pattern) => Code::Regex(Box::new(Matches {
+                        text: self.code(text, depth)?,
+                        pattern,
+                    })),
+                    None => Code::Error,
+                });
             }
             (Function::Replace, [text, pattern, replacement, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                let plain = |e: &E| match e {
-                    E::Literal(l) if l.datatype() == oxrdf::vocab::xsd::STRING => {
-                        Some(l.value().to_owned())
-                    }
-                    _ => None,
-                };
-                let known = match flags {
-                    [] => plain(pattern).zip(Some(String::new())),
-                    [flags, ..] => plain(pattern).zip(plain(flags)),
-                };
-                let pattern = match known {
-                    Some((p, f)) => match regex(&p, &f) {
-                        Some(r) => Pattern::Fixed(Box::new(r)),
-                        // A pattern that is none is an error in every row.
-                        None => return Ok(Code::Error),
-                    },
-                    None => {
-                        let flags = flags.first().map(|f| self.code(f, depth)).transpose()?;
-                        Pattern::Computed(self.code(pattern, depth)?, flags)
-                    }
-                };
-                return Ok(Code::Replace(Box::new(Replace {
-                    text: self.code(text, depth)?,
-                    pattern,
-                    replacement: self.code(replacement, depth)?,
-                })));
+                return Ok(match self.pattern(pattern, flags.first(), depth)? {
+                    Some(pattern) => Code::Replace(Box::new(Replace {
+                        text: self.code(text, depth)?,
+                        pattern,
+                        replacement: self.code(replacement, depth)?,
+                    })),
+                    None => Code::Error,
+                });
             }
             (Function::Iri, [a]) => {
                 self.out.dear = true;
@@ -356,73 +351,61 @@ impl Compiler<'_, '_> {
                 return Ok(Code::Iri(Box::new(self.code(a, depth)?), base));
             }
             (Function::Now, []) => {
-                let now = Literal::from(self.run.terms.now());
                 let mut bytes = vec![];
-                term::push_literal(&now, &mut bytes);
+                self.run.terms.now().push(&mut bytes);
                 return Ok(self.constant(bytes));
             }
             (Function::Rand, []) => {
                 self.out.pure = false;
                 return Ok(Code::Random);
             }
+            (Function::BNode | Function::Uuid | Function::StrUuid, []) => {
+                self.out.pure = false;
+                return Ok(Code::Fresh(match f {
+                    Function::BNode => Fresh::Blank,
+                    Function::Uuid => Fresh::Iri,
+                    _ => Fresh::String,
+                }));
+            }
+            (Function::Custom(name), [of]) => {
+                if let Some(cast) = cast_named(name.as_str()) {
+                    self.out.dear = true;
+                    return Ok(Code::Cast(cast, Box::new(self.code(of, depth)?)));
+                }
+            }
             _ => {}
         }
-        self.slow(f, list, depth)
+        // The planner refuses them; this keeps who made the plan honest.
+        Err(Error::Unsupported(format!(
+            "the function {f} with {} arguments",
+            list.len()
+        )))
     }
 
-    /// A function that `spareval` evaluates, over arguments that are computed here. All functions that come here fail
-    /// if an argument does, so an argument without a value may be handed over as an unbound variable.
-    fn slow(&mut self, f: &Function, list: &[E], depth: usize) -> Result<Code> {
-        self.out.dear = true;
-        let pure = !matches!(
-            f,
-            Function::Rand | Function::Uuid | Function::StrUuid | Function::BNode
-        );
-        self.out.pure &= pure;
-        let mut arguments = self.list(list, depth)?;
-        let variables: Vec<Variable> = (0..list.len())
-            .map(|i| Variable::new_unchecked(format!("a{i}")))
-            .collect();
-        let call = E::FunctionCall(
-            f.clone(),
-            variables.iter().cloned().map(E::Variable).collect(),
-        );
-        let slow = Slow::new(call, variables, pure, self.run)?;
-        self.out.slow.push(SlowPart {
-            slow,
-            ids: Vec::with_capacity(list.len()),
-        });
-        let number = self.out.slow.len() - 1;
-        if let (Function::Custom(name), 1) = (f, arguments.len())
-            && let Some(cast) = Cast::named(name.as_str())
-            && let Some(of) = arguments.pop()
-        {
-            return Ok(Code::Cast(cast, Box::new(of), number));
+    /// A pattern with its flags, compiled if both are known; `None` for one that is none: an error in every row.
+    fn pattern(&mut self, pattern: &E, flags: Option<&E>, depth: usize) -> Result<Option<Pattern>> {
+        let plain = |e: &E| match e {
+            E::Literal(l) if l.datatype() == oxrdf::vocab::xsd::STRING => {
+                Some(l.value().to_owned())
+            }
+            _ => None,
+        };
+        let known = match flags {
+            None => plain(pattern).zip(Some(String::new())),
+            Some(flags) => plain(pattern).zip(plain(flags)),
+        };
+        if let Some((pattern, flags)) = known {
+            return Ok(compiled(&pattern, &flags).map(|r| Pattern::Fixed(Box::new(r))));
         }
-        Ok(Code::Slow(number, arguments))
+        let flags = flags.map(|f| self.code(f, depth)).transpose()?;
+        Ok(Some(Pattern::Computed(self.code(pattern, depth)?, flags)))
     }
 }
 
-/// A pattern with SPARQL's flags; linear in the text whatever the pattern.
-pub(crate) fn regex(pattern: &str, flags: &str) -> Option<Regex> {
-    let escaped;
-    let pattern = if flags.contains('q') {
-        escaped = regex::escape(pattern);
-        &escaped
-    } else {
-        pattern
-    };
-    let mut b = RegexBuilder::new(pattern);
-    b.size_limit(REGEX_SIZE);
-    for flag in flags.chars() {
-        match flag {
-            's' => b.dot_matches_new_line(true),
-            'm' => b.multi_line(true),
-            'i' => b.case_insensitive(true),
-            'x' => b.ignore_whitespace(true),
-            'q' => &mut b,
-            _ => return None,
-        };
+/// The cast with this name.
+fn cast_named(iri: &str) -> Option<Cast> {
+    if iri == oxrdf::vocab::xsd::STRING.as_str() {
+        return Some(Cast::String);
     }
-    b.build().ok()
+    term::datatype_code(iri).map(Cast::Coded)
 }

@@ -5,13 +5,12 @@
 //! a range of each sort.
 
 use super::machine::Machine;
-use super::val::{Num, Val};
+use super::val::Val;
 use crate::batch::Charge;
 use crate::explore::Run;
-use jindou_dictionary::{Group, TemporalKey};
-use jindou_model::term::{self, Parts};
+use jindou_model::term;
 use jindou_model::{Holder, Result};
-use oxsdatatypes::{Decimal, Double, Float};
+use jindou_values::{Decimal, DurationKey, Exact, Kind, Num, Number, Value};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -20,20 +19,17 @@ const CHECK: usize = 1 << 12;
 /// Answers kept by a worker; beyond, all are forgotten.
 const MEMO: usize = 1 << 18;
 
-/// `xsd:dateTime`.
-const DATE_TIME: Group = Group::Temporal(0);
-
 /// How a term equals others.
 enum Class {
-    /// Only itself: IRIs, blank nodes, strings with and without a language, literals of datatypes that SPARQL 1.1 has no `=` for
-    /// (§17.3), of which only the same term is known to be equal.
+    /// Only itself: IRIs, blank nodes, strings with and without a language, literals without a value here, of which only the same
+    /// term is known to be equal.
     Itself,
     /// Nothing: NaN, unbound.
     Nothing,
-    Number(Num),
+    Number(Number),
     /// What shares this key.
     Keyed(Key),
-    /// Nothing is known but by comparing: triple terms, ill-typed literals.
+    /// Nothing is known but by comparing: triple terms.
     Compared,
 }
 
@@ -41,8 +37,8 @@ enum Class {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Boolean(bool),
-    /// With a time zone and without are never equal.
-    Time(TemporalKey),
+    Time(Kind, i128),
+    Duration(DurationKey),
 }
 
 fn class_of(m: &mut Machine, run: &Run<'_>, id: u32) -> Class {
@@ -52,29 +48,29 @@ fn class_of(m: &mut Machine, run: &Run<'_>, id: u32) -> Class {
     let Some(tag) = m.tag(run, id) else {
         return Class::Nothing;
     };
-    if term::NUMERIC_TAGS.contains(&tag) {
-        return match m.number(run, Val::Id(id)) {
-            Some(n) if n.is_nan() => Class::Nothing,
-            Some(n) => Class::Number(n),
-            None => Class::Compared,
+    if term::NUMERIC_TAGS.contains(&tag)
+        && let Some(n) = m.number(run, Val::Id(id))
+    {
+        return if n.is_nan() {
+            Class::Nothing
+        } else {
+            Class::Number(n.into())
         };
     }
     if tag == term::TRIPLE {
         return Class::Compared;
     }
-    if tag != term::BOOLEAN_TAG && Group::of_tag(tag) != Some(DATE_TIME) {
+    if tag < term::FIRST_DATATYPE {
         return Class::Itself;
     }
     m.load(run, id);
-    let Some(Parts::Coded(lexical, tag)) = term::parts(&m.term) else {
-        return Class::Compared;
-    };
-    let key = if tag == term::BOOLEAN_TAG {
-        super::machine::boolean(lexical).map(Key::Boolean)
-    } else {
-        TemporalKey::parse(tag, lexical).map(Key::Time)
-    };
-    key.map_or(Class::Compared, Class::Keyed)
+    match jindou_values::value(&m.term) {
+        Some(Value::Number(n)) => Class::Number(n),
+        Some(Value::Boolean(b)) => Class::Keyed(Key::Boolean(b)),
+        Some(Value::Temporal(t)) => Class::Keyed(Key::Time(t.kind(), t.instant())),
+        Some(Value::Duration(d)) => Class::Keyed(Key::Duration(d.key())),
+        _ => Class::Itself,
+    }
 }
 
 /// A value to sort by, and whose it is.
@@ -85,12 +81,12 @@ type Sorted<K> = Vec<(K, u32)>;
 struct Real(f64);
 
 impl Real {
-    fn float(f: Float) -> Self {
-        Self(f64::from(Double::from(f)))
+    fn float(f: f32) -> Self {
+        Self(f64::from(f))
     }
 
-    fn double(d: Double) -> Self {
-        Self(f64::from(d))
+    fn double(d: f64) -> Self {
+        Self(d)
     }
 }
 
@@ -98,11 +94,14 @@ impl Real {
 pub(crate) struct Equals {
     /// Integers and decimals by their value, as floats and as doubles: what compares with each type.
     exact: Sorted<Decimal>,
+    long: Vec<(Exact, u32)>,
     as_floats: Sorted<Real>,
     as_doubles: Sorted<Real>,
     floats: Sorted<Real>,
     doubles: Sorted<Real>,
     keyed: Sorted<Key>,
+    /// Of the digits of long numbers.
+    long_bytes: usize,
     compared: Vec<u32>,
     charge: Charge,
 }
@@ -112,21 +111,23 @@ impl Equals {
     pub fn new(ids: &[u32], holder: Holder, run: &Run<'_>) -> Result<Self> {
         let mut out = Self {
             exact: vec![],
+            long: vec![],
             as_floats: vec![],
             as_doubles: vec![],
             floats: vec![],
             doubles: vec![],
             keyed: vec![],
+            long_bytes: 0,
             compared: vec![],
             charge: Charge::of(holder, run.budget),
         };
-        let mut m = Machine::new(&[], vec![], run);
+        let mut m = Machine::new(&[], run);
         for part in ids.chunks(CHECK) {
             run.check()?;
             for &id in part {
                 match class_of(&mut m, run, id) {
                     Class::Itself | Class::Nothing => {}
-                    Class::Number(n) => out.number(n, id),
+                    Class::Number(n) => out.number(&n, id),
                     Class::Keyed(key) => out.keyed.push((key, id)),
                     Class::Compared => out.compared.push(id),
                 }
@@ -135,6 +136,7 @@ impl Equals {
         }
         run.check()?;
         out.exact.sort_unstable();
+        out.long.sort_unstable();
         out.keyed.sort_unstable();
         for list in [
             &mut out.as_floats,
@@ -147,20 +149,24 @@ impl Equals {
         Ok(out)
     }
 
-    fn number(&mut self, n: Num, id: u32) {
+    fn number(&mut self, n: &Number, id: u32) {
         match n {
-            Num::Int(i) => self.exact(i.into(), n, Float::from(i), id),
-            Num::Dec(d) => self.exact(d, n, Float::from(d), id),
-            Num::Flt(f) => self.floats.push((positive(Real::float(f)), id)),
-            Num::Dbl(d) => self.doubles.push((positive(Real::double(d)), id)),
+            Number::Small(Num::Flt(f)) => self.floats.push((positive(Real::float(*f)), id)),
+            Number::Small(Num::Dbl(d)) => self.doubles.push((positive(Real::double(*d)), id)),
+            exact => {
+                match Place::of(exact) {
+                    Some(Place::Small(d)) => self.exact.push((d, id)),
+                    Some(Place::Long(e)) => {
+                        self.long_bytes += e.bytes();
+                        self.long.push((e, id));
+                    }
+                    None => {}
+                }
+                self.as_floats.push((positive(Real::float(n.to_f32())), id));
+                self.as_doubles
+                    .push((positive(Real::double(n.to_f64())), id));
+            }
         }
-    }
-
-    fn exact(&mut self, d: Decimal, n: Num, f: Float, id: u32) {
-        self.exact.push((d, id));
-        self.as_floats.push((positive(Real::float(f)), id));
-        self.as_doubles
-            .push((positive(Real::double(n.double())), id));
     }
 
     fn bytes(&self) -> usize {
@@ -171,6 +177,8 @@ impl Equals {
             &self.doubles,
         ];
         self.exact.capacity() * size_of::<(Decimal, u32)>()
+            + self.long.capacity() * size_of::<(Exact, u32)>()
+            + self.long_bytes
             + reals.iter().map(|r| r.capacity()).sum::<usize>() * size_of::<(Real, u32)>()
             + self.keyed.capacity() * size_of::<(Key, u32)>()
             + self.compared.capacity() * 4
@@ -187,7 +195,28 @@ fn positive(r: Real) -> Real {
     Real(r.0 + 0.0)
 }
 
-fn range<K: Copy + PartialOrd>(list: &[(K, u32)], key: K, out: &mut Vec<u32>) {
+/// Where an integer or decimal is sorted: each value in one place, whatever its type.
+enum Place {
+    Small(Decimal),
+    Long(Exact),
+}
+
+impl Place {
+    fn of(n: &Number) -> Option<Self> {
+        match n {
+            Number::Small(Num::Int(i)) => return Some(Self::Small((*i).into())),
+            Number::Small(Num::Dec(d)) => return Some(Self::Small(*d)),
+            _ => {}
+        }
+        match Number::decimal(n.exact()?) {
+            Number::Small(Num::Dec(d)) => Some(Self::Small(d)),
+            Number::Decimal(e) => Some(Self::Long(e)),
+            _ => None,
+        }
+    }
+}
+
+fn range<K: PartialOrd>(list: &[(K, u32)], key: K, out: &mut Vec<u32>) {
     let from = list.partition_point(|e| e.0 < key);
     let equal = list
         .iter()
@@ -209,7 +238,7 @@ pub(crate) struct Partners {
 impl Partners {
     pub fn new(run: &Run<'_>) -> Self {
         Self {
-            machine: Machine::new(&[], vec![], run),
+            machine: Machine::new(&[], run),
             memo: FxHashMap::default(),
             list: vec![],
             itself: [0],
@@ -240,19 +269,26 @@ impl Partners {
         match class {
             Class::Itself | Class::Nothing => {}
             Class::Number(n) => match n {
-                Num::Int(i) => exact(set, i.into(), n, Float::from(i), out),
-                Num::Dec(d) => exact(set, d, n, Float::from(d), out),
-                Num::Flt(f) => {
+                Number::Small(Num::Flt(f)) => {
                     let f = Real::float(f);
                     range(&set.as_floats, f, out);
                     range(&set.floats, f, out);
                     range(&set.doubles, f, out);
                 }
-                Num::Dbl(d) => {
+                Number::Small(Num::Dbl(d)) => {
                     let d = Real::double(d);
                     range(&set.as_doubles, d, out);
                     range(&set.floats, d, out);
                     range(&set.doubles, d, out);
+                }
+                exact => {
+                    match Place::of(&exact) {
+                        Some(Place::Small(d)) => range(&set.exact, d, out),
+                        Some(Place::Long(e)) => range(&set.long, e, out),
+                        None => {}
+                    }
+                    range(&set.floats, Real::float(exact.to_f32()), out);
+                    range(&set.doubles, Real::double(exact.to_f64()), out);
                 }
             },
             Class::Keyed(key) => range(&set.keyed, key, out),
@@ -262,7 +298,7 @@ impl Partners {
                         run.check()?;
                     }
                     self.machine.clear();
-                    if self.machine.equal(run, Val::Id(id), Val::Id(other))? == Some(true) {
+                    if self.machine.equal(run, Val::Id(id), Val::Id(other)) == Some(true) {
                         out.push(other);
                     }
                 }
@@ -274,10 +310,4 @@ impl Partners {
             .set(self.memo.capacity() * 13 + self.list.capacity() * 4)?;
         Ok(self.list.get(from..to).unwrap_or(&[]))
     }
-}
-
-fn exact(set: &Equals, d: Decimal, n: Num, f: Float, out: &mut Vec<u32>) {
-    range(&set.exact, d, out);
-    range(&set.floats, Real::float(f), out);
-    range(&set.doubles, Real::double(n.double()), out);
 }

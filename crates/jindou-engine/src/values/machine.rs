@@ -1,19 +1,20 @@
 //! The interpreter of compiled expressions.
 
-mod relation;
+mod arithmetic;
+pub(in crate::values) mod relation;
 
-use super::code::{Call, Code, SlowPart};
+use super::code::{Call, Code};
 use super::numbers::Known;
-use super::replace::LastPattern;
-use super::slow::Slow;
-use super::val::{Num, Span, Text, Val};
+use super::regex::Patterns;
+use super::val::{Span, Text, Val};
 use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::{Value, dictionary};
-use jindou_dictionary::{NAN_RANK, NO_RANK, Number};
+use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId};
 use jindou_plan::TermTest;
+use jindou_values::{Kind, Num, Number, truth};
 use rustc_hash::FxHashMap;
 
 /// Error or value.
@@ -43,29 +44,30 @@ pub(crate) struct Machine {
     constants: Vec<Val>,
     /// Where the constants' text ends: the arena is cut back to this.
     fixed: usize,
-    pub(super) slow: Vec<SlowPart>,
-    /// Operators on terms that have no code: dates, durations, foreign datatypes.
-    relations: [Option<Box<Slow>>; 3],
     pub(super) term: Vec<u8>,
+    /// The other term of two that are compared.
+    pub(super) other: Vec<u8>,
     made: FxHashMap<(u8, u128), u32>,
     /// For the arena, once it is large.
     pub(super) charge: Charge,
-    pub(super) last_pattern: LastPattern,
+    pub(super) patterns: Patterns,
+    /// What `BNODE` with a label makes of this row's labels.
+    pub(super) row_seed: Option<u64>,
     numbers: Known,
 }
 
 impl Machine {
-    pub fn new(constants: &[Vec<u8>], slow: Vec<SlowPart>, run: &Run<'_>) -> Self {
+    pub fn new(constants: &[Vec<u8>], run: &Run<'_>) -> Self {
         let mut m = Self {
             arena: vec![],
             constants: vec![],
             fixed: 0,
-            slow,
-            relations: [None, None, None],
             term: vec![],
+            other: vec![],
             made: FxHashMap::default(),
             charge: Charge::new(run.budget),
-            last_pattern: LastPattern::default(),
+            patterns: Patterns::new(run),
+            row_seed: None,
             numbers: Known::new(run),
         };
         m.constants = constants
@@ -78,9 +80,9 @@ impl Machine {
                 },
             })
             .collect();
-        // Numbers need no look at the dictionary, even if it has them.
+        // Numbers, dates and the like need no look at the dictionary, even if it has them.
         for (i, bytes) in constants.iter().enumerate() {
-            if let Some(v) = m.number_of(bytes) {
+            if let Some(v) = m.canonical_value(bytes) {
                 m.constants[i] = v;
             }
         }
@@ -88,15 +90,19 @@ impl Machine {
         m
     }
 
-    /// A number of canonical bytes whose canonical form is these bytes: then nothing is lost by computing with it.
-    fn number_of(&mut self, bytes: &[u8]) -> Option<Val> {
-        let Some(Parts::Coded(lexical, tag)) = term::parts(bytes) else {
-            return None;
+    /// The value of canonical bytes that are its canonical form: then nothing is lost by computing with it.
+    fn canonical_value(&mut self, bytes: &[u8]) -> Maybe {
+        use jindou_values::Value as V;
+        let v = match jindou_values::value(bytes)? {
+            V::Number(n) => Val::Num(n.small()?),
+            V::Boolean(b) => Val::Bool(b),
+            V::Temporal(t) => Val::Time(t),
+            V::Duration(d) => Val::Duration(d),
+            _ => return None,
         };
-        let n = Num::of(Number::parse(tag, lexical)?)?;
         self.term.clear();
-        n.push(&mut self.term);
-        (self.term == bytes).then_some(Val::Num(n))
+        push_value(v, &mut self.term);
+        (self.term == bytes).then_some(v)
     }
 
     /// A value of bytes for which there is no id.
@@ -107,7 +113,7 @@ impl Machine {
                 let lang = self.push(lang.as_bytes());
                 Some(self.text(s.as_bytes(), Some(lang)))
             }
-            Parts::Coded(..) => self.number_of(bytes),
+            Parts::Coded(..) => self.canonical_value(bytes),
             _ => None,
         }
     }
@@ -142,6 +148,7 @@ impl Machine {
     #[inline]
     pub fn clear(&mut self) {
         self.arena.truncate(self.fixed);
+        self.row_seed = None;
     }
 
     /// Puts a term's canonical bytes into `self.term`.
@@ -164,13 +171,13 @@ impl Machine {
         self.term.first().copied()
     }
 
-    /// The value of a numeric literal.
+    /// The value of a numeric literal; `None` for numbers that are not small as well.
     pub(super) fn number(&mut self, run: &Run<'_>, v: Val) -> Option<Num> {
         match v {
             Val::Num(n) => Some(n),
             Val::Id(id) => self.number_by_id(run, id),
-            Val::Bool(_) | Val::Text(_) => None,
-            Val::Term(s) => number_of_bytes(self.bytes(s)),
+            Val::Term(s) => number_of_bytes(self.bytes(s))?.small(),
+            Val::Bool(_) | Val::Text(_) | Val::Time(_) | Val::Duration(_) => None,
         }
     }
 
@@ -191,24 +198,14 @@ impl Machine {
     /// The effective boolean value.
     pub(super) fn truth(&mut self, run: &Run<'_>, v: Val) -> Option<bool> {
         match v {
-            Val::Bool(b) => return Some(b),
-            Val::Num(n) => return Some(n.truth()),
-            Val::Text(t) => {
-                return t.lang.is_none().then_some(t.text.end > t.text.start);
+            Val::Bool(b) => Some(b),
+            Val::Num(n) => Some(n.truth()),
+            Val::Text(t) => Some(t.text.end > t.text.start),
+            Val::Time(_) | Val::Duration(_) => None,
+            Val::Id(_) | Val::Term(_) => {
+                self.canonical(run, v);
+                truth(&jindou_values::value(&self.term)?)
             }
-            Val::Id(id) => self.load(run, id),
-            Val::Term(s) => {
-                self.term.clear();
-                let (from, to) = (s.start as usize, s.end as usize);
-                self.term
-                    .extend_from_slice(self.arena.get(from..to).unwrap_or(&[]));
-            }
-        }
-        match term::parts(&self.term)? {
-            Parts::String(s) => Some(!s.is_empty()),
-            Parts::Coded(s, term::BOOLEAN_TAG) => boolean(s),
-            Parts::Coded(..) => number_of_bytes(&self.term).map(Num::truth),
-            _ => None,
         }
     }
 
@@ -216,15 +213,9 @@ impl Machine {
     pub(super) fn canonical(&mut self, run: &Run<'_>, v: Val) {
         match v {
             Val::Id(id) => self.load(run, id),
-            Val::Bool(b) => {
+            Val::Bool(_) | Val::Num(_) | Val::Time(_) | Val::Duration(_) => {
                 self.term.clear();
-                self.term.push(term::BOOLEAN_TAG);
-                self.term
-                    .extend_from_slice(if b { b"true" } else { b"false" });
-            }
-            Val::Num(n) => {
-                self.term.clear();
-                n.push(&mut self.term);
+                push_value(v, &mut self.term);
             }
             Val::Text(t) => {
                 self.term.clear();
@@ -259,11 +250,11 @@ impl Machine {
         let key = match v {
             Val::Id(id) => return Ok(id),
             Val::Bool(b) => Some((0, u128::from(b))),
-            Val::Num(Num::Int(i)) => Some((1, i64::from(i) as u128)),
-            Val::Num(Num::Dec(d)) => Some((2, u128::from_be_bytes(d.to_be_bytes()))),
-            Val::Num(Num::Dbl(d)) => Some((3, u128::from(f64::from(d).to_bits()))),
-            Val::Num(Num::Flt(f)) => Some((4, u128::from(f32::from(f).to_bits()))),
-            Val::Text(_) | Val::Term(_) => None,
+            Val::Num(Num::Int(i)) => Some((1, i as u128)),
+            Val::Num(Num::Dec(d)) => Some((2, d.units() as u128)),
+            Val::Num(Num::Dbl(d)) => Some((3, u128::from(d.to_bits()))),
+            Val::Num(Num::Flt(f)) => Some((4, u128::from(f.to_bits()))),
+            Val::Text(_) | Val::Term(_) | Val::Time(_) | Val::Duration(_) => None,
         };
         if let Some(key) = key
             && let Some(&id) = self.made.get(&key)
@@ -301,7 +292,7 @@ impl Machine {
                 let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
                     return Ok(None);
                 };
-                self.equal(run, a, b)?.map(Val::from)
+                self.equal(run, a, b).map(Val::from)
             }
             Code::Same(a, b) => {
                 let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
@@ -313,7 +304,7 @@ impl Machine {
                 let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
                     return Ok(None);
                 };
-                self.ordered(run, *relation, a, b)?.map(Val::from)
+                self.ordered(run, *relation, a, b).map(Val::from)
             }
             Code::In(a, list) => {
                 let Some(a) = self.eval(run, a, at)? else {
@@ -322,7 +313,7 @@ impl Machine {
                 let mut failed = false;
                 for item in list {
                     let equal = match self.eval(run, item, at)? {
-                        Some(b) => self.equal(run, a, b)?,
+                        Some(b) => self.equal(run, a, b),
                         None => None,
                     };
                     match equal {
@@ -337,17 +328,14 @@ impl Machine {
                 let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
                     return Ok(None);
                 };
-                match (self.number(run, a), self.number(run, b)) {
-                    (Some(a), Some(b)) => a.compute(*op, b).map(Val::Num),
-                    _ => None,
-                }
+                self.compute(run, *op, a, b)
             }
             Code::Plus(a) => match self.eval(run, a, at)? {
-                Some(v) => self.number(run, v).map(Val::Num),
+                Some(v) => self.each_number(run, v, Some, |n| Some(n.clone())),
                 None => None,
             },
             Code::Minus(a) => match self.eval(run, a, at)? {
-                Some(v) => self.number(run, v).and_then(Num::negate).map(Val::Num),
+                Some(v) => self.each_number(run, v, Num::negate, Number::negate),
                 None => None,
             },
             Code::If(parts) => {
@@ -374,13 +362,7 @@ impl Machine {
                 .eval(run, a, at)?
                 .map(|v| self.kind(run, v, *test).into()),
             Code::Call(call, list) => self.call(run, *call, list, at)?,
-            Code::Regex(a, regex) => {
-                let text = match self.eval(run, a, at)? {
-                    Some(v) => self.as_text(run, v),
-                    None => None,
-                };
-                text.map(|t| regex.is_match(self.str(t.text)).into())
-            }
+            Code::Regex(regex) => self.matches(run, regex, at)?.map(Val::from),
             Code::Replace(r) => self.replace(run, r, at)?,
             Code::Iri(a, base) => {
                 let Some(v) = self.eval(run, a, at)? else {
@@ -399,67 +381,33 @@ impl Machine {
                     None => oxiri::Iri::parse(text.to_owned()).ok(),
                 };
                 iri.map(|iri| {
-                    let mut bytes = vec![];
-                    term::push_iri(iri.as_str(), &mut bytes);
-                    Val::Term(self.push(&bytes))
+                    self.term.clear();
+                    term::push_iri(iri.as_str(), &mut self.term);
+                    self.held_term()
                 })
             }
-            Code::Random => Some(Val::Num(Num::Dbl(rand::random::<f64>().into()))),
-            Code::Cast(to, of, slow) => {
+            Code::Random => Some(Val::Num(Num::Dbl(rand::random::<f64>()))),
+            Code::Cast(to, of) => {
                 let Some(v) = self.eval(run, of, at)? else {
                     return Ok(None);
                 };
-                match self.cast(run, *to, v) {
-                    Some(known) => known,
-                    None => {
-                        let id = self.id(run, v)?;
-                        self.slow_value(run, *slow, |_, ids| {
-                            ids.push(id);
-                            Ok(())
-                        })?
-                    }
-                }
+                let before = self.arena.len();
+                let value = self.cast(run, *to, v);
+                self.grown(run, before)?;
+                value
             }
-            Code::Slow(n, arguments) => self.slow_value(run, *n, |it, ids| {
-                for a in arguments {
-                    let id = match it.eval(run, a, at)? {
-                        Some(v) => it.id(run, v)?,
-                        None => 0,
-                    };
-                    ids.push(id);
-                }
-                Ok(())
-            })?,
+            Code::Fresh(fresh) => Some(self.fresh(*fresh)),
         })
     }
 
-    /// What `spareval` makes of the arguments, whose ids `fill` gives; 0 for one without a value.
-    fn slow_value(
-        &mut self,
-        run: &Run<'_>,
-        part: usize,
-        fill: impl FnOnce(&mut Self, &mut Vec<u32>) -> Result<()>,
-    ) -> Result<Maybe> {
-        let mut ids = match self.slow.get_mut(part) {
-            Some(part) => std::mem::take(&mut part.ids),
-            None => return Ok(None),
-        };
-        ids.clear();
-        fill(self, &mut ids)?;
-        let Self { slow, arena, .. } = self;
-        let Some(part) = slow.get_mut(part) else {
-            return Ok(None);
-        };
-        let value = part.slow.value(run, &ids)?.map(|bytes| {
-            let start = arena.len() as u32;
-            arena.extend_from_slice(bytes);
-            Val::Term(Span {
-                start,
-                end: arena.len() as u32,
-            })
-        });
-        part.ids = ids;
-        Ok(value)
+    /// The term that lies in `self.term`, as a value.
+    pub(super) fn held_term(&mut self) -> Val {
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(&self.term);
+        Val::Term(Span {
+            start,
+            end: self.arena.len() as u32,
+        })
     }
 
     /// OR (`decides` = true) and AND: one part that decides settles it, else an error does.
@@ -494,10 +442,15 @@ impl Machine {
             return Ok(None);
         };
         Ok(match call {
-            Call::Abs => self.number(run, first).and_then(Num::abs).map(Val::Num),
-            Call::Ceil => self.number(run, first).and_then(Num::ceil).map(Val::Num),
-            Call::Floor => self.number(run, first).and_then(Num::floor).map(Val::Num),
-            Call::Round => self.number(run, first).and_then(Num::round).map(Val::Num),
+            Call::Abs => self.each_number(run, first, Num::abs, Number::abs),
+            Call::Ceil => self.each_number(run, first, Num::ceil, Number::ceil),
+            Call::Floor => self.each_number(run, first, Num::floor, Number::floor),
+            Call::Round => self.each_number(run, first, Num::round, Number::round),
+            Call::Time(part) => self.part_of_time(run, part, first),
+            Call::Adjust => self.adjust(run, first, second),
+            Call::Encode => self.encode(run, first)?,
+            Call::Hash(hash) => self.hash(run, hash, first),
+            Call::Make(made) => self.make(run, made, first, second, third)?,
             _ => {
                 let before = self.arena.len();
                 let value = self.text_call(run, call, first, second, third);
@@ -508,27 +461,41 @@ impl Machine {
     }
 }
 
-pub(super) fn boolean(lexical: &str) -> Option<bool> {
-    match lexical {
-        "true" | "1" => Some(true),
-        "false" | "0" => Some(false),
+/// Appends the canonical bytes of a value that is no text and no term.
+fn push_value(v: Val, out: &mut Vec<u8>) {
+    match v {
+        Val::Bool(b) => {
+            out.push(term::BOOLEAN_TAG);
+            out.extend_from_slice(if b { b"true" } else { b"false" });
+        }
+        Val::Num(n) => n.push(out),
+        Val::Time(t) => t.push(out),
+        Val::Duration(d) => d.push(out),
+        Val::Id(_) | Val::Text(_) | Val::Term(_) => {}
+    }
+}
+
+pub(super) fn number_of_bytes(bytes: &[u8]) -> Option<Number> {
+    match term::parts(bytes)? {
+        Parts::Coded(lexical, tag) => Number::parse(tag, lexical),
         _ => None,
     }
 }
 
-fn number_of_bytes(bytes: &[u8]) -> Option<Num> {
-    match term::parts(bytes)? {
-        Parts::Coded(lexical, tag) if term::NUMERIC_TAGS.contains(&tag) => {
-            Num::of(Number::parse(tag, lexical)?)
-        }
-        _ => None,
-    }
+/// The value of a date or time by id.
+pub(super) fn instant_of_id(run: &Run<'_>, id: u32) -> Option<(Kind, i128)> {
+    let d = dictionary(run.snapshot);
+    let lex = d.lex(VertexId(id))?;
+    let kind = Kind::of_tag(d.tag_ranges().tag_of(lex)?)?;
+    let instant = d.instant(kind, d.value_rank(lex))?;
+    Some((kind, instant))
 }
 
 /// Doubles up to here hold every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The value of a numeric literal by id: from the value columns where they hold it exactly, else from its text.
+/// The value of a numeric literal by id, if it is a small number: from the value columns where they hold it exactly, else from its
+/// text.
 pub(crate) fn number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
     if id < FIRST_TAIL_ID {
         let d = dictionary(run.snapshot);
@@ -547,15 +514,20 @@ pub(crate) fn number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Opt
             // Integers of any type come from whatever is none of the others.
             match [is(1), is(2), is(3)] {
                 [false, false, false] if f.abs() < EXACT => {
-                    return Some(Num::Int((f as i64).into()));
+                    return Some(Num::Int(f as i64));
                 }
                 // Negative zero shares its rank with zero.
-                [_, true, _] if f != 0.0 => return Some(Num::Dbl(f.into())),
-                [_, _, true] if f != 0.0 => return Some(Num::Flt((f as f32).into())),
+                [_, true, _] if f != 0.0 => return Some(Num::Dbl(f)),
+                [_, _, true] if f != 0.0 => return Some(Num::Flt(f as f32)),
                 _ => {}
             }
         }
     }
+    long_number_of_id(run, id, scratch)?.small()
+}
+
+/// The value of any numeric literal by id, from its text.
+pub(crate) fn long_number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
     scratch.clear();
     let v = VertexId(id);
     if id >= FIRST_QUERY_ID {

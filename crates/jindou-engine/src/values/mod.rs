@@ -2,29 +2,29 @@
 //!
 //! ```text
 //! expression ─ code: compile ─► machine: one row at a time ─► value ─► id (the store's, or a query-local one)
-//!                    │                └ numbers: columns of many rows, where all is arithmetic
-//!                    └ functions without code of their own ─► slow: spareval, remembered by the arguments' ids
+//!                                     └ numbers: columns of many rows, where all is arithmetic
 //! ```
 //!
-//! Semantics are `spareval`'s, but for terms that an expression only passes on: they stay the terms they are.
+//! What values are, and what `=`, `<`, arithmetic and casts make of them, says `jindou-values`. Terms that an expression only
+//! passes on stay the terms they are.
 
 mod aggregate;
-mod cast;
 mod code;
 mod equal;
 mod machine;
+mod make;
 mod numbers;
-mod replace;
-mod slow;
+mod regex;
 mod sum;
 #[cfg(test)]
 mod tests;
 mod text;
+mod time;
 mod val;
 
 pub(crate) use aggregate::Accumulators;
 pub(crate) use equal::{Equals, Partners};
-pub(crate) use slow::Slow;
+pub(crate) use machine::relation::holds;
 
 use crate::batch::{Charge, View};
 use crate::explore::Run;
@@ -65,9 +65,8 @@ impl Evaluator {
     /// # Errors
     /// `Limit` for an expression nested too deep.
     pub fn new(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> Result<Self> {
-        let mut compiled = code::compile(g, layout, run)?;
-        let slow = std::mem::take(&mut compiled.slow);
-        let machine = Machine::new(&compiled.constants, slow, run);
+        let compiled = code::compile(g, layout, run)?;
+        let machine = Machine::new(&compiled.constants, run);
         let known = compiled.pure && compiled.inputs.len() <= 2;
         let memo =
             (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);

@@ -6,12 +6,12 @@
 
 use super::code::Code;
 use super::machine::{Machine, number_of_id};
-use super::val::{Arithmetic, Num};
 use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::{FALSE, TRUE, Value};
 use jindou_model::Result;
 use jindou_plan::Relation;
+use jindou_values::{Arithmetic, Num};
 
 /// Rows at a time: columns of them stay in the first-level cache.
 const CHUNK: usize = 512;
@@ -401,13 +401,13 @@ impl Column {
     #[inline]
     fn push(&mut self, n: Num) {
         match (&mut *self, n) {
-            (Self::Ints(v), Num::Int(i)) => v.push(i.into()),
-            (Self::Doubles(v), Num::Dbl(d)) => v.push(d.into()),
+            (Self::Ints(v), Num::Int(i)) => v.push(i),
+            (Self::Doubles(v), Num::Dbl(d)) => v.push(d),
             (Self::Any(v), n) => v.push(n),
             (_, n) => {
                 *self = match n {
-                    Num::Int(i) if self.len() == 0 => Self::Ints(vec![i.into()]),
-                    Num::Dbl(d) if self.len() == 0 => Self::Doubles(vec![d.into()]),
+                    Num::Int(i) if self.len() == 0 => Self::Ints(vec![i]),
+                    Num::Dbl(d) if self.len() == 0 => Self::Doubles(vec![d]),
                     n => Self::Any((0..self.len()).map(|i| self.at(i)).chain([n]).collect()),
                 };
             }
@@ -419,7 +419,7 @@ impl Column {
         match self {
             Self::Ints(v) => v.push(0),
             Self::Doubles(v) => v.push(0.0),
-            Self::Any(v) => v.push(Num::Int(0.into())),
+            Self::Any(v) => v.push(Num::Int(0)),
         }
     }
 
@@ -428,9 +428,9 @@ impl Column {
     fn at(&self, i: usize) -> Num {
         let i = if self.len() == 1 { 0 } else { i };
         match self {
-            Self::Ints(v) => Num::Int(v.get(i).copied().unwrap_or(0).into()),
-            Self::Doubles(v) => Num::Dbl(v.get(i).copied().unwrap_or(0.0).into()),
-            Self::Any(v) => v.get(i).copied().unwrap_or(Num::Int(0.into())),
+            Self::Ints(v) => Num::Int(v.get(i).copied().unwrap_or(0)),
+            Self::Doubles(v) => Num::Dbl(v.get(i).copied().unwrap_or(0.0)),
+            Self::Any(v) => v.get(i).copied().unwrap_or(Num::Int(0)),
         }
     }
 }

@@ -4,19 +4,52 @@
 //! rounding error of each addition is kept) and rounded once, at the end: some 100 bits of the sum do not depend on the order, of
 //! which a double shows 53. Only sums that cancel to less than 2⁻⁵⁰ of their largest part may still differ in the last digit.
 
-use super::val::{Arithmetic, Num};
+use jindou_values::{Arithmetic, Num, Number};
 
 /// A sum so far.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Sum {
-    /// Of integers and decimals; `None` once a value was no number, or this overflowed.
-    exact: Option<Num>,
+    /// Of integers and decimals.
+    exact: Exact,
     /// Of floats and doubles.
     high: f64,
     low: f64,
     /// The widest type met.
     kind: Kind,
     count: i64,
+}
+
+/// A sum of integers and decimals.
+#[derive(Clone)]
+enum Exact {
+    Small(Num),
+    /// Beyond a small number.
+    Long(Box<Number>),
+    /// A value was no number.
+    Failed,
+}
+
+impl Exact {
+    fn number(&self) -> Option<Number> {
+        match self {
+            Self::Small(n) => Some((*n).into()),
+            Self::Long(n) => Some((**n).clone()),
+            Self::Failed => None,
+        }
+    }
+
+    /// Adds numbers that are not both small, or whose sum is not.
+    #[cold]
+    fn add_long(&mut self, n: &Number) {
+        let sum = self
+            .number()
+            .and_then(|own| own.compute(Arithmetic::Add, n));
+        *self = match sum {
+            Some(Number::Small(n)) => Self::Small(n),
+            Some(long) => Self::Long(Box::new(long)),
+            None => Self::Failed,
+        };
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +63,7 @@ impl Sum {
     /// Of nothing.
     pub fn zero() -> Self {
         Self {
-            exact: Some(Num::Int(0.into())),
+            exact: Exact::Small(Num::Int(0)),
             high: 0.0,
             low: 0.0,
             kind: Kind::Exact,
@@ -40,28 +73,46 @@ impl Sum {
 
     /// A value that is no number, or unbound: an error from now on.
     pub fn fail(&mut self) {
-        self.exact = None;
+        self.exact = Exact::Failed;
     }
 
     pub fn failed(&self) -> bool {
-        self.exact.is_none()
+        matches!(self.exact, Exact::Failed)
+    }
+
+    /// Adds any number.
+    pub fn add_number(&mut self, n: Option<Number>) {
+        match n {
+            Some(Number::Small(n)) => self.add(Some(n)),
+            Some(long) => {
+                self.count += 1;
+                self.exact.add_long(&long);
+            }
+            None => self.add(None),
+        }
     }
 
     #[inline]
     pub fn add(&mut self, n: Option<Num>) {
         self.count += 1;
         match n {
-            None => self.exact = None,
+            None => self.exact = Exact::Failed,
             Some(n @ (Num::Int(_) | Num::Dec(_))) => {
-                self.exact = self.exact.and_then(|e| e.compute(Arithmetic::Add, n));
+                if let Exact::Small(own) = &mut self.exact
+                    && let Some(sum) = own.compute(Arithmetic::Add, n)
+                {
+                    *own = sum;
+                } else {
+                    self.exact.add_long(&n.into());
+                }
             }
             Some(Num::Flt(f)) => {
                 self.kind = self.kind.max(Kind::Float);
-                self.add_real(f64::from(f32::from(f)));
+                self.add_real(f64::from(f));
             }
             Some(Num::Dbl(d)) => {
                 self.kind = Kind::Double;
-                self.add_real(d.into());
+                self.add_real(d);
             }
         }
     }
@@ -80,10 +131,10 @@ impl Sum {
 
     /// Takes another part's values in.
     pub fn merge(&mut self, other: Self) {
-        self.exact = match (self.exact, other.exact) {
-            (Some(a), Some(b)) => a.compute(Arithmetic::Add, b),
-            _ => None,
-        };
+        match other.exact.number() {
+            Some(n) => self.exact.add_long(&n),
+            None => self.exact = Exact::Failed,
+        }
         self.kind = self.kind.max(other.kind);
         self.add_real(other.high);
         self.low += other.low;
@@ -91,28 +142,28 @@ impl Sum {
     }
 
     /// `None` after an error.
-    pub fn total(&self) -> Option<Num> {
-        let exact = self.exact?;
+    pub fn total(&self) -> Option<Number> {
+        let exact = self.exact.number()?;
         if self.kind == Kind::Exact {
             return Some(exact);
         }
-        let mut whole = *self;
-        whole.add_real(f64::from(exact.double()));
+        let mut whole = self.clone();
+        whole.add_real(exact.to_f64());
         let real = whole.high + whole.low;
-        Some(if self.kind == Kind::Float {
-            Num::Flt((real as f32).into())
+        Some(Number::Small(if self.kind == Kind::Float {
+            Num::Flt(real as f32)
         } else {
-            Num::Dbl(real.into())
-        })
+            Num::Dbl(real)
+        }))
     }
 
     /// 0 for an empty group; `None` after an error.
-    pub fn average(&self) -> Option<Num> {
+    pub fn average(&self) -> Option<Number> {
         let total = self.total()?;
         if self.count == 0 {
             return Some(total);
         }
-        total.compute(Arithmetic::Divide, Num::Int(self.count.into()))
+        total.compute(Arithmetic::Divide, &Num::Int(self.count).into())
     }
 }
 
@@ -135,9 +186,9 @@ mod tests {
             .map(|i| {
                 let n = next(&mut state) as f64 / 7.0;
                 match i % 3 {
-                    0 => Num::Flt((n as f32).into()),
-                    1 => Num::Dbl((n * 1e-9).into()),
-                    _ => Num::Int((next(&mut state) as i64 % 1000).into()),
+                    0 => Num::Flt(n as f32),
+                    1 => Num::Dbl(n * 1e-9),
+                    _ => Num::Int(next(&mut state) as i64 % 1000),
                 }
             })
             .collect();
@@ -153,10 +204,13 @@ mod tests {
             }
             let mut all = Sum::zero();
             parts.into_iter().for_each(|p| all.merge(p));
-            let (Some(Num::Dbl(total)), Some(Num::Dbl(mean))) = (all.total(), all.average()) else {
+            let small = |n: Option<Number>| n.and_then(|n| n.small());
+            let (Some(Num::Dbl(total)), Some(Num::Dbl(mean))) =
+                (small(all.total()), small(all.average()))
+            else {
                 panic!("a double");
             };
-            seen.push((f64::from(total).to_bits(), f64::from(mean).to_bits()));
+            seen.push((total.to_bits(), mean.to_bits()));
         }
         seen.dedup();
         assert_eq!(seen.len(), 1);
@@ -169,17 +223,44 @@ mod tests {
             values.iter().for_each(|v| sum.add(Some(*v)));
             sum
         };
-        let dbl = |d: f64| Num::Dbl(d.into());
+        let dbl = Num::Dbl;
         let big = of(&[dbl(1e20), dbl(1.0), dbl(-1e20)]);
-        assert_eq!(big.total(), Some(dbl(1.0)));
+        assert_eq!(big.total(), Some(dbl(1.0).into()));
         let inf = f64::INFINITY;
-        assert_eq!(of(&[dbl(1.0), dbl(inf), dbl(2.0)]).total(), Some(dbl(inf)));
-        assert!(of(&[dbl(inf), dbl(-inf)]).total().is_some_and(Num::is_nan));
-        assert_eq!(Sum::zero().average(), Some(Num::Int(0.into())));
+        assert_eq!(
+            of(&[dbl(1.0), dbl(inf), dbl(2.0)]).total(),
+            Some(dbl(inf).into())
+        );
+        assert!(
+            of(&[dbl(inf), dbl(-inf)])
+                .total()
+                .is_some_and(|n| n.to_f64().is_nan())
+        );
+        assert_eq!(Sum::zero().average(), Some(Num::Int(0).into()));
         let mut failed = of(&[dbl(1.0)]);
         failed.add(None);
         assert_eq!(failed.total(), None);
-        let tenths = vec![Num::Flt(0.1f32.into()); 10];
-        assert_eq!(of(&tenths).total(), Some(Num::Flt(1.0f32.into())));
+        let tenths = vec![Num::Flt(0.1); 10];
+        assert_eq!(of(&tenths).total(), Some(Num::Flt(1.0).into()));
+    }
+
+    #[test]
+    fn sums_beyond_64_bits() {
+        let mut sum = Sum::zero();
+        for _ in 0..3 {
+            sum.add(Some(Num::Int(i64::MAX)));
+        }
+        let text = |n: Option<Number>| {
+            let mut out = vec![];
+            n.map(|n| n.push_text(&mut out));
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(sum.total()), "27670116110564327421");
+        assert_eq!(text(sum.average()), "9223372036854775807");
+        let mut other = Sum::zero();
+        other.add_number(Number::parse(0x80, "-27670116110564327421"));
+        sum.merge(other);
+        assert_eq!(text(sum.total()), "0");
+        assert!(matches!(sum.total(), Some(Number::Small(Num::Int(0)))));
     }
 }

@@ -1,21 +1,20 @@
-//! Functions of strings, language tags, datatypes and dates.
+//! Functions of strings, language tags and datatypes.
 
 use super::code::{Call, Code};
 use super::machine::{Machine, Maybe, Row};
-use super::val::{Num, Span, Text, Val};
+use super::val::{Span, Text, Val};
 use crate::explore::Run;
 use jindou_model::Result;
 use jindou_model::term::{self, Parts};
+use jindou_values::Num;
 use oxrdf::vocab::{rdf, xsd};
-use oxsdatatypes::DateTime;
-use std::str::FromStr;
 
 impl Machine {
     /// A simple or language-tagged string's text; `None` for other values.
     pub(super) fn as_text(&mut self, run: &Run<'_>, v: Val) -> Option<Text> {
         match v {
             Val::Text(t) => return Some(t),
-            Val::Bool(_) | Val::Num(_) => return None,
+            Val::Bool(_) | Val::Num(_) | Val::Time(_) | Val::Duration(_) => return None,
             Val::Id(_) | Val::Term(_) => self.canonical(run, v),
         }
         let held = std::mem::take(&mut self.term);
@@ -41,13 +40,6 @@ impl Machine {
     pub(super) fn simple(&mut self, run: &Run<'_>, v: Val) -> Option<Span> {
         self.as_text(run, v)
             .and_then(|t| t.lang.is_none().then_some(t.text))
-    }
-
-    fn integer(&mut self, run: &Run<'_>, v: Val) -> Option<i64> {
-        match self.number(run, v)? {
-            Num::Int(i) => Some(i.into()),
-            _ => None,
-        }
     }
 
     /// Two strings of which the second has no language tag or the first's (SPARQL 1.1 §17.4.3.1.2).
@@ -184,7 +176,7 @@ impl Machine {
             Call::StrLen => {
                 let t = self.as_text(run, first)?;
                 let n = self.str(t.text).chars().count() as i64;
-                Some(Val::Num(Num::Int(n.into())))
+                Some(Val::Num(Num::Int(n)))
             }
             Call::Contains => {
                 let (a, b) = self.compatible(run, first, second?)?;
@@ -250,29 +242,46 @@ impl Machine {
                 };
                 Some(self.text(changed.as_bytes(), t.lang))
             }
-            Call::Year | Call::Month | Call::Day | Call::Hours | Call::Minutes => {
+            Call::LangDir => {
                 self.canonical(run, first);
-                let Parts::Coded(lexical, tag) = term::parts(&self.term)? else {
-                    return None;
+                let direction = match term::parts(&self.term)? {
+                    Parts::Lang(_, tag) => tag.split_once("--").map_or("", |(_, d)| d),
+                    Parts::String(_) | Parts::Coded(..) | Parts::Typed(..) => "",
+                    _ => return None,
                 };
-                if Some(tag) != term::datatype_code(xsd::DATE_TIME.as_str()) {
-                    return None;
-                }
-                let d = DateTime::from_str(lexical).ok()?;
-                let n = match call {
-                    Call::Year => d.year(),
-                    Call::Month => i64::from(d.month()),
-                    Call::Day => i64::from(d.day()),
-                    Call::Hours => i64::from(d.hour()),
-                    _ => i64::from(d.minute()),
+                let direction = if direction.is_empty() {
+                    ""
+                } else if direction == "rtl" {
+                    "rtl"
+                } else {
+                    "ltr"
                 };
-                Some(Val::Num(Num::Int(n.into())))
+                Some(self.text(direction.as_bytes(), None))
             }
-            Call::Concat | Call::Abs | Call::Ceil | Call::Floor | Call::Round => None,
+            Call::HasLang => Some((self.tag_of(run, first) == term::LANG).into()),
+            Call::HasLangDir => {
+                self.canonical(run, first);
+                let directed = matches!(
+                    term::parts(&self.term),
+                    Some(Parts::Lang(_, tag)) if tag.contains("--")
+                );
+                Some(directed.into())
+            }
+            Call::IsTriple => Some((self.tag_of(run, first) == term::TRIPLE).into()),
+            Call::Concat
+            | Call::Abs
+            | Call::Ceil
+            | Call::Floor
+            | Call::Round
+            | Call::Time(_)
+            | Call::Adjust
+            | Call::Encode
+            | Call::Hash(_)
+            | Call::Make(_) => None,
         }
     }
 
-    fn str_of(&mut self, run: &Run<'_>, v: Val) -> Maybe {
+    pub(super) fn str_of(&mut self, run: &Run<'_>, v: Val) -> Maybe {
         if let Val::Text(t) = v {
             return Some(Val::Text(Text {
                 text: t.text,

@@ -4,7 +4,8 @@ use super::*;
 
 impl Translator {
     /// An expression without EXISTS over the slots in scope.
-    pub(super) fn expr(&self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
+    pub(super) fn expr(&mut self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
+        let mut custom = vec![];
         let mut variables: Vec<(Variable, Slot)> = vec![];
         let mut per_row = false;
         let mut needs_base = false;
@@ -20,9 +21,19 @@ impl Translator {
             Expression::FunctionCall(f, _) => {
                 per_row |= varies(f);
                 needs_base |= matches!(f, Function::Iri);
+                if let Function::Custom(name) = f {
+                    custom.push(name.as_str().to_owned());
+                }
             }
             _ => {}
         });
+        for name in custom {
+            let is_cast =
+                name == oxrdf::vocab::xsd::STRING.as_str() || term::datatype_code(&name).is_some();
+            if !is_cast && self.unknown.is_none() {
+                self.unknown = Some(name);
+            }
+        }
         Expr {
             expression: e.clone(),
             variables,

@@ -92,6 +92,11 @@ pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
             Form::Construct(triples)
         }
     };
+    if let Some(name) = t.unknown {
+        return Err(format!(
+            "the function <{name}>: no function has this name; casts are called xsd:integer(…), xsd:dateTime(…) and the like"
+        ));
+    }
     Ok(Logical {
         form,
         dataset: query.dataset().cloned(),
@@ -146,6 +151,8 @@ struct Translator {
     base: Option<String>,
     /// Triple terms with variables, each with the slot that stands for it in the pattern at hand.
     open: Vec<(Slot, TriplePattern)>,
+    /// A function that nobody knows.
+    unknown: Option<String>,
 }
 
 impl Translator {

@@ -29,7 +29,11 @@ fn aggregates_agree_with_spareval() {
     let all: Vec<Term> = terms()
         .into_iter()
         .filter(|t| match t {
-            Term::Literal(l) => !matches!(l.value(), "0" | "-0" | "3" | "1.5" | "NaN"),
+            Term::Literal(l) => !matches!(
+                l.value(),
+                // The last is no number to `spareval`.
+                "0" | "-0" | "3" | "1.5" | "NaN" | "99999999999999999999"
+            ),
             Term::NamedNode(_) => true,
             _ => false,
         })

@@ -1,0 +1,191 @@
+//! Arithmetic on numbers of any length, dates, times and durations; casts.
+
+use super::{Machine, Maybe, instant_of_id, number_of_bytes};
+use crate::explore::Run;
+use crate::values::code::Cast;
+use crate::values::val::Val;
+use jindou_model::FIRST_TAIL_ID;
+use jindou_model::term;
+use jindou_values::{
+    Arithmetic, Duration, Kind, Num, Number, Temporal, Value, cast, cast_text, value,
+};
+
+/// A value that arithmetic is defined for.
+enum Scalar {
+    Number(Number),
+    Time(Temporal),
+    Duration(Duration),
+}
+
+impl Machine {
+    fn scalar(&mut self, run: &Run<'_>, v: Val) -> Option<Scalar> {
+        match v {
+            Val::Num(n) => return Some(Scalar::Number(n.into())),
+            Val::Time(t) => return Some(Scalar::Time(t)),
+            Val::Duration(d) => return Some(Scalar::Duration(d)),
+            Val::Bool(_) | Val::Text(_) => return None,
+            Val::Id(_) | Val::Term(_) => self.canonical(run, v),
+        }
+        Some(match value(&self.term)? {
+            Value::Number(n) => Scalar::Number(n),
+            Value::Temporal(t) => Scalar::Time(t),
+            Value::Duration(d) => Scalar::Duration(d),
+            _ => return None,
+        })
+    }
+
+    /// A number as a value: those that are not small as the bytes of their literal.
+    fn of_number(&mut self, n: Number) -> Val {
+        match n {
+            Number::Small(n) => Val::Num(n),
+            long => {
+                self.term.clear();
+                long.push(&mut self.term);
+                self.held_term()
+            }
+        }
+    }
+
+    /// The date or time that a value is.
+    pub(in crate::values) fn time(&mut self, run: &Run<'_>, v: Val) -> Option<Temporal> {
+        match v {
+            Val::Time(t) => Some(t),
+            _ => match self.scalar(run, v)? {
+                Scalar::Time(t) => Some(t),
+                _ => None,
+            },
+        }
+    }
+
+    /// The duration that a value is.
+    pub(in crate::values) fn duration(&mut self, run: &Run<'_>, v: Val) -> Option<Duration> {
+        match self.scalar(run, v)? {
+            Scalar::Duration(d) => Some(d),
+            _ => None,
+        }
+    }
+
+    /// The instant of a date or time: of a term of the base from its column.
+    pub(super) fn instant(&mut self, run: &Run<'_>, v: Val) -> Option<(Kind, i128)> {
+        match v {
+            Val::Time(t) => Some((t.kind(), t.instant())),
+            Val::Id(id) if id < FIRST_TAIL_ID => instant_of_id(run, id),
+            Val::Id(_) | Val::Term(_) => {
+                let t = self.time(run, v)?;
+                Some((t.kind(), t.instant()))
+            }
+            Val::Bool(_) | Val::Num(_) | Val::Text(_) | Val::Duration(_) => None,
+        }
+    }
+
+    /// `a op b` (SPARQL 1.1 §17.3; XPath F&O 3.1 §4.2, §8.4, §9.7, §9.8).
+    pub(super) fn compute(&mut self, run: &Run<'_>, op: Arithmetic, a: Val, b: Val) -> Maybe {
+        use Arithmetic::{Add, Divide, Multiply, Subtract};
+        if let (Some(x), Some(y)) = (self.number(run, a), self.number(run, b))
+            && let Some(n) = x.compute(op, y)
+        {
+            return Some(Val::Num(n));
+        }
+        if op == Subtract
+            && let (Some(x), Some(y)) = (self.instant(run, a), self.instant(run, b))
+        {
+            return (x.0 == y.0 && x.0 <= Kind::Time)
+                .then(|| Duration::of_units(x.1 - y.1).map(Val::Duration))?;
+        }
+        use Scalar::{Duration as D, Number as N, Time as T};
+        let (a, b) = (self.scalar(run, a)?, self.scalar(run, b)?);
+        match (a, b, op) {
+            (N(a), N(b), op) => {
+                let n = a.compute(op, &b)?;
+                Some(self.of_number(n))
+            }
+            (T(t), D(d), Add) | (D(d), T(t), Add) => t.add(d).map(Val::Time),
+            (T(t), D(d), Subtract) => t.add(d.negate()?).map(Val::Time),
+            (D(a), D(b), Add) => a.add(b).map(Val::Duration),
+            (D(a), D(b), Subtract) => a.add(b.negate()?).map(Val::Duration),
+            (D(d), N(n), Multiply) | (N(n), D(d), Multiply) => d.multiply(&n).map(Val::Duration),
+            (D(d), N(n), Divide) => d.divide(&n).map(Val::Duration),
+            (D(a), D(b), Divide) => {
+                let n = a.ratio(b)?;
+                Some(self.of_number(n))
+            }
+            _ => None,
+        }
+    }
+
+    /// A function of one number.
+    pub(super) fn each_number(
+        &mut self,
+        run: &Run<'_>,
+        v: Val,
+        small: impl FnOnce(Num) -> Option<Num>,
+        any: impl FnOnce(&Number) -> Option<Number>,
+    ) -> Maybe {
+        if let Some(n) = self.number(run, v).and_then(small) {
+            return Some(Val::Num(n));
+        }
+        match self.scalar(run, v)? {
+            Scalar::Number(n) => {
+                let n = any(&n)?;
+                Some(self.of_number(n))
+            }
+            _ => None,
+        }
+    }
+
+    /// The integer that a value is.
+    pub(in crate::values) fn integer(&mut self, run: &Run<'_>, v: Val) -> Option<i64> {
+        match self.number(run, v) {
+            Some(Num::Int(i)) => Some(i),
+            Some(_) => None,
+            // Beyond 64 bits it is beyond every string as well.
+            None => match self.scalar(run, v)? {
+                Scalar::Number(Number::Integer(e)) if e.is_negative() => Some(i64::MIN),
+                Scalar::Number(Number::Integer(_)) => Some(i64::MAX),
+                _ => None,
+            },
+        }
+    }
+
+    /// The value in another type.
+    pub(super) fn cast(&mut self, run: &Run<'_>, to: Cast, v: Val) -> Maybe {
+        let tag = match to {
+            // A literal keeps its lexical form; that of a computed value is the canonical one.
+            Cast::String => return self.str_of(run, v),
+            Cast::Coded(tag) => tag,
+        };
+        let result = match v {
+            Val::Num(n) => cast(tag, &n.into()),
+            Val::Bool(b) => cast(tag, &Value::Boolean(b)),
+            Val::Time(t) => cast(tag, &Value::Temporal(t)),
+            Val::Duration(d) => cast(tag, &Value::Duration(d)),
+            Val::Text(t) if t.lang.is_some() => None,
+            Val::Text(t) => cast_text(tag, self.str(t.text)),
+            Val::Id(id) => match self.number_by_id(run, id) {
+                Some(n) => cast(tag, &n.into()),
+                None => {
+                    self.canonical(run, v);
+                    cast(tag, &value(&self.term)?)
+                }
+            },
+            Val::Term(s) => match number_of_bytes(self.bytes(s)) {
+                Some(n) => cast(tag, &Value::Number(n)),
+                None => cast(tag, &value(self.bytes(s))?),
+            },
+        };
+        Some(match result? {
+            // Numbers of derived types keep the type.
+            Value::Number(n) if tag >= term::FIRST_DATATYPE + 4 => {
+                self.term.clear();
+                self.term.push(tag);
+                n.push_text(&mut self.term);
+                self.held_term()
+            }
+            Value::Number(n) => self.of_number(n),
+            Value::Boolean(b) => Val::Bool(b),
+            Value::Temporal(t) => Val::Time(t),
+            Value::Duration(d) => Val::Duration(d),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,273 @@
+//! Functions that make terms: of texts, of other terms, and such that no row had before.
+
+use super::machine::{Machine, Maybe};
+use super::val::{Span, Text, Val};
+use crate::explore::Run;
+use jindou_model::Result;
+use jindou_model::term::{self, Parts};
+use oxrdf::vocab::rdf;
+use sha1::Digest;
+use std::io::Write;
+
+/// Terms made of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    Lang,
+    LangDir,
+    Typed,
+    Triple,
+    /// A blank node of a label: one in each solution.
+    Blank,
+}
+
+/// Terms made of nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    Blank,
+    Iri,
+    String,
+}
+
+/// Hash functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hash {
+    Md5,
+    Sha1,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+/// Deepest triple term that is made; `jindou_model::term` reads none that is deeper.
+const DEEPEST: usize = 64;
+
+impl Machine {
+    pub(super) fn fresh(&mut self, fresh: Fresh) -> Val {
+        self.term.clear();
+        let random = rand::random::<u128>();
+        // Writing to a vector cannot fail.
+        let _ = match fresh {
+            Fresh::Blank => {
+                term::push_blank("", &mut self.term);
+                write!(self.term, "{random:032x}")
+            }
+            Fresh::Iri => {
+                term::push_iri("urn:uuid:", &mut self.term);
+                uuid(random, &mut self.term)
+            }
+            Fresh::String => {
+                self.term.push(term::STRING);
+                uuid(random, &mut self.term)
+            }
+        };
+        self.held_term()
+    }
+
+    pub(super) fn hash(&mut self, run: &Run<'_>, hash: Hash, v: Val) -> Maybe {
+        let text = self.simple(run, v)?;
+        let bytes = self.bytes(text);
+        let mut digest = [0u8; 64];
+        let length = match hash {
+            Hash::Md5 => fill(&mut digest, &md5::Md5::digest(bytes)),
+            Hash::Sha1 => fill(&mut digest, &sha1::Sha1::digest(bytes)),
+            Hash::Sha256 => fill(&mut digest, &sha2::Sha256::digest(bytes)),
+            Hash::Sha384 => fill(&mut digest, &sha2::Sha384::digest(bytes)),
+            Hash::Sha512 => fill(&mut digest, &sha2::Sha512::digest(bytes)),
+        };
+        let start = self.arena.len() as u32;
+        for b in &digest[..length] {
+            self.arena
+                .push(HEX[usize::from(b >> 4)].to_ascii_lowercase());
+            self.arena
+                .push(HEX[usize::from(b & 15)].to_ascii_lowercase());
+        }
+        Some(self.text_from(start))
+    }
+
+    fn text_from(&self, start: u32) -> Val {
+        let end = self.arena.len() as u32;
+        Val::Text(Text {
+            text: Span { start, end },
+            lang: None,
+        })
+    }
+
+    /// ENCODE_FOR_URI: three bytes for one that is not unreserved (RFC 3986 §2.3).
+    pub(super) fn encode(&mut self, run: &Run<'_>, v: Val) -> Result<Maybe> {
+        let Some(text) = self.as_text(run, v).map(|t| t.text) else {
+            return Ok(None);
+        };
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
+        let bytes = self.bytes(text);
+        let others = bytes.iter().filter(|&&b| !plain(b)).count();
+        let long = bytes.len() + 2 * others;
+        self.room(long)?;
+        self.arena.reserve(long);
+        let start = self.arena.len() as u32;
+        for at in text.start as usize..text.end as usize {
+            let b = self.arena.get(at).copied().unwrap_or(b' ');
+            if plain(b) {
+                self.arena.push(b);
+            } else {
+                let hex = [b'%', HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]];
+                self.arena.extend_from_slice(&hex);
+            }
+        }
+        Ok(Some(self.text_from(start)))
+    }
+
+    pub(super) fn make(
+        &mut self,
+        run: &Run<'_>,
+        made: Made,
+        first: Val,
+        second: Option<Val>,
+        third: Option<Val>,
+    ) -> Result<Maybe> {
+        if made == Made::Triple {
+            let (Some(second), Some(third)) = (second, third) else {
+                return Ok(None);
+            };
+            return Ok(self.triple(run, [first, second, third]));
+        }
+        let Some(text) = self.simple(run, first) else {
+            return Ok(None);
+        };
+        if made == Made::Blank {
+            return Ok(self.blank(run, text, second));
+        }
+        let Some(second) = second else {
+            return Ok(None);
+        };
+        self.room(2 * (text.end - text.start) as usize)?;
+        let mut bytes = std::mem::take(&mut self.other);
+        bytes.clear();
+        let complete = self.literal(run, made, text, second, third, &mut bytes);
+        self.other = bytes;
+        Ok(complete.map(|()| {
+            std::mem::swap(&mut self.term, &mut self.other);
+            self.held_term()
+        }))
+    }
+
+    /// Appends a literal's canonical bytes.
+    fn literal(
+        &mut self,
+        run: &Run<'_>,
+        made: Made,
+        text: Span,
+        second: Val,
+        third: Option<Val>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        if made == Made::Typed {
+            self.canonical(run, second);
+            let Parts::Iri(datatype) = term::parts(&self.term)? else {
+                return None;
+            };
+            // Those have a tag, which is not given.
+            if datatype == rdf::LANG_STRING.as_str() || datatype == rdf::DIR_LANG_STRING.as_str() {
+                return None;
+            }
+            term::push_typed(self.str(text), datatype, out);
+            return Some(());
+        }
+        let tag = self.simple(run, second)?;
+        let tag = self.str(tag);
+        if oxilangtag::LanguageTag::parse(tag).is_err() {
+            return None;
+        }
+        let tag = tag.to_owned();
+        let whole = match third {
+            Some(direction) => {
+                let direction = self.simple(run, direction)?;
+                let direction = self.str(direction);
+                if direction != "ltr" && direction != "rtl" {
+                    return None;
+                }
+                format!("{tag}--{direction}")
+            }
+            None => tag,
+        };
+        term::push_lang(self.str(text), &whole, out);
+        Some(())
+    }
+
+    fn triple(&mut self, run: &Run<'_>, parts: [Val; 3]) -> Maybe {
+        let mut bytes = std::mem::take(&mut self.other);
+        bytes.clear();
+        bytes.push(term::TRIPLE);
+        for (i, part) in parts.into_iter().enumerate() {
+            self.canonical(run, part);
+            let fits = match self.term.first() {
+                Some(&term::IRI) => true,
+                Some(&term::BLANK) => i != 1,
+                Some(&term::TRIPLE) => i == 2 && depth(&self.term) < DEEPEST,
+                Some(_) => i == 2,
+                None => false,
+            };
+            if !fits {
+                self.other = bytes;
+                return None;
+            }
+            bytes.extend_from_slice(&(self.term.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&self.term);
+        }
+        self.other = bytes;
+        std::mem::swap(&mut self.term, &mut self.other);
+        Some(self.held_term())
+    }
+
+    /// One for each label and solution. The solution is told by a value that it alone has, if the plan gives one, else by the row.
+    fn blank(&mut self, run: &Run<'_>, label: Span, solution: Option<Val>) -> Maybe {
+        let seed = match solution {
+            Some(v) => {
+                self.canonical(run, v);
+                xxhash_rust::xxh3::xxh3_64(&self.term)
+            }
+            None => *self.row_seed.get_or_insert_with(rand::random),
+        };
+        let name = xxhash_rust::xxh3::xxh3_128_with_seed(self.bytes(label), seed);
+        self.term.clear();
+        term::push_blank("", &mut self.term);
+        // Writing to a vector cannot fail.
+        let _ = write!(self.term, "{name:032x}");
+        Some(self.held_term())
+    }
+}
+
+const HEX: [u8; 16] = *b"0123456789ABCDEF";
+
+fn fill(out: &mut [u8; 64], digest: &[u8]) -> usize {
+    let n = digest.len().min(out.len());
+    out[..n].copy_from_slice(&digest[..n]);
+    n
+}
+
+/// A random UUID (RFC 9562, version 4).
+fn uuid(random: u128, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let version = random & !(0xF << 76) | 4 << 76;
+    let n = version & !(3 << 62) | 2 << 62;
+    let hex = format!("{n:032x}");
+    let part = |from, to| hex.get(from..to).unwrap_or("");
+    write!(
+        out,
+        "{}-{}-{}-{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(12, 16),
+        part(16, 20),
+        part(20, 32)
+    )
+}
+
+/// Levels of triple terms; one for a triple term of others.
+fn depth(mut bytes: &[u8]) -> usize {
+    let mut levels = 0;
+    // Only objects are triple terms themselves.
+    while let Some(Parts::Triple([_, _, object])) = term::parts(bytes) {
+        levels += 1;
+        bytes = object;
+    }
+    levels
+}

@@ -1,0 +1,332 @@
+//! Decimals with 18 digits behind the point, in 128 bits: copied, exact, without allocation.
+
+use std::cmp::Ordering;
+
+/// Units in one.
+const ONE: i128 = 1_000_000_000_000_000_000;
+/// Digits behind the point.
+pub(crate) const PLACES: usize = 18;
+
+/// A number of 10⁻¹⁸: any with at most 18 digits behind the point and less than some 1.7 · 10²⁰.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Decimal(i128);
+
+impl Decimal {
+    /// Of a number of 10⁻¹⁸.
+    #[must_use]
+    pub const fn from_units(units: i128) -> Self {
+        Self(units)
+    }
+
+    /// The number of 10⁻¹⁸.
+    #[must_use]
+    pub const fn units(self) -> i128 {
+        self.0
+    }
+
+    /// The value of a lexical form without more digits than fit, trailing zeros aside; `None` for others.
+    #[must_use]
+    pub fn parse(lexical: &str) -> Option<Self> {
+        let (negative, integer, fraction) = crate::exact::decimal_parts(lexical)?;
+        Self::of_digits(negative, integer, fraction)
+    }
+
+    /// From digits before and behind the point.
+    pub(crate) fn of_digits(negative: bool, integer: &[u8], fraction: &[u8]) -> Option<Self> {
+        let mut units = 0i128;
+        let push = |units: i128, d: &u8| units.checked_mul(10)?.checked_add(i128::from(d - b'0'));
+        for d in integer {
+            units = push(units, d)?;
+        }
+        let mut places = 0;
+        for (i, d) in fraction.iter().enumerate() {
+            if i < PLACES {
+                units = push(units, d)?;
+                places += 1;
+            } else if *d != b'0' {
+                return None;
+            }
+        }
+        units = units.checked_mul(10i128.pow((PLACES - places) as u32))?;
+        Some(Self(if negative { -units } else { units }))
+    }
+
+    /// The sum; `None` where it is too large.
+    #[must_use]
+    pub fn add(self, other: Self) -> Option<Self> {
+        self.0.checked_add(other.0).map(Self)
+    }
+
+    /// The difference; `None` where it is too large.
+    #[must_use]
+    pub fn subtract(self, other: Self) -> Option<Self> {
+        self.0.checked_sub(other.0).map(Self)
+    }
+
+    /// The exact product; `None` where it has more digits than fit.
+    #[must_use]
+    pub fn multiply(self, other: Self) -> Option<Self> {
+        let (a, b) = (self.0 / ONE, self.0 % ONE);
+        let (c, d) = (other.0 / ONE, other.0 % ONE);
+        let small = b * d;
+        if small % ONE != 0 {
+            return None;
+        }
+        let whole = a.checked_mul(c)?.checked_mul(ONE)?;
+        let mixed = a.checked_mul(d)?.checked_add(b.checked_mul(c)?)?;
+        whole.checked_add(mixed)?.checked_add(small / ONE).map(Self)
+    }
+
+    /// The quotient, cut behind the 18th digit; `None` for division by zero and where it does not fit.
+    #[must_use]
+    pub fn divide(self, other: Self) -> Option<Self> {
+        let (a, b) = (self.0, other.0);
+        if b == 0 {
+            return None;
+        }
+        if let Some(wide) = a.checked_mul(ONE) {
+            return wide.checked_div(b).map(Self);
+        }
+        // In steps of six digits.
+        let mut quotient = a.checked_div(b)?;
+        let mut rest = a % b;
+        for _ in 0..3 {
+            rest = rest.checked_mul(1_000_000)?;
+            quotient = quotient.checked_mul(1_000_000)?.checked_add(rest / b)?;
+            rest %= b;
+        }
+        Some(Self(quotient))
+    }
+
+    /// The number with the other sign; `None` for the smallest.
+    #[must_use]
+    pub fn negate(self) -> Option<Self> {
+        self.0.checked_neg().map(Self)
+    }
+
+    /// The absolute value; `None` for the smallest.
+    #[must_use]
+    pub fn abs(self) -> Option<Self> {
+        self.0.checked_abs().map(Self)
+    }
+
+    /// The greatest integer that is not greater.
+    #[must_use]
+    pub fn floor(self) -> Option<Self> {
+        self.0.div_euclid(ONE).checked_mul(ONE).map(Self)
+    }
+
+    /// The least integer that is not less.
+    #[must_use]
+    pub fn ceil(self) -> Option<Self> {
+        self.negate()?.floor()?.negate()
+    }
+
+    /// The nearest integer, of two the greater (fn:round).
+    #[must_use]
+    pub fn round(self) -> Option<Self> {
+        self.add(Self(ONE / 2))?.floor()
+    }
+
+    /// The part before the point.
+    #[must_use]
+    pub fn whole(self) -> i128 {
+        self.0 / ONE
+    }
+
+    /// True for zero.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Digits without trailing zeros, and how many of them are behind the point.
+    fn shortest(self) -> (i128, u32) {
+        let (mut m, mut places) = (self.0, PLACES as u32);
+        if m % ONE == 0 {
+            return (m / ONE, 0);
+        }
+        if m % 1_000_000_000 == 0 {
+            (m, places) = (m / 1_000_000_000, places - 9);
+        }
+        while m % 10 == 0 {
+            (m, places) = (m / 10, places - 1);
+        }
+        (m, places)
+    }
+
+    /// The nearest double.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        let (m, places) = self.shortest();
+        if places == 0 {
+            return m as f64;
+        }
+        // Both are exact, so that there is one rounding.
+        if m.unsigned_abs() <= 1 << 53 {
+            return m as f64 / 10f64.powi(places as i32);
+        }
+        self.text().parse().unwrap_or(f64::NAN)
+    }
+
+    /// The nearest float.
+    #[must_use]
+    pub fn to_f32(self) -> f32 {
+        let (m, places) = self.shortest();
+        if places == 0 {
+            return m as f32;
+        }
+        if m.unsigned_abs() <= 1 << 24 && places <= 10 {
+            return m as f32 / 10f32.powi(places as i32);
+        }
+        self.text().parse().unwrap_or(f32::NAN)
+    }
+
+    fn text(self) -> String {
+        let mut out = vec![];
+        self.push(&mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// Appends the canonical lexical form: no point without digits behind it.
+    pub fn push(self, out: &mut Vec<u8>) {
+        let (m, places) = self.shortest();
+        if m < 0 {
+            out.push(b'-');
+        }
+        let mut digits = [b'0'; 40];
+        let (mut left, mut at) = (m.unsigned_abs(), digits.len());
+        while left > 0 {
+            at -= 1;
+            digits[at] = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+        let places = places as usize;
+        at = at.min(digits.len() - places - 1);
+        let point = digits.len() - places;
+        out.extend_from_slice(&digits[at..point]);
+        if places > 0 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[point..]);
+        }
+    }
+
+    /// The nearest decimal of a finite double, of two the even one; `None` where it is too large.
+    #[must_use]
+    pub fn from_f64(d: f64) -> Option<Self> {
+        let bits = d.to_bits();
+        let exponent = (bits >> 52 & 0x7FF) as i32;
+        if exponent == 0x7FF {
+            return None;
+        }
+        let fraction = (bits & ((1 << 52) - 1)) as i128;
+        let mantissa = if exponent == 0 {
+            fraction
+        } else {
+            fraction | 1 << 52
+        };
+        let power = exponent.max(1) - 1075;
+        // 2^53 · 10^18 is less than 2^113.
+        let units = mantissa * ONE;
+        let units = if power >= 0 {
+            // Of a double of 2^53 or more; beyond 2^67 it is too large.
+            if power > 14 {
+                return None;
+            }
+            units.checked_mul(1 << power)?
+        } else if power < -126 {
+            0
+        } else {
+            let shift = -power as u32;
+            let (cut, rest) = (units >> shift, units & ((1i128 << shift) - 1));
+            let half = 1i128 << (shift - 1);
+            match rest.cmp(&half) {
+                Ordering::Less => cut,
+                Ordering::Equal => cut + (cut & 1),
+                Ordering::Greater => cut + 1,
+            }
+        };
+        Some(Self(if d < 0.0 { -units } else { units }))
+    }
+}
+
+impl From<i64> for Decimal {
+    fn from(i: i64) -> Self {
+        // 2^63 · 10^18 is less than 2^127.
+        Self(i128::from(i) * ONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn d(s: &str) -> Decimal {
+        Decimal::parse(s).unwrap()
+    }
+
+    fn text(d: Option<Decimal>) -> String {
+        d.map_or_else(|| "none".into(), Decimal::text)
+    }
+
+    #[test]
+    fn arithmetic_is_exact_or_not_done() {
+        assert_eq!(text(d("0").divide(d("1.1"))), "0");
+        assert_eq!(text(d("0.0").divide(d("7.25"))), "0");
+        assert_eq!(text(d("1").divide(d("3"))), "0.333333333333333333");
+        assert_eq!(text(d("-2").divide(d("3"))), "-0.666666666666666666");
+        assert_eq!(text(d("100000.5").divide(d("1000"))), "100.0005");
+        assert_eq!(text(d("1").divide(d("0"))), "none");
+        assert_eq!(text(d("100.5").multiply(d("-200.25"))), "-20125.125");
+        assert_eq!(text(d("0.0000000001").multiply(d("0.0000000001"))), "none");
+        assert_eq!(text(d("99999999999").multiply(d("99999999999"))), "none");
+        assert_eq!(text(d("-2.5").round()), "-2");
+        assert_eq!(text(d("2.5").round()), "3");
+        assert_eq!(text(d("-2.4999").round()), "-2");
+        assert_eq!(text(d("-0.5").ceil()), "0");
+        assert_eq!(text(d("-0.5").floor()), "-1");
+        assert_eq!(text(Decimal::parse("1.50")), "1.5");
+        assert_eq!(text(Decimal::parse("-.05")), "-0.05");
+        assert_eq!(text(Decimal::parse("1.0000000000000000000000")), "1");
+        assert_eq!(Decimal::parse("0.0000000000000000001"), None);
+        assert_eq!(Decimal::parse("200000000000000000000"), None);
+    }
+
+    #[test]
+    fn doubles_become_the_nearest_decimal() {
+        assert_eq!(text(Decimal::from_f64(1_234_567.25)), "1234567.25");
+        assert_eq!(text(Decimal::from_f64(0.1)), "0.100000000000000006");
+        assert_eq!(text(Decimal::from_f64(-0.5)), "-0.5");
+        assert_eq!(text(Decimal::from_f64(1e20)), "100000000000000000000");
+        assert_eq!(text(Decimal::from_f64(1e21)), "none");
+        assert_eq!(text(Decimal::from_f64(f64::MAX)), "none");
+        assert_eq!(text(Decimal::from_f64(5e-324)), "0");
+        assert_eq!(text(Decimal::from_f64(-0.0)), "0");
+        assert_eq!(text(Decimal::from_f64(f64::NAN)), "none");
+    }
+
+    proptest! {
+        #[test]
+        fn nearest_floats(units in any::<i128>(), cut in 0u32..38) {
+            let d = Decimal::from_units(units / 10i128.pow(cut));
+            prop_assert_eq!(d.to_f64(), d.text().parse::<f64>().unwrap());
+            prop_assert_eq!(d.to_f32(), d.text().parse::<f32>().unwrap());
+            prop_assert_eq!(Decimal::parse(&d.text()), Some(d));
+        }
+
+        #[test]
+        fn products_and_quotients_are_those_of_long_numbers(a in any::<i128>(), b in any::<i128>(), i in 0u32..38, j in 0u32..38) {
+            use num_bigint::BigInt;
+            let (a, b) = (a / 10i128.pow(i), b / 10i128.pow(j));
+            let (x, y) = (Decimal::from_units(a), Decimal::from_units(b));
+            let one = BigInt::from(ONE);
+            if let Some(p) = x.multiply(y) {
+                prop_assert_eq!(BigInt::from(p.units()) * &one, BigInt::from(a) * BigInt::from(b));
+            }
+            if let Some(q) = x.divide(y) {
+                prop_assert_eq!(BigInt::from(q.units()), BigInt::from(a) * &one / BigInt::from(b));
+            }
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! Durations: months and seconds.
+
+use crate::decimal::Decimal;
+use crate::exact::Exact;
+use crate::number::{Arithmetic, Num, Number};
+use jindou_model::term::TEMPORAL_TAGS;
+use std::cmp::Ordering;
+use std::io::Write;
+
+/// Parts of a second: 10⁻¹⁸.
+pub(crate) const UNIT: i128 = 1_000_000_000_000_000_000;
+
+/// A duration of `xsd:duration`, `xsd:dayTimeDuration` or `xsd:yearMonthDuration`: less than 2³¹ months and 2⁶³ seconds,
+/// with 18 digits behind a second's point.
+#[derive(Clone, Copy, Debug)]
+pub struct Duration {
+    months: i32,
+    /// The datatype, as its tag.
+    tag: u8,
+    seconds: i64,
+    /// Of the same sign as the seconds.
+    units: i64,
+}
+
+/// `xsd:duration`'s tag.
+pub(crate) const DURATION: u8 = *TEMPORAL_TAGS.start() + 8;
+/// `xsd:dayTimeDuration`'s tag.
+pub(crate) const DAY_TIME: u8 = DURATION + 1;
+/// `xsd:yearMonthDuration`'s tag.
+pub(crate) const YEAR_MONTH: u8 = DURATION + 2;
+
+/// A linear extension of the order of durations: equal if and only if the durations are, and less whenever a duration is
+/// less for sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DurationKey {
+    /// Sum of the seconds after the four reference dates of XSD, whole and rest.
+    whole: i128,
+    rest: i128,
+    months: i64,
+}
+
+/// Equal values are equal, whatever the datatype (op:duration-equal).
+impl PartialEq for Duration {
+    fn eq(&self, other: &Self) -> bool {
+        (self.months, self.seconds, self.units) == (other.months, other.seconds, other.units)
+    }
+}
+
+impl Eq for Duration {}
+
+impl Duration {
+    /// A duration of the datatype with this tag; `None` when out of range.
+    pub(crate) fn new(tag: u8, months: i128, units: i128) -> Option<Self> {
+        Some(Self {
+            months: i32::try_from(months).ok()?,
+            tag,
+            seconds: i64::try_from(units / UNIT).ok()?,
+            units: (units % UNIT) as i64,
+        })
+    }
+
+    /// The value of a lexical form of the datatype with this tag (XSD 1.1 §3.3.6, §3.4.26, §3.4.27); `None` when ill-typed or
+    /// out of range.
+    #[must_use]
+    pub fn parse(tag: u8, lexical: &str) -> Option<Self> {
+        if !(DURATION..=YEAR_MONTH).contains(&tag) {
+            return None;
+        }
+        let (negative, rest) = match lexical.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, lexical),
+        };
+        let mut rest = rest.strip_prefix('P')?.as_bytes();
+        let (mut months, mut seconds) = (0i128, 0i128);
+        let mut units = 0i128;
+        // Place in "YMDHMS" of the next letter that may come.
+        let (mut next, mut time, mut any) = (0, false, false);
+        while let Some((&first, behind)) = rest.split_first() {
+            if first == b'T' && !time {
+                (time, next, any) = (true, 3, false);
+                rest = behind;
+                continue;
+            }
+            let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+            let number = number(rest.get(..digits)?)?;
+            rest = rest.get(digits..)?;
+            if digits == 0 {
+                return None;
+            }
+            if let Some(fraction) = rest.strip_prefix(b".") {
+                let places = fraction.iter().take_while(|b| b.is_ascii_digit()).count();
+                units = fraction_of(fraction.get(..places)?)?;
+                rest = fraction.get(places..)?;
+                if rest != b"S" {
+                    return None;
+                }
+            }
+            let (&letter, behind) = rest.split_first()?;
+            rest = behind;
+            let of_day = if time { "HMS" } else { "YMD" };
+            let place = of_day.bytes().position(|b| b == letter)? + if time { 3 } else { 0 };
+            if place < next {
+                return None;
+            }
+            (next, any) = (place + 1, true);
+            let fits = match tag {
+                DAY_TIME => place > 1,
+                YEAR_MONTH => place < 2,
+                _ => true,
+            };
+            if !fits {
+                return None;
+            }
+            let of = |each: i128| number.checked_mul(each);
+            match place {
+                0 => months = months.checked_add(of(12)?)?,
+                1 => months = months.checked_add(number)?,
+                2 => seconds = seconds.checked_add(of(86_400)?)?,
+                3 => seconds = seconds.checked_add(of(3600)?)?,
+                4 => seconds = seconds.checked_add(of(60)?)?,
+                _ => seconds = seconds.checked_add(number)?,
+            }
+        }
+        if !any {
+            return None;
+        }
+        let units = seconds.checked_mul(UNIT)?.checked_add(units)?;
+        if negative {
+            Self::new(tag, -months, -units)
+        } else {
+            Self::new(tag, months, units)
+        }
+    }
+
+    /// An `xsd:dayTimeDuration` of 10⁻¹⁸ seconds; `None` when out of range.
+    #[must_use]
+    pub fn of_units(units: i128) -> Option<Self> {
+        Self::new(DAY_TIME, 0, units)
+    }
+
+    /// The tag of its datatype.
+    #[must_use]
+    pub fn tag(self) -> u8 {
+        self.tag
+    }
+
+    /// Months.
+    pub(crate) fn months(self) -> i64 {
+        i64::from(self.months)
+    }
+
+    /// Seconds, in units of 10⁻¹⁸.
+    pub(crate) fn units(self) -> i128 {
+        i128::from(self.seconds) * UNIT + i128::from(self.units)
+    }
+
+    /// The same value in another of the three types: what a type has no room for is dropped (F&O 3.1 §19.1.4).
+    #[must_use]
+    pub fn cast(self, tag: u8) -> Option<Self> {
+        match tag {
+            DURATION => Some(Self { tag, ..self }),
+            DAY_TIME => Some(Self {
+                tag,
+                months: 0,
+                ..self
+            }),
+            YEAR_MONTH => Some(Self {
+                tag,
+                seconds: 0,
+                units: 0,
+                ..self
+            }),
+            _ => None,
+        }
+    }
+
+    /// The sum. Of two types that differ an `xsd:duration`; `None` when out of range, or when the months and the rest would
+    /// have different signs.
+    #[must_use]
+    pub fn add(self, other: Self) -> Option<Self> {
+        let tag = if self.tag == other.tag {
+            self.tag
+        } else {
+            DURATION
+        };
+        let months = i128::from(self.months) + i128::from(other.months);
+        let units = self.units().checked_add(other.units())?;
+        Self::of_one_sign(tag, months, units)
+    }
+
+    fn of_one_sign(tag: u8, months: i128, units: i128) -> Option<Self> {
+        if months > 0 && units < 0 || months < 0 && units > 0 {
+            return None;
+        }
+        Self::new(tag, months, units)
+    }
+
+    /// The duration backwards.
+    #[must_use]
+    pub fn negate(self) -> Option<Self> {
+        Self::new(self.tag, -i128::from(self.months), -self.units())
+    }
+
+    /// The duration times a number: months rounded to a whole one (fn:round), seconds to 10⁻¹⁸. `None` when out of range, and
+    /// for NaN and infinities.
+    #[must_use]
+    pub fn multiply(self, by: &Number) -> Option<Self> {
+        self.scale(by, Arithmetic::Multiply)
+    }
+
+    /// The duration divided by a number, as [`Self::multiply`]; `None` for zero as well.
+    #[must_use]
+    pub fn divide(self, by: &Number) -> Option<Self> {
+        // x / ±INF is a duration of nothing (F&O 3.1 §8.4.4, §8.4.9).
+        if by.to_f64().is_infinite() && by.exact().is_none() {
+            return Self::new(self.tag, 0, 0);
+        }
+        self.scale(by, Arithmetic::Divide)
+    }
+
+    fn scale(self, by: &Number, op: Arithmetic) -> Option<Self> {
+        // A float or double by its shortest digits: 2.3e0 is 2.3, as the specification's example wants it.
+        let by = match by {
+            Number::Small(Num::Flt(_) | Num::Dbl(_)) => {
+                let real = by.to_f64();
+                Number::decimal(Exact::parse(&format!("{real}"))?)
+            }
+            exact => Number::decimal(exact.exact()?),
+        };
+        let months = Number::from(Num::Int(self.months())).compute(op, &by)?;
+        let months = match months.round()? {
+            Number::Small(Num::Dec(d)) => d.whole(),
+            Number::Small(Num::Int(i)) => i.into(),
+            _ => return None,
+        };
+        let seconds = Number::from(Num::Dec(Decimal::from_units(self.units()))).compute(op, &by)?;
+        let units = match &seconds {
+            Number::Small(Num::Dec(d)) => d.units(),
+            Number::Decimal(e) => {
+                // More digits than a second is kept with.
+                let unit = Number::from(Num::Dec(Decimal::from_units(UNIT)));
+                let million = Number::from(Num::Int(UNIT as i64));
+                let whole = Number::decimal(e.clone())
+                    .compute(Arithmetic::Multiply, &million)?
+                    .round()?
+                    .compute(Arithmetic::Divide, &million)?
+                    .compute(Arithmetic::Multiply, &unit)?;
+                match whole.small()? {
+                    Num::Dec(d) => d.units(),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        Self::new(self.tag, months, units)
+    }
+
+    /// How often the other goes into this, as a decimal. Both must have months only or seconds only; `None` for others, and
+    /// for an empty divisor.
+    #[must_use]
+    pub fn ratio(self, other: Self) -> Option<Number> {
+        let number = |units| Number::from(Num::Dec(Decimal::from_units(units)));
+        let (a, b) = if self.units() == 0 && other.units() == 0 && other.months != 0 {
+            let (a, b) = (Decimal::from(self.months()), Decimal::from(other.months()));
+            (a.units(), b.units())
+        } else if self.months == 0 && other.months == 0 {
+            (self.units(), other.units())
+        } else {
+            return None;
+        };
+        number(a).compute(Arithmetic::Divide, &number(b))
+    }
+
+    /// The order of XSD 1.1 §3.3.6: after each of four dates one must be the greater. `None` where they do not agree.
+    #[must_use]
+    pub fn order(self, other: Self) -> Option<Ordering> {
+        if self == other {
+            return Some(Ordering::Equal);
+        }
+        if self.months == other.months {
+            return Some(self.units().cmp(&other.units()));
+        }
+        if self.units() == other.units() {
+            return Some(self.months.cmp(&other.months));
+        }
+        let mut all = DATES.iter().map(|&from| {
+            let after =
+                |d: Self| i128::from(days_after(from, d.months())) * 86_400 * UNIT + d.units();
+            after(self).cmp(&after(other))
+        });
+        let first = all.next()?;
+        all.all(|o| o == first).then_some(first)
+    }
+
+    /// The key of ORDER BY.
+    #[must_use]
+    pub fn key(self) -> DurationKey {
+        let days: i64 = DATES
+            .iter()
+            .map(|&from| days_after(from, self.months()))
+            .sum();
+        let rest = self.units().rem_euclid(UNIT) * 4;
+        let whole =
+            self.units().div_euclid(UNIT) * 4 + i128::from(days) * 86_400 + rest.div_euclid(UNIT);
+        DurationKey {
+            whole,
+            rest: rest.rem_euclid(UNIT),
+            months: self.months(),
+        }
+    }
+
+    /// Appends the canonical bytes of the literal.
+    pub fn push(self, out: &mut Vec<u8>) {
+        out.push(self.tag);
+        self.push_text(out);
+    }
+
+    /// Appends the canonical lexical form (XSD 1.1 §E.3).
+    pub fn push_text(self, out: &mut Vec<u8>) {
+        if self.months < 0 || self.seconds < 0 || self.units < 0 {
+            out.push(b'-');
+        }
+        out.push(b'P');
+        let months = self.months.unsigned_abs();
+        let seconds = self.seconds.unsigned_abs();
+        let units = self.units.unsigned_abs();
+        if months == 0 && seconds == 0 && units == 0 {
+            out.extend_from_slice(if self.tag == YEAR_MONTH {
+                b"0M"
+            } else {
+                b"T0S"
+            });
+            return;
+        }
+        let part = |out: &mut Vec<u8>, n: u64, letter: char| {
+            if n > 0 {
+                // Writing to a vector cannot fail.
+                let _ = write!(out, "{n}{letter}");
+            }
+        };
+        part(out, u64::from(months / 12), 'Y');
+        part(out, u64::from(months % 12), 'M');
+        part(out, seconds / 86_400, 'D');
+        let of_day = seconds % 86_400;
+        if of_day == 0 && units == 0 {
+            return;
+        }
+        out.push(b'T');
+        part(out, of_day / 3600, 'H');
+        part(out, of_day / 60 % 60, 'M');
+        if of_day % 60 > 0 || units > 0 {
+            Decimal::from_units(i128::from(of_day % 60) * UNIT + i128::from(units)).push(out);
+            out.push(b'S');
+        }
+    }
+}
+
+/// XSD's reference dates, in months since the start of year 0.
+const DATES: [i64; 4] = [1696 * 12 + 8, 1697 * 12 + 1, 1903 * 12 + 2, 1903 * 12 + 6];
+
+/// Days from the first of a month to that of a later one.
+fn days_after(from: i64, months: i64) -> i64 {
+    use crate::temporal::days;
+    let to = from + months;
+    let of = |m: i64| days(m.div_euclid(12), m.rem_euclid(12) + 1, 1);
+    of(to) - of(from)
+}
+
+/// The value of digits; `None` when they do not fit.
+fn number(digits: &[u8]) -> Option<i128> {
+    digits.iter().try_fold(0i128, |n, d| {
+        n.checked_mul(10)?.checked_add(i128::from(d - b'0'))
+    })
+}
+
+/// A second's digits behind the point, in units of 10⁻¹⁸; `None` for none, and for more than 18 that count.
+pub(crate) fn fraction_of(digits: &[u8]) -> Option<i128> {
+    if digits.is_empty() {
+        return None;
+    }
+    let kept = digits.len().min(18);
+    if digits[kept..].iter().any(|&d| d != b'0') {
+        return None;
+    }
+    Some(number(&digits[..kept])? * 10i128.pow(18 - kept as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn d(s: &str) -> Duration {
+        let tag = if s.contains(['D', 'T']) && !s.contains('Y') {
+            DAY_TIME
+        } else {
+            YEAR_MONTH
+        };
+        Duration::parse(tag, s)
+            .or_else(|| Duration::parse(DURATION, s))
+            .unwrap_or_else(|| panic!("{s}"))
+    }
+
+    fn text(d: Option<Duration>) -> String {
+        let mut out = vec![];
+        match d {
+            Some(d) => d.push_text(&mut out),
+            None => return "error".into(),
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    fn num(n: f64) -> Number {
+        Num::Dbl(n).into()
+    }
+
+    #[test]
+    fn lexical_forms() {
+        for bad in [
+            "", "P", "PT", "P1", "1Y", "P1S", "P1YT", "P1M1Y", "PT1M1H", "P-1Y", "P1.5Y", "PT1.S",
+            "PT.5S", "+P1Y", "P1Y ", "PT1.5M", "P1DT1D", "--P1D", "PTT1S",
+        ] {
+            assert!(Duration::parse(DURATION, bad).is_none(), "{bad}");
+        }
+        assert!(Duration::parse(DAY_TIME, "P1M").is_none());
+        assert!(Duration::parse(YEAR_MONTH, "P1D").is_none());
+        assert!(Duration::parse(YEAR_MONTH, "P1YT0S").is_none());
+        for (tag, s, want) in [
+            (DURATION, "P1Y14M1DT25H61M61.50S", "P2Y2M2DT2H2M1.5S"),
+            (DURATION, "-P1D", "-P1D"),
+            (DURATION, "P0Y", "PT0S"),
+            (YEAR_MONTH, "P0Y", "P0M"),
+            (DAY_TIME, "PT36H", "P1DT12H"),
+            (
+                DAY_TIME,
+                "-PT0.000000000000000001S",
+                "-PT0.000000000000000001S",
+            ),
+            (DAY_TIME, "PT5H0M", "PT5H"),
+        ] {
+            assert_eq!(text(Duration::parse(tag, s)), want);
+        }
+        assert!(Duration::parse(DURATION, &format!("P{}Y", "9".repeat(60))).is_none());
+    }
+
+    /// The examples of F&O 3.1 §8.4.
+    #[test]
+    fn arithmetic() {
+        let plus = |a, b| text(d(a).add(d(b)));
+        let minus = |a: &str, b: &str| text(d(b).negate().and_then(|b| d(a).add(b)));
+        assert_eq!(plus("P2Y11M", "P3Y3M"), "P6Y2M");
+        assert_eq!(minus("P2Y11M", "P3Y3M"), "-P4M");
+        assert_eq!(text(d("P2Y11M").multiply(&num(2.3))), "P6Y9M");
+        assert_eq!(text(d("P2Y11M").divide(&num(1.5))), "P1Y11M");
+        assert_eq!(d("P3Y4M").ratio(d("-P1Y4M")).unwrap().to_f64(), -2.5);
+        assert_eq!(plus("P2DT12H5M", "P5DT12H"), "P8DT5M");
+        assert_eq!(minus("P2DT12H", "P1DT10H30M"), "P1DT1H30M");
+        let tenth = Num::Dec(Decimal::parse("2.1").unwrap()).into();
+        assert_eq!(text(d("PT2H10M").multiply(&tenth)), "PT4H33M");
+        let half = Num::Dec(Decimal::parse("1.5").unwrap()).into();
+        assert_eq!(text(d("P1DT2H30M10.5S").divide(&half)), "PT17H40M7S");
+        let ratio = d("P2DT53M11S").ratio(d("P1DT10H")).unwrap();
+        assert_eq!((ratio.to_f64() * 1e5).round(), 143_783.0);
+        assert_eq!(text(d("P1D").divide(&num(0.0))), "error");
+        assert_eq!(text(d("P1D").multiply(&num(f64::NAN))), "error");
+        assert_eq!(text(d("P1D").divide(&num(f64::INFINITY))), "PT0S");
+        assert_eq!(
+            text(d("P1D").multiply(&Num::Dec(Decimal::parse("0.1").unwrap()).into())),
+            "PT2H24M"
+        );
+        assert_eq!(
+            text(d("P1D").divide(&Num::Int(7).into())),
+            "PT3H25M42.857142857142857142S"
+        );
+        assert_eq!(plus("P1M", "P1D"), "P1M1D");
+        assert_eq!(minus("P1M", "P1D"), "error");
+        assert!(d("P1M").ratio(d("P1D")).is_none() && d("P1D").ratio(d("PT0S")).is_none());
+    }
+
+    #[test]
+    fn order_and_equality() {
+        assert_eq!(d("P1Y"), d("P12M"));
+        assert_eq!(d("PT24H"), d("P1D"));
+        assert_eq!(d("P0M"), d("PT0S"));
+        assert_ne!(d("P1M"), d("P30D"));
+        assert_eq!(d("P1M").order(d("P30D")), None);
+        assert_eq!(d("P1M").order(d("P32D")), Some(Ordering::Less));
+        assert_eq!(d("P1M").order(d("P27D")), Some(Ordering::Greater));
+        assert_eq!(d("P1Y").order(d("P365D")), None);
+        assert_eq!(d("P1Y").order(d("P367D")), Some(Ordering::Less));
+        assert_eq!(d("P5M").order(d("P1Y")), Some(Ordering::Less));
+        assert_eq!(d("-PT1S").order(d("PT0S")), Some(Ordering::Less));
+        let all = [
+            "-P1Y", "-P1M", "-P29D", "PT0S", "P27D", "P1M", "P32D", "P1Y", "P367D",
+        ];
+        for (i, a) in all.iter().enumerate() {
+            for (j, b) in all.iter().enumerate() {
+                if let Some(order) = d(a).order(d(b)) {
+                    assert_eq!(d(a).key().cmp(&d(b).key()), order, "{a} {b}");
+                    assert_eq!(order, i.cmp(&j));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Exact numbers of any size, as digits: compared in linear time, computed with up to a limit.
+
+use crate::decimal::{Decimal, PLACES};
+use num_bigint::{BigInt, Sign};
+use std::cmp::Ordering;
+
+/// Digits that a number may have to be computed with: products and quotients of longer ones would take seconds.
+const MOST_DIGITS: usize = 10_000;
+
+/// `± 0.d₁d₂d₃… · 10^exponent`, without zeros at either end of the digits; zero has none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Exact {
+    negative: bool,
+    exponent: i64,
+    digits: Vec<u8>,
+}
+
+impl Exact {
+    fn new(negative: bool, integer: &[u8], fraction: &[u8], power: i64) -> Self {
+        let whole = integer.iter().chain(fraction);
+        let leading = whole.clone().take_while(|&&d| d == b'0').count();
+        let mut digits: Vec<u8> = whole.skip(leading).copied().collect();
+        let kept = digits.iter().rposition(|&d| d != b'0').map_or(0, |n| n + 1);
+        digits.truncate(kept);
+        if digits.is_empty() {
+            return Self {
+                negative: false,
+                exponent: 0,
+                digits,
+            };
+        }
+        Self {
+            negative,
+            exponent: integer.len() as i64 - leading as i64 + power,
+            digits,
+        }
+    }
+
+    /// The value of an `xsd:decimal` or `xsd:integer` of any length; `None` when ill-typed. O(length).
+    #[must_use]
+    pub fn parse(lexical: &str) -> Option<Self> {
+        let (negative, integer, fraction) = decimal_parts(lexical)?;
+        Some(Self::new(negative, integer, fraction, 0))
+    }
+
+    /// The exact value of a finite double.
+    #[must_use]
+    pub fn from_f64(v: f64) -> Self {
+        // 766 digits behind the first are enough for every double; the formatting is exact.
+        let text = format!("{:.766e}", v.abs());
+        let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
+        let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        Self::new(
+            v < 0.0,
+            integer.as_bytes(),
+            fraction.as_bytes(),
+            power.parse().unwrap_or(0),
+        )
+    }
+
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.digits.capacity()
+    }
+
+    /// Digits behind the point.
+    fn places(&self) -> usize {
+        usize::try_from(self.digits.len() as i64 - self.exponent).unwrap_or(0)
+    }
+
+    /// Digits before and behind the point; few or many zeros stand between the point and the first.
+    fn length(&self) -> usize {
+        self.digits.len().max(self.exponent.unsigned_abs() as usize)
+    }
+
+    /// Whether it has no digits behind the point.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        self.digits.len() as i64 <= self.exponent
+    }
+
+    /// Whether it is less than zero.
+    #[must_use]
+    pub fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    /// Whether it is zero.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    /// The number in 128 bits, if it fits.
+    pub(crate) fn small(&self) -> Option<Decimal> {
+        if self.exponent > 21 || self.exponent < -(PLACES as i64) || self.digits.len() > 40 {
+            return None;
+        }
+        Decimal::parse(&self.text())
+    }
+
+    /// The number in 64 bits, if it is an integer that fits.
+    pub(crate) fn integer(&self) -> Option<i64> {
+        if self.exponent > 19 || !self.is_integer() {
+            return None;
+        }
+        self.text().parse().ok()
+    }
+
+    /// The canonical lexical form. O(length), zeros included.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::with_capacity(self.length() + 3);
+        if self.negative {
+            out.push('-');
+        }
+        let zeros = |out: &mut String, n: i64| (0..n).for_each(|_| out.push('0'));
+        if self.exponent <= 0 {
+            out.push('0');
+            if !self.digits.is_empty() {
+                out.push('.');
+                zeros(&mut out, -self.exponent);
+            }
+        }
+        for (i, &d) in self.digits.iter().enumerate() {
+            if i > 0 && i as i64 == self.exponent {
+                out.push('.');
+            }
+            out.push(char::from(d));
+        }
+        zeros(&mut out, self.exponent - self.digits.len() as i64);
+        out
+    }
+
+    /// The nearest double; infinite when too large.
+    #[must_use]
+    pub fn to_f64(&self) -> f64 {
+        self.scientific().parse().unwrap_or(f64::NAN)
+    }
+
+    /// The nearest float; infinite when too large.
+    #[must_use]
+    pub fn to_f32(&self) -> f32 {
+        self.scientific().parse().unwrap_or(f32::NAN)
+    }
+
+    fn scientific(&self) -> String {
+        let digits = String::from_utf8_lossy(&self.digits);
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}0.{digits}e{}", self.exponent)
+    }
+
+    /// The number and its places: value = number / 10^places. `None` for too many digits.
+    fn scaled(&self, places: usize) -> Option<BigInt> {
+        if self.length().max(places) > MOST_DIGITS {
+            return None;
+        }
+        let number = BigInt::parse_bytes(&self.digits, 10).unwrap_or_default();
+        let power = places as i64 + self.exponent - self.digits.len() as i64;
+        let number = number * BigInt::from(10).pow(u32::try_from(power).ok()?);
+        Some(if self.negative { -number } else { number })
+    }
+
+    fn of_scaled(number: &BigInt, places: usize) -> Option<Self> {
+        let digits = number.magnitude().to_str_radix(10);
+        (digits.len() <= MOST_DIGITS).then(|| {
+            Self::new(
+                number.sign() == Sign::Minus,
+                digits.as_bytes(),
+                b"",
+                -(places as i64),
+            )
+        })
+    }
+
+    /// The exact sum; `None` with numbers of too many digits.
+    #[must_use]
+    pub fn add(&self, other: &Self) -> Option<Self> {
+        let places = self.places().max(other.places());
+        Self::of_scaled(&(self.scaled(places)? + other.scaled(places)?), places)
+    }
+
+    /// The exact difference; `None` with numbers of too many digits.
+    #[must_use]
+    pub fn subtract(&self, other: &Self) -> Option<Self> {
+        self.add(&other.negate())
+    }
+
+    /// The exact product; `None` with numbers of too many digits.
+    #[must_use]
+    pub fn multiply(&self, other: &Self) -> Option<Self> {
+        let (a, b) = (self.places(), other.places());
+        Self::of_scaled(&(self.scaled(a)? * other.scaled(b)?), a + b)
+    }
+
+    /// The quotient, cut behind 18 digits behind the point, or as many as one of the two has if that is more; `None` for
+    /// division by zero and with numbers of too many digits.
+    #[must_use]
+    pub fn divide(&self, other: &Self) -> Option<Self> {
+        if other.is_zero() {
+            return None;
+        }
+        let (a, b) = (self.places(), other.places());
+        let places = PLACES.max(a).max(b);
+        let wide = self.scaled(places)? * BigInt::from(10).pow(u32::try_from(b).ok()?);
+        Self::of_scaled(&(wide / other.scaled(b)?), places)
+    }
+
+    /// The number with the other sign.
+    #[must_use]
+    pub fn negate(&self) -> Self {
+        Self {
+            negative: !self.negative && !self.digits.is_empty(),
+            ..self.clone()
+        }
+    }
+
+    /// The absolute value.
+    #[must_use]
+    pub fn abs(&self) -> Self {
+        Self {
+            negative: false,
+            ..self.clone()
+        }
+    }
+
+    /// The part before the point.
+    #[must_use]
+    pub fn truncate(&self) -> Self {
+        let kept = usize::try_from(self.exponent).unwrap_or(0);
+        let whole = self.digits.get(..kept).unwrap_or(&self.digits);
+        Self::new(
+            self.negative,
+            whole,
+            b"",
+            self.exponent - whole.len() as i64,
+        )
+    }
+
+    /// The greatest integer that is not greater; `None` with too many digits.
+    #[must_use]
+    pub fn floor(&self) -> Option<Self> {
+        let whole = self.truncate();
+        if self.negative && !self.is_integer() {
+            return whole.subtract(&Self::new(false, b"1", b"", 0));
+        }
+        Some(whole)
+    }
+
+    /// The least integer that is not less; `None` with too many digits.
+    #[must_use]
+    pub fn ceil(&self) -> Option<Self> {
+        Some(self.negate().floor()?.negate())
+    }
+
+    /// The nearest integer, of two the greater (fn:round); `None` with too many digits.
+    #[must_use]
+    pub fn round(&self) -> Option<Self> {
+        if self.is_integer() {
+            return Some(self.clone());
+        }
+        self.add(&Self::new(false, b"", b"5", 0))?.floor()
+    }
+}
+
+impl From<Decimal> for Exact {
+    fn from(d: Decimal) -> Self {
+        let digits = d.units().unsigned_abs().to_string();
+        Self::new(d.units() < 0, digits.as_bytes(), b"", -(PLACES as i64))
+    }
+}
+
+impl PartialOrd for Exact {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Exact {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let sign = |e: &Self| match (e.digits.is_empty(), e.negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        };
+        let signs = sign(self).cmp(&sign(other));
+        if signs != Ordering::Equal || self.digits.is_empty() {
+            return signs;
+        }
+        let magnitude = self
+            .exponent
+            .cmp(&other.exponent)
+            .then_with(|| self.digits.cmp(&other.digits));
+        if self.negative {
+            magnitude.reverse()
+        } else {
+            magnitude
+        }
+    }
+}
+
+/// Sign, digits before and behind the point of `(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)`.
+#[must_use]
+pub(crate) fn decimal_parts(lexical: &str) -> Option<(bool, &[u8], &[u8])> {
+    let bytes = lexical.as_bytes();
+    let (negative, rest) = match bytes.first()? {
+        b'-' => (true, &bytes[1..]),
+        b'+' => (false, &bytes[1..]),
+        _ => (false, bytes),
+    };
+    let (integer, fraction) = match rest.iter().position(|&b| b == b'.') {
+        Some(dot) => (&rest[..dot], &rest[dot + 1..]),
+        None => (rest, &rest[..0]),
+    };
+    let digits = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
+    (digits(integer) && digits(fraction) && !(integer.is_empty() && fraction.is_empty()))
+        .then_some((negative, integer, fraction))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn e(s: &str) -> Exact {
+        Exact::parse(s).unwrap()
+    }
+
+    #[test]
+    fn ill_typed_decimals_have_no_value() {
+        for bad in [
+            "", "+", "-", ".", "1e5", " 1", "1 ", "0x1", "--1", "1.2.3", "NaN", "١",
+        ] {
+            assert_eq!(Exact::parse(bad), None, "{bad}");
+        }
+        for good in ["1.", ".5", "+0", "-0.0", "007"] {
+            assert!(Exact::parse(good).is_some(), "{good}");
+        }
+        assert_eq!(Exact::parse("-0.0"), Exact::parse("+000"));
+    }
+
+    #[test]
+    fn doubles_are_taken_exactly() {
+        assert_eq!(Exact::from_f64(0.5), e("0.5"));
+        assert_eq!(Exact::from_f64(-1024.0), e("-1024"));
+        assert_eq!(
+            Exact::from_f64(0.1),
+            e("0.1000000000000000055511151231257827021181583404541015625")
+        );
+        let smallest = Exact::from_f64(5e-324);
+        assert_eq!((smallest.digits.len(), smallest.exponent), (751, -323));
+        assert_eq!(Exact::from_f64(f64::MAX).exponent, 309);
+    }
+
+    #[test]
+    fn arithmetic_of_long_numbers() {
+        let text = |e: Option<Exact>| e.map_or("none".into(), |e| e.text());
+        let long = e("123456789012345678901234567890");
+        assert_eq!(text(long.add(&e("1"))), "123456789012345678901234567891");
+        assert_eq!(text(long.subtract(&long)), "0");
+        assert_eq!(
+            text(long.multiply(&long)),
+            "15241578753238836750495351562536198787501905199875019052100"
+        );
+        assert_eq!(
+            text(e("0.1234567890123456789").multiply(&e("10"))),
+            "1.234567890123456789"
+        );
+        assert_eq!(text(e("1").divide(&e("3"))), "0.333333333333333333");
+        assert_eq!(
+            text(e("1").divide(&e("3.00000000000000000000"))),
+            "0.333333333333333333"
+        );
+        assert_eq!(
+            text(e("0.00000000000000000003").divide(&e("2"))),
+            "0.00000000000000000001"
+        );
+        assert_eq!(text(e("-7").divide(&e("2"))), "-3.5");
+        assert_eq!(text(e("1").divide(&e("0"))), "none");
+        assert_eq!(text(e("-0.5").round()), "0");
+        assert_eq!(text(e("-2.5").round()), "-2");
+        assert_eq!(
+            text(e("123456789012345678901.5").round()),
+            "123456789012345678902"
+        );
+        assert_eq!(
+            text(e("-123456789012345678901.5").floor()),
+            "-123456789012345678902"
+        );
+        assert_eq!(
+            text(e("-123456789012345678901.5").ceil()),
+            "-123456789012345678901"
+        );
+        assert_eq!(text(e("0.0001").ceil()), "1");
+        assert_eq!(text(Exact::parse("0.00100")), "0.001");
+        assert_eq!(text(Exact::parse("-001200")), "-1200");
+        let huge = e(&"9".repeat(20_000));
+        assert_eq!(huge.add(&e("1")), None);
+        assert!(huge > long && huge.negate() < long.negate());
+        assert_eq!(huge.to_f64(), f64::INFINITY);
+        assert_eq!(e("16777217").to_f32(), 16_777_216.0);
+    }
+
+    proptest! {
+        #[test]
+        fn order_is_that_of_scaled_integers(
+            a in -2000i64..2000, b in -2000i64..2000, i in 0usize..4, j in 0usize..4, pad in 0usize..3,
+        ) {
+            let text = |v: i64, places: usize| {
+                let s = format!("{:0w$}", v.abs(), w = places + 1);
+                let (x, y) = s.split_at(s.len() - places);
+                format!("{}{}{x}.{y}{}", if v < 0 { "-" } else { "" }, "0".repeat(pad), "0".repeat(pad))
+            };
+            let (x, y) = (e(&text(a, i)), e(&text(b, j)));
+            let (m, n) = (a * 10i64.pow(3 - i as u32), b * 10i64.pow(3 - j as u32));
+            prop_assert_eq!(x.cmp(&y), m.cmp(&n));
+        }
+
+        #[test]
+        fn small_numbers_agree_with_decimals(a in any::<i64>(), b in any::<i64>(), i in 0u32..19, j in 0u32..19) {
+            let d = |n: i64, i| Decimal::from_units(i128::from(n) * 10i128.pow(i));
+            let (x, y) = (d(a, i), d(b, j));
+            let (p, q) = (Exact::from(x), Exact::from(y));
+            prop_assert_eq!(p.small(), Some(x));
+            prop_assert_eq!(x.cmp(&y), p.cmp(&q));
+            if let Some(sum) = x.add(y) {
+                prop_assert_eq!(p.add(&q), Some(sum.into()));
+            }
+            if let Some(product) = x.multiply(y) {
+                prop_assert_eq!(p.multiply(&q), Some(product.into()));
+            }
+            if let Some(quotient) = x.divide(y) {
+                prop_assert_eq!(p.divide(&q), Some(quotient.into()));
+            }
+            prop_assert_eq!(x.floor().map(Exact::from), p.floor());
+            prop_assert_eq!(x.round().map(Exact::from), p.round());
+            prop_assert_eq!(p.to_f64(), x.to_f64());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Values of RDF terms, from the specification: XSD 1.1's lexical and value spaces, the functions and operators of XPath 3.1
+//! that SPARQL 1.1 §17 refers to, and what SPARQL itself adds. `docs/values.md` has the decisions where those leave a choice.
+//!
+//! ```text
+//! canonical bytes ─ value ─► Value ─► equal, order, truth, cast, arithmetic ─► canonical bytes
+//! ```
+//!
+//! Ranks of the dictionary, columns and the interpreter of the engine, and filters on ids all compute with this crate, so
+//! that one expression has one value.
+//!
+//! | module | values |
+//! |---|---|
+//! | `number` | numbers of all types; small ones are copied ([`Num`]), others lie on the heap ([`Number`]) |
+//! | `decimal`, `exact` | decimals of 18 places in 128 bits; decimals of any length |
+//! | `temporal` | dates and times; their components, time zones and arithmetic |
+//! | `duration` | durations |
+//! | `cast` | XPath's constructor functions |
+//! | `value` | terms as values; `=`, `<`, effective boolean values |
+
+mod cast;
+mod decimal;
+mod duration;
+mod exact;
+mod number;
+mod temporal;
+mod value;
+
+pub use cast::{cast, cast_text, push_string};
+pub use decimal::Decimal;
+pub use duration::{Duration, DurationKey};
+pub use exact::Exact;
+pub use number::{Arithmetic, Num, Number, NumericKind};
+pub use temporal::{Kind, Temporal};
+pub use value::{Value, boolean, equal, equal_values, order, truth, value};
