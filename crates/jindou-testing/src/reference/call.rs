@@ -6,14 +6,13 @@ use super::duration::Duration;
 use super::number::Number;
 use super::string::{self, compatible, simple, text, text_of};
 use super::temporal::{TemporalKind, zone_text};
-use super::typed;
 use super::value::{Kind, Value};
 use md5::Md5;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use oxrdf::{BaseDirection, NamedNode, NamedOrBlankNode, Term, Triple};
 use sha1::Sha1;
-use sha2::{Digest, Sha256, Sha384, Sha512};
+use sha2::{Sha256, Sha384, Sha512};
 use spargebra::algebra::Function;
 
 /// A call whose arguments are no errors.
@@ -91,11 +90,11 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
         | Function::Seconds
         | Function::Timezone
         | Function::Tz => part(f, one?, free),
-        Function::Md5 => hash::<Md5>(one?),
-        Function::Sha1 => hash::<Sha1>(one?),
-        Function::Sha256 => hash::<Sha256>(one?),
-        Function::Sha384 => hash::<Sha384>(one?),
-        Function::Sha512 => hash::<Sha512>(one?),
+        Function::Md5 => hash(one?, |b| <Md5 as md5::Digest>::digest(b).to_vec()),
+        Function::Sha1 => hash(one?, |b| <Sha1 as sha1::Digest>::digest(b).to_vec()),
+        Function::Sha256 => hash(one?, |b| <Sha256 as sha2::Digest>::digest(b).to_vec()),
+        Function::Sha384 => hash(one?, |b| <Sha384 as sha2::Digest>::digest(b).to_vec()),
+        Function::Sha512 => hash(one?, |b| <Sha512 as sha2::Digest>::digest(b).to_vec()),
         Function::StrLang => {
             let (s, tag) = (simple(one?)?, simple(&args[1])?);
             oxrdf::Literal::new_language_tagged_literal(s, tag)
@@ -197,13 +196,8 @@ fn part(f: &Function, value: &Value, free: &Free) -> Option<Value> {
     })
 }
 
-fn hash<D: Digest>(value: &Value) -> Option<Value> {
-    let digest = D::digest(simple(value)?.as_bytes());
-    Some(Value::of(&typed(
-        digest
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect::<String>(),
-        "string",
-    )))
+fn hash(value: &Value, digest: impl Fn(&[u8]) -> Vec<u8>) -> Option<Value> {
+    let digest = digest(simple(value)?.as_bytes());
+    let text: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+    Some(Value::string(text))
 }

@@ -449,8 +449,9 @@ fn counted(s: &Setting<'_>) -> Asked {
 }
 
 fn grouped(s: &Setting<'_>) -> Asked {
+    // The parser takes no variable alone under another name here.
     let keys: String = (0..s.count())
-        .map(|k| format!(" ({} AS ?x{k})", s.text(k)))
+        .map(|k| format!(" (COALESCE({}) AS ?x{k})", s.text(k)))
         .collect();
     let query = format!(
         "SELECT ?n{} {{ {} }} GROUP BY ?n{keys}",
