@@ -13,7 +13,7 @@ mod random;
 pub mod reference;
 
 pub use expression::{Theme, Tree, algebra, tree};
-pub use matrix::matrix;
+pub use matrix::{matrix, random_values};
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
 pub use query::{Query, query};

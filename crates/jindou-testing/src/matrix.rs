@@ -1,5 +1,6 @@
 //! Awkward values: those that engines, libraries and specifications disagree about.
 
+use crate::Rng;
 use oxrdf::{Literal, NamedNode, Term, Triple};
 
 /// Datatypes of XML Schema with lexical forms, right and wrong ones.
@@ -59,6 +60,125 @@ fn typed(form: &str, local: &str) -> Term {
 
 fn triple(object: Term) -> Term {
     Triple::new(iri("http://e/s"), iri("http://e/p"), object).into()
+}
+
+/// Random values near the edges of their types: numbers, dates, times and durations.
+pub fn random_values(rng: &mut Rng, count: usize) -> Vec<Term> {
+    (0..count).map(|_| random_value(rng)).collect()
+}
+
+fn random_value(rng: &mut Rng) -> Term {
+    const DATATYPES: [&str; 16] = [
+        "integer",
+        "decimal",
+        "float",
+        "double",
+        "dateTime",
+        "dateTime",
+        "date",
+        "date",
+        "time",
+        "gYear",
+        "gYearMonth",
+        "gMonthDay",
+        "gDay",
+        "duration",
+        "yearMonthDuration",
+        "dayTimeDuration",
+    ];
+    let local = rng.one(&DATATYPES);
+    let form = match local {
+        "integer" => format!("{}{}", sign(rng), digits(rng, 1, 24)),
+        "decimal" => format!("{}{}.{}", sign(rng), digits(rng, 1, 20), digits(rng, 1, 19)),
+        "float" | "double" => {
+            let exponent = rng.one(&["", "e0", "E1", "e-7", "e15", "e22", "e37", "e308", "e-320"]);
+            format!(
+                "{}{}.{}{exponent}",
+                sign(rng),
+                digits(rng, 1, 3),
+                digits(rng, 1, 9)
+            )
+        }
+        "duration" => format!("{}{}{}", minus(rng), months(rng), seconds(rng)),
+        "yearMonthDuration" => format!("{}{}", minus(rng), months(rng)),
+        "dayTimeDuration" => format!("{}P{}", minus(rng), seconds(rng)),
+        _ => point(rng, local),
+    };
+    typed(&form, local)
+}
+
+fn sign(rng: &mut Rng) -> &'static str {
+    rng.one(&["", "", "-", "+"])
+}
+
+fn minus(rng: &mut Rng) -> &'static str {
+    rng.one(&["", "", "-"])
+}
+
+fn digits(rng: &mut Rng, least: usize, most: usize) -> String {
+    // Short ones are more frequent: they meet each other.
+    let length = if rng.chance(70) {
+        least
+    } else {
+        least + rng.below(most - least + 1)
+    };
+    (0..length)
+        .map(|_| char::from(rng.one(b"00123456789995")))
+        .collect()
+}
+
+fn months(rng: &mut Rng) -> String {
+    match rng.below(3) {
+        0 => format!("P{}Y", rng.below(4)),
+        1 => format!("P{}M", rng.below(30)),
+        _ => format!("P{}Y{}M", rng.below(3), rng.below(14)),
+    }
+}
+
+/// Days and a time, behind a `P`.
+fn seconds(rng: &mut Rng) -> String {
+    match rng.below(4) {
+        0 => format!("{}D", rng.below(40)),
+        1 => format!("T{}H", rng.below(50)),
+        2 => format!("{}DT{}M", rng.below(3), rng.below(3000)),
+        _ => format!("T{}.{}S", rng.below(200_000), digits(rng, 1, 12)),
+    }
+}
+
+/// A date or time in which days and hours lie at the ends of months and days; some are none.
+fn point(rng: &mut Rng, local: &str) -> String {
+    let year = rng.one(&[
+        "2020", "2019", "2000", "1900", "1999", "2021", "0000", "0001", "-0001", "-0004", "9999",
+        "10000", "-9999", "123456", "1970", "1972",
+    ]);
+    let month = rng.one(&["01", "02", "02", "03", "06", "11", "12", "13"]);
+    let day = rng.one(&["01", "02", "28", "29", "29", "30", "31"]);
+    let time = format!(
+        "{}:{}:{}{}",
+        rng.one(&["00", "01", "12", "23", "23"]),
+        rng.one(&["00", "30", "59"]),
+        rng.one(&["00", "01", "59"]),
+        rng.one(&["", "", ".5", ".000", ".999999", ".1234567890123"])
+    );
+    let time = if rng.chance(10) {
+        "24:00:00".to_owned()
+    } else {
+        time
+    };
+    let zone = rng.one(&[
+        "", "", "", "Z", "+00:00", "-00:00", "+01:00", "-12:00", "+14:00", "-14:00", "+05:30",
+        "-00:01",
+    ]);
+    let body = match local {
+        "dateTime" => format!("{year}-{month}-{day}T{time}"),
+        "date" => format!("{year}-{month}-{day}"),
+        "time" => time,
+        "gYear" => year.to_owned(),
+        "gYearMonth" => format!("{year}-{month}"),
+        "gMonthDay" => format!("--{month}-{day}"),
+        _ => format!("---{day}"),
+    };
+    body + zone
 }
 
 /// The values, each once. Blank nodes are not among them: a query cannot name one.

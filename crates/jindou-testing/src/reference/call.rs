@@ -60,6 +60,10 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
             free.note("another value at each call");
             None
         }
+        Function::Adjust => {
+            free.note("ADJUST is no function of SPARQL 1.1");
+            None
+        }
         Function::Abs => number(Number::abs),
         Function::Ceil => number(Number::ceil),
         Function::Floor => number(Number::floor),

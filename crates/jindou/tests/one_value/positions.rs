@@ -54,7 +54,9 @@ pub type Position = (&'static str, fn(&Setting<'_>) -> Asked);
 pub const POSITIONS: [Position; 25] = [
     ("BIND", |s| s.values(&s.bound_rows(), "")),
     ("SELECT", selected),
-    ("BIND after VALUES", |s| s.values(&s.named_rows(), "")),
+    ("BIND after VALUES", |s| {
+        s.short(|s| s.values(&s.named_rows(), ""))
+    }),
     ("BIND after SERVICE", after_service),
     ("constants", constants),
     ("subquery", |s| {
@@ -85,7 +87,7 @@ pub const POSITIONS: [Position; 25] = [
         s.conditions(&s.bound_rows(), "FILTER(!·)", false)
     }),
     ("FILTER after VALUES", |s| {
-        s.conditions(&s.named_rows(), "FILTER(·)", true)
+        s.short(|s| s.conditions(&s.named_rows(), "FILTER(·)", true))
     }),
     ("FILTER EXISTS", |s| {
         s.conditions(
@@ -162,6 +164,15 @@ impl Setting<'_> {
             }
         }
         out
+    }
+
+    /// Only where the rows' terms make no longer text than a query may have.
+    fn short(&self, ask: impl Fn(&Self) -> Asked) -> Asked {
+        if self.case.rows.len() < 500 {
+            ask(self)
+        } else {
+            Asked::default()
+        }
     }
 
     /// Rows whose values stand in the query; those that it can name.

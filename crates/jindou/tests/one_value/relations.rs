@@ -6,6 +6,7 @@ use crate::stores::{Store, VALUE, ask, number_of, vertex};
 use jindou_testing::Rng;
 use jindou_testing::reference::{self, Truth, Value, same};
 use oxrdf::Term;
+use oxrdf::vocab::xsd;
 use std::collections::BTreeSet;
 
 const OPERATORS: [&str; 7] = ["=", "!=", "<", "<=", ">", ">=", "sameTerm"];
@@ -246,6 +247,7 @@ pub fn of_expressions(case: &Case<'_>, stores: &[Store], rng: &mut Rng, report: 
         &wants,
         &e.text,
     );
+    aggregated(report, store, &rows, case, k, &wants);
     let other = &case.expressions[rng.below(case.expressions.len())];
     if other.values.iter().all(|o| o.free.is_none()) {
         let query = format!(
@@ -264,6 +266,102 @@ pub fn of_expressions(case: &Case<'_>, stores: &[Store], rng: &mut Rng, report: 
                 .collect::<Vec<_>>(),
             &format!("{} = {}", e.text, other.text),
         );
+    }
+}
+
+/// SUM, MIN and MAX of an expression over all rows; a sum whose steps round depends on the rows' order and is left out.
+fn aggregated(
+    report: &mut Report,
+    store: &Store,
+    rows: &str,
+    case: &Case<'_>,
+    k: usize,
+    wants: &[Option<&Value>],
+) {
+    let text = &case.expressions[k].text;
+    let Some(all) = wants.iter().copied().collect::<Option<Vec<&Value>>>() else {
+        return;
+    };
+    let query = format!(
+        "SELECT (SUM({text}) AS ?sum) (MIN({text}) AS ?min) (MAX({text}) AS ?max) {{ {rows} }}"
+    );
+    let row = match ask(&store.db, &query, None) {
+        Ok(mut answer) if answer.len() == 1 => answer.remove(0),
+        other => {
+            add(
+                report,
+                "aggregates of rows",
+                store,
+                &query,
+                text.clone(),
+                "a row".into(),
+                format!("{other:?}"),
+            );
+            return;
+        }
+    };
+    report.compared += 3;
+    let shown = |t: &Option<Term>| t.as_ref().map_or("unbound".into(), ToString::to_string);
+    let floating = |v: &&Value| match v.term() {
+        Term::Literal(l) => matches!(l.datatype(), xsd::FLOAT | xsd::DOUBLE),
+        _ => false,
+    };
+    if !all.iter().any(floating) {
+        let mut sum = Some(Value::of(&crate::positions::integer(0)));
+        let mut free = false;
+        for v in &all {
+            let next = sum.as_ref().map(|s| reference::add(s, v));
+            free |= next.as_ref().is_some_and(|n| n.free.is_some());
+            sum = next.and_then(|n| n.value);
+        }
+        let right = match (&sum, &row[0]) {
+            (None, None) => true,
+            (Some(v), Some(t)) => same(t, v),
+            _ => false,
+        };
+        if !right && !free {
+            let want = sum.as_ref().map(|v| v.term().clone());
+            add(
+                report,
+                "SUM of rows",
+                store,
+                &query,
+                text.clone(),
+                shown(&want),
+                shown(&row[0]),
+            );
+        }
+    }
+    for (got, name) in [(&row[1], "MIN of rows"), (&row[2], "MAX of rows")] {
+        let better = |v: &Value, t: &Term| {
+            let (a, b) = if name.starts_with("MIN") {
+                (v.term(), t)
+            } else {
+                (t, v.term())
+            };
+            reference::less(a, b).value == Some(true)
+        };
+        let right = got
+            .as_ref()
+            .is_some_and(|t| all.iter().any(|v| same(t, v)) && !all.iter().any(|v| better(v, t)));
+        if !right {
+            let text = format!(
+                "{text} of {}",
+                all.iter()
+                    .map(|v| v.term().to_string())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
+            add(
+                report,
+                name,
+                store,
+                &query,
+                text,
+                "the least or greatest of them".into(),
+                shown(got),
+            );
+        }
     }
 }
 
