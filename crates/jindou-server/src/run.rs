@@ -452,15 +452,20 @@ pub(crate) fn plan<'r>(
         let planned = b.prepared.plan(&values, options).map_err(failed)?;
         return Ok((text.into(), planned));
     }
-    let found = match (shared.db.plan(text, options), &request.base) {
-        (Err(error @ Error::Query(_)), Some(base)) => {
-            let based = format!("BASE <{base}> {text}");
-            match shared.db.plan(&based, options) {
-                Ok(planned) => Ok((based.into(), planned)),
-                Err(_) => Err(error),
-            }
+    let based = |base: &str| {
+        let based = format!("BASE <{base}> {text}");
+        let planned = shared.db.plan(&based, options);
+        planned.map(|p| (Cow::from(based), p))
+    };
+    let found = match &request.base {
+        // IRI("x") is valid without a base, and means something with one.
+        Some(base) if names_iris(text) => {
+            based(base).or_else(|_| shared.db.plan(text, options).map(|p| (text.into(), p)))
         }
-        (planned, _) => planned.map(|p| (text.into(), p)),
+        base => match (shared.db.plan(text, options), base) {
+            (Err(error @ Error::Query(_)), Some(base)) => based(base).map_err(|_| error),
+            (planned, _) => planned.map(|p| (text.into(), p)),
+        },
     };
     let (text, planned) = found.map_err(failed)?;
     let counter = if planned.is_cached() {
@@ -470,6 +475,13 @@ pub(crate) fn plan<'r>(
     };
     counter.inc();
     Ok((text, planned))
+}
+
+/// True if the text may call IRI or URI.
+fn names_iris(text: &str) -> bool {
+    text.as_bytes()
+        .windows(3)
+        .any(|w| w.eq_ignore_ascii_case(b"iri") || w.eq_ignore_ascii_case(b"uri"))
 }
 
 /// A report as the JSON document of `?profile=true`; times in milliseconds.

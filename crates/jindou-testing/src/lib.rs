@@ -11,6 +11,7 @@ mod oracle;
 mod query;
 mod random;
 pub mod reference;
+mod specified;
 
 pub use expression::{Theme, Tree, algebra, tree};
 pub use matrix::{matrix, random_values};
@@ -18,3 +19,4 @@ pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
 pub use query::{Query, query};
 pub use random::{Rng, quads};
+pub use specified::{as_specified, in_pattern as pattern_as_specified};

@@ -28,7 +28,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     };
     let truth = |b: bool| Some(Value::from(b));
     match f {
-        Function::Str => text_of(one?, free).map(Value::string),
+        Function::Str => text_of(one?).map(Value::string),
         Function::Lang => match one?.kind() {
             Kind::Iri(_) | Kind::Blank | Kind::Triple(_) => None,
             Kind::Text(_, Some((tag, _))) => Some(Value::string(tag)),

@@ -37,15 +37,24 @@ fn collapsed(s: &str) -> String {
         .join(" ")
 }
 
-/// The lexical form stays what it is; IRIs too become strings.
+/// The canonical form of a value (XPath F&O 3.1 §19.1.1), an IRI's text.
 fn string(value: &Value, free: &Free) -> Option<Value> {
-    match value.kind() {
+    Some(Value::string(match value.kind() {
         Kind::Blank | Kind::Triple(_) => return None,
-        Kind::Text(_, Some(_)) => free.note("a cast of a string with a language tag"),
-        Kind::Ill(_) | Kind::Other => free.note("a cast of a literal without a known value"),
-        _ => {}
-    }
-    super::string::text_of(value, free).map(Value::string)
+        Kind::Iri(s) | Kind::Text(s, None) => s,
+        Kind::Boolean(b) => b.to_string(),
+        Kind::Number(n) => lexical(&n.value())?,
+        Kind::Temporal(t) => lexical(&t.value())?,
+        Kind::Duration(d) => lexical(&d.value())?,
+        Kind::Text(_, Some(_)) | Kind::Ill(_) | Kind::Other => {
+            free.note("a cast of a literal without a value of XML Schema");
+            return None;
+        }
+    }))
+}
+
+fn lexical(value: &Value) -> Option<String> {
+    super::string::text_of(value)
 }
 
 fn boolean(value: &Value) -> Option<bool> {
@@ -72,13 +81,7 @@ fn number(value: &Value, local: &str, free: &Free) -> Option<Number> {
         return Some(Number::Decimal(bounded(n.rational()?, free)));
     }
     Some(match local {
-        "integer" => {
-            let whole = n.rational()?.trunc().to_integer();
-            if whole.to_string().len() > 36 {
-                free.note("an integer of more than 36 digits may overflow");
-            }
-            Number::Integer(whole)
-        }
+        "integer" => Number::Integer(n.rational()?.trunc().to_integer()),
         "decimal" => match n {
             Number::Decimal(d) => Number::Decimal(d),
             n => Number::Decimal(bounded(n.rational()?, free)),

@@ -285,7 +285,8 @@ pub(crate) fn decimal_text(d: &BigRational) -> String {
     text
 }
 
-/// XML Schema's canonical form, from Rust's `1.5E3`.
+/// The form of a cast to a string (XPath F&O 3.1 §19.1.1) from Rust's `1.5E3`: a decimal from a millionth to a million, else with an
+/// exponent.
 fn float_text(f: f64, scientific: String) -> String {
     if f.is_nan() {
         return "NaN".into();
@@ -293,7 +294,15 @@ fn float_text(f: f64, scientific: String) -> String {
     if f.is_infinite() {
         return if f > 0.0 { "INF" } else { "-INF" }.into();
     }
+    if f == 0.0 {
+        return if f.is_sign_negative() { "-0" } else { "0" }.into();
+    }
     let (mantissa, exponent) = scientific.split_once('E').expect("an exponent");
+    let places: i32 = exponent.parse().expect("a number");
+    if (-6..6).contains(&places) {
+        let scale = BigRational::from(BigInt::from(10)).pow(places);
+        return decimal_text(&(decimal(mantissa).expect("digits") * scale));
+    }
     let point = if mantissa.contains('.') { "" } else { ".0" };
     format!("{mantissa}{point}E{exponent}")
 }

@@ -18,14 +18,8 @@ pub(crate) enum Operator {
     Divide,
 }
 
-/// Whole digits beyond which an implementation may report an overflow.
-const LARGE: u32 = 36;
-
 /// A decimal, cut where implementations need not go on.
 pub(super) fn bounded(d: BigRational, free: &Free) -> BigRational {
-    if d.abs() >= BigRational::from(BigInt::from(10).pow(19)) {
-        free.note("a decimal of 20 or more whole digits may overflow");
-    }
     match number::places(&d) {
         Some(n) if n <= DIGITS => d,
         _ => {
@@ -35,25 +29,18 @@ pub(super) fn bounded(d: BigRational, free: &Free) -> BigRational {
     }
 }
 
-fn integer(n: BigInt, free: &Free) -> Number {
-    if n.abs() >= BigInt::from(10).pow(LARGE) {
-        free.note("an integer of more than 36 digits may overflow");
-    }
-    Number::Integer(n)
-}
-
 pub(super) fn numbers(op: Operator, a: &Number, b: &Number, free: &Free) -> Option<Number> {
     use Operator::{Add, Divide, Multiply, Subtract};
     let decimal = |d: BigRational| Number::Decimal(bounded(d, free));
     Some(match (a.pair(b), op) {
-        (Pair::Integer(a, b), Add) => integer(a + b, free),
-        (Pair::Integer(a, b), Subtract) => integer(a - b, free),
-        (Pair::Integer(a, b), Multiply) => integer(a * b, free),
+        (Pair::Integer(a, b), Add) => Number::Integer(a + b),
+        (Pair::Integer(a, b), Subtract) => Number::Integer(a - b),
+        (Pair::Integer(a, b), Multiply) => Number::Integer(a * b),
         (Pair::Integer(_, b), Divide) if b.is_zero() => return None,
         (Pair::Integer(a, b), Divide) => decimal(BigRational::new(a, b)),
-        (Pair::Decimal(a, b), Add) => decimal(a + b),
-        (Pair::Decimal(a, b), Subtract) => decimal(a - b),
-        (Pair::Decimal(a, b), Multiply) => decimal(a * b),
+        (Pair::Decimal(a, b), Add) => Number::Decimal(a + b),
+        (Pair::Decimal(a, b), Subtract) => Number::Decimal(a - b),
+        (Pair::Decimal(a, b), Multiply) => Number::Decimal(a * b),
         (Pair::Decimal(_, b), Divide) if b.is_zero() => return None,
         (Pair::Decimal(a, b), Divide) => decimal(a / b),
         (Pair::Float(a, b), Add) => Number::Float(a + b),

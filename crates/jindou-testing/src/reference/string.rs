@@ -6,19 +6,11 @@ use super::value::{Kind, Tag, Value};
 use regex::{Regex, RegexBuilder};
 
 /// The lexical form, an IRI's text; `None` for blank nodes and triple terms.
-pub(super) fn text_of(value: &Value, free: &Free) -> Option<String> {
+pub(super) fn text_of(value: &Value) -> Option<String> {
     use oxrdf::Term;
     match value.term() {
         Term::NamedNode(n) => Some(n.as_str().to_owned()),
-        Term::Literal(l) => {
-            if value.is_computed() {
-                match value.kind() {
-                    Kind::Number(Number::Integer(_)) | Kind::Duration(_) | Kind::Temporal(_) => {}
-                    _ => free.note("the lexical form of a computed value"),
-                }
-            }
-            Some(l.value().to_owned())
-        }
+        Term::Literal(l) => Some(l.value().to_owned()),
         _ => None,
     }
 }

@@ -124,7 +124,12 @@ fn casts_are_exact() {
         xsd:boolean(0.0) => false
         xsd:boolean("T") => error
         xsd:boolean("1") => true
-        xsd:string("01"^^xsd:integer) => "01"
+        xsd:string("01"^^xsd:integer) => "1"
+        xsd:string(0E1) => "0"
+        xsd:string(2.50) => "2.5"
+        xsd:string(1e6) => "1.0E6"
+        xsd:string(0.0000001e0) => "1.0E-7"
+        xsd:string("1"^^xsd:boolean) => "true"
         xsd:string(<http://e/x>) => "http://e/x"
         xsd:dateTime("2020-01-01"^^xsd:date) => "2020-01-01T00:00:00"^^xsd:dateTime
         xsd:date("2020-01-01T23:00:00-05:00"^^xsd:dateTime) => "2020-01-01-05:00"^^xsd:date
