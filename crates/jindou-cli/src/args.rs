@@ -152,6 +152,9 @@ pub struct Query {
     /// Read the query from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
+    /// Prefixes like foaf: must be declared; otherwise some sixty that everybody uses are known.
+    #[arg(long)]
+    pub no_common_prefixes: bool,
     /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv and tsv.
     /// Default: table on a terminal, tsv elsewhere, nt for graphs.
     #[arg(long)]
@@ -197,6 +200,9 @@ pub struct Update {
     /// Read the request from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
+    /// Prefixes like foaf: must be declared; otherwise some sixty that everybody uses are known.
+    #[arg(long)]
+    pub no_common_prefixes: bool,
     /// What relative IRIs stand under where the request has no BASE.
     #[arg(long, value_name = "IRI")]
     pub base: Option<String>,
@@ -463,6 +469,9 @@ pub struct Serve {
     /// The default graph is the union of all graphs.
     #[arg(long)]
     pub union_default_graph: bool,
+    /// Some sixty prefixes that everybody uses (foaf:, skos:) are known where a text does not declare them.
+    #[arg(long, env = "JINDOU_COMMON_PREFIXES")]
+    pub common_prefixes: bool,
     /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,

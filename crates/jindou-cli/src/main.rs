@@ -17,6 +17,17 @@ fn main() -> ExitCode {
         Err(jindou::Error::SinkClosed) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("jindou: {e}");
+            if let jindou::Error::Sparql(faults) = &e {
+                match faults.first().kind {
+                    jindou::DiagnosticKind::UpdateNotQuery => {
+                        eprintln!("help: run it with 'jindou update'");
+                    }
+                    jindou::DiagnosticKind::QueryNotUpdate => {
+                        eprintln!("help: run it with 'jindou query'");
+                    }
+                    _ => {}
+                }
+            }
             ExitCode::from(match e {
                 jindou::Error::Cancelled => 130,
                 jindou::Error::Timeout(_) => 124,

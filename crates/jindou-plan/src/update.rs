@@ -33,10 +33,7 @@ pub struct Request {
 /// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is no update,
 /// [`Error::Limit`](jindou_model::Error::Limit) when it nests too deeply.
 pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
-    let options = SyntaxOptions {
-        base: base.and_then(|b| Iri::parse(b.to_owned()).ok()),
-        ..SyntaxOptions::default()
-    };
+    let options = SyntaxOptions::under(base);
     parse_update_with(text, &options, &mut Unlimited)
 }
 

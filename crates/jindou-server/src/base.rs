@@ -18,12 +18,12 @@ pub(crate) fn under<'t, T>(
     if makes_iris(text) {
         let based = based();
         return match plan(&based) {
-            Err(Error::Query(_)) => Ok((text.into(), plan(text)?)),
+            Err(Error::Query(_) | Error::Sparql(_)) => Ok((text.into(), plan(text)?)),
             planned => planned.map(|p| (based.into(), p)),
         };
     }
     match plan(text) {
-        Err(error @ Error::Query(_)) => {
+        Err(error @ (Error::Query(_) | Error::Sparql(_))) => {
             let based = based();
             match plan(&based) {
                 Ok(planned) => Ok((based.into(), planned)),

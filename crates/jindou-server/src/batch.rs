@@ -133,6 +133,7 @@ fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u
             memory: query.memory.clone(),
             cancel: query.token(),
             union_default: shared.options.union_default,
+            common_prefixes: shared.options.common_prefixes,
             service: shared.options.service.clone(),
             ..QueryOptions::default()
         },

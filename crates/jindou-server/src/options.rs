@@ -62,6 +62,8 @@ pub struct ServerOptions {
     pub grace: Duration,
     /// Whether queries see the union of all graphs as their default graph; `None`: as the store was loaded.
     pub union_default: Option<bool>,
+    /// Whether the prefixes that everybody uses are known where a text does not declare them.
+    pub common_prefixes: bool,
     /// Whether a GPU may be used.
     pub gpu: GpuChoice,
     /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
@@ -141,6 +143,7 @@ impl Default for ServerOptions {
             cors_origins: Vec::new(),
             grace: Duration::from_secs(30),
             union_default: None,
+            common_prefixes: false,
             gpu: GpuChoice::Off,
             service: None,
             backup_to: None,

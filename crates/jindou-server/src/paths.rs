@@ -11,7 +11,9 @@ pub(crate) fn told(error: &Error) -> Cow<'static, str> {
             let name = path.file_name().unwrap_or(path.as_os_str());
             format!("{}: {source}", name.to_string_lossy()).into()
         }
-        Error::Query(_) | Error::Syntax { .. } | Error::Service { .. } => error.to_string().into(),
+        Error::Query(_) | Error::Sparql(_) | Error::Syntax { .. } | Error::Service { .. } => {
+            error.to_string().into()
+        }
         other => hidden(&other.to_string()).into(),
     }
 }

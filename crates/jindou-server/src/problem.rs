@@ -6,7 +6,7 @@ use crate::paths;
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use jindou::Error;
+use jindou::{DiagnosticKind, Diagnostics, Error};
 use jindou_scheduler::Refused;
 use std::borrow::Cow;
 
@@ -19,6 +19,8 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Line and column in the query, from 1.
     at: Option<(u32, u32)>,
+    /// What is wrong with the text of a query or an update.
+    faults: Option<Box<Diagnostics>>,
     headers: Vec<(http::HeaderName, Cow<'static, str>)>,
 }
 
@@ -29,6 +31,7 @@ impl Problem {
             kind,
             detail: detail.into(),
             at: None,
+            faults: None,
             headers: Vec::new(),
         }
     }
@@ -100,7 +103,9 @@ impl Problem {
     pub(crate) fn of(error: &Error, planning: bool) -> Self {
         let detail = paths::told(error);
         let (status, kind) = match error {
-            Error::Query(_) | Error::Syntax { .. } => (StatusCode::BAD_REQUEST, "syntax"),
+            Error::Query(_) | Error::Sparql(_) | Error::Syntax { .. } => {
+                (StatusCode::BAD_REQUEST, "syntax")
+            }
             Error::Busy(_) => return Self::busy(detail),
             Error::Limit(_) if planning => (StatusCode::BAD_REQUEST, "query-limit"),
             Error::Limit(_) => (StatusCode::INSUFFICIENT_STORAGE, "limit"),
@@ -127,7 +132,11 @@ impl Problem {
             }
         }
         let mut p = Self::new(status, kind, detail);
-        if status == StatusCode::BAD_REQUEST {
+        if let Error::Sparql(faults) = error {
+            let faults = addressed(faults);
+            p.detail = format!("not valid SPARQL\n{faults}");
+            p.faults = Some(Box::new(faults));
+        } else if status == StatusCode::BAD_REQUEST {
             p.at = match error {
                 Error::Syntax { at, .. } => {
                     let number = |n: u64| u32::try_from(n).ok().filter(|n| *n > 0);
@@ -147,6 +156,16 @@ impl Problem {
             "status": self.status.as_u16(),
             "detail": self.detail,
         });
+        if let Some(faults) = &self.faults {
+            let all = serde_json::to_value(&**faults).unwrap_or_default();
+            // Those of the first one stand in the document itself.
+            if let Some(first) = all[0].as_object() {
+                for (name, value) in first.iter().filter(|(name, _)| *name != "message") {
+                    document[name] = value.clone();
+                }
+            }
+            document["faults"] = all;
+        }
         if let Some((line, column)) = self.at {
             document["line"] = line.into();
             document["column"] = column.into();
@@ -174,6 +193,23 @@ impl Problem {
         }
         response
     }
+}
+
+/// The faults, with the place where a text of another kind belongs.
+fn addressed(faults: &Diagnostics) -> Diagnostics {
+    let mut faults = faults.clone();
+    for fault in faults.all_mut() {
+        match fault.kind {
+            DiagnosticKind::UpdateNotQuery => {
+                fault.message = "this is an update: send it to /update".into();
+            }
+            DiagnosticKind::QueryNotUpdate => {
+                fault.message = "this is a query: send it to /query".into();
+            }
+            _ => {}
+        }
+    }
+    faults
 }
 
 /// True for a disk that takes nothing now.

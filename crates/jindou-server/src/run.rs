@@ -159,7 +159,7 @@ impl Failure {
             (Error::Timeout(_), _) => "timeout",
             (Error::Limit(_), _) => "limit",
             (Error::Busy(_), _) => "refused",
-            (Error::Query(_), _) => "syntax",
+            (Error::Query(_) | Error::Sparql(_), _) => "syntax",
             (Error::Unsupported(_), _) => "unsupported",
             _ => "error",
         }
@@ -330,6 +330,7 @@ pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> 
         dataset: request.dataset.clone(),
         service: shared.options.service.clone(),
         crew: None,
+        common_prefixes: shared.options.common_prefixes,
     }
 }
 

@@ -154,6 +154,7 @@ impl Update {
                 memory: query.memory.clone(),
                 cancel: query.token(),
                 union_default: shared.options.union_default,
+                common_prefixes: shared.options.common_prefixes,
                 service: shared.options.service.clone(),
                 documents: shared.options.documents.clone(),
                 ..UpdateOptions::default()
@@ -212,7 +213,7 @@ fn record(shared: &Shared, query: &LiveQuery, done: &Result<UpdateReport>, took:
             "ok"
         }
         Err(e) => match e {
-            Error::Query(_) | Error::Syntax { .. } => "syntax",
+            Error::Query(_) | Error::Sparql(_) | Error::Syntax { .. } => "syntax",
             Error::Timeout(_) => "timeout",
             Error::Cancelled => match query.cause() {
                 Some(Cause::Admin) => "cancelled",

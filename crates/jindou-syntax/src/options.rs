@@ -32,6 +32,17 @@ pub enum Escapes {
     InTerms,
 }
 
+impl Options {
+    /// With relative IRIs under this base, if it is an IRI.
+    #[must_use]
+    pub fn under(base: Option<&str>) -> Self {
+        Self {
+            base: base.and_then(|b| Iri::parse(b.to_owned()).ok()),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -40,7 +51,7 @@ impl Default for Options {
             common_prefixes: false,
             escapes: Escapes::Anywhere,
             nesting: 256,
-            depth: 2_400,
+            depth: 5_000,
             most_faults: 20,
         }
     }

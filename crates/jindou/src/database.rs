@@ -14,7 +14,7 @@ use jindou_log::Recovery;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadSource, Result,
 };
-use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanCache, PlanOptions, Weight};
+use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanCache, PlanOptions, SyntaxOptions, Weight};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use oxrdf::{NamedNode, Term};
 use spargebra::Query;
@@ -93,6 +93,8 @@ pub struct QueryOptions {
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Whose threads a heavy query uses beside the caller's; `None`: some that are made for it.
     pub crew: Option<Arc<dyn Crew>>,
+    /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
+    pub common_prefixes: bool,
 }
 
 /// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
@@ -159,11 +161,20 @@ impl Default for QueryOptions {
             dataset: None,
             service: None,
             crew: None,
+            common_prefixes: false,
         }
     }
 }
 
 impl QueryOptions {
+    /// Choices of the parser.
+    fn syntax(&self) -> SyntaxOptions {
+        SyntaxOptions {
+            common_prefixes: self.common_prefixes,
+            ..SyntaxOptions::default()
+        }
+    }
+
     /// The cancellation token with the deadline counted from now.
     pub(crate) fn token(&self) -> CancelToken {
         match self.timeout {
@@ -386,6 +397,12 @@ impl Database {
             Some(d) => Cow::Owned(d.key(text)),
             None => Cow::Borrowed(text),
         };
+        // No valid query begins with a zero byte, so this is no other's key.
+        let keyed = if options.common_prefixes {
+            Cow::Owned(format!("\0c{keyed}"))
+        } else {
+            keyed
+        };
         let key = CacheKey {
             text: &keyed,
             options: Self::plan_options(&snapshot, options),
@@ -478,7 +495,8 @@ impl Database {
         options: &QueryOptions,
         cancel: &CancelToken,
     ) -> Result<Parsed> {
-        let mut query = jindou_plan::read(text, &options.memory, cancel)?;
+        let syntax = options.syntax();
+        let mut query = jindou_plan::read(text, &syntax, &options.memory, cancel)?;
         if text
             .as_bytes()
             .windows(5)

@@ -30,12 +30,13 @@ pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
-    CancelToken, Charge, Error, Holder, Location, MemoryBudget, Progress, QuadBatch, QuadSink,
-    QuadSource, Result, Span, VertexId, WORTH_TRIMMING, set_up_allocator, trim,
+    CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Location,
+    MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result, Span, VertexId,
+    WORTH_TRIMMING, set_up_allocator, trim,
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
-pub use jindou_plan::{parse as parse_query, parse_update};
+pub use jindou_plan::{COMMON_PREFIXES, parse as parse_query, parse_update};
 pub use jindou_store::{
     CheckReport, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES,

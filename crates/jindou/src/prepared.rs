@@ -56,6 +56,7 @@ struct Shared {
     names: Vec<String>,
     union_default: Option<bool>,
     dataset: Option<DatasetChoice>,
+    common_prefixes: bool,
     planned: Mutex<Option<Arc<Planned>>>,
 }
 
@@ -98,6 +99,7 @@ impl Database {
             names,
             union_default: options.union_default,
             dataset: options.dataset.clone(),
+            common_prefixes: options.common_prefixes,
             planned: Mutex::new(None),
         };
         shared.planned(&self.snapshot(), &options.token())?;
@@ -119,6 +121,7 @@ impl Shared {
         QueryOptions {
             union_default: self.union_default,
             dataset: self.dataset.clone(),
+            common_prefixes: self.common_prefixes,
             ..options.clone()
         }
     }

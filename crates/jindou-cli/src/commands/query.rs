@@ -29,6 +29,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         gpu: a.gpu,
         service: service(&a.service_allow),
         crew: None,
+        common_prefixes: !a.no_common_prefixes,
         ..QueryOptions::default()
     };
     if a.union_default_graph {

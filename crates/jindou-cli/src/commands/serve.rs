@@ -97,6 +97,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         cors_origins: a.cors_origins.clone(),
         grace: a.grace,
         union_default: a.union_default_graph.then_some(true),
+        common_prefixes: a.common_prefixes,
         gpu: a.gpu,
         service: service(&a.service_allow),
         backup_to: a

@@ -26,6 +26,7 @@ pub fn run(a: &Update) -> Result<ExitCode> {
         base: a.base.clone(),
         service: service(&a.service_allow),
         documents,
+        common_prefixes: !a.no_common_prefixes,
         ..UpdateOptions::default()
     };
     if let Some(m) = a.memory {

@@ -3,11 +3,10 @@
 
 mod describe;
 mod dismantle;
-mod estimate;
 mod size;
 
-use crate::parse::parse;
-use crate::update::{Operation, Request, parse_update};
+use crate::parse::{Meter, SyntaxOptions, parse_with};
+use crate::update::{Operation, Request, parse_update_with};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use size::Size;
 pub(crate) use size::expression_bytes;
@@ -20,9 +19,6 @@ pub const MAX_DEPTH: usize = 5_000;
 
 /// Most levels of one expression: arguments of functions inside each other, terms of a sum. The engine compiles no deeper ones.
 pub const MAX_EXPRESSION_DEPTH: usize = 2_500;
-
-/// Most terms that DESCRIBE names: the parser compares each with all before it.
-const MAX_DESCRIBED: usize = 20_000;
 
 /// Stack for each level that something recurses into, above what every thread has.
 const STACK_A_LEVEL: usize = 64 << 10;
@@ -191,33 +187,34 @@ fn shallow(size: &Size) -> Result<()> {
 /// Parses a query within a budget and a time limit.
 ///
 /// # Errors
-/// Those of [`parse`]; [`Error::Limit`] also when the budget has no room for it or it is deeper than [`MAX_DEPTH`];
+/// Those of [`parse_with`]; [`Error::Limit`] also when the budget has no room for it or it is deeper than [`MAX_DEPTH`];
 /// [`Error::Timeout`], [`Error::Cancelled`].
-pub fn read(text: &str, memory: &MemoryBudget, cancel: &CancelToken) -> Result<Parsed> {
-    let charge = before(text, memory, cancel)?;
-    if estimate::described(text) > MAX_DESCRIBED {
-        return Err(Error::Limit(format!(
-            "DESCRIBE names more than {MAX_DESCRIBED} terms; give them as VALUES of one variable"
-        )));
-    }
-    let query = parse(text)?;
-    let parsed = Parsed::charged(query, charge)?;
+pub fn read(
+    text: &str,
+    options: &SyntaxOptions,
+    memory: &MemoryBudget,
+    cancel: &CancelToken,
+) -> Result<Parsed> {
+    let mut meter = Charging::begin(memory, cancel)?;
+    let query = parse_with(text, options, &mut meter)?;
+    let parsed = Parsed::charged(query, meter.charge)?;
     cancel.check()?;
     Ok(parsed)
 }
 
-/// Parses an update within a budget and a time limit; relative IRIs stand under `base` where the text has no BASE.
+/// Parses an update within a budget and a time limit.
 ///
 /// # Errors
-/// Those of [`parse_update`] and [`read`].
+/// Those of [`parse_update_with`] and [`read`].
 pub fn read_update(
     text: &str,
-    base: Option<&str>,
+    options: &SyntaxOptions,
     memory: &MemoryBudget,
     cancel: &CancelToken,
 ) -> Result<ParsedUpdate> {
-    let charge = before(text, memory, cancel)?;
-    let request = parse_update(text, base)?;
+    let mut meter = Charging::begin(memory, cancel)?;
+    let request = parse_update_with(text, options, &mut meter)?;
+    let charge = meter.charge;
     let mut parsed = ParsedUpdate {
         request,
         depth: 0,
@@ -240,12 +237,28 @@ pub fn read_update(
     Ok(parsed)
 }
 
-/// Charges what parsing a text may take.
-fn before(text: &str, memory: &MemoryBudget, cancel: &CancelToken) -> Result<Charge> {
-    cancel.check()?;
-    let mut charge = Charge::new(Holder::Text, memory);
-    charge.set(estimate::of(text))?;
-    Ok(charge)
+/// What a text under way is charged for.
+struct Charging<'a> {
+    charge: Charge,
+    cancel: &'a CancelToken,
+}
+
+impl<'a> Charging<'a> {
+    fn begin(memory: &MemoryBudget, cancel: &'a CancelToken) -> Result<Self> {
+        cancel.check()?;
+        let charge = Charge::new(Holder::Text, memory);
+        Ok(Self { charge, cancel })
+    }
+}
+
+impl Meter for Charging<'_> {
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.charge.set(self.charge.bytes() + bytes)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.cancel.check()
+    }
 }
 
 /// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them.

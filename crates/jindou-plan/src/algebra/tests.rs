@@ -1,4 +1,10 @@
 use super::*;
+use crate::parse::SyntaxOptions;
+
+fn read(text: &str, memory: &MemoryBudget, cancel: &CancelToken) -> Result<Parsed> {
+    super::read(text, &SyntaxOptions::default(), memory, cancel)
+}
+
 use spargebra::algebra::{Expression, GraphPattern};
 use spargebra::term::{NamedNode, Variable};
 

@@ -34,6 +34,7 @@ async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Bod
     let options = QueryOptions {
         timeout: Some(shared.options.timeout),
         union_default: shared.options.union_default,
+        common_prefixes: shared.options.common_prefixes,
         memory: shared.memory.part(shared.options.query_memory),
         ..QueryOptions::default()
     };

@@ -87,6 +87,7 @@ async fn bound(
     let options = QueryOptions {
         timeout: Some(shared.options.timeout),
         union_default: shared.options.union_default,
+        common_prefixes: shared.options.common_prefixes,
         dataset: parameters.dataset(),
         memory: shared.memory.part(shared.options.query_memory),
         ..QueryOptions::default()

@@ -51,7 +51,7 @@ use crate::database::{Database, DatasetChoice, guarded};
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
 use jindou_parse::DocumentSource;
-use jindou_plan::{read_update, with_stack};
+use jindou_plan::{SyntaxOptions, read_update, with_stack};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
@@ -81,6 +81,8 @@ pub struct UpdateOptions {
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Where `LOAD` finds documents. Without one LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
+    /// Whether the prefixes that everybody uses are known where a request does not declare them.
+    pub common_prefixes: bool,
 }
 
 impl Default for UpdateOptions {
@@ -98,6 +100,7 @@ impl Default for UpdateOptions {
             only: None,
             service: None,
             documents: None,
+            common_prefixes: false,
         }
     }
 }
@@ -164,8 +167,11 @@ impl Database {
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         self.inner.may_write()?;
         let (started, cancel) = (Instant::now(), options.token());
-        let base = options.base.as_deref();
-        let mut parsed = guarded(|| read_update(text, base, &options.memory, &cancel))?;
+        let syntax = SyntaxOptions {
+            common_prefixes: options.common_prefixes,
+            ..SyntaxOptions::under(options.base.as_deref())
+        };
+        let mut parsed = guarded(|| read_update(text, &syntax, &options.memory, &cancel))?;
         let depth = parsed.depth;
         if let Some(only) = &options.only {
             with_stack(depth, || target::restrict(&mut parsed.request, only))??;

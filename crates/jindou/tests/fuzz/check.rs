@@ -124,7 +124,7 @@ pub fn check(
     match ended {
         Ok(_) if reader.overrun => Ok(End::Limited),
         Ok(report) => readable(&reader.kept, text, format, report.rows).map(|()| End::Answered),
-        Err(Error::Query(_)) if reader.kept.is_empty() => Ok(End::Refused),
+        Err(Error::Query(_) | Error::Sparql(_)) if reader.kept.is_empty() => Ok(End::Refused),
         Err(Error::Limit(_) | Error::Timeout(_) | Error::SinkClosed) => Ok(End::Limited),
         Err(Error::Unsupported(_)) => Ok(End::Unsupported),
         Err(e) => Err(format!("it ended with: {e}")),
