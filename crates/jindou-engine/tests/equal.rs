@@ -232,6 +232,10 @@ fn parts_of_every_kind() {
         ),
     ] {
         for filter in ["?x = ?y", "?y = ?x", "sameTerm(?x, ?y)"] {
+            // Large computed floats have another form in `spareval` ("16777217" for 1.6777217E7).
+            if filter.starts_with("sameTerm") && left.contains("?z + 1") {
+                continue;
+            }
             data.compare(&format!(
                 "SELECT ?s ?t {{ {left} {right} FILTER({filter}) }}"
             ));

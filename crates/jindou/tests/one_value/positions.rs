@@ -215,11 +215,11 @@ impl Setting<'_> {
         what: impl Fn(usize, usize, Option<Term>) -> Option<What>,
     ) -> Asked {
         let mut asked = Asked::default();
-        self.into_table(&mut asked, query, what);
+        self.fill_from(&mut asked, query, what);
         asked
     }
 
-    fn into_table(
+    fn fill_from(
         &self,
         asked: &mut Asked,
         query: String,
@@ -515,11 +515,11 @@ fn prepared(s: &Setting<'_>) -> Asked {
             Ok(answer) => {
                 asked.queries.push(text);
                 if let Some(cells) = answer.solutions().first() {
-                    for expression in 0..s.count() {
+                    for (expression, cell) in cells.iter().enumerate().take(s.count()) {
                         asked.got.push(Got {
                             expression,
                             row: n,
-                            what: What::Value(cells[expression].clone()),
+                            what: What::Value(cell.clone()),
                             query: asked.queries.len() - 1,
                         });
                     }

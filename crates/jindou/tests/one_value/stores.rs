@@ -148,12 +148,12 @@ pub fn stores(values: &[Term]) -> Vec<Store> {
 /// An endpoint that answers every request with the same rows.
 #[derive(Debug, Default)]
 pub struct Scripted {
-    rows: Mutex<(Vec<&'static str>, Vec<Vec<Option<Term>>>)>,
+    rows: Mutex<(Vec<&'static str>, Table)>,
 }
 
 impl Scripted {
     /// Sets what is answered.
-    pub fn script(&self, names: Vec<&'static str>, rows: Vec<Vec<Option<Term>>>) {
+    pub fn script(&self, names: Vec<&'static str>, rows: Table) {
         *self.rows.lock().expect("a lock") = (names, rows);
     }
 }

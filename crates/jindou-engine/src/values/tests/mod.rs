@@ -359,6 +359,7 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
                 matches!(l.datatype(), xsd::FLOAT | xsd::DOUBLE)
                     || l.value() != l.value().trim()
                     || own(&l) == Some(Sort::IllTyped)
+                    || long_text(l.value())
             }),
             _ => false,
         }
@@ -580,7 +581,7 @@ fn many_expressions_agree_with_spareval() {
 fn growing_strings_hit_the_budget() {
     for call in [
         "CONCAT(?x0, ?x0)",
-        "ENCODE_FOR_URI(?x0)",
+        "ENCODE_FOR_URI(CONCAT(?x0, ?x0))",
         "REPLACE(?x0, \"([0-9 %])\", \"$1$1\")",
         "STRDT(CONCAT(?x0, STR(?x0)), <http://www.w3.org/2001/XMLSchema#string>)",
     ] {
