@@ -264,6 +264,6 @@ mod tests {
         assert_eq!(to("integer", b"<http://e/a"), "error");
         assert_eq!(to("string", b"_:b"), "error");
         assert_eq!(to("string", b"@en\0x"), "x");
-        assert_eq!(to("integer", b"@en\0001"), "error");
+        assert_eq!(to("integer", b"@en\x00001"), "error");
     }
 }

@@ -201,7 +201,15 @@ fn values_compare_wherever_their_terms_are() {
     quads::load(&store, &part(0)).unwrap();
     let access = Access::Write;
     let durability = Durability::Batch;
-    let db = Database::open_with(&store, &OpenOptions { access, durability }).unwrap();
+    let db = Database::open_with(
+        &store,
+        &OpenOptions {
+            access,
+            durability,
+            ..OpenOptions::default()
+        },
+    )
+    .unwrap();
     update(&db, &format!("INSERT DATA {{ {} }}", part(1)));
     db.merge(&MergeOptions::default(), &Progress::default())
         .unwrap();

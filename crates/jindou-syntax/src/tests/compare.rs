@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 const BASE: &str = "http://example.org/base/";
 
+// One of them lives at a time.
+#[expect(clippy::large_enum_variant)]
 enum Read {
     Query(Query),
     Update(Vec<spargebra::GraphUpdateOperation>, String),

@@ -70,6 +70,7 @@ fn load(dir: &Path, quads: &[Quad]) -> Database {
     let options = OpenOptions {
         access: Access::Write,
         durability: Durability::None,
+        ..OpenOptions::default()
     };
     Database::open_with(dir, &options).expect("the store")
 }
