@@ -162,7 +162,7 @@ fn scaled(d: &Duration, n: &Number, by: bool, free: &Free) -> Option<Value> {
     } else {
         out.seconds = bounded(&d.seconds * factor, free);
     }
-    if out.months.abs() > BigInt::from(100_000_000_000_i64)
+    if out.months.abs() > BigInt::from(10_000_000_000_i64)
         || out.seconds.abs() > BigRational::from(BigInt::from(10).pow(17))
     {
         free.note("a long duration may overflow");
