@@ -148,6 +148,10 @@ fn scaled(d: &Duration, n: &Number, by: bool, free: &Free) -> Option<Value> {
         free.note("XPath multiplies no xsd:duration");
         return None;
     }
+    let whole = n.rational().is_none_or(|f| f.is_integer());
+    if matches!(n, Number::Float(_) | Number::Double(_)) && !whole {
+        free.note("the digits of a float or double that a duration is multiplied by");
+    }
     let factor = match n.rational() {
         Some(f) if by && f.is_zero() => return None,
         Some(f) if by => f.recip(),
@@ -162,7 +166,7 @@ fn scaled(d: &Duration, n: &Number, by: bool, free: &Free) -> Option<Value> {
     } else {
         out.seconds = bounded(&d.seconds * factor, free);
     }
-    if out.months.abs() > BigInt::from(100_000_000_000_i64)
+    if out.months.abs() > BigInt::from(10_000_000_000_i64)
         || out.seconds.abs() > BigRational::from(BigInt::from(10).pow(17))
     {
         free.note("a long duration may overflow");
