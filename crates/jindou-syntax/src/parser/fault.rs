@@ -750,7 +750,7 @@ impl<'t> Parser<'t, '_> {
 
     /// The text from `<` to the next `>` of the line, if it looks like an IRI with a fault in it; and it without spaces.
     fn looks_like_iri(&self, token: Token) -> Option<(Range<usize>, String)> {
-        let rest = self.text[token.end..].as_bytes();
+        let rest = &self.text.as_bytes()[token.end..];
         let rest = &rest[..rest.len().min(2_000)];
         let end = rest.iter().position(|b| matches!(b, b'>' | b'\n' | b'<'))?;
         if rest[end] != b'>' {

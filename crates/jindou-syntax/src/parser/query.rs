@@ -226,8 +226,9 @@ impl Parser<'_, '_> {
         let mut iris = vec![];
         let mut items = vec![];
         let star = self.eat(Kind::Star)?;
-        while !star {
+        loop {
             match self.kind() {
+                _ if star => break,
                 Kind::Variable => {
                     let (id, at) = self.variable(Place::Described)?;
                     items.push(Item::variable(id, at));

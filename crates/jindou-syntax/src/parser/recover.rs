@@ -155,7 +155,7 @@ impl Parser<'_, '_> {
     /// Skips to the semicolon behind an update, or to the end.
     pub(super) fn recover_to_operation(&mut self, state: &State) -> Parse<()> {
         self.restore(state);
-        while !self.is(Kind::End) && !(self.is(Kind::Semicolon) && self.open.len() == 0) {
+        while !(self.is(Kind::End) || self.is(Kind::Semicolon) && self.open.len() == 0) {
             self.skip(0)?;
         }
         self.open = Default::default();

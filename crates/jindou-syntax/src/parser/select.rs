@@ -170,8 +170,7 @@ impl Parser<'_, '_> {
         let mut all = Modifiers::default();
         // The last clause's rank: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES.
         let mut last = (0, K::Where);
-        loop {
-            let Kind::Word(word) = self.kind() else { break };
+        while let Kind::Word(word) = self.kind() {
             let rank = match word {
                 K::Group => 1,
                 K::Having => 2,

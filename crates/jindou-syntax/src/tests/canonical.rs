@@ -36,10 +36,7 @@ pub(super) fn canonical(text: &str) -> Option<String> {
                 declared = &slice[..slice.len() - 1];
                 out.push_str(slice);
             }
-            Kind::Iri
-                if before.0 == Kind::Namespace && !declared.is_empty()
-                    || declared.is_empty() && before.0 == Kind::Namespace =>
-            {
+            Kind::Iri if before.0 == Kind::Namespace => {
                 prefixes.insert(declared, &slice[1..slice.len() - 1]);
                 declared = "";
                 out.push_str(slice);
