@@ -10,12 +10,15 @@ mod iri;
 mod path;
 mod query;
 mod recover;
+mod rules;
 mod scope;
 mod select;
 mod terms;
 mod triples;
+mod unexpected;
 mod update;
 mod values;
+mod words;
 
 use crate::advice::Place;
 use crate::keyword::Keyword;

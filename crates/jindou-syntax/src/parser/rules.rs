@@ -1,0 +1,341 @@
+//! Faults beyond the grammar: names, scopes, numbers of arguments.
+
+use super::fault::shortened;
+use super::{Halt, Parser};
+use crate::advice::nearest;
+use crate::keyword::Keyword as K;
+use crate::lexer::Token;
+use crate::prefixes::{COMMON_PREFIXES, common};
+use jindou_model::diagnostic::DiagnosticKind as D;
+use std::ops::Range;
+
+impl Parser<'_, '_> {
+    /// A prefix is declared without its colon.
+    pub(super) fn prefix_without_colon(&mut self, token: Token) {
+        let d = self.diagnostic(
+            token.range(),
+            D::Unexpected,
+            "a prefix ends with a colon".into(),
+        );
+        let at = token.end;
+        let d = self.with(d, format!("write {}:", self.slice(token)), at..at, ":");
+        self.fault(d);
+    }
+
+    pub(super) fn comma_in_select(&mut self) {
+        let token = self.token;
+        let d = self.diagnostic(
+            token.range(),
+            D::Unexpected,
+            "what SELECT chooses is written without commas".into(),
+        );
+        let d = self.with(d, "leave the comma away", token.range(), "");
+        self.fault(d);
+    }
+
+    pub(super) fn shared_label(&mut self, label: &str, before: Token, token: Token) {
+        let (line, _) = self.place_of(before);
+        let d = self
+            .diagnostic(
+                token.range(),
+                D::BlankNode,
+                format!(
+                    "the blank node _:{} stands in another group or update already, at line {line}",
+                    shortened(label)
+                ),
+            )
+            .suggest(
+                "a label is good for one group; use a variable to say that two nodes are the same",
+            );
+        self.fault(d);
+    }
+
+    pub(super) fn misplaced_aggregate(&mut self, token: Token, word: K, why: &str) {
+        let word = word.text();
+        let d = self.diagnostic(
+            token.range(),
+            D::Aggregate,
+            format!("the aggregate {word} cannot stand {why}"),
+        );
+        let d = match why {
+            "inside of another aggregate" => {
+                d.suggest("compute the inner one in { SELECT … } first")
+            }
+            _ => d.suggest(
+                "aggregates stand in SELECT, HAVING and ORDER BY; a condition on one is HAVING (…)",
+            ),
+        };
+        self.fault(d);
+    }
+
+    pub(super) fn wrong_arguments(
+        &mut self,
+        name: Token,
+        word: K,
+        given: usize,
+        least: usize,
+        most: usize,
+    ) {
+        let count = |n: usize| match n {
+            0 => "no argument".to_owned(),
+            1 => "one argument".to_owned(),
+            n => format!("{n} arguments"),
+        };
+        let takes = match (least, most) {
+            (a, b) if a == b => count(a),
+            (a, b) => format!("{a} to {}", count(b)),
+        };
+        let d = self.diagnostic(
+            name.start..self.behind,
+            D::Arguments,
+            format!(
+                "{} takes {takes}, and {given} {} given",
+                word.text(),
+                if given == 1 { "is" } else { "are" }
+            ),
+        );
+        self.fault(d);
+    }
+
+    pub(super) fn bad_escape(&mut self, range: Range<usize>, letter: Option<char>) {
+        let d = match letter {
+            Some('u' | 'U') => self
+                .diagnostic(range, D::Character, "this escape is no character".into())
+                .suggest(
+                    "write \\u and four, or \\U and eight hexadecimal digits, and no surrogates",
+                ),
+            _ => {
+                let text = shortened(&self.text[range.clone()]);
+                let d =
+                    self.diagnostic(range.clone(), D::Character, format!("{text} is no escape"));
+                let at = range.start;
+                self.with(
+                    d,
+                    "write \\\\ for a backslash; others are \\t \\n \\r \\b \\f \\\" \\'",
+                    at..at,
+                    "\\",
+                )
+            }
+        };
+        self.fault(d);
+    }
+
+    pub(super) fn unknown_prefix(&mut self, token: Token, name: &str) {
+        let shown = shortened(name);
+        let range = token.start..token.start + name.len() + 1;
+        let mut d = self.diagnostic(
+            range.clone(),
+            D::UnknownPrefix,
+            format!("the prefix {shown}: is not declared"),
+        );
+        let known = common(name).or_else(|| common(&name.to_ascii_lowercase()));
+        let others: Vec<&str> = self
+            .prefixes
+            .names()
+            .chain(self.options.prefixes.iter().map(|p| p.0.as_str()))
+            .collect();
+        if let Some(iri) = known {
+            let line = format!("PREFIX {name}: <{iri}>");
+            d = self.with(
+                d,
+                format!("did you mean {line}?"),
+                0..0,
+                format!("{line}\n"),
+            );
+        } else if let Some(other) = nearest(name, others.iter().copied()) {
+            d = self.with(
+                d,
+                format!("{other}: was meant?"),
+                range,
+                format!("{other}:"),
+            );
+        } else if let Some((other, iri)) =
+            nearest(name, COMMON_PREFIXES.iter().map(|p| p.0)).and_then(|n| Some((n, common(n)?)))
+        {
+            d = self.with(
+                d,
+                format!("{other}: was meant? It is declared by PREFIX {other}: <{iri}>"),
+                range,
+                format!("{other}:"),
+            );
+        } else {
+            d = d.suggest(format!(
+                "declare it at the beginning: PREFIX {shown}: <http://…>"
+            ));
+        }
+        self.fault(d);
+    }
+
+    pub(super) fn bad_iri(&mut self, token: Token, iri: &str, why: &str) {
+        let shown = shortened(iri);
+        let relative = !iri.contains(':') || why.contains("scheme");
+        let d = if relative && self.base.is_none() {
+            self.diagnostic(
+                token.range(),
+                D::Iri,
+                format!("the IRI <{shown}> is relative, and there is no base"),
+            )
+            .suggest(
+                "write the whole IRI with its scheme, like <http://…>, or declare BASE <http://…>",
+            )
+        } else {
+            self.diagnostic(
+                token.range(),
+                D::Iri,
+                format!("<{shown}> is no IRI: {}", super::terms::decapitalised(why)),
+            )
+        };
+        self.fault(d);
+    }
+
+    pub(super) fn annotated_path(&mut self, at: Token) -> Halt {
+        let d = self
+            .diagnostic(
+                at.range(),
+                D::NotSparql,
+                "a triple with a path as its predicate cannot be annotated".into(),
+            )
+            .suggest("annotate a triple with a plain predicate");
+        self.halt(d)
+    }
+
+    pub(super) fn redefined(&mut self, token: Token, by: &str) {
+        let name = self.slice(token);
+        let d = self
+            .diagnostic(
+                token.range(),
+                D::Redefined,
+                format!(
+                    "{} has a value already, and {by} cannot give it another",
+                    shortened(name)
+                ),
+            )
+            .suggest("choose another name");
+        self.fault(d);
+    }
+
+    pub(super) fn redefined_in_lateral(&mut self, token: Token, v: u32) {
+        let name = self.variables[v as usize].to_string();
+        let d = self.diagnostic(
+            token.range(),
+            D::Redefined,
+            format!("{name} has a value already, and LATERAL cannot give it another"),
+        );
+        self.fault(d.suggest("choose another name"));
+    }
+
+    pub(super) fn chosen_twice(&mut self, token: Token) {
+        let name = shortened(self.slice(token));
+        let d = self.diagnostic(
+            token.range(),
+            D::Redefined,
+            format!("{name} is chosen twice"),
+        );
+        self.fault(d.suggest("leave one away"));
+    }
+
+    pub(super) fn star_of_groups(&mut self, star: Token) {
+        let d = self.diagnostic(
+            star.range(),
+            D::NotGrouped,
+            "SELECT * cannot stand with GROUP BY".into(),
+        );
+        self.fault(d.suggest("name what is grouped by and the aggregates"));
+    }
+
+    pub(super) fn not_grouped(&mut self, token: Token) {
+        // What a fault left out would be missed here.
+        if !self.faults.iter().all(|f| f.kind == D::NotGrouped) {
+            return;
+        }
+        let name = shortened(self.slice(token));
+        let d = self
+            .diagnostic(
+                token.range(),
+                D::NotGrouped,
+                format!("{name} is neither grouped nor aggregated"),
+            )
+            .suggest(format!(
+                "add {name} to GROUP BY, or choose one value of the group: (SAMPLE({name}) AS …)"
+            ));
+        self.fault(d);
+    }
+
+    pub(super) fn twice_in_values(&mut self, token: Token) {
+        let name = shortened(self.slice(token));
+        let d = self.diagnostic(
+            token.range(),
+            D::Values,
+            format!("{name} stands twice in VALUES"),
+        );
+        self.fault(d.suggest("leave one away"));
+    }
+
+    pub(super) fn wrong_row(&mut self, range: Range<usize>, given: usize, wanted: usize) {
+        let s = if wanted == 1 { "" } else { "s" };
+        let are = if given == 1 { "is" } else { "are" };
+        let d = self.diagnostic(
+            range,
+            D::Values,
+            format!("this row should have {wanted} value{s}, one for each variable, and {given} {are} given"),
+        );
+        self.fault(d.suggest("write UNDEF where there is no value"));
+    }
+
+    pub(super) fn disorder(&mut self, token: Token, word: K, before: K) {
+        let name = |k: K| match k {
+            K::Group => "GROUP BY",
+            K::Order => "ORDER BY",
+            k => k.text(),
+        };
+        let d = self
+            .diagnostic(
+                token.range(),
+                D::Order,
+                format!("{} stands before {}", name(word), name(before)),
+            )
+            .suggest("the order is WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET, VALUES");
+        self.fault(d);
+    }
+
+    pub(super) fn too_large(&mut self, token: Token, word: K) {
+        let d = self.diagnostic(
+            token.range(),
+            D::Number,
+            format!("the number of {} is too large", word.text()),
+        );
+        self.fault(d);
+    }
+
+    pub(super) fn blank_in_delete(&mut self, at: Token) {
+        let d = self
+            .diagnostic(
+                at.range(),
+                D::BlankNode,
+                "what is deleted cannot hold blank nodes".into(),
+            )
+            .suggest("use a variable: DELETE { ?x … } WHERE { ?x … }");
+        self.fault(d);
+    }
+
+    pub(super) fn not_data(&mut self, at: Token, literal: bool, verb: &str) {
+        let d = if literal {
+            self.diagnostic(
+                at.range(),
+                D::NotConstant,
+                "the subject of a triple is an IRI or a blank node".into(),
+            )
+        } else {
+            self.diagnostic(
+                at.range(),
+                D::NotConstant,
+                format!("{verb} holds constants, no variables"),
+            )
+            .suggest(format!(
+                "write {} {{ … }} WHERE {{ … }} to use variables",
+                &verb[..6]
+            ))
+        };
+        self.fault(d);
+    }
+}

@@ -1,0 +1,309 @@
+//! Words and characters that are no part of SPARQL.
+
+use super::fault::shortened;
+use super::{Halt, Parser};
+use crate::advice::{Place, foreign, nearest};
+use crate::keyword::Keyword as K;
+use crate::lexer::{Bad, Kind, Token};
+use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
+use std::ops::Range;
+
+impl Parser<'_, '_> {
+    /// A word that cannot stand here.
+    pub(super) fn advised_word(
+        &mut self,
+        d: Diagnostic,
+        token: Token,
+        word: K,
+        place: Place,
+    ) -> Diagnostic {
+        let text = self.slice(token);
+        if let Some((message, remedy)) = foreign(text, place) {
+            let d = self.diagnostic(token.range(), D::NotSparql, message.to_owned());
+            return if remedy.contains([' ', '?']) {
+                d.suggest(remedy)
+            } else {
+                self.with(d, format!("write {remedy}"), token.range(), remedy)
+            };
+        }
+        if word != K::Unknown {
+            return d;
+        }
+        let shown = shortened(text);
+        let meant = nearest(text, place.keywords().iter().map(|k| k.text()));
+        if let Some(meant) = meant {
+            let d = self.diagnostic(
+                token.range(),
+                D::UnknownWord,
+                format!("{shown} is no keyword"),
+            );
+            return self.with(d, format!("{meant} was meant?"), token.range(), meant);
+        }
+        // Two keywords written as one.
+        for keyword in place.keywords() {
+            let rest = text
+                .len()
+                .checked_sub(keyword.text().len())
+                .and_then(|_| text.get(keyword.text().len()..));
+            if let Some(rest) = rest
+                && text.is_char_boundary(keyword.text().len())
+                && text[..keyword.text().len()].eq_ignore_ascii_case(keyword.text())
+                && K::of(rest.as_bytes()) != K::Unknown
+            {
+                let apart = format!("{} {}", keyword.text(), rest.to_ascii_uppercase());
+                let d = self.diagnostic(
+                    token.range(),
+                    D::UnknownWord,
+                    format!("{shown} is no keyword"),
+                );
+                return self.with(d, format!("{apart} was meant?"), token.range(), apart);
+            }
+        }
+        let called = self.ahead().kind == Kind::OpenParen;
+        match place {
+            Place::Operand
+            | Place::Filter
+            | Place::Projection
+            | Place::Having
+            | Place::OrderCondition
+            | Place::GroupCondition
+                if called =>
+            {
+                let d = self.diagnostic(
+                    token.range(),
+                    D::UnknownWord,
+                    format!("SPARQL has no function {shown}"),
+                );
+                let functions = K::ALL
+                    .iter()
+                    .filter(|k| super::calls::is_call(k.0))
+                    .map(|k| k.1);
+                let longer = |name: &&str| {
+                    name.len() >= 4
+                        && text
+                            .get(..name.len())
+                            .is_some_and(|t| t.eq_ignore_ascii_case(name))
+                };
+                match nearest(text, functions.clone())
+                    .or_else(|| functions.filter(longer).max_by_key(|n| n.len()))
+                {
+                    Some(meant) => {
+                        self.with(d, format!("{meant} was meant?"), token.range(), meant)
+                    }
+                    None => d.suggest("functions of other names are called by their IRI"),
+                }
+            }
+            Place::Operand
+            | Place::Object
+            | Place::DataValue
+            | Place::AfterOperand
+            | Place::AfterArgument
+            | Place::Subject
+            | Place::Verb
+            | Place::VerbOfTemplate
+            | Place::Member
+            | Place::PartOfTriple
+            | Place::Filter => {
+                let d = self.diagnostic(
+                    token.range(),
+                    D::UnknownWord,
+                    format!("{shown} alone is neither a value nor a keyword"),
+                );
+                if matches!(place, Place::AfterOperand | Place::AfterArgument) {
+                    d.suggest("between values stands an operator, like =, && or +")
+                } else if matches!(place, Place::Verb | Place::VerbOfTemplate | Place::Subject) {
+                    d.suggest(format!("write a prefix and a colon before it (ex:{shown}), or ?{shown} for a variable"))
+                } else {
+                    d.suggest(format!("write \"{shown}\" for a text, ?{shown} for a variable, or a prefix and a colon before it (ex:{shown})"))
+                }
+            }
+            _ => d,
+        }
+    }
+
+    /// The sign directly before the token.
+    pub(super) fn double(&self, token: Token, before: u8) -> bool {
+        self.behind == token.start && self.text.as_bytes()[token.start - 1] == before
+    }
+
+    /// The text from `<` to the next `>` of the line, if it looks like an IRI with a fault in it; and it without spaces.
+    pub(super) fn looks_like_iri(&self, token: Token) -> Option<(Range<usize>, String)> {
+        let rest = &self.text.as_bytes()[token.end..];
+        let rest = &rest[..rest.len().min(2_000)];
+        let end = rest.iter().position(|b| matches!(b, b'>' | b'\n' | b'<'))?;
+        if rest[end] != b'>' {
+            return None;
+        }
+        let inside = &self.text[token.end..token.end + end];
+        let scheme = inside.split(':').next()?;
+        let like = inside.contains(':')
+            && !scheme.is_empty()
+            && scheme
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+        like.then(|| {
+            (
+                token.start..token.end + end + 1,
+                format!("<{}>", inside.trim().replace(' ', "%20")),
+            )
+        })
+    }
+
+    pub(super) fn bad_token(&self, token: Token, bad: Bad) -> Diagnostic {
+        let text = self.slice(token);
+        let new = |kind, message: String| self.diagnostic(token.range(), kind, message);
+        match bad {
+            Bad::String => {
+                let open = token.start..token.start + 1;
+                let quote = &text[..1];
+                self.diagnostic(open, D::String, format!("this {quote} begins a string that does not end on its line"))
+                    .suggest(format!("write {quote} at its end, or {quote}{quote}{quote} around a text of several lines"))
+            }
+            Bad::Label => new(
+                D::BlankNode,
+                "a blank node's label follows _: directly".into(),
+            )
+            .suggest("write _:name, or []"),
+            Bad::Escape => new(D::Character, "this is no escape of a character".into()).suggest(
+                "write \\u and four, or \\U and eight hexadecimal digits, in a string or an IRI",
+            ),
+            Bad::Character => self.bad_character(token),
+        }
+    }
+
+    fn bad_character(&self, token: Token) -> Diagnostic {
+        let text = self.slice(token);
+        let c = text.chars().next().unwrap_or(' ');
+        let new = |message: &str| self.diagnostic(token.range(), D::Character, message.to_owned());
+        match c {
+            '“' | '”' | '„' | '«' | '»' | '″' => self.with(
+                new(&format!("{c} is no quotation mark of SPARQL")),
+                "write \"",
+                token.range(),
+                "\"",
+            ),
+            '‘' | '’' | '‚' | '′' | '`' => self.with(
+                new(&format!("{c} is no quotation mark of SPARQL")),
+                "write '",
+                token.range(),
+                "'",
+            ),
+            '&' => {
+                let rest = &self.text[token.end..];
+                for (name, sign) in [
+                    ("lt;", "<"),
+                    ("gt;", ">"),
+                    ("amp;", "&"),
+                    ("quot;", "\""),
+                    ("#39;", "'"),
+                    ("nbsp;", " "),
+                ] {
+                    if rest.starts_with(name) {
+                        let range = token.start..token.end + name.len();
+                        let d = self.diagnostic(
+                            range.clone(),
+                            D::Character,
+                            format!("&{name} is HTML for {sign}"),
+                        );
+                        return self.with(d, format!("write {sign}"), range, sign);
+                    }
+                }
+                self.with(
+                    new("SPARQL writes 'and' as &&"),
+                    "write &&",
+                    token.range(),
+                    "&&",
+                )
+            }
+            '$' => new("a variable's name follows its $ directly").suggest("write $name or ?name"),
+            '@' => new("a language tag follows its @ directly").suggest("write \"text\"@en"),
+            '%' => new("% stands in prefixed names only, before two hexadecimal digits")
+                .suggest("SPARQL has no remainder: write ?a - ?b * FLOOR(?a / ?b)"),
+            '\\' => new("a backslash stands in strings, and before signs in prefixed names"),
+            '\u{a0}' | '\u{2000}'..='\u{200b}' | '\u{202f}' | '\u{3000}' => self.with(
+                new("this is no ordinary space"),
+                "write a plain space",
+                token.range(),
+                " ",
+            ),
+            '–' | '—' | '−' => self.with(
+                new(&format!("{c} is no minus sign of SPARQL")),
+                "write -",
+                token.range(),
+                "-",
+            ),
+            '≤' => self.with(new("the sign is <="), "write <=", token.range(), "<="),
+            '≥' => self.with(new("the sign is >="), "write >=", token.range(), ">="),
+            '≠' => self.with(new("the sign is !="), "write !=", token.range(), "!="),
+            c if c.is_control() => new("a control character stands here").suggest("leave it away"),
+            c => new(&format!("{c} is no sign of SPARQL")),
+        }
+    }
+
+    /// A call where its brackets and name are missing: `SELECT COUNT(?x)`.
+    pub(super) fn bare_call(&self, token: Token) -> Diagnostic {
+        let word = self.slice(token);
+        let mut lexer = self.lexer.clone();
+        lexer.go_on_from(token.end);
+        let (mut depth, mut end, mut variable) = (0usize, None, None);
+        for _ in 0..100 {
+            let t = lexer.next();
+            match t.kind {
+                Kind::OpenParen => depth += 1,
+                Kind::CloseParen => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        end = Some(t.end);
+                        break;
+                    }
+                }
+                Kind::Variable => variable = variable.or(Some(t)),
+                Kind::OpenBrace | Kind::End => break,
+                _ => {}
+            }
+        }
+        let end = end.unwrap_or(token.end);
+        let d = self.diagnostic(
+            token.start..end,
+            D::Aggregate,
+            "an expression of SELECT stands in brackets with a name".into(),
+        );
+        // The name that is there already, or one that tells what it is.
+        let named = lexer.next();
+        let (range, name) = if named.kind == Kind::Word(K::As) {
+            let name = lexer.next();
+            (
+                token.start..name.end,
+                self.slice(name).trim_start_matches(['?', '$']).to_owned(),
+            )
+        } else {
+            let of = variable.map_or("all", |v| &self.text[v.start + 1..v.end]);
+            (
+                token.start..end,
+                format!("{}_{of}", word.to_ascii_lowercase()),
+            )
+        };
+        let with = format!("({} AS ?{name})", &self.text[token.start..end]);
+        let shown = shortened(&with);
+        self.with(d, format!("write {shown}"), range, with)
+    }
+
+    /// A triple begins behind another without a dot between.
+    pub(super) fn missing_dot(&mut self) -> Halt {
+        let token = self.token;
+        let at = self.behind;
+        if token.kind == Kind::Minus && at == token.start {
+            return self.unexpected(Place::AfterTriples);
+        }
+        let d = self.diagnostic(
+            token.range(),
+            D::MissingDot,
+            format!(
+                "{} begins a new triple, and the one before it has no dot at its end",
+                self.said(token)
+            ),
+        );
+        let d = self.with(d, "write a dot between them", at..at, " .");
+        self.halt(d)
+    }
+}
