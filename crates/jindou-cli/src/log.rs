@@ -58,11 +58,14 @@ fn line(event: &str, ansi: bool) -> Cow<'_, str> {
     (out + end).into()
 }
 
-/// Sends the message of a panic to the log, where its line end forges nothing.
+/// Sends the message of a panic to the log, where its line ends forge nothing.
 pub fn panics() {
     std::panic::set_hook(Box::new(|info| {
         let at = info.location().map(ToString::to_string).unwrap_or_default();
-        let message = info.payload_as_str().unwrap_or_default();
+        let payload = info.payload();
+        let owned = payload.downcast_ref::<String>().map(String::as_str);
+        let message = owned.or_else(|| payload.downcast_ref::<&str>().copied());
+        let message = message.unwrap_or_default();
         tracing::error!(at, reason = message, "a thread panicked; please report it");
     }));
 }

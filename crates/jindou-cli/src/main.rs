@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 /// One buffer of events and one place that turns an error into words and an exit status.
 fn main() -> ExitCode {
+    end_with_the_reader();
     let args = args::Args::parse();
     match commands::run(args) {
         Ok(code) => code,
@@ -34,4 +35,17 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// Makes the command end quietly when the reader of its output does (`jindou info | head`): `println!` panics then.
+fn end_with_the_reader() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>();
+        let pipe = |t: &String| t.starts_with("failed printing to stdout: Broken pipe");
+        if text.is_some_and(pipe) {
+            std::process::exit(0);
+        }
+        before(panic);
+    }));
 }

@@ -273,7 +273,7 @@ fn merging_folds_the_log_into_the_store() {
     let insert = "INSERT DATA { <http://e/a> <http://e/late> \"late\" }";
     run("update", &[insert]);
     assert!(run("info", &[]).contains("in the log      1 transaction, part of all counts here"));
-    assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edits, 1 predicates with 2 edges"));
+    assert!(run("merge", &[]).starts_with("merged snapshot 1: 1 edit, 1 predicate with 2 edges"));
     assert!(run("merge", &[]).contains("nothing to merge"));
     assert!(
         run("info", &[]).contains("merged          changes up to snapshot 1, in 1 generation\n")
@@ -637,4 +637,68 @@ fn a_hangup_makes_a_server_read_its_tokens_again() {
     assert!(server.try_wait().unwrap().is_none());
     assert!(signal("-TERM").success());
     assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn byte_order_marks_are_passed_over() {
+    let tmp = tempfile::tempdir().unwrap();
+    let xml = "<?xml version=\"1.0\"?><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\"><rdf:Description rdf:about=\"http://e/s\"><e:p>1</e:p></rdf:Description></rdf:RDF>";
+    for (name, text) in [
+        ("a.nt", "<http://e/s> <http://e/p> \"1\" .\n"),
+        ("a.nq", "<http://e/s> <http://e/p> \"1\" .\n"),
+        ("a.ttl", "@prefix e: <http://e/> . e:s e:p \"1\" ."),
+        ("a.trig", "@prefix e: <http://e/> . e:s e:p \"1\" ."),
+        ("a.jsonld", "{\"@id\":\"http://e/s\",\"http://e/p\":\"1\"}"),
+        ("a.rdf", xml),
+    ] {
+        for more in [&["--replace"][..], &["--replace", "--lenient"]] {
+            let (store, o) = load(tmp.path(), name, &format!("\u{feff}{text}"), more);
+            assert!(o.status.success(), "{name}: {}", err(&o));
+            let query = tmp.path().join("query.rq");
+            fs::write(&query, "\u{feff}ASK { <http://e/s> <http://e/p> '1' }").unwrap();
+            let asked = jindou()
+                .args(["query", "--store"])
+                .arg(&store)
+                .arg("-f")
+                .arg(&query)
+                .output()
+                .unwrap();
+            assert_eq!(out(&asked), "true\n", "{name}: {}", err(&asked));
+        }
+    }
+}
+
+#[test]
+fn every_answer_has_a_sensible_form_in_every_format() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (store, o) = load(tmp.path(), "a.ttl", "<http://e/s> <http://e/p> 1 .", &[]);
+    assert!(o.status.success());
+    let graph = "CONSTRUCT WHERE { ?s ?p ?o }";
+    let line = "<http://e/s> <http://e/p> \"1\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n";
+    let is = |format: &str, text: &str| {
+        let o = ask(&store, graph, &["--format", format]);
+        assert_eq!(out(&o), text, "{format}: {}", err(&o));
+    };
+    is(
+        "csv",
+        "subject,predicate,object\r\nhttp://e/s,http://e/p,1\r\n",
+    );
+    is(
+        "tsv",
+        "?subject\t?predicate\t?object\n<http://e/s>\t<http://e/p>\t1\n",
+    );
+    is("nt", line);
+    is("table", line);
+    // Nobody asked for rows.
+    assert_eq!(out(&ask(&store, graph, &[])), line);
+    assert!(out(&ask(&store, graph, &["--format", "json"])).contains("\"@id\""));
+    assert!(out(&ask(&store, graph, &["--format", "xml"])).contains("rdf:RDF"));
+    sentence(
+        &ask(&store, "ASK {}", &["--format", "ttl"]),
+        &["ASK answers true or false", "Turtle", "json"],
+    );
+    sentence(
+        &ask(&store, "SELECT * { ?s ?p ?o }", &["--format", "nt"]),
+        &["SELECT answers with rows", "N-Triples"],
+    );
 }

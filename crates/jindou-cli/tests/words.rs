@@ -306,3 +306,38 @@ fn a_lenient_load_says_what_it_lost_and_a_large_one_is_folded_in() {
     );
     assert!(!out.contains("merged"), "{out}");
 }
+
+#[test]
+fn a_reader_that_leaves_ends_a_command_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    good(
+        at,
+        &["load", "--quiet", "--store", "s", "--source", "ugly:2000"],
+    );
+    for args in [
+        &["info", "--store", "s", "--top", "1000"][..],
+        &[
+            "query",
+            "--store",
+            "s",
+            "--explain",
+            "SELECT * { ?s ?p ?o }",
+        ],
+        &["check", "--store", "s"],
+        &["peers", "list"],
+        &["backup", "--list", "--to", "s"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
+            .current_dir(at)
+            .args(args)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let o = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&o.stderr);
+        assert!(o.status.success() && err.is_empty(), "{args:?}: {err}");
+    }
+}

@@ -7,7 +7,7 @@
 //! | `compile` | operators to pipelines: leaves, stages, ends |
 //! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
-//! | `filter` | conditions on ids and value ranks; `spareval` for the rest |
+//! | `filter` | conditions on ids and value ranks, by value for the rest |
 //! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
 //! | `path` | property paths |
 //! | `values` | expressions, computed terms, aggregates |

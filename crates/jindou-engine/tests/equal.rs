@@ -8,20 +8,21 @@ use oxrdf::{GraphName, Literal, NamedNode, Quad, Term, Triple};
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// Terms on both sides of `=`: numbers whose types disagree about equality, times, durations, strings, what has no value.
+/// Terms on both sides of `=`: numbers whose types disagree about equality, times, durations, strings, what has no value. Values that
+/// `spareval` does not have (see `values_of_our_own`) are not among them.
 fn terms() -> Vec<Term> {
     let typed = [
         (
             "integer",
             "1 01 +1 2 0 -0 16777216 16777217 16777218 9007199254740992 9007199254740993 9007199791611904 \
-                     9007199791611905 9007199791611903 9223372036854775807 99999999999999999999 x",
+                     9007199791611905 9007199791611903 9223372036854775806 99999999999999999999 x",
         ),
         ("int", "1 300 16777217"),
-        ("byte", "1 300"),
+        ("byte", "1 100"),
         ("unsignedLong", "2 9007199254740993"),
         (
             "decimal",
-            "1.0 1 0.1 0.10 1.000000059604644776 1.000000059604644775 0.3 16777217.0 123456789.123456789 -0.0 1.5.5",
+            "1.0 1 0.1 0.10 1.0000000597 1.0000000596 0.3 16777217.0 123456789.123456789 -0.0 1.5.5",
         ),
         (
             "float",
@@ -35,17 +36,17 @@ fn terms() -> Vec<Term> {
         ("boolean", "true 1 false 0 TRUE yes"),
         (
             "dateTime",
-            "2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 2020-01-01T00:00:00 2020-01-01T00:00:00.0 \
+            "2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 2021-01-01T00:00:00 2021-01-01T00:00:00.0 \
                       2019-12-31T24:00:00Z 2020-13-01T00:00:00Z",
         ),
         (
             "date",
-            "2020-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00",
+            "2021-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00",
         ),
-        ("time", "00:00:00 24:00:00 00:00:00Z 01:00:00+01:00"),
-        ("gYear", "2020 2020Z 02020"),
-        ("gYearMonth", "2020-01 2020-01Z"),
-        ("gMonthDay", "--01-01 --01-01Z"),
+        ("time", "13:00:00 13:00:00.0 00:00:00Z 01:00:00+01:00"),
+        ("gYear", "2020 2021Z 02020"),
+        ("gYearMonth", "2020-01 2021-01Z"),
+        ("gMonthDay", "--01-01 --02-01Z"),
         ("duration", "P1Y P12M P1D PT24H P1Y0D P0Y PT0S"),
         ("dayTimeDuration", "P1D PT24H PT86400S PT0S PT1.50S PT1.5S"),
         ("yearMonthDuration", "P1Y P12M P0M"),
@@ -231,6 +232,10 @@ fn parts_of_every_kind() {
         ),
     ] {
         for filter in ["?x = ?y", "?y = ?x", "sameTerm(?x, ?y)"] {
+            // Large computed floats have another form in `spareval` ("16777217" for 1.6777217E7).
+            if filter.starts_with("sameTerm") && left.contains("?z + 1") {
+                continue;
+            }
             data.compare(&format!(
                 "SELECT ?s ?t {{ {left} {right} FILTER({filter}) }}"
             ));
@@ -301,5 +306,97 @@ fn random_groups() {
             ]);
             data.compare(&format!("SELECT {columns} {{ {text}}}"));
         }
+    }
+}
+
+/// Equal values of which `spareval` knows nothing: times with and without a zone (UTC is the implicit one), integers and decimals
+/// beyond 64 bits and 18 digits; and literals that are no values at all.
+#[test]
+fn values_of_our_own() {
+    let classes: [&[(&str, &str)]; 17] = [
+        &[
+            ("2020-01-01", "date"),
+            ("2020-01-01Z", "date"),
+            ("2019-12-31-24:00", "none"),
+        ],
+        &[
+            ("2020-01-01T00:00:00", "dateTime"),
+            ("2019-12-31T24:00:00Z", "dateTime"),
+            ("2020-01-01T05:30:00.0+05:30", "dateTime"),
+        ],
+        &[("2020", "gYear"), ("2020Z", "gYear")],
+        &[("2020-01", "gYearMonth"), ("2020-01+00:00", "gYearMonth")],
+        &[("--01-01", "gMonthDay"), ("--01-01Z", "gMonthDay")],
+        &[("---01", "gDay"), ("---01-00:00", "gDay")],
+        &[
+            ("24:00:00", "time"),
+            ("00:00:00Z", "time"),
+            ("01:00:00+01:00", "time"),
+        ],
+        &[
+            ("99999999999999999999", "integer"),
+            ("+099999999999999999999", "integer"),
+            ("99999999999999999999.0", "decimal"),
+        ],
+        &[
+            ("123456789012345678901234567890", "integer"),
+            ("123456789012345678901234567890.00", "decimal"),
+        ],
+        &[("0.12345678901234567890123", "decimal")],
+        &[("0.12345678901234567890124", "decimal")],
+        &[("300", "byte")],
+        &[("300", "int"), ("300.0", "decimal"), ("3e2", "double")],
+        &[("1E400", "double"), ("INF", "float"), ("INF", "double")],
+        // Rounded to a double first, it would be another float.
+        &[("1.000000059604644776", "decimal"), ("1.00000006", "float")],
+        &[("true", "boolean"), ("1", "boolean")],
+        &[("yes", "boolean")],
+    ];
+    let mut quads = vec![];
+    let mut class_of = vec![];
+    for (class, members) in classes.iter().enumerate() {
+        for (form, local) in members.iter().filter(|m| m.1 != "none") {
+            let datatype = NamedNode::new_unchecked(format!("{XSD}{local}"));
+            let term: Term = Literal::new_typed_literal(*form, datatype).into();
+            quads.push(quad("s", class_of.len(), "p", term.clone()));
+            quads.push(quad("t", class_of.len(), "q", term));
+            class_of.push(class);
+        }
+    }
+    let data = Data::of(quads);
+    let mut want = vec![];
+    for (s, a) in class_of.iter().enumerate() {
+        for (t, b) in class_of.iter().enumerate() {
+            if a == b {
+                want.push(format!("<http://e/s{s}> <http://e/t{t}>"));
+            }
+        }
+    }
+    want.sort();
+    for query in [
+        "SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?x = ?y) }",
+        "SELECT ?s ?t { ?s :p ?x . ?t :q ?y BIND((?x = ?y) AS ?e) FILTER(?e) }",
+        "SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?y IN (?x)) }",
+        "SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(COALESCE(!(?x != ?y), false)) }",
+    ] {
+        let query = format!("PREFIX : <http://e/> {query}");
+        let parsed = jindou_plan::parse(&query).expect("a query");
+        let plan = jindou_plan::plan(&parsed, &data.snapshot, &PlanOptions::default()).unwrap();
+        let terms = QueryTerms::new();
+        let mut sink = CollectSink::default();
+        let options = ExecOptions::default();
+        execute_streaming(&plan, &data.snapshot, &options, &terms, &mut sink).unwrap();
+        let mut decoder = TermDecoder::new(&data.snapshot, &terms);
+        let mut got: Vec<String> = sink
+            .rows()
+            .map(|row| {
+                let cells = row
+                    .iter()
+                    .map(|&id| decoder.term(id).unwrap().unwrap().to_string());
+                cells.collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        got.sort();
+        assert_eq!(got, want, "{query}");
     }
 }

@@ -244,3 +244,39 @@ fn searches_begin_where_an_end_is_known_in_graphs() {
     ];
     do_little(&snapshot, &queries);
 }
+
+/// The label in one language, else in another, else any: the second and third OPTIONAL may find the variable bound.
+#[test]
+fn optionals_of_one_variable_go_on_from_their_rows() {
+    let mut data = hierarchy(2_000);
+    for i in 0..2_000 {
+        let label =
+            |l: &str| oxrdf::Literal::new_language_tagged_literal_unchecked(format!("n{i}"), l);
+        let all = ["en", "de", "fr"];
+        for l in all.iter().skip(i % 4) {
+            data.push(Quad::new(
+                NamedNode::new_unchecked(format!("http://e/c{i}")),
+                NamedNode::new_unchecked("http://e/label"),
+                label(l),
+                GraphName::DefaultGraph,
+            ));
+        }
+    }
+    let (_folder, base) = testing::store_of(&data);
+    let snapshot = Snapshot::of_base(base);
+    let labels = "OPTIONAL { ?s :label ?l FILTER(LANG(?l) = \"en\") } \
+        OPTIONAL { ?s :label ?l FILTER(LANG(?l) = \"de\") } OPTIONAL { ?s :label ?l }";
+    let one = format!("SELECT ?s ?l {{ :c1990 :broader* ?s {labels} }}");
+    let none = format!("SELECT ?s {{ :c1990 :broader* ?s {labels} }}");
+    let counted = format!("SELECT (COUNT(*) AS ?n) {{ :c1990 :broader* ?s {labels} }}");
+    do_little(&snapshot, &[(&one, 100), (&none, 100), (&counted, 100)]);
+    for text in [one, none, counted] {
+        let text = format!("PREFIX : <http://e/> {text}");
+        let want = jindou_testing::answer(&data, &text).unwrap().bag();
+        assert_eq!(
+            rows(&snapshot, &text, &ExecOptions::default()),
+            want,
+            "{text}"
+        );
+    }
+}

@@ -5,12 +5,13 @@
 //! through the rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
 
 use crate::backend::{Backend, Kernel};
+use crate::cache::SegmentCache;
 use crate::compile::{DeviceStep, Program, Work, compile};
 use crate::device::{Device, DeviceBuffer, HostBuffer, Memory};
 use crate::params::{self, TILE};
 use crate::profile::GpuProfile;
 use crate::queue::Queue;
-use crate::resident::SegmentCache;
+use crate::results::Results;
 use crate::table::{NewTable, Table, compact};
 use crate::turns::Turns;
 use jindou_model::{CancelToken, Error, Result};
@@ -21,8 +22,6 @@ use std::time::{Duration, Instant};
 
 /// Rows of a table at most; row numbers are 32 bits wide.
 const MOST_ROWS: u64 = 1 << 31;
-/// Rows that are copied back at once.
-const RESULT_ROWS: usize = 1 << 18;
 /// Counters that are cleared at once.
 const COUNTERS: usize = 256;
 /// How long a device without queries keeps memory that nothing uses.
@@ -549,82 +548,5 @@ impl Run<'_, '_, '_> {
     ) -> Result<params::Compact> {
         let counter = self.next_counter()?;
         Ok(compact(table, counter, new.columns(table.kept(keep))))
-    }
-}
-
-/// The way of result rows to the sink: while it takes one part, the next is copied.
-#[derive(Default)]
-struct Results {
-    buffers: [Option<HostBuffer>; 2],
-    /// Rows that a buffer holds.
-    room: usize,
-}
-
-impl Results {
-    fn hand_out(
-        &mut self,
-        device: &Arc<Device>,
-        table: &Table,
-        slots: &[Slot],
-        cancel: &CancelToken,
-        sink: &mut RowSink<'_>,
-    ) -> Result<()> {
-        let total = table.rows as usize;
-        let wanted = RESULT_ROWS.min(total.next_power_of_two().max(1024));
-        if self.room < wanted {
-            (self.room, self.buffers) = (wanted, [None, None]);
-        }
-        let room = self.room;
-        // Buffer and rows of the part that is on its way.
-        let mut under_way: Option<(usize, usize)> = None;
-        for (number, from) in (0..total).step_by(room).enumerate() {
-            cancel.check()?;
-            let n = room.min(total - from);
-            let buffer = match &mut self.buffers[number % 2] {
-                Some(b) => b,
-                none => none.insert(HostBuffer::new(device, room * slots.len().max(1) * 4)?),
-            };
-            let words: &mut [u32] = bytemuck::cast_slice_mut(buffer.bytes_mut());
-            for (&slot, out) in slots.iter().zip(words.chunks_mut(room)) {
-                if table.column(slot).is_none() {
-                    out[..n].fill(0);
-                }
-            }
-            for (i, &slot) in slots.iter().enumerate() {
-                if let Some(c) = table.column(slot) {
-                    // SAFETY: the column holds `total` ids, of which these are a part; it lives until the copy is waited
-                    // for, or is freed behind it.
-                    unsafe { buffer.download(i * room * 4, c.at + from as u64 * 4, n * 4)? };
-                }
-            }
-            buffer.queued()?;
-            if let Some(part) = under_way.replace((number % 2, n)) {
-                self.give(part, slots.len(), cancel, sink)?;
-            }
-        }
-        match under_way {
-            Some(part) => self.give(part, slots.len(), cancel, sink),
-            None => Ok(()),
-        }
-    }
-
-    fn give(
-        &mut self,
-        (buffer, n): (usize, usize),
-        width: usize,
-        cancel: &CancelToken,
-        sink: &mut RowSink<'_>,
-    ) -> Result<()> {
-        let Some(buffer) = &mut self.buffers[buffer] else {
-            return Ok(());
-        };
-        buffer.wait(cancel)?;
-        let words: &[u32] = bytemuck::cast_slice(buffer.bytes());
-        let columns: Vec<&[u32]> = words
-            .chunks(self.room)
-            .take(width)
-            .map(|c| &c[..n])
-            .collect();
-        sink(&columns, n)
     }
 }

@@ -10,6 +10,7 @@
 //! nothing else changes. The same kernels run on the CPU through `shim/`: that is how tests check them.
 
 pub mod backend;
+mod cache;
 pub mod checksum;
 mod compile;
 mod cuda;
@@ -23,17 +24,19 @@ mod profile;
 mod queue;
 pub mod reference;
 mod resident;
+mod results;
 pub mod shim;
 mod steps;
 mod table;
 mod turns;
 
 pub use backend::{Backend, Kernel};
+pub use cache::SegmentCache;
 pub use cuda::{Cuda, FATBIN};
 pub use device::{Device, DeviceBuffer, HostBuffer, Memory};
 pub use execute::{GpuExecutor, GpuOptions, GpuResult, Output, RowSink};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
-pub use resident::{ResidentSegment, SegmentCache};
+pub use resident::ResidentSegment;
 
 use std::sync::Arc;
 

@@ -15,19 +15,16 @@
 
 use crate::backend::Kernel;
 use crate::device::{Device, DeviceBuffer, Packer};
-use crate::index::{Catalog, IndexKey};
 use crate::params;
-use jindou_model::{Direction, Error, PredicateId, Result};
-use jindou_store::Snapshot;
+use jindou_model::{Error, Result};
 use jindou_store::segment::{EdgeView, FinderKind, KeyFinder, Scope, Segment};
-use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Least room for overlays, in ids, once a segment has any.
 const LEAST_ROOM: u64 = 1 << 14;
 
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -88,7 +85,7 @@ impl Drop for Share {
 }
 
 /// A segment's arrays without any patch, shared by all versions of its generation.
-struct Arrays {
+pub(crate) struct Arrays {
     params: params::Segment,
     /// Finder, keys and offsets.
     index: Option<DeviceBuffer>,
@@ -97,7 +94,7 @@ struct Arrays {
 }
 
 impl Arrays {
-    fn bring(device: &Arc<Device>, segment: &Segment<'_>) -> Result<Self> {
+    pub fn bring(device: &Arc<Device>, segment: &Segment<'_>) -> Result<Self> {
         let edges = u32::try_from(segment.neighbours.len())
             .map_err(|_| Error::Store("a segment with more than 2^32 neighbours".into()))?;
         let mut p: params::Segment = bytemuck::Zeroable::zeroed();
@@ -177,7 +174,8 @@ impl Arrays {
         })
     }
 
-    fn bytes(&self) -> u64 {
+    /// Device memory that they take.
+    pub fn bytes(&self) -> u64 {
         let index = self.index.as_ref().map_or(0, |b| b.len() as u64);
         index + locked(&self.neighbours).bytes()
     }
@@ -241,7 +239,7 @@ impl ResidentSegment {
     }
 
     /// The patch of a view over arrays that are here already.
-    fn over(
+    pub(crate) fn over(
         device: &Arc<Device>,
         arrays: &Arc<Arrays>,
         view: &EdgeView<'_>,
@@ -331,7 +329,7 @@ impl ResidentSegment {
     }
 
     /// Device memory that goes with it.
-    fn own_bytes(&self) -> u64 {
+    pub(crate) fn own_bytes(&self) -> u64 {
         let keys = self.patched_keys.get().map_or(0, |(b, _)| b.len() as u64);
         keys + self.buffers.iter().map(|b| b.len() as u64).sum::<u64>()
     }
@@ -493,158 +491,4 @@ pub(crate) fn live_keys(view: &EdgeView<'_>, scope: Scope<'_>, keys: &mut Vec<u3
         !touched || !view.read(k, scope, &mut scratch).is_empty()
     });
     keys.append(&mut all);
-}
-
-/// Whose arrays they are.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct ArraysKey {
-    epoch: u64,
-    predicate: u32,
-    direction: Direction,
-}
-
-/// Whose segment it is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct SegmentKey {
-    arrays: ArraysKey,
-    /// For segments with a patch, whether edits of named graphs count.
-    patched: Option<bool>,
-}
-
-/// Which of the versions of a segment: the generation of its file (merging replaces files), and with a patch the snapshot's
-/// version.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Version {
-    generation: u32,
-    snapshot: u64,
-}
-
-/// Segments that stay on the device between plans: of each the newest version that was asked for. Older ones live
-/// as long as plans hold them.
-#[derive(Default)]
-pub struct SegmentCache {
-    arrays: Mutex<FxHashMap<ArraysKey, (u32, Arc<Arrays>)>>,
-    held: Mutex<FxHashMap<SegmentKey, (Version, Arc<ResidentSegment>)>>,
-    index: Mutex<Index>,
-}
-
-/// What steps with a predicate variable read: see [`crate::index`].
-#[derive(Default)]
-pub(crate) struct Index {
-    pub sets: FxHashMap<IndexKey, Arc<ResidentSegment>>,
-    pub subjects: FxHashMap<IndexKey, Arc<ResidentSegment>>,
-    pub catalogs: FxHashMap<IndexKey, Arc<Catalog>>,
-}
-
-impl SegmentCache {
-    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
-        locked(&self.index)
-    }
-
-    /// Brings something; when the device is full, what no plan holds goes first.
-    pub(crate) fn with_room<T>(&self, bring: impl Fn() -> Result<T>) -> Result<T> {
-        match bring() {
-            Err(Error::Limit(_)) => {
-                self.clear();
-                bring()
-            }
-            other => other,
-        }
-    }
-
-    /// The segment, brought if it is not there. When the device is full, segments that no plan holds go first.
-    pub fn get(
-        &self,
-        device: &Arc<Device>,
-        snapshot: &Snapshot,
-        predicate: PredicateId,
-        direction: Direction,
-        scope: Scope<'_>,
-    ) -> Result<Arc<ResidentSegment>> {
-        let view = snapshot.edges(predicate, direction);
-        let segment = alone(&view, scope)?;
-        let generation = snapshot.base().generation_of(predicate);
-        let whose = ArraysKey {
-            epoch: snapshot.base().epoch(),
-            predicate: predicate.0,
-            direction,
-        };
-        let key = SegmentKey {
-            arrays: whose,
-            patched: view.patch.map(|_| scope == Scope::Union),
-        };
-        let version = Version {
-            generation,
-            snapshot: view.patch.map_or(0, |_| snapshot.version()),
-        };
-        if let Some((v, s)) = locked(&self.held).get(&key)
-            && *v == version
-        {
-            return Ok(Arc::clone(s));
-        }
-        let there = locked(&self.arrays)
-            .get(&whose)
-            .filter(|(g, _)| *g == generation)
-            .map(|(_, a)| Arc::clone(a));
-        let arrays = match there {
-            Some(a) => a,
-            None => {
-                let brought = Arc::new(self.with_room(|| Arrays::bring(device, &segment))?);
-                // Of two that brought it at the same time, one keeps it.
-                newest(&mut locked(&self.arrays), whose, generation, brought)
-            }
-        };
-        let over = || ResidentSegment::over(device, &arrays, &view, scope);
-        let brought = Arc::new(self.with_room(over)?);
-        if key.patched.is_some() {
-            // It may hold the neighbours from before they were copied to where there is room.
-            locked(&self.held).remove(&SegmentKey {
-                patched: None,
-                ..key
-            });
-        }
-        Ok(newest(&mut locked(&self.held), key, version, brought))
-    }
-
-    /// Device memory of all held segments, characteristic sets and index vertices.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let arrays: u64 = locked(&self.arrays).values().map(|a| a.1.bytes()).sum();
-        let held = locked(&self.held);
-        let segments = arrays + held.values().map(|s| s.1.own_bytes()).sum::<u64>();
-        drop(held);
-        let index = self.index();
-        let more = index.sets.values().chain(index.subjects.values());
-        segments + more.map(|s| s.bytes()).sum::<u64>()
-    }
-
-    /// Drops what no running plan holds.
-    pub fn clear(&self) {
-        let mut index = self.index();
-        // Catalogs hold segments, so they go first.
-        index.catalogs.retain(|_, c| Arc::strong_count(c) > 1);
-        index.sets.retain(|_, s| Arc::strong_count(s) > 1);
-        index.subjects.retain(|_, s| Arc::strong_count(s) > 1);
-        drop(index);
-        // Segments hold arrays.
-        locked(&self.held).retain(|_, s| Arc::strong_count(&s.1) > 1);
-        locked(&self.arrays).retain(|_, a| Arc::strong_count(&a.1) > 1);
-    }
-}
-
-/// Keeps `new` in the map unless a version at least as new is there; gives the one of this version.
-fn newest<K: std::hash::Hash + Eq, V: Copy + Ord, T>(
-    map: &mut FxHashMap<K, (V, Arc<T>)>,
-    key: K,
-    version: V,
-    new: Arc<T>,
-) -> Arc<T> {
-    match map.get(&key) {
-        Some((v, there)) if *v == version => Arc::clone(there),
-        Some((v, _)) if *v > version => new,
-        _ => {
-            map.insert(key, (version, Arc::clone(&new)));
-            new
-        }
-    }
 }

@@ -317,6 +317,11 @@ impl Reading<'_> {
                 self.error_at(r.offset, r.message, tail)?;
                 self.give_up(r.offset)
             }
+            // The parser's own buffer for a token is full.
+            None if e.kind() == std::io::ErrorKind::OutOfMemory => Err(Error::Limit(format!(
+                "{}: a literal or name is too long: {e}",
+                self.document.origin.name()
+            ))),
             None => Err(self.document.origin.error(e)),
         }
     }

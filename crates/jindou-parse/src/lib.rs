@@ -31,6 +31,7 @@ mod chars;
 mod document;
 mod emit;
 mod fetch;
+mod folder;
 mod format;
 mod guard;
 mod input;

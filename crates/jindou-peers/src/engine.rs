@@ -107,6 +107,15 @@ pub trait Engine {
     /// Answers a query and reads every term of the answer.
     fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen>;
 
+    /// Answers a query as SPARQL Results JSON, the whole text. Only engines with a server do.
+    ///
+    /// # Errors
+    /// As the engine says; [`Failure::NotAsked`] for one that has no server.
+    fn answer(&mut self, query: &str, limit: Duration) -> Outcome<Vec<u8>> {
+        let _ = (query, limit);
+        Err(Failure::NotAsked("it has no server".into()))
+    }
+
     /// The most memory it had since `start`; zeros when it does not run.
     fn memory(&self) -> Memory;
 

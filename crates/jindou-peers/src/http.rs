@@ -103,6 +103,15 @@ impl Endpoint {
         }
     }
 
+    /// Asks for SPARQL Results JSON and keeps its text.
+    pub fn answer(&mut self, query: &str, limit: Duration) -> Outcome<Vec<u8>> {
+        let mut out = vec![];
+        self.ask(query, JSON, limit)?
+            .read_to_end(&mut out)
+            .map_err(|e| broken(&e))?;
+        Ok(out)
+    }
+
     /// Waits until `ASK {}` is answered; `alive` says whether there is still a process to wait for.
     pub fn wait(&mut self, patience: Duration, mut alive: impl FnMut() -> bool) -> Outcome<()> {
         let end = Instant::now() + patience;

@@ -4,7 +4,8 @@ use crate::condition::for_each_slot;
 use crate::set::SlotSet;
 use crate::slots::{binds, reads};
 use crate::{
-    ApplyKind, Condition, Endpoint, FarEnd, GraphRef, JoinKind, Operand, Operator, Slot, Step,
+    ApplyKind, Condition, Endpoint, Exploration, FarEnd, GraphRef, JoinKind, Operand, Operator,
+    Slot, Step,
 };
 
 fn of_condition(c: &Condition, out: &mut SlotSet) {
@@ -82,12 +83,21 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
         Operator::Apply {
             input, inner, kind, ..
         } => {
-            let inner_wanted = match kind {
-                ApplyKind::Inner | ApplyKind::Left => wanted.clone(),
-                ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_) => SlotSet::default(),
+            let (inner_wanted, compared) = match kind {
+                ApplyKind::Inner | ApplyKind::Left => {
+                    // What both find by themselves is compared.
+                    let own = bound(inner).minus(&outer(inner));
+                    let compared = if own.is_empty() {
+                        own
+                    } else {
+                        own.and(&bound(input))
+                    };
+                    (wanted.or(&compared), compared)
+                }
+                ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_) => Default::default(),
             };
             let used = prune(inner, &inner_wanted);
-            prune(input, &wanted.or(&used))
+            prune(input, &wanted.or(&used).or(&compared))
         }
         Operator::Union(list) => list.iter_mut().fold(SlotSet::default(), |used, b| {
             let more = prune(b, wanted);
@@ -148,6 +158,59 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
         }
         Operator::Slice { input, .. } => prune(input, wanted),
     }
+}
+
+/// Slots that the operator or one below it binds. O(operators).
+fn bound(op: &Operator) -> SlotSet {
+    let mut out = SlotSet::default();
+    let mut open = vec![op];
+    while let Some(op) = open.pop() {
+        match op {
+            Operator::Explore(Exploration { steps, .. }) | Operator::Steps { steps, .. } => {
+                for step in steps {
+                    binds(&step.kind, &mut |s| out.insert(s));
+                }
+            }
+            Operator::Outer(slots) | Operator::Values { slots, .. } => {
+                slots.iter().for_each(|s| out.insert(*s));
+            }
+            Operator::Service(s) => s.slots.iter().for_each(|s| out.insert(s.1)),
+            Operator::Path {
+                subject, object, ..
+            } => {
+                for end in [subject, object] {
+                    if let FarEnd::Bind(s) = end {
+                        out.insert(*s);
+                    }
+                }
+            }
+            Operator::Extend { to, .. } => out.insert(*to),
+            Operator::Group { aggregates, .. } => aggregates.iter().for_each(|a| out.insert(a.to)),
+            Operator::Count { counts, .. } => counts.iter().for_each(|c| out.insert(c.to)),
+            Operator::Apply {
+                kind: ApplyKind::Mark(s),
+                ..
+            } => out.insert(*s),
+            _ => {}
+        }
+        open.extend(op.inputs());
+    }
+    out
+}
+
+/// Slots that the inner part of an apply gets from the outer row. O(operators).
+fn outer(op: &Operator) -> SlotSet {
+    let mut out = SlotSet::default();
+    let mut open = vec![op];
+    while let Some(op) = open.pop() {
+        match op {
+            Operator::Outer(slots) => slots.iter().for_each(|s| out.insert(*s)),
+            // The rows of its inner part are others.
+            Operator::Apply { input, .. } => open.push(input),
+            op => open.extend(op.inputs()),
+        }
+    }
+    out
 }
 
 /// Fills `live` from the last step to the first; returns what the steps need of the rows they go on from.

@@ -238,11 +238,11 @@ pub enum Condition {
     Or(Vec<Condition>),
     /// Logical not.
     Not(Box<Condition>),
-    /// Any other expression: evaluated on decoded terms, memoised by the ids of its slots.
+    /// Any other expression.
     General(Box<GeneralExpression>),
 }
 
-/// An expression that `spareval` evaluates.
+/// An expression that is evaluated row by row, or by columns of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneralExpression {
     /// The expression, EXISTS-free.

@@ -38,7 +38,7 @@ mod words {
         Substr "SUBSTR" Strlen "STRLEN" Replace "REPLACE" Ucase "UCASE" Lcase "LCASE" EncodeForUri "ENCODE_FOR_URI"
         Contains "CONTAINS" StrStarts "STRSTARTS" StrEnds "STRENDS" StrBefore "STRBEFORE" StrAfter "STRAFTER"
         Year "YEAR" Month "MONTH" Day "DAY" Hours "HOURS" Minutes "MINUTES" Seconds "SECONDS" Timezone "TIMEZONE"
-        Tz "TZ" Now "NOW" Uuid "UUID" StrUuid "STRUUID" Md5 "MD5" Sha1 "SHA1" Sha256 "SHA256" Sha384 "SHA384"
+        Tz "TZ" Adjust "ADJUST" Now "NOW" Uuid "UUID" StrUuid "STRUUID" Md5 "MD5" Sha1 "SHA1" Sha256 "SHA256" Sha384 "SHA384"
         Sha512 "SHA512" Coalesce "COALESCE" If "IF" StrLang "STRLANG" StrLangDir "STRLANGDIR" StrDt "STRDT"
         SameTerm "sameTerm" IsIri "isIRI" IsUri "isURI" IsBlank "isBLANK" IsLiteral "isLITERAL" IsNumeric "isNUMERIC"
         HasLang "hasLANG" HasLangDir "hasLANGDIR" Regex "REGEX" Triple "TRIPLE" Subject "SUBJECT"

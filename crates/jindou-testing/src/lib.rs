@@ -1,16 +1,24 @@
-//! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers; random damage to texts.
+//! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers; random damage to texts; an
+//! evaluator of expressions written from the specifications.
 //!
 //! For tests only. A query comes in two forms that mean the same by the standard: the one to test, and the one for the
 //! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
 
+mod expression;
+mod matrix;
 mod mutate;
 mod oracle;
 mod path;
 mod query;
 mod random;
+pub mod reference;
+mod specified;
 
+pub use expression::{Theme, Tree, algebra, tree};
+pub use matrix::{matrix, random_values};
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
 pub use path::{PathQuery, path_data, path_query};
 pub use query::{Query, query};
 pub use random::{Rng, quads};
+pub use specified::{as_specified, in_pattern as pattern_as_specified};

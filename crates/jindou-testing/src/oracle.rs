@@ -39,9 +39,10 @@ fn row(r: &[Option<Term>]) -> String {
 /// # Errors
 /// Its message.
 pub fn answer(quads: &[Quad], text: &str) -> Result<Answer, String> {
-    let query = spargebra::SparqlParser::new()
+    let mut query = spargebra::SparqlParser::new()
         .parse_query(text)
         .map_err(|e| e.to_string())?;
+    crate::as_specified(&mut query);
     let mut data = Dataset::new();
     for q in quads {
         data.insert(q);

@@ -2,9 +2,12 @@
 //! constants, bound or free mean, how often each solution comes, and which terms a path of length zero leads from. Nothing
 //! is planned: every pattern is evaluated whole, the innermost first.
 
+mod definitions;
+
 use crate::random::{Rng, graph, predicate, vertex};
+use definitions::{Row, World};
 use oxrdf::{GraphName, NamedNode, Quad};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Vertices of the data; those behind them are in no quad.
@@ -13,8 +16,6 @@ const NOWHERE: usize = 2;
 const LABELS: usize = 3;
 const NAMED: usize = 2;
 const VARIABLES: usize = 4;
-/// Solutions beyond which a query is given up.
-const MOST: usize = 20_000;
 
 /// (graph, 0 for the default one; subject; predicate; object)
 type Edge = (usize, usize, usize, usize);
@@ -132,282 +133,6 @@ impl fmt::Display for Part {
             }
         }
     }
-}
-
-/// Variables `?x0 …`, then `?g0 …`, to nodes; graphs are nodes above 100.
-type Row = BTreeMap<usize, usize>;
-
-/// Gave too many solutions.
-struct TooMany;
-
-type Rows = Result<Vec<Row>, TooMany>;
-
-/// The definitions, over one active graph.
-#[derive(Clone, Copy)]
-struct World<'a> {
-    edges: &'a [Edge],
-    graph: usize,
-}
-
-impl World<'_> {
-    fn edges(&self) -> impl Iterator<Item = &Edge> {
-        self.edges.iter().filter(|e| e.0 == self.graph)
-    }
-
-    fn nodes(&self) -> BTreeSet<usize> {
-        self.edges().flat_map(|e| [e.1, e.3]).collect()
-    }
-
-    /// §18.4: pairs of ends; a variable gives all, a node those with that end.
-    fn path(&self, s: End, path: &Path, o: End) -> Vec<(usize, usize)> {
-        let fits = |e: End, n: usize| matches!(e, End::Var(_)) || e == End::Node(n);
-        let any = End::Var(usize::MAX);
-        let mut out: Vec<(usize, usize)> = match path {
-            Path::One(p) => self
-                .edges()
-                .filter(|e| e.2 == *p)
-                .map(|e| (e.1, e.3))
-                .collect(),
-            Path::Not(p) => self
-                .edges()
-                .filter(|e| e.2 != *p)
-                .map(|e| (e.1, e.3))
-                .collect(),
-            Path::Inverse(p) => self
-                .path(o, p, s)
-                .into_iter()
-                .map(|(a, b)| (b, a))
-                .collect(),
-            Path::Sequence(a, b) => {
-                let second = self.path(any, b, o);
-                let first = self.path(s, a, any);
-                let on = |x: (usize, usize)| {
-                    second
-                        .iter()
-                        .filter(move |y| y.0 == x.1)
-                        .map(move |y| (x.0, y.1))
-                };
-                first.into_iter().flat_map(on).collect()
-            }
-            Path::Either(a, b) => {
-                let mut all = self.path(s, a, o);
-                all.extend(self.path(s, b, o));
-                all
-            }
-            Path::Optional(p) => {
-                let mut all: BTreeSet<_> = self.path(s, p, o).into_iter().collect();
-                all.extend(self.zero(s, o));
-                all.into_iter().collect()
-            }
-            Path::Star(p) | Path::Plus(p) => {
-                let star = matches!(path, Path::Star(_));
-                match (s, o) {
-                    (End::Node(n), _) => {
-                        let ends = self.closure(n, p, star, false);
-                        ends.into_iter().map(|e| (n, e)).collect()
-                    }
-                    (_, End::Node(n)) => {
-                        let ends = self.closure(n, p, star, true);
-                        ends.into_iter().map(|e| (e, n)).collect()
-                    }
-                    _ => {
-                        let from = |n| {
-                            let ends = self.closure(n, p, star, false);
-                            ends.into_iter().map(move |e| (n, e))
-                        };
-                        self.nodes().into_iter().flat_map(from).collect()
-                    }
-                }
-            }
-        };
-        out.retain(|&(a, b)| fits(s, a) && fits(o, b));
-        out
-    }
-
-    fn zero(&self, s: End, o: End) -> Vec<(usize, usize)> {
-        match (s, o) {
-            (End::Node(n), _) | (_, End::Node(n)) => vec![(n, n)],
-            _ => self.nodes().into_iter().map(|n| (n, n)).collect(),
-        }
-    }
-
-    /// ALP of §18.4.
-    fn closure(&self, from: usize, p: &Path, star: bool, back: bool) -> BTreeSet<usize> {
-        let any = End::Var(usize::MAX);
-        let next = |n: usize| -> Vec<usize> {
-            if back {
-                self.path(any, p, End::Node(n))
-                    .into_iter()
-                    .map(|x| x.0)
-                    .collect()
-            } else {
-                self.path(End::Node(n), p, any)
-                    .into_iter()
-                    .map(|x| x.1)
-                    .collect()
-            }
-        };
-        let mut seen = BTreeSet::new();
-        let mut open = if star { vec![from] } else { next(from) };
-        while let Some(n) = open.pop() {
-            if seen.insert(n) {
-                open.extend(next(n));
-            }
-        }
-        seen
-    }
-
-    /// §18.6, the outer row put in.
-    fn group(&self, parts: &[Part], outer: &Row) -> Rows {
-        let mut rows = vec![Row::new()];
-        // Filters see the whole group.
-        for p in parts
-            .iter()
-            .filter(|p| !matches!(p, Part::Exists(..) | Part::Equal(..)))
-        {
-            rows = match p {
-                Part::Optional(inner) => {
-                    let inner = self.group(inner, outer)?;
-                    let mut out = vec![];
-                    for r in &rows {
-                        let before = out.len();
-                        out.extend(inner.iter().filter_map(|i| merged(r, i)));
-                        if out.len() == before {
-                            out.push(r.clone());
-                        }
-                        limit(&out)?;
-                    }
-                    out
-                }
-                Part::Minus(inner) => {
-                    let inner = self.group(inner, outer)?;
-                    let drops = |r: &Row, i: &Row| {
-                        i.keys().any(|k| r.contains_key(k)) && merged(r, i).is_some()
-                    };
-                    rows.retain(|r| !inner.iter().any(|i| drops(r, i)));
-                    rows
-                }
-                p => join(&rows, &self.part(p, outer)?)?,
-            };
-        }
-        for p in parts {
-            match p {
-                Part::Exists(wanted, inner) => {
-                    let mut out = vec![];
-                    for r in rows {
-                        let mut all = outer.clone();
-                        all.extend(r.iter());
-                        if self.group(inner, &all)?.is_empty() != *wanted {
-                            out.push(r);
-                        }
-                    }
-                    rows = out;
-                }
-                Part::Equal(v, list) => {
-                    rows.retain(|r| r.get(v).or(outer.get(v)).is_some_and(|n| list.contains(n)));
-                }
-                _ => {}
-            }
-        }
-        Ok(rows)
-    }
-
-    fn part(&self, p: &Part, outer: &Row) -> Rows {
-        Ok(match p {
-            Part::Path(s, path, o) => {
-                let put = |e: &End| match e {
-                    End::Var(v) => outer.get(v).map_or(*e, |n| End::Node(*n)),
-                    End::Node(_) => *e,
-                };
-                let pairs = self.path(put(s), path, put(o));
-                if pairs.len() > MOST {
-                    return Err(TooMany);
-                }
-                let row = |(a, b): (usize, usize)| {
-                    let mut row = Row::new();
-                    for (e, n) in [(s, a), (o, b)] {
-                        if let End::Var(v) = e
-                            && *row.entry(*v).or_insert(n) != n
-                        {
-                            return None;
-                        }
-                    }
-                    Some(row)
-                };
-                pairs.into_iter().filter_map(row).collect()
-            }
-            Part::Values(vs, rows) => rows
-                .iter()
-                .map(|r| {
-                    vs.iter()
-                        .zip(r)
-                        .filter_map(|(v, n)| Some((*v, (*n)?)))
-                        .collect()
-                })
-                .collect(),
-            Part::Union(a, b) => {
-                let mut all = self.group(a, outer)?;
-                all.extend(self.group(b, outer)?);
-                all
-            }
-            Part::Group(inner) => self.group(inner, outer)?,
-            Part::Distinct(inner) => {
-                let all: BTreeSet<Row> = self.group(inner, outer)?.into_iter().collect();
-                all.into_iter().collect()
-            }
-            Part::In(g, inner) => {
-                let graph = g + 1;
-                if !self.edges.iter().any(|e| e.0 == graph) {
-                    return Ok(vec![]);
-                }
-                World { graph, ..*self }.group(inner, outer)?
-            }
-            Part::Each(v, inner) => {
-                let mut all = vec![];
-                for g in (0..NAMED).filter(|g| self.edges.iter().any(|e| e.0 == g + 1)) {
-                    let world = World {
-                        graph: g + 1,
-                        ..*self
-                    };
-                    let name = (VARIABLES + v, 100 + g);
-                    all.extend(world.group(inner, outer)?.into_iter().map(|mut r| {
-                        r.insert(name.0, name.1);
-                        r
-                    }));
-                }
-                all
-            }
-            Part::Optional(_) | Part::Minus(_) | Part::Exists(..) | Part::Equal(..) => {
-                self.group(std::slice::from_ref(p), outer)?
-            }
-        })
-    }
-}
-
-fn limit(rows: &[Row]) -> Result<(), TooMany> {
-    if rows.len() > MOST {
-        return Err(TooMany);
-    }
-    Ok(())
-}
-
-fn merged(a: &Row, b: &Row) -> Option<Row> {
-    let mut out = a.clone();
-    for (v, n) in b {
-        if *out.entry(*v).or_insert(*n) != *n {
-            return None;
-        }
-    }
-    Some(out)
-}
-
-fn join(a: &[Row], b: &[Row]) -> Rows {
-    let mut out = vec![];
-    for x in a {
-        out.extend(b.iter().filter_map(|y| merged(x, y)));
-        limit(&out)?;
-    }
-    Ok(out)
 }
 
 /// Variables that all rows bind, and that some may.
@@ -530,7 +255,12 @@ impl Maker<'_> {
                 let list = (0..1 + self.rng.below(2)).map(|_| self.node()).collect();
                 Part::Equal(self.rng.below(VARIABLES), list)
             }
-            16..=18 => Part::Optional(self.group(d)),
+            16..=18 => {
+                // A filter of its group sees the rows before it, which the definitions here do not follow.
+                let mut body = self.group(d);
+                body.retain(|p| !matches!(p, Part::Equal(..) | Part::Exists(..)));
+                Part::Optional(body)
+            }
             19 => Part::Union(self.group(d), self.group(d)),
             20 => Part::Minus(self.group(d)),
             21 => Part::Exists(self.rng.chance(60), self.patterns()),

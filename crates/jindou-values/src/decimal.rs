@@ -53,7 +53,7 @@ impl Decimal {
 
     /// The sum; `None` where it is too large.
     #[must_use]
-    pub fn add(self, other: Self) -> Option<Self> {
+    pub fn plus(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
@@ -125,7 +125,7 @@ impl Decimal {
     /// The nearest integer, of two the greater (fn:round).
     #[must_use]
     pub fn round(self) -> Option<Self> {
-        self.add(Self(ONE / 2))?.floor()
+        self.plus(Self(ONE / 2))?.floor()
     }
 
     /// The part before the point.

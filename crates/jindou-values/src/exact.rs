@@ -424,7 +424,7 @@ mod tests {
             let (p, q) = (Exact::from(x), Exact::from(y));
             prop_assert_eq!(p.small(), Some(x));
             prop_assert_eq!(x.cmp(&y), p.cmp(&q));
-            if let Some(sum) = x.add(y) {
+            if let Some(sum) = x.plus(y) {
                 prop_assert_eq!(p.add(&q), Some(sum.into()));
             }
             if let Some(product) = x.multiply(y) {

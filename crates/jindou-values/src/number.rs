@@ -127,7 +127,7 @@ impl Num {
             (Pair::Int(a, b), Subtract) => Self::Int(a.checked_sub(b)?),
             (Pair::Int(a, b), Multiply) => Self::Int(a.checked_mul(b)?),
             (Pair::Int(a, b), Divide) => Self::Dec(Decimal::from(a).divide(b.into())?),
-            (Pair::Dec(a, b), Add) => Self::Dec(a.add(b)?),
+            (Pair::Dec(a, b), Add) => Self::Dec(a.plus(b)?),
             (Pair::Dec(a, b), Subtract) => Self::Dec(a.subtract(b)?),
             (Pair::Dec(a, b), Multiply) => Self::Dec(a.multiply(b)?),
             (Pair::Dec(a, b), Divide) => Self::Dec(a.divide(b)?),

@@ -446,7 +446,7 @@ impl Temporal {
     /// The value later by a duration (XSD 1.1 §E.3.3: months first, to the last day of a shorter month; then seconds). A time
     /// goes round the clock and has no months. `None` for other datatypes and when out of range.
     #[must_use]
-    pub fn add(self, duration: Duration) -> Option<Self> {
+    pub fn plus(self, duration: Duration) -> Option<Self> {
         if self.kind > Kind::Time {
             return None;
         }
@@ -756,7 +756,7 @@ mod tests {
         assert_eq!(minus("17:00:00-06:00", "08:00:00+09:00"), "P1D");
         assert_eq!(minus("24:00:00", "23:59:59"), "-PT23H59M59S");
         assert_eq!(minus("2000", "1999"), "error");
-        let plus = |a, b| text(t(a).add(span(b)));
+        let plus = |a, b| text(t(a).plus(span(b)));
         assert_eq!(plus("2000-10-30T11:12:00", "P1Y2M"), "2001-12-30T11:12:00");
         assert_eq!(
             plus("2000-10-30T11:12:00", "P3DT1H15M"),

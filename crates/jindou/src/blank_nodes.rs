@@ -1,8 +1,8 @@
-//! `BNODE(text)` is one blank node a text *and solution* (SPARQL 1.1 §17.4.2.9); to the functions that evaluate it, it is one a
-//! text. So the text is given something of the solution: BINDs that follow each other see the same one.
+//! `BNODE(text)` is one blank node a text *and solution* (SPARQL 1.1 §17.4.2.9). The function that evaluates it is told the solution by
+//! something that it alone has: BINDs that follow each other see the same.
 
 use jindou_plan::expression_parts_mut;
-use oxrdf::{Literal, Variable};
+use oxrdf::Variable;
 use spargebra::Query;
 use spargebra::algebra::{Expression, Function, GraphPattern};
 
@@ -104,22 +104,14 @@ fn has_bnode(e: &mut Expression) -> bool {
         || expression_parts_mut(e).into_iter().any(has_bnode)
 }
 
-/// `BNODE(text)` becomes `BNODE(CONCAT("b", MD5(CONCAT(text, row))))`: any text makes a label, and the row makes
-/// it that row's own.
+/// `BNODE(text)` becomes `BNODE(text, row)`: a blank node of the text and of what the row alone has.
 fn bnodes(e: &mut Expression, row: &Variable) {
     for part in expression_parts_mut(e) {
         bnodes(part, row);
     }
     if let Expression::FunctionCall(Function::BNode, list) = e
-        && let Some(text) = list.first_mut()
+        && list.len() == 1
     {
-        let call = |f, list| Expression::FunctionCall(f, list);
-        let own = std::mem::replace(text, Expression::Variable(row.clone()));
-        let salted = call(Function::Concat, vec![own, row.clone().into()]);
-        let letter = Literal::new_simple_literal("b").into();
-        *text = call(
-            Function::Concat,
-            vec![letter, call(Function::Md5, vec![salted])],
-        );
+        list.push(row.clone().into());
     }
 }

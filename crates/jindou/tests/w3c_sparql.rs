@@ -15,7 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Tests that fail, and why; each must fail, so that the list shrinks with its reasons. Ends of test names.
-const KNOWN_FAILURES: [(&str, &str); 0] = [];
+const KNOWN_FAILURES: [(&str, &str); 1] = [(
+    // It asks for XSD 1.0's rule, by which a date without a time zone may or may not equal one with. By XPath (F&O 3.1 §9.4) the
+    // implicit time zone decides, which is UTC here: see docs/values.md.
+    "open-world/manifest#date-1",
+    "a date without a time zone is UTC's",
+)];
 
 /// Tests whose expected file writes the data's own numbers in another form ("0.0" for 0E1, "1.0" for 1E0), which a store that
 /// keeps its data's text cannot give: there numbers are compared by value. Ends of test names.

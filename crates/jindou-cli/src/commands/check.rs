@@ -3,15 +3,19 @@
 use super::counted;
 use crate::args::StoreArg;
 use jindou::{Database, Result};
+use std::io::Write;
 use std::process::ExitCode;
 
 pub fn run(a: &StoreArg) -> Result<ExitCode> {
     let report = Database::check(&a.store)?;
+    // The status says the same, also to who reads only the first line.
+    let mut out = std::io::stdout();
     for d in &report.damages {
-        println!("damaged: {d}");
+        let _ = writeln!(out, "damaged: {d}");
     }
     if report.damages.is_empty() {
-        println!(
+        let _ = writeln!(
+            out,
             "{}: no damage found in {} files, {} bytes",
             a.store.display(),
             report.files,
@@ -19,7 +23,8 @@ pub fn run(a: &StoreArg) -> Result<ExitCode> {
         );
         Ok(ExitCode::SUCCESS)
     } else {
-        println!(
+        let _ = writeln!(
+            out,
             "{}: {}; restore the store from a backup (`jindou restore`), or load it again from its sources",
             a.store.display(),
             counted(

@@ -6,7 +6,7 @@ use crate::args::Serve;
 use crate::log::{self, OneLine};
 use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result, Verify};
 use jindou_server::{Server, ServerOptions, TlsFiles};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 use tracing_subscriber::EnvFilter;
@@ -134,7 +134,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         None
     };
     let server = Server::start(db, options).map_err(|e| Error::Store(e.to_string()))?;
-    println!(
+    // Whoever started the server may not care for this line.
+    let _ = writeln!(
+        std::io::stdout(),
         "serving {}{} at {scheme}://{}/query",
         a.store.display(),
         if writes { "" } else { " read-only" },

@@ -1,6 +1,7 @@
 //! Expressions compiled to a small tree that is interpreted a row at a time: no allocation, no string where numbers do.
 
 use super::make::{Fresh, Hash, Made};
+use super::members::{self, Members};
 use super::patterns::compiled;
 use super::regex::{Matches, Pattern, Replace};
 use super::time::TimePart;
@@ -30,6 +31,8 @@ pub(crate) enum Code {
     Same(Box<Code>, Box<Code>),
     Order(Relation, Box<Code>, Box<Code>),
     In(Box<Code>, Vec<Code>),
+    /// The same, of many.
+    OneOf(Box<Code>, Box<Members>),
     Arithmetic(Arithmetic, Box<Code>, Box<Code>),
     Plus(Box<Code>),
     Minus(Box<Code>),
@@ -227,7 +230,13 @@ impl Compiler<'_, '_> {
             E::LessOrEqual(a, b) => self.order(Relation::LessOrEqual, a, b, depth)?,
             E::In(a, list) => {
                 let a = self.code(a, depth)?;
-                Code::In(Box::new(a), self.list(list, depth)?)
+                let list = self.list(list, depth)?;
+                if list.len() < members::MANY {
+                    return Ok(Code::In(Box::new(a), list));
+                }
+                self.out.dear = true;
+                let members = Members::new(list, &self.out.constants);
+                Code::OneOf(Box::new(a), Box::new(members))
             }
             E::Add(a, b) => self.arithmetic(Arithmetic::Add, a, b, depth)?,
             E::Subtract(a, b) => self.arithmetic(Arithmetic::Subtract, a, b, depth)?,

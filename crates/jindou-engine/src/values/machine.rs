@@ -210,6 +210,11 @@ impl Machine {
         }
     }
 
+    /// What [`Self::canonical`] made last.
+    pub(super) fn canonical_bytes(&self) -> &[u8] {
+        &self.term
+    }
+
     /// Canonical bytes, in `self.term`.
     pub(super) fn canonical(&mut self, run: &Run<'_>, v: Val) {
         match v {
@@ -307,6 +312,10 @@ impl Machine {
                 };
                 self.ordered(run, *relation, a, b).map(Val::from)
             }
+            Code::OneOf(a, members) => match self.eval(run, a, at)? {
+                Some(a) => members.have(self, run, a, at)?.map(Val::from),
+                None => None,
+            },
             Code::In(a, list) => {
                 let Some(a) = self.eval(run, a, at)? else {
                     return Ok(None);

@@ -13,6 +13,7 @@ mod code;
 mod equal;
 mod machine;
 mod make;
+mod members;
 mod numbers;
 mod patterns;
 mod regex;

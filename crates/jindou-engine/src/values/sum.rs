@@ -252,7 +252,9 @@ mod tests {
         }
         let text = |n: Option<Number>| {
             let mut out = vec![];
-            n.map(|n| n.push_text(&mut out));
+            if let Some(n) = n {
+                n.push_text(&mut out);
+            }
             String::from_utf8(out).unwrap()
         };
         assert_eq!(text(sum.total()), "27670116110564327421");

@@ -518,6 +518,7 @@ pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>)
         &mut query
     {
         times::tell_apart(pattern);
+        jindou_testing::pattern_as_specified(pattern);
     }
     match QueryEvaluator::new()
         .prepare(&query)

@@ -3,10 +3,11 @@
 mod any;
 mod conditions;
 
+use crate::cache::SegmentCache;
 use crate::device::{Device, DeviceBuffer, Packer};
 use crate::index::Catalog;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
-use crate::resident::{ResidentSegment, SegmentCache, alone};
+use crate::resident::{ResidentSegment, alone};
 use jindou_model::{Error, Result};
 use jindou_plan::{
     EdgeList, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind, Within,

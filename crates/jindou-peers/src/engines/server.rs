@@ -55,6 +55,10 @@ impl Server {
         self.endpoint()?.check(query, limit)
     }
 
+    pub fn answer(&mut self, query: &str, limit: Duration) -> Outcome<Vec<u8>> {
+        self.endpoint()?.answer(query, limit)
+    }
+
     pub fn memory(&self) -> Memory {
         self.up
             .as_ref()
@@ -68,7 +72,7 @@ impl Server {
     }
 }
 
-/// The four methods of [`crate::Engine`] that every server answers alike.
+/// The methods of [`crate::Engine`] that every server answers alike.
 macro_rules! serve {
     () => {
         fn time(
@@ -85,6 +89,10 @@ macro_rules! serve {
             limit: std::time::Duration,
         ) -> crate::Outcome<crate::Seen> {
             self.server.check(query, limit)
+        }
+
+        fn answer(&mut self, query: &str, limit: std::time::Duration) -> crate::Outcome<Vec<u8>> {
+            self.server.answer(query, limit)
         }
 
         fn memory(&self) -> crate::Memory {

@@ -348,7 +348,8 @@ impl<'a> Measure<'a> {
             }
             GraphPattern::OrderBy { inner, expression } => {
                 self.list::<OrderExpression>(expression.len());
-                self.inner(inner, depth);
+                // Each key is bound over the rows before.
+                self.inner(inner, depth + expression.len());
                 let list = expression.iter().map(|e| {
                     let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = e;
                     e
@@ -360,7 +361,8 @@ impl<'a> Measure<'a> {
                 variables,
                 aggregates,
             } => {
-                self.inner(inner, depth);
+                // So is what is aggregated.
+                self.inner(inner, depth + aggregates.len());
                 self.list::<Variable>(variables.len());
                 variables.iter().for_each(|v| self.variable(v));
                 self.list::<(Variable, AggregateExpression)>(aggregates.len());

@@ -366,9 +366,14 @@ impl Builder<'_> {
         let mut needs = SlotSet::default();
         condition.iter().for_each(|c| needs.add(&c.slots()));
         let left = self.with_outer(left, &needs);
-        let by_row = self.can_go_on(&left.certain, &left.possible, right)
-            && is_safe(right, &left.possible, None);
-        let by_row = by_row.then(|| self.optional_by_row(left.clone(), right, condition));
+        // Slots that only some left rows bind: the right side finds its own values, which are compared when the rows are put together.
+        let open = right.uses.and(&left.possible).minus(&left.certain);
+        let seen = left.possible.minus(&open);
+        let by_row = self.can_go_on(&left.certain, &seen, right)
+            && is_safe(right, &seen, None)
+            && (open.is_empty() || right.uses.meets(&left.certain))
+            && needs.and(&open).is_within(&right.certain);
+        let by_row = by_row.then(|| self.optional_by_row(left.clone(), right, condition, &seen));
         let right = self.build(right);
         let hashed = {
             let both = left.certain.or(&right.certain);

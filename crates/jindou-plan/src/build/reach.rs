@@ -55,7 +55,7 @@ impl Builder<'_> {
         let shape = self.shape(path, graph);
         let ahead = |end: FarEnd, back: bool| match end {
             FarEnd::Known(Operand::Const(v)) if !is_parameter(v) => self
-                .from_constant(path, graph, v, back, shape)
+                .constant_walk(path, graph, v, back, shape)
                 .unwrap_or_else(|| shape.ahead(back)),
             _ => shape.ahead(back),
         };
@@ -222,7 +222,7 @@ impl Builder<'_> {
     }
 
     /// Ends of the path from (`back`: to) this node; `None` for a path of which a walk says nothing.
-    fn from_constant(
+    fn constant_walk(
         &self,
         path: &Path,
         graph: &GraphRef,

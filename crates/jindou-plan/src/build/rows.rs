@@ -128,7 +128,8 @@ impl Builder<'_> {
                 condition,
             } => {
                 let left = self.go_on(input, left);
-                self.optional_by_row(left, right, condition)
+                let seen = left.possible.clone();
+                self.optional_by_row(left, right, condition, &seen)
             }
             Kind::Filter { inner, filters } => {
                 let b = self.go_on(input, inner);
@@ -217,10 +218,11 @@ impl Builder<'_> {
         left: Built,
         right: &Node,
         condition: &[Expr],
+        seen: &SlotSet,
     ) -> Built {
         let mut uses = right.uses.clone();
         condition.iter().for_each(|c| uses.add(&c.slots()));
-        let row = row_of(&left, &uses.and(&left.possible));
+        let row = row_of(&left, &uses.and(seen));
         let inner = self.go_on(row, right);
         let inner = self.filter(inner, condition);
         apply_op(left, inner, ApplyKind::Left, false)

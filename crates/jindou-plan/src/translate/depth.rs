@@ -94,7 +94,8 @@ fn walk(p: &GraphPattern, mut visit: impl FnMut(&Part<'_>, usize) -> bool) -> bo
                     stack.extend([(Part::Expression(expression), d), (Part::Pattern(inner), d)]);
                 }
                 GraphPattern::OrderBy { inner, expression } => {
-                    stack.push((Part::Pattern(inner), d));
+                    // Each key is bound over the rows before.
+                    stack.push((Part::Pattern(inner), d + expression.len()));
                     stack.extend(expression.iter().map(|e| match e {
                         OrderExpression::Asc(e) | OrderExpression::Desc(e) => {
                             (Part::Expression(e), d)
@@ -104,7 +105,8 @@ fn walk(p: &GraphPattern, mut visit: impl FnMut(&Part<'_>, usize) -> bool) -> bo
                 GraphPattern::Group {
                     inner, aggregates, ..
                 } => {
-                    stack.push((Part::Pattern(inner), d));
+                    // So is what is aggregated.
+                    stack.push((Part::Pattern(inner), d + aggregates.len()));
                     stack.extend(aggregates.iter().filter_map(|a| match &a.1 {
                         AggregateExpression::FunctionCall { expr, .. } => {
                             Some((Part::Expression(expr), d))

@@ -18,6 +18,14 @@ struct Leg {
 /// are one. A blank node in just two patterns, of which one is a path, is nothing but such a node. `None` if there is none.
 /// `p` must be the whole join, so that all patterns with its blank nodes are in it.
 pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
+    let mut open = vec![p];
+    loop {
+        match open.pop()? {
+            GraphPattern::Join { left, right } => open.extend([&**left, &**right]),
+            GraphPattern::Path { .. } => break,
+            _ => {}
+        }
+    }
     let (mut legs, mut triples, mut others) = (vec![], vec![], vec![]);
     let mut open = vec![p];
     while let Some(p) = open.pop() {
@@ -49,9 +57,6 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
         if legs.len() + triples.len() > MOST {
             return None;
         }
-    }
-    if !legs.iter().any(|l| l.is_path) {
-        return None;
     }
     let before = legs.len();
     while let Some((a, b)) = pair(&legs, &triples) {

@@ -44,6 +44,7 @@ pub(crate) fn function(word: K) -> Option<(Function, usize, usize)> {
         K::Seconds => (F::Seconds, 1, 1),
         K::Timezone => (F::Timezone, 1, 1),
         K::Tz => (F::Tz, 1, 1),
+        K::Adjust => (F::Adjust, 2, 2),
         K::Now => (F::Now, 0, 0),
         K::Uuid => (F::Uuid, 0, 0),
         K::StrUuid => (F::StrUuid, 0, 0),

@@ -3,11 +3,11 @@
 use super::{Machine, Maybe, instant_of_id, number_of_bytes};
 use crate::explore::Run;
 use crate::values::code::Cast;
-use crate::values::val::Val;
+use crate::values::val::{Span, Text, Val};
 use jindou_model::FIRST_TAIL_ID;
 use jindou_model::term;
 use jindou_values::{
-    Arithmetic, Duration, Kind, Num, Number, Temporal, Value, cast, cast_text, value,
+    Arithmetic, Duration, Kind, Num, Number, Temporal, Value, cast, cast_text, push_string, value,
 };
 
 /// A value that arithmetic is defined for.
@@ -99,10 +99,10 @@ impl Machine {
                 let n = a.compute(op, &b)?;
                 Some(self.of_number(n))
             }
-            (T(t), D(d), Add) | (D(d), T(t), Add) => t.add(d).map(Val::Time),
-            (T(t), D(d), Subtract) => t.add(d.negate()?).map(Val::Time),
-            (D(a), D(b), Add) => a.add(b).map(Val::Duration),
-            (D(a), D(b), Subtract) => a.add(b.negate()?).map(Val::Duration),
+            (T(t), D(d), Add) | (D(d), T(t), Add) => t.plus(d).map(Val::Time),
+            (T(t), D(d), Subtract) => t.plus(d.negate()?).map(Val::Time),
+            (D(a), D(b), Add) => a.plus(b).map(Val::Duration),
+            (D(a), D(b), Subtract) => a.plus(b.negate()?).map(Val::Duration),
             (D(d), N(n), Multiply) | (N(n), D(d), Multiply) => d.multiply(&n).map(Val::Duration),
             (D(d), N(n), Divide) => d.divide(&n).map(Val::Duration),
             (D(a), D(b), Divide) => {
@@ -150,8 +150,7 @@ impl Machine {
     /// The value in another type.
     pub(super) fn cast(&mut self, run: &Run<'_>, to: Cast, v: Val) -> Maybe {
         let tag = match to {
-            // A literal keeps its lexical form; that of a computed value is the canonical one.
-            Cast::String => return self.str_of(run, v),
+            Cast::String => return self.cast_to_string(run, v),
             Cast::Coded(tag) => tag,
         };
         let result = match v {
@@ -187,5 +186,22 @@ impl Machine {
             Value::Duration(d) => Val::Duration(d),
             _ => return None,
         })
+    }
+
+    /// The canonical form of a value, the text of strings, IRIs and literals without a value.
+    fn cast_to_string(&mut self, run: &Run<'_>, v: Val) -> Maybe {
+        if let Val::Text(t) = v {
+            return Some(Val::Text(Text { lang: None, ..t }));
+        }
+        self.canonical(run, v);
+        let start = self.arena.len() as u32;
+        if !push_string(&value(&self.term)?, &mut self.arena) {
+            return None;
+        }
+        let end = self.arena.len() as u32;
+        Some(Val::Text(Text {
+            text: Span { start, end },
+            lang: None,
+        }))
     }
 }

@@ -235,13 +235,16 @@ impl<'a> Data<'a> {
                 let mut out = vec![];
                 for row in self.operator(input, outer)? {
                     let found = self.operator(inner, Some(&row))?;
-                    let merged = |r: &Row| {
-                        compatible(&row, r).unwrap_or_else(|| panic!("{row:?} with {r:?}"))
-                    };
+                    let merged = |r: &Row| compatible(&row, r);
                     match kind {
-                        ApplyKind::Inner => out.extend(found.iter().map(merged)),
-                        ApplyKind::Left if found.is_empty() => out.push(row),
-                        ApplyKind::Left => out.extend(found.iter().map(merged)),
+                        ApplyKind::Inner => out.extend(found.iter().filter_map(merged)),
+                        ApplyKind::Left => {
+                            let before = out.len();
+                            out.extend(found.iter().filter_map(merged));
+                            if out.len() == before {
+                                out.push(row);
+                            }
+                        }
                         ApplyKind::Semi if !found.is_empty() => out.push(row),
                         ApplyKind::Anti if found.is_empty() => out.push(row),
                         ApplyKind::Mark(s) => {

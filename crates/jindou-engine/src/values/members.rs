@@ -1,0 +1,145 @@
+//! A long IN: its constants in a table, so that a value is looked up rather than compared with each.
+
+use super::code::Code;
+use super::machine::{Machine, number_of_bytes};
+use super::val::Val;
+use crate::explore::Run;
+use jindou_model::{Result, term};
+use jindou_values::Num;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+
+/// Members from which on there is a table.
+pub(crate) const MANY: usize = 32;
+/// Members that are compared between two looks at the clock.
+const LOOK: usize = 1 << 10;
+
+/// The members of an IN.
+pub(crate) struct Members {
+    list: Vec<Code>,
+    /// Canonical bytes of IRIs, strings and strings with a language: equal to the same term only.
+    exact: FxHashSet<Box<[u8]>>,
+    /// Numbers but those of `xsd:float`, which compare after rounding: their nearest double, ascending, and their place.
+    numbers: Vec<(f64, u32)>,
+    /// A string and a number of the list, for what comparing with any of them gives a value of another kind.
+    string: Option<usize>,
+    number: Option<usize>,
+    /// Places of all others.
+    others: Vec<usize>,
+}
+
+impl Members {
+    /// Of compiled members, whose constants have these canonical bytes.
+    pub(crate) fn new(list: Vec<Code>, constants: &[Vec<u8>]) -> Self {
+        let mut out = Self {
+            list: vec![],
+            exact: FxHashSet::default(),
+            numbers: vec![],
+            string: None,
+            number: None,
+            others: vec![],
+        };
+        for (place, member) in list.iter().enumerate() {
+            let bytes = match member {
+                Code::Const(n) => constants.get(*n).map_or(&[][..], Vec::as_slice),
+                _ => &[],
+            };
+            match bytes.first() {
+                Some(&term::IRI) => {
+                    out.exact.insert(bytes.into());
+                }
+                Some(&(term::STRING | term::LANG)) => {
+                    out.exact.insert(bytes.into());
+                    out.string = Some(place);
+                }
+                _ => match number_of_bytes(bytes).and_then(|n| n.small()) {
+                    Some(n) if !matches!(n, Num::Flt(_)) && !n.to_f64().is_nan() => {
+                        out.numbers.push((n.to_f64(), place as u32));
+                        out.number = Some(place);
+                    }
+                    _ => out.others.push(place),
+                },
+            }
+        }
+        out.numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        out.list = list;
+        out
+    }
+
+    /// Where a number may have equals.
+    fn near(&self, n: Num) -> Range<usize> {
+        let place = |less: &dyn Fn(f64) -> bool| self.numbers.partition_point(|m| less(m.0));
+        match n {
+            Num::Flt(x) => place(&|m| (m as f32) < x)..place(&|m| (m as f32) <= x),
+            n => {
+                let x = n.to_f64();
+                place(&|m| m < x)..place(&|m| m <= x)
+            }
+        }
+    }
+
+    /// Whether the value is equal to one of them; `None` if it is to none and comparing with one is an error.
+    pub(crate) fn have(
+        &self,
+        machine: &mut Machine,
+        run: &Run<'_>,
+        value: Val,
+        at: super::machine::Row<'_>,
+    ) -> Result<Option<bool>> {
+        let tag = machine.tag_of(run, value);
+        let exact = matches!(tag, term::IRI | term::BLANK | term::STRING | term::LANG);
+        let mut failed = false;
+        let mut compare = |machine: &mut Machine, place: usize| -> Result<bool> {
+            let Some(member) = self.list.get(place) else {
+                return Ok(false);
+            };
+            let equal = match machine.eval(run, member, at)? {
+                Some(member) => machine.equal(run, value, member),
+                None => None,
+            };
+            failed |= equal.is_none();
+            Ok(equal == Some(true))
+        };
+        let of_others = match machine.number(run, value) {
+            _ if exact => {
+                machine.canonical(run, value);
+                if self.exact.contains(machine.canonical_bytes()) {
+                    return Ok(Some(true));
+                }
+                self.number
+            }
+            Some(n) if term::NUMERIC_TAGS.contains(&tag) => {
+                for (i, m) in self.numbers[self.near(n)].iter().enumerate() {
+                    if i % LOOK == LOOK - 1 {
+                        run.check()?;
+                    }
+                    if compare(machine, m.1 as usize)? {
+                        return Ok(Some(true));
+                    }
+                }
+                self.string
+            }
+            _ => {
+                // Dates, truths, what is ill-typed: one by one.
+                for place in 0..self.list.len() {
+                    if place % LOOK == LOOK - 1 {
+                        run.check()?;
+                    }
+                    if compare(machine, place)? {
+                        return Ok(Some(true));
+                    }
+                }
+                return Ok((!failed).then_some(false));
+            }
+        };
+        for (i, &place) in self.others.iter().chain(&of_others).enumerate() {
+            if i % LOOK == LOOK - 1 {
+                run.check()?;
+            }
+            if compare(machine, place)? {
+                return Ok(Some(true));
+            }
+        }
+        Ok((!failed).then_some(false))
+    }
+}

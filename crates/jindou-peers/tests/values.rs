@@ -1,0 +1,353 @@
+//! Servers of other engines against the reference evaluator: every operator over every two awkward values, every function over
+//! each. The specifications decide: `docs/values-judges.md` has what differs and why.
+
+use jindou_peers::engines::{Jindou, Setup, open};
+use jindou_peers::install::default_folder;
+use jindou_peers::{Engine, Failure};
+use jindou_testing::reference::{Outcome, evaluate, same};
+use jindou_testing::{algebra, matrix};
+use oxrdf::{NamedNode, Term};
+use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const BINARY: [&str; 15] = [
+    "?a = ?b",
+    "?a != ?b",
+    "?a < ?b",
+    "?a <= ?b",
+    "?a > ?b",
+    "?a >= ?b",
+    "?a + ?b",
+    "?a - ?b",
+    "?a * ?b",
+    "?a / ?b",
+    "?a && ?b",
+    "?a || ?b",
+    "sameTerm(?a, ?b)",
+    "?a IN (?b, 1)",
+    "IF(?a, ?b, 0)",
+];
+
+const UNARY: [&str; 50] = [
+    "!?a",
+    "-?a",
+    "+?a",
+    "ABS(?a)",
+    "CEIL(?a)",
+    "FLOOR(?a)",
+    "ROUND(?a)",
+    "xsd:integer(?a)",
+    "xsd:decimal(?a)",
+    "xsd:float(?a)",
+    "xsd:double(?a)",
+    "xsd:boolean(?a)",
+    "xsd:string(?a)",
+    "xsd:dateTime(?a)",
+    "xsd:date(?a)",
+    "xsd:time(?a)",
+    "xsd:duration(?a)",
+    "xsd:yearMonthDuration(?a)",
+    "xsd:dayTimeDuration(?a)",
+    "YEAR(?a)",
+    "MONTH(?a)",
+    "DAY(?a)",
+    "HOURS(?a)",
+    "MINUTES(?a)",
+    "SECONDS(?a)",
+    "TIMEZONE(?a)",
+    "TZ(?a)",
+    "STR(?a)",
+    "LANG(?a)",
+    "DATATYPE(?a)",
+    "isIRI(?a)",
+    "isLITERAL(?a)",
+    "isNUMERIC(?a)",
+    "isTRIPLE(?a)",
+    "OBJECT(?a)",
+    "STRLEN(?a)",
+    "UCASE(?a)",
+    "LCASE(?a)",
+    "ENCODE_FOR_URI(?a)",
+    "CONCAT(?a, ?a)",
+    "CONTAINS(?a, \"a\")",
+    "STRBEFORE(?a, \"b\")",
+    "STRAFTER(?a, \"b\")",
+    "SUBSTR(?a, 2)",
+    "REGEX(?a, \"^a\")",
+    "REPLACE(?a, \"b\", \"-\")",
+    "REPLACE(?a, \"\", \"-\")",
+    "MD5(?a)",
+    "LANGMATCHES(LANG(?a), \"EN\")",
+    "COALESCE(?a, 1)",
+];
+
+const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+
+fn expression(text: &str) -> String {
+    text.replace("xsd:", &format!("<{XSD}")).replacen(
+        "(?a)",
+        ">(?a)",
+        usize::from(text.starts_with("xsd:")),
+    )
+}
+
+/// The family of a value, for classes of differences.
+fn family(t: &Term) -> String {
+    let Term::Literal(l) = t else {
+        return match t {
+            Term::NamedNode(_) => "IRI",
+            Term::Triple(_) => "triple term",
+            _ => "blank node",
+        }
+        .into();
+    };
+    if l.language().is_some() {
+        return "tagged string".into();
+    }
+    let datatype = l.datatype();
+    let Some(local) = datatype.as_str().strip_prefix(XSD) else {
+        return "unknown datatype".into();
+    };
+    let numeric = [
+        "integer",
+        "decimal",
+        "float",
+        "double",
+        "byte",
+        "unsignedLong",
+        "negativeInteger",
+    ];
+    let well = jindou_testing::reference::is_numeric(t);
+    match local {
+        n if numeric.contains(&n) && !well => "ill-typed number".into(),
+        "byte" | "unsignedLong" | "negativeInteger" => "derived integer".into(),
+        "integer" if l.value().len() > 18 => "integer beyond 64 bits".into(),
+        "decimal" if l.value().len() > 18 => "decimal of 20 digits".into(),
+        "float" | "double" if l.value() == "NaN" => "NaN".into(),
+        other => other.into(),
+    }
+}
+
+/// What an answer is like.
+fn sort(t: Option<&Term>) -> String {
+    match t {
+        None => "error".into(),
+        Some(Term::Literal(l)) if l.datatype().as_str() == format!("{XSD}boolean") => {
+            l.value().to_owned()
+        }
+        Some(t) => family(t),
+    }
+}
+
+type Rows = Vec<(usize, usize, Option<Term>)>;
+
+/// Rows of an answer: their first two columns as numbers, and the third. Where an answer breaks off, the rows before, and what was
+/// wrong.
+fn rows(bytes: &[u8]) -> (Rows, Option<String>) {
+    let parser = QueryResultsParser::from_format(QueryResultsFormat::Json);
+    let mut out = vec![];
+    let all = match parser.for_reader(bytes) {
+        Ok(ReaderQueryResultsParserOutput::Solutions(all)) => all,
+        Ok(_) => return (out, Some("no table".into())),
+        Err(e) => return (out, Some(e.to_string())),
+    };
+    for row in all {
+        let row = match row {
+            Ok(row) => row,
+            Err(e) => {
+                let end = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(300)..]);
+                return (out, Some(format!("{e}: …{end}")));
+            }
+        };
+        let number = |name: &str| match row.get(name) {
+            Some(Term::Literal(l)) => l.value().parse().expect("a number"),
+            _ => 0,
+        };
+        out.push((number("i"), number("j"), row.get("x").cloned()));
+    }
+    (out, None)
+}
+
+fn table(name: (&str, &str), values: &[Term], which: &[usize]) -> String {
+    let cells: String = which
+        .iter()
+        .map(|&i| format!(" ({i} {})", values[i]))
+        .collect();
+    format!("VALUES ({} {}) {{{cells} }}", name.0, name.1)
+}
+
+#[derive(Default)]
+struct Difference {
+    count: usize,
+    example: String,
+}
+
+/// Asks an engine for an expression over all rows; without triple terms if it refuses those.
+fn asked(
+    engine: &mut dyn Engine,
+    text: &str,
+    values: &[Term],
+    two: bool,
+) -> Result<(Rows, Option<String>), Failure> {
+    let all: Vec<usize> = (0..values.len()).collect();
+    let plain: Vec<usize> = all
+        .iter()
+        .copied()
+        .filter(|&i| !matches!(values[i], Term::Triple(_)))
+        .collect();
+    let mut last = None;
+    for which in [all, plain] {
+        let right = if two {
+            table(("?j", "?b"), values, &which)
+        } else {
+            String::new()
+        };
+        let left = table(("?i", "?a"), values, &which);
+        let j = if two { "?j " } else { "" };
+        let query = format!(
+            "SELECT ?i {j}?x WHERE {{ {left} {right} BIND(({}) AS ?x) }}",
+            expression(text)
+        );
+        match engine.answer(&query, Duration::from_secs(120)) {
+            Ok(bytes) => return Ok(rows(&bytes)),
+            Err(e) => last = Some(e),
+        }
+    }
+    Err(last.expect("two attempts"))
+}
+
+#[test]
+#[ignore = "needs engines that `jindou peers install` has put into JINDOU_PEERS or the cache folder"]
+fn other_engines_against_the_specifications() {
+    let engines = std::env::var_os("JINDOU_PEERS").map_or_else(default_folder, PathBuf::from);
+    let work = tempfile::tempdir().expect("a folder");
+    let data = work.path().join("data.nt");
+    std::fs::write(&data, "<http://e/s> <http://e/p> <http://e/o> .\n").expect("a file");
+    let values = lowered(matrix());
+    let mut out = String::new();
+    let mut wrong_here = 0;
+    for name in ["oxigraph", "jena", "jindou"] {
+        let setup = Setup {
+            engines: engines.clone(),
+            work: work.path().join(name),
+            memory: 1 << 30,
+            threads: 2,
+        };
+        let mut engine: Box<dyn Engine> = if name == "jindou" {
+            let Some(program) = std::env::var_os("JINDOU_COMMAND") else {
+                println!("not asked: jindou (JINDOU_COMMAND is its path)");
+                continue;
+            };
+            std::fs::create_dir_all(&setup.work).expect("a folder");
+            Box::new(Jindou::new(program.into(), setup))
+        } else {
+            match open(name, &setup) {
+                Ok(e) => e,
+                Err(e) => {
+                    println!("skipped: {e}");
+                    continue;
+                }
+            }
+        };
+        engine.load(&data).expect("a load");
+        engine.start().expect("a server");
+        let (mut judged, mut free) = (0, 0);
+        let mut classes: BTreeMap<String, Difference> = BTreeMap::new();
+        let all = BINARY
+            .iter()
+            .map(|t| (*t, true))
+            .chain(UNARY.iter().map(|t| (*t, false)));
+        for (text, two) in all {
+            let e = algebra(&expression(text));
+            let (rows, broken) = match asked(&mut *engine, text, &values, two) {
+                Ok(r) => r,
+                Err(e) => {
+                    let _ = writeln!(out, "{name}: {text} is refused: {e}");
+                    continue;
+                }
+            };
+            if let Some(e) = broken {
+                let _ = writeln!(
+                    out,
+                    "{name}: {text} breaks off after {} rows: {e}",
+                    rows.len()
+                );
+            }
+            for (i, j, got) in rows {
+                judged += 1;
+                let want: Outcome =
+                    evaluate(&e, &|v| Some(values[if v == "a" { i } else { j }].clone()));
+                if want.free.is_some() {
+                    free += 1;
+                    continue;
+                }
+                let right = match (&want.value, &got) {
+                    (None, None) => true,
+                    (Some(v), Some(t)) => same(&lower(t), v),
+                    _ => false,
+                };
+                if right {
+                    continue;
+                }
+                if name == "jindou" {
+                    wrong_here += 1;
+                }
+                let meant = want.value.as_ref().map(|v| v.term().clone());
+                let mut class = format!("{text} | {}", family(&values[i]));
+                if two {
+                    class += &format!(", {}", family(&values[j]));
+                }
+                let _ = write!(
+                    class,
+                    " | {} | {}",
+                    sort(meant.as_ref()),
+                    sort(got.as_ref())
+                );
+                let shown = |t: Option<&Term>| t.map_or("error".into(), ToString::to_string);
+                let entry = classes.entry(class).or_default();
+                entry.count += 1;
+                if entry.example.is_empty() {
+                    entry.example = format!(
+                        "{}{} is {}, not {}",
+                        values[i],
+                        if two {
+                            format!(" and {}", values[j])
+                        } else {
+                            String::new()
+                        },
+                        shown(got.as_ref()),
+                        shown(meant.as_ref())
+                    );
+                }
+            }
+        }
+        let about = engine.about();
+        engine.stop();
+        let _ = writeln!(
+            out,
+            "{name} {}: {judged} judged, {free} of them free, {} differ in {} classes",
+            about.version,
+            classes.values().map(|d| d.count).sum::<usize>(),
+            classes.len()
+        );
+        for (class, d) in &classes {
+            let _ = writeln!(out, "{name} | {class} | {} | {}", d.count, d.example);
+        }
+    }
+    println!("{}", out.replace(XSD, "xsd:"));
+    assert_eq!(wrong_here, 0, "see above");
+}
+
+/// Language tags compare without case.
+fn lower(t: &Term) -> Term {
+    jindou_testing::reference::Value::of(t).term().clone()
+}
+
+fn lowered(values: Vec<Term>) -> Vec<Term> {
+    let iri = NamedNode::new_unchecked("http://e/x");
+    debug_assert!(values.contains(&iri.into()));
+    values.iter().map(lower).collect()
+}

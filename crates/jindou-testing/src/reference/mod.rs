@@ -1,0 +1,266 @@
+//! An evaluator of SPARQL expressions written from the specifications alone: SPARQL 1.1 §17 with what SPARQL 1.2 adds, XPath
+//! Functions and Operators 3.1, XML Schema 1.1 Datatypes.
+//!
+//! Slow and simple: each step parses its arguments' lexical forms again, numbers are exact rationals, dates are days. It shares
+//! nothing with the product but the algebra and the terms. Where the specifications leave a choice to the implementation, or allow
+//! more than they define, the result says so ([`Outcome::free`]), and only agreement between positions can be asked for.
+
+mod call;
+mod cast;
+mod compare;
+mod duration;
+mod number;
+mod operate;
+mod same;
+mod string;
+mod temporal;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use same::same;
+pub use value::Value;
+
+use oxrdf::{Literal, Term};
+use spargebra::algebra::{Expression, Function};
+use std::cell::Cell;
+
+/// What an expression gives for a row.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The value; `None` for an error.
+    pub value: Option<Value>,
+    /// Why an implementation may give something else, if it may.
+    pub free: Option<&'static str>,
+}
+
+/// What an expression's effective boolean value is for a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Truth {
+    /// `None` for an error.
+    pub value: Option<bool>,
+    /// Why an implementation may give something else, if it may.
+    pub free: Option<&'static str>,
+}
+
+/// The value of an expression whose variables have these terms.
+pub fn evaluate(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Outcome {
+    let r = Reference {
+        row,
+        free: Cell::new(None),
+    };
+    let value = r.value(e);
+    Outcome {
+        value,
+        free: r.free.get(),
+    }
+}
+
+/// The effective boolean value of an expression whose variables have these terms.
+pub fn truth(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Truth {
+    let r = Reference {
+        row,
+        free: Cell::new(None),
+    };
+    let value = r.boolean(e);
+    Truth {
+        value,
+        free: r.free.get(),
+    }
+}
+
+/// The effective boolean value of a value (SPARQL 1.1 §17.2.2).
+#[must_use]
+pub fn effective(value: &Value) -> Option<bool> {
+    compare::effective(value)
+}
+
+/// True for a well-typed number.
+#[must_use]
+pub fn is_numeric(term: &Term) -> bool {
+    matches!(Value::of(term).kind(), value::Kind::Number(_))
+}
+
+/// `a = b`.
+#[must_use]
+pub fn equal(a: &Value, b: &Value) -> Truth {
+    let free = Free(Cell::new(None));
+    let value = compare::equal(a, b, &free);
+    Truth {
+        value,
+        free: free.0.get(),
+    }
+}
+
+/// `a < b`.
+#[must_use]
+pub fn less(a: &Term, b: &Term) -> Truth {
+    let free = Free(Cell::new(None));
+    let value = compare::less(&Value::of(a), &Value::of(b), &free);
+    Truth {
+        value,
+        free: free.0.get(),
+    }
+}
+
+/// `a + b`, as SUM adds.
+#[must_use]
+pub fn add(a: &Value, b: &Value) -> Outcome {
+    let free = Free(Cell::new(None));
+    let value = operate::arithmetic(operate::Operator::Add, a, b, &free);
+    Outcome {
+        value,
+        free: free.0.get(),
+    }
+}
+
+/// `a / b`, as AVG divides.
+#[must_use]
+pub fn divide(a: &Value, b: &Value) -> Outcome {
+    let free = Free(Cell::new(None));
+    let value = operate::arithmetic(operate::Operator::Divide, a, b, &free);
+    Outcome {
+        value,
+        free: free.0.get(),
+    }
+}
+
+/// Notes that a step was one in which implementations are free.
+pub(crate) struct Free(Cell<Option<&'static str>>);
+
+impl Free {
+    pub fn note(&self, why: &'static str) {
+        self.0.set(Some(why));
+    }
+}
+
+struct Reference<'r> {
+    row: &'r dyn Fn(&str) -> Option<Term>,
+    free: Cell<Option<&'static str>>,
+}
+
+impl Reference<'_> {
+    /// Runs a step and keeps what it noted.
+    fn noting<T>(&self, f: impl FnOnce(&Free) -> T) -> T {
+        let free = Free(Cell::new(None));
+        let out = f(&free);
+        if let Some(why) = free.0.get() {
+            self.free.set(Some(why));
+        }
+        out
+    }
+
+    fn boolean(&self, e: &Expression) -> Option<bool> {
+        compare::effective(&self.value(e)?)
+    }
+
+    fn equal(&self, a: &Value, b: &Value) -> Option<bool> {
+        self.noting(|f| compare::equal(a, b, f))
+    }
+
+    fn less(&self, a: &Value, b: &Value) -> Option<bool> {
+        self.noting(|f| compare::less(a, b, f))
+    }
+
+    fn less_or_equal(&self, a: &Value, b: &Value) -> Option<bool> {
+        self.noting(|f| compare::less_or_equal(a, b, f))
+    }
+
+    fn calculate(&self, op: operate::Operator, a: &Expression, b: &Expression) -> Option<Value> {
+        let (a, b) = (self.value(a)?, self.value(b)?);
+        self.noting(|f| operate::arithmetic(op, &a, &b, f))
+    }
+
+    fn value(&self, e: &Expression) -> Option<Value> {
+        use operate::Operator;
+        Some(match e {
+            Expression::NamedNode(n) => Value::of(&n.clone().into()),
+            Expression::Literal(l) => Value::of(&l.clone().into()),
+            Expression::Variable(v) => Value::of(&(self.row)(v.as_str())?),
+            Expression::Or(a, b) => match (self.boolean(a), self.boolean(b)) {
+                (Some(true), _) | (_, Some(true)) => true.into(),
+                (Some(false), Some(false)) => false.into(),
+                _ => return None,
+            },
+            Expression::And(a, b) => match (self.boolean(a), self.boolean(b)) {
+                (Some(false), _) | (_, Some(false)) => false.into(),
+                (Some(true), Some(true)) => true.into(),
+                _ => return None,
+            },
+            Expression::Not(a) => (!self.boolean(a)?).into(),
+            Expression::Equal(a, b) => self.equal(&self.value(a)?, &self.value(b)?)?.into(),
+            Expression::SameTerm(a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                (a.term() == b.term()).into()
+            }
+            Expression::Less(a, b) => self.less(&self.value(a)?, &self.value(b)?)?.into(),
+            Expression::Greater(a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.less(&b, &a)?.into()
+            }
+            Expression::LessOrEqual(a, b) => {
+                self.less_or_equal(&self.value(a)?, &self.value(b)?)?.into()
+            }
+            Expression::GreaterOrEqual(a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.less_or_equal(&b, &a)?.into()
+            }
+            Expression::In(a, list) => return self.is_in(a, list),
+            Expression::Add(a, b) => return self.calculate(Operator::Add, a, b),
+            Expression::Subtract(a, b) => return self.calculate(Operator::Subtract, a, b),
+            Expression::Multiply(a, b) => return self.calculate(Operator::Multiply, a, b),
+            Expression::Divide(a, b) => return self.calculate(Operator::Divide, a, b),
+            Expression::UnaryPlus(a) => {
+                let a = self.value(a)?;
+                return self.noting(|f| operate::plus(&a, f));
+            }
+            Expression::UnaryMinus(a) => {
+                let a = self.value(a)?;
+                return self.noting(|f| operate::minus(&a, f));
+            }
+            Expression::Exists(_) => {
+                self.free.set(Some("EXISTS needs data"));
+                return None;
+            }
+            Expression::Bound(v) => (self.row)(v.as_str()).is_some().into(),
+            Expression::If(c, a, b) => return self.value(if self.boolean(c)? { a } else { b }),
+            Expression::Coalesce(list) => return list.iter().find_map(|e| self.value(e)),
+            Expression::FunctionCall(f, args) => return self.call(f, args),
+        })
+    }
+
+    /// True if one is equal; otherwise an error if one comparison is (SPARQL 1.1 §17.4.1.9).
+    fn is_in(&self, a: &Expression, list: &[Expression]) -> Option<Value> {
+        let a = self.value(a);
+        let mut error = false;
+        for e in list {
+            let found = match (&a, self.value(e)) {
+                (Some(a), Some(b)) => self.equal(a, &b),
+                _ => None,
+            };
+            match found {
+                Some(true) => return Some(true.into()),
+                Some(false) => {}
+                None => error = true,
+            }
+        }
+        (!error).then(|| false.into())
+    }
+
+    fn call(&self, f: &Function, args: &[Expression]) -> Option<Value> {
+        // An error in an argument is the call's.
+        let values = args
+            .iter()
+            .map(|e| self.value(e))
+            .collect::<Option<Vec<_>>>()?;
+        self.noting(|free| call::call(f, &values, free))
+    }
+}
+
+pub(crate) fn typed(text: impl Into<String>, local: &str) -> Term {
+    Literal::new_typed_literal(
+        text,
+        oxrdf::NamedNode::new_unchecked(format!("{}{local}", value::XSD)),
+    )
+    .into()
+}

@@ -1,0 +1,308 @@
+//! Numbers: integers and decimals without bounds, IEEE floats and doubles.
+
+use super::typed;
+use super::value::Value;
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+use std::cmp::Ordering;
+
+/// Fractional digits beyond which implementations may round a decimal (XPath F&O 3.1 §4.2 asks for 18 in all).
+pub(crate) const DIGITS: usize = 18;
+
+/// A number in the type that XPath computes with.
+#[derive(Clone, Debug)]
+pub(crate) enum Number {
+    Integer(BigInt),
+    Decimal(BigRational),
+    Float(f32),
+    Double(f64),
+}
+
+/// Both numbers in the wider of their types (XPath 3.1 §B.1).
+pub(crate) enum Pair {
+    Integer(BigInt, BigInt),
+    Decimal(BigRational, BigRational),
+    Float(f32, f32),
+    Double(f64, f64),
+}
+
+/// Derived integer types and their least and greatest values.
+const DERIVED: [(&str, Option<&str>, Option<&str>); 12] = [
+    ("nonPositiveInteger", None, Some("0")),
+    ("negativeInteger", None, Some("-1")),
+    (
+        "long",
+        Some("-9223372036854775808"),
+        Some("9223372036854775807"),
+    ),
+    ("int", Some("-2147483648"), Some("2147483647")),
+    ("short", Some("-32768"), Some("32767")),
+    ("byte", Some("-128"), Some("127")),
+    ("nonNegativeInteger", Some("0"), None),
+    ("unsignedLong", Some("0"), Some("18446744073709551615")),
+    ("unsignedInt", Some("0"), Some("4294967295")),
+    ("unsignedShort", Some("0"), Some("65535")),
+    ("unsignedByte", Some("0"), Some("255")),
+    ("positiveInteger", Some("1"), None),
+];
+
+fn digits(s: &str) -> bool {
+    !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn unsigned(s: &str) -> &str {
+    s.strip_prefix(['+', '-']).unwrap_or(s)
+}
+
+pub(crate) fn integer(text: &str) -> Option<BigInt> {
+    digits(unsigned(text)).then(|| text.strip_prefix('+').unwrap_or(text).parse().ok())?
+}
+
+/// Digits with at most one point among them, at least one digit.
+pub(crate) fn decimal(text: &str) -> Option<BigRational> {
+    let body = unsigned(text);
+    let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
+    let all = format!("{whole}{fraction}");
+    if !digits(&all) {
+        return None;
+    }
+    let value = BigRational::new(
+        all.parse().ok()?,
+        BigInt::from(10).pow(fraction.len() as u32),
+    );
+    Some(if text.starts_with('-') { -value } else { value })
+}
+
+/// `None` where the text is no float's or double's; those of XML Schema 1.1 have `+INF`.
+fn floating<T: std::str::FromStr>(text: &str) -> Option<T> {
+    match text {
+        "INF" | "+INF" => return "inf".parse().ok(),
+        "-INF" => return "-inf".parse().ok(),
+        "NaN" => return "NaN".parse().ok(),
+        _ => {}
+    }
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    decimal(mantissa)?;
+    integer(exponent)?;
+    // Rust's parser rounds correctly, to infinity and zero too.
+    text.parse().ok()
+}
+
+impl Number {
+    pub fn is_datatype(local: &str) -> bool {
+        matches!(local, "integer" | "decimal" | "float" | "double")
+            || DERIVED.iter().any(|(name, ..)| *name == local)
+    }
+
+    pub fn parse(text: &str, local: &str) -> Option<Self> {
+        match local {
+            "integer" => integer(text).map(Self::Integer),
+            "decimal" => decimal(text).map(Self::Decimal),
+            "float" => floating(text).map(Self::Float),
+            "double" => floating(text).map(Self::Double),
+            _ => {
+                let (_, least, greatest) = DERIVED.iter().find(|(name, ..)| *name == local)?;
+                let n = integer(text)?;
+                let bound = |b: &Option<&str>| b.map(|b| b.parse::<BigInt>().expect("a bound"));
+                let inside =
+                    bound(least).is_none_or(|b| n >= b) && bound(greatest).is_none_or(|b| n <= b);
+                inside.then_some(Self::Integer(n))
+            }
+        }
+    }
+
+    /// The literal, whose lexical form is one of many.
+    pub fn value(&self) -> Value {
+        Value::computed(match self {
+            Self::Integer(n) => typed(n.to_string(), "integer"),
+            Self::Decimal(d) => typed(decimal_text(d), "decimal"),
+            Self::Float(f) => typed(float_text(f64::from(*f), format!("{f:E}")), "float"),
+            Self::Double(f) => typed(float_text(*f, format!("{f:E}")), "double"),
+        })
+    }
+
+    pub fn rational(&self) -> Option<BigRational> {
+        match self {
+            Self::Integer(n) => Some(BigRational::from(n.clone())),
+            Self::Decimal(d) => Some(d.clone()),
+            Self::Float(f) => BigRational::from_float(*f),
+            Self::Double(f) => BigRational::from_float(*f),
+        }
+    }
+
+    /// The nearest double; from the exact value, once.
+    pub fn double(&self) -> f64 {
+        match self {
+            Self::Float(f) => f64::from(*f),
+            Self::Double(f) => *f,
+            Self::Integer(n) => n.to_string().parse().expect("a number"),
+            Self::Decimal(d) => decimal_text(d).parse().expect("a number"),
+        }
+    }
+
+    /// The nearest float; from the exact value, once.
+    pub fn float(&self) -> f32 {
+        match self {
+            Self::Float(f) => *f,
+            Self::Double(f) => *f as f32,
+            Self::Integer(n) => n.to_string().parse().expect("a number"),
+            Self::Decimal(d) => decimal_text(d).parse().expect("a number"),
+        }
+    }
+
+    pub fn pair(&self, other: &Self) -> Pair {
+        use Number::{Decimal, Double, Float, Integer};
+        match (self, other) {
+            (Double(_), _) | (_, Double(_)) => Pair::Double(self.double(), other.double()),
+            (Float(_), _) | (_, Float(_)) => Pair::Float(self.float(), other.float()),
+            (Integer(a), Integer(b)) => Pair::Integer(a.clone(), b.clone()),
+            (Decimal(_) | Integer(_), Decimal(_) | Integer(_)) => Pair::Decimal(
+                self.rational().expect("finite"),
+                other.rational().expect("finite"),
+            ),
+        }
+    }
+
+    /// `None` with NaN.
+    pub fn order(&self, other: &Self) -> Option<Ordering> {
+        match self.pair(other) {
+            Pair::Integer(a, b) => Some(a.cmp(&b)),
+            Pair::Decimal(a, b) => Some(a.cmp(&b)),
+            Pair::Float(a, b) => a.partial_cmp(&b),
+            Pair::Double(a, b) => a.partial_cmp(&b),
+        }
+    }
+
+    pub fn is_true(&self) -> bool {
+        match self {
+            Self::Integer(n) => !n.is_zero(),
+            Self::Decimal(d) => !d.is_zero(),
+            Self::Float(f) => *f != 0.0 && !f.is_nan(),
+            Self::Double(f) => *f != 0.0 && !f.is_nan(),
+        }
+    }
+
+    pub fn negate(&self) -> Self {
+        match self {
+            Self::Integer(n) => Self::Integer(-n),
+            Self::Decimal(d) => Self::Decimal(-d),
+            Self::Float(f) => Self::Float(-f),
+            Self::Double(f) => Self::Double(-f),
+        }
+    }
+
+    pub fn abs(&self) -> Self {
+        match self {
+            Self::Integer(n) => Self::Integer(n.abs()),
+            Self::Decimal(d) => Self::Decimal(d.abs()),
+            Self::Float(f) => Self::Float(f.abs()),
+            Self::Double(f) => Self::Double(f.abs()),
+        }
+    }
+
+    pub fn floor(&self) -> Self {
+        match self {
+            Self::Integer(_) => self.clone(),
+            Self::Decimal(d) => Self::Decimal(d.floor()),
+            Self::Float(f) => Self::Float(f.floor()),
+            Self::Double(f) => Self::Double(f.floor()),
+        }
+    }
+
+    pub fn ceil(&self) -> Self {
+        match self {
+            Self::Integer(_) => self.clone(),
+            Self::Decimal(d) => Self::Decimal(d.ceil()),
+            Self::Float(f) => Self::Float(f.ceil()),
+            Self::Double(f) => Self::Double(f.ceil()),
+        }
+    }
+
+    /// Halves go up (fn:round); a zero keeps the argument's sign.
+    pub fn round(&self) -> Self {
+        match self {
+            Self::Integer(_) => self.clone(),
+            Self::Decimal(d) => Self::Decimal(half_up(d)),
+            Self::Float(f) if !f.is_finite() || *f == 0.0 => self.clone(),
+            Self::Double(f) if !f.is_finite() || *f == 0.0 => self.clone(),
+            Self::Float(f) => {
+                let r = half_up(&self.rational().expect("finite"));
+                Self::Float(signed(f64::from(*f), &r) as f32)
+            }
+            Self::Double(f) => {
+                let r = half_up(&self.rational().expect("finite"));
+                Self::Double(signed(*f, &r))
+            }
+        }
+    }
+}
+
+/// A whole number as a double with the sign that the rounded number had.
+fn signed(was: f64, whole: &BigRational) -> f64 {
+    let magnitude: f64 = whole.abs().to_integer().to_f64().expect("a double");
+    magnitude.copysign(was)
+}
+
+pub(crate) fn half_up(d: &BigRational) -> BigRational {
+    (d + BigRational::new(BigInt::one(), BigInt::from(2))).floor()
+}
+
+/// Fractional digits that a number needs; `None` if it has no finite decimal expansion.
+pub(crate) fn places(d: &BigRational) -> Option<usize> {
+    let mut rest = d.denom().clone();
+    let (mut twos, mut fives) = (0, 0);
+    for (factor, count) in [(2, &mut twos), (5, &mut fives)] {
+        let factor = BigInt::from(factor);
+        while (&rest % &factor).is_zero() {
+            rest /= &factor;
+            *count += 1;
+        }
+    }
+    rest.is_one().then(|| twos.max(fives))
+}
+
+/// The number cut to so many fractional digits, nearest.
+pub(crate) fn rounded(d: &BigRational, digits: usize) -> BigRational {
+    let scale = BigInt::from(10).pow(digits as u32);
+    BigRational::new(
+        (d * BigRational::from(scale.clone())).round().to_integer(),
+        scale,
+    )
+}
+
+/// XPath's lexical form: no point in a whole number, no zeros behind.
+pub(crate) fn decimal_text(d: &BigRational) -> String {
+    let n = places(d).expect("a decimal has an end");
+    let scaled = (d.abs() * BigRational::from(BigInt::from(10).pow(n as u32))).to_integer();
+    let mut text = format!("{:0>width$}", scaled.to_string(), width = n + 1);
+    if n > 0 {
+        text.insert(text.len() - n, '.');
+    }
+    if d.is_negative() {
+        text.insert(0, '-');
+    }
+    text
+}
+
+/// The form of a cast to a string (XPath F&O 3.1 §19.1.1) from Rust's `1.5E3`: a decimal from a millionth to a million, else with an
+/// exponent.
+fn float_text(f: f64, scientific: String) -> String {
+    if f.is_nan() {
+        return "NaN".into();
+    }
+    if f.is_infinite() {
+        return if f > 0.0 { "INF" } else { "-INF" }.into();
+    }
+    if f == 0.0 {
+        return if f.is_sign_negative() { "-0" } else { "0" }.into();
+    }
+    let (mantissa, exponent) = scientific.split_once('E').expect("an exponent");
+    let places: i32 = exponent.parse().expect("a number");
+    if (-6..6).contains(&places) {
+        let scale = BigRational::from(BigInt::from(10)).pow(places);
+        return decimal_text(&(decimal(mantissa).expect("digits") * scale));
+    }
+    let point = if mantissa.contains('.') { "" } else { ".0" };
+    format!("{mantissa}{point}E{exponent}")
+}

@@ -1,0 +1,57 @@
+//! Whether a term that an engine gave is the value that was meant.
+
+use super::number::Number;
+use super::value::{Kind, Value};
+use oxrdf::Term;
+
+/// True if `got` is what `want` stands for: the term itself, or where a computation chose the lexical form, a literal of the same
+/// datatype with an identical value (XML Schema 1.1 §2.2.1: zeros have signs, NaN is NaN, zones count). Blank nodes are all alike.
+#[must_use]
+pub fn same(got: &Term, want: &Value) -> bool {
+    if let (Term::Triple(a), Term::Triple(b)) = (got, want.term()) {
+        let object = if want.is_computed() {
+            Value::computed(b.object.clone())
+        } else {
+            Value::of(&b.object)
+        };
+        let subjects = match (&a.subject, &b.subject) {
+            (oxrdf::NamedOrBlankNode::BlankNode(_), oxrdf::NamedOrBlankNode::BlankNode(_)) => true,
+            (a, b) => a == b,
+        };
+        return subjects && a.predicate == b.predicate && same(&a.object, &object);
+    }
+    if let (Term::BlankNode(_), Term::BlankNode(_)) = (got, want.term()) {
+        return true;
+    }
+    if got == want.term() {
+        return true;
+    }
+    let (Term::Literal(a), Term::Literal(b)) = (got, want.term()) else {
+        return false;
+    };
+    want.is_computed() && a.datatype() == b.datatype() && identical(got, want)
+}
+
+fn identical(got: &Term, want: &Value) -> bool {
+    match (Kind::of(got), want.kind()) {
+        (Kind::Number(a), Kind::Number(b)) => match (a, b) {
+            (Number::Integer(a), Number::Integer(b)) => a == b,
+            (Number::Decimal(a), Number::Decimal(b)) => a == b,
+            (Number::Float(a), Number::Float(b)) => {
+                a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+            }
+            (Number::Double(a), Number::Double(b)) => {
+                a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+            }
+            _ => false,
+        },
+        (Kind::Boolean(a), Kind::Boolean(b)) => a == b,
+        (Kind::Temporal(a), Kind::Temporal(b)) => {
+            a.kind == b.kind && a.zone == b.zone && a.local == b.local
+        }
+        (Kind::Duration(a), Kind::Duration(b)) => {
+            a.kind == b.kind && a.months == b.months && a.seconds == b.seconds
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,169 @@
+//! Terms and the values that they stand for.
+
+use super::duration::Duration;
+use super::number::Number;
+use super::temporal::Temporal;
+use super::typed;
+use oxrdf::{BaseDirection, Literal, Term};
+
+pub(crate) const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+
+/// A term that an expression gave, and whether a computation chose its lexical form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    term: Term,
+    computed: bool,
+}
+
+impl Value {
+    /// A term as data or the query have it, its language tag in lower case.
+    #[must_use]
+    pub fn of(term: &Term) -> Self {
+        Self {
+            term: lower(term),
+            computed: false,
+        }
+    }
+
+    /// A term whose value is meant, in whatever lexical form.
+    #[must_use]
+    pub fn computed(term: Term) -> Self {
+        Self {
+            term,
+            computed: true,
+        }
+    }
+
+    /// The term.
+    #[must_use]
+    pub fn term(&self) -> &Term {
+        &self.term
+    }
+
+    /// True if only the value counts, since a computation chose the lexical form.
+    #[must_use]
+    pub fn is_computed(&self) -> bool {
+        self.computed
+    }
+
+    pub(crate) fn string(s: impl Into<String>) -> Self {
+        Self::of(&Literal::new_simple_literal(s).into())
+    }
+
+    pub(crate) fn tagged(s: impl Into<String>, tag: Option<&Tag>) -> Self {
+        Self::of(&match tag {
+            None => Literal::new_simple_literal(s).into(),
+            Some((tag, None)) => Literal::new_language_tagged_literal_unchecked(s, tag).into(),
+            Some((tag, Some(d))) => {
+                Literal::new_directional_language_tagged_literal_unchecked(s, tag, *d).into()
+            }
+        })
+    }
+
+    pub(crate) fn integer(n: impl ToString) -> Self {
+        Self::computed(typed(n.to_string(), "integer"))
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::of(&self.term)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(b: bool) -> Self {
+        Self::of(&typed(if b { "true" } else { "false" }, "boolean"))
+    }
+}
+
+fn lower(term: &Term) -> Term {
+    match term {
+        Term::Literal(l) => match (l.language(), l.direction()) {
+            (Some(tag), None) => {
+                Literal::new_language_tagged_literal_unchecked(l.value(), tag.to_ascii_lowercase())
+                    .into()
+            }
+            (Some(tag), Some(d)) => Literal::new_directional_language_tagged_literal_unchecked(
+                l.value(),
+                tag.to_ascii_lowercase(),
+                d,
+            )
+            .into(),
+            _ => term.clone(),
+        },
+        Term::Triple(t) => {
+            let mut t = t.clone();
+            t.object = lower(&t.object);
+            Term::Triple(t)
+        }
+        _ => term.clone(),
+    }
+}
+
+/// A language tag, with a base direction.
+pub(crate) type Tag = (String, Option<BaseDirection>);
+
+/// What a term stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Iri(String),
+    Blank,
+    Triple(Box<oxrdf::Triple>),
+    /// `xsd:string`, without or with a language tag.
+    Text(String, Option<Tag>),
+    Boolean(bool),
+    Number(Number),
+    Temporal(Temporal),
+    Duration(Duration),
+    /// A lexical form that its recognised datatype does not have.
+    Ill(Family),
+    /// A datatype that SPARQL gives no meaning.
+    Other,
+}
+
+/// Recognised datatypes, as far as ill-typed literals need them told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Boolean,
+    Number,
+    Time,
+}
+
+impl Kind {
+    pub fn of(term: &Term) -> Self {
+        let l = match term {
+            Term::NamedNode(n) => return Self::Iri(n.as_str().to_owned()),
+            Term::BlankNode(_) => return Self::Blank,
+            Term::Triple(t) => return Self::Triple(t.clone()),
+            Term::Literal(l) => l,
+        };
+        let text = l.value();
+        if let Some(tag) = l.language() {
+            return Self::Text(text.to_owned(), Some((tag.to_owned(), l.direction())));
+        }
+        let datatype = l.datatype();
+        let Some(local) = datatype.as_str().strip_prefix(XSD) else {
+            return Self::Other;
+        };
+        let ill = |family| Self::Ill(family);
+        if local == "string" {
+            return Self::Text(text.to_owned(), None);
+        }
+        if local == "boolean" {
+            return match text {
+                "true" | "1" => Self::Boolean(true),
+                "false" | "0" => Self::Boolean(false),
+                _ => ill(Family::Boolean),
+            };
+        }
+        if Number::is_datatype(local) {
+            return Number::parse(text, local).map_or(ill(Family::Number), Self::Number);
+        }
+        if Temporal::is_datatype(local) {
+            return Temporal::parse(text, local).map_or(ill(Family::Time), Self::Temporal);
+        }
+        if Duration::is_datatype(local) {
+            return Duration::parse(text, local).map_or(ill(Family::Time), Self::Duration);
+        }
+        Self::Other
+    }
+}

@@ -1,0 +1,95 @@
+//! One expression has one value: wherever it stands in a query, whatever computes it, and wherever its terms lie.
+//!
+//! The judge is an evaluator of expressions written from the specifications ([`jindou_testing::reference`]), over a matrix of awkward values.
+
+mod case;
+mod judge;
+mod positions;
+mod relations;
+mod stores;
+
+use case::Case;
+use jindou_testing::{Rng, matrix, random_values};
+use judge::Report;
+use oxrdf::{BlankNode, Term};
+use std::time::Instant;
+
+/// The matrix, so many random values, and a blank node.
+fn values(rng: &mut Rng, random: usize) -> Vec<Term> {
+    let mut out = matrix();
+    out.extend(random_values(rng, random));
+    out.push(BlankNode::new_unchecked("b").into());
+    out
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |v| v.parse().expect("a number"))
+}
+
+/// Expressions after which there are other random values, in other stores.
+const EACH: u64 = 50_000;
+/// Random values beside the matrix.
+const RANDOM: usize = 120;
+
+/// Random expressions, so many with their rows, in every position.
+fn run(seed: u64, count: u64) -> Report {
+    let mut report = Report::default();
+    let mut rng = Rng::new(seed);
+    while report.judged < count {
+        let until = count.min(report.judged + EACH);
+        let values = values(&mut rng, RANDOM);
+        let stores = stores::stores(&values);
+        let mut batches = 0;
+        while report.judged < until {
+            batches += 1;
+            // Now and then so many rows that columns of them are computed at once, over more than one batch of the engine's.
+            let (expressions, rows) = if batches % 16 == 0 {
+                (3, 2500)
+            } else {
+                (24, 24)
+            };
+            let begin = Instant::now();
+            let case = Case::random(&mut rng, &values, expressions, rows);
+            *report.spent.entry("the reference").or_default() += begin.elapsed();
+            report.judge(&case, &stores, &mut rng);
+            let begin = Instant::now();
+            relations::of_expressions(&case, &stores, &mut rng, &mut report);
+            *report.spent.entry("rows against rows").or_default() += begin.elapsed();
+        }
+    }
+    report
+}
+
+fn assert_right(report: &Report, begin: Instant) {
+    let text = report.text();
+    println!("{text}{:.1} s", begin.elapsed().as_secs_f64());
+    assert_eq!(report.wrong, 0, "{text}");
+}
+
+#[test]
+fn an_expression_has_one_value_wherever_it_stands() {
+    let begin = Instant::now();
+    assert_right(&run(number("JINDOU_SEED", 1), 20_000), begin);
+}
+
+/// Every two values compared by every operator, as two variables and as a variable with a constant.
+#[test]
+fn every_two_values_compare_alike() {
+    let begin = Instant::now();
+    let values = values(&mut Rng::new(1), 0);
+    let stores = stores::stores(&values);
+    let mut report = Report::default();
+    relations::of_all_pairs(&values, &stores, 5, &mut report);
+    assert_right(&report, begin);
+}
+
+/// `JINDOU_COUNT` expressions (a million) from `JINDOU_SEED`, and all constants in all stores.
+#[test]
+#[ignore = "a million expressions take some minutes"]
+fn a_million_expressions() {
+    let begin = Instant::now();
+    let mut report = run(number("JINDOU_SEED", 2), number("JINDOU_COUNT", 1_000_000));
+    let values = values(&mut Rng::new(number("JINDOU_SEED", 2)), RANDOM);
+    relations::of_all_pairs(&values, &stores::stores(&values), 1, &mut report);
+    assert_right(&report, begin);
+}
