@@ -114,9 +114,13 @@ fn a_bad_query_gets_line_and_column() {
     let t = tempfile::tempdir().unwrap();
     let store = small(t.path());
     let o = ask(&store, "SELECT ?s\nWHERE { ?s ?p }", &[]);
-    fails(&o, 1, &["not valid SPARQL", "2:"]);
-    let o = ask(&store, "SELECT * { ?s foaf:name ?o }", &[]);
-    fails(&o, 1, &["not valid SPARQL", "1:"]);
+    fails(&o, 1, &["not valid SPARQL", "line 2, column 15"]);
+    let text = "SELECT * { ?s foaf:name ?o }";
+    assert!(ask(&store, text, &[]).status.success());
+    let o = ask(&store, text, &["--no-common-prefixes"]);
+    fails(&o, 1, &["line 1, column 15", "did you mean PREFIX foaf:"]);
+    let o = ask(&store, "CLEAR ALL", &[]);
+    fails(&o, 1, &["this is an update", "jindou update"]);
     let file = t.path().join("missing.rq");
     let o = jindou()
         .args(["query", "--store"])

@@ -10,14 +10,6 @@ macro_rules! keywords {
             /// All of them, as they are usually written.
             pub(crate) const ALL: &[(Self, &'static str)] = &[$((Self::$variant, $text)),*];
 
-            pub(super) fn of_upper(word: &[u8]) -> Self {
-                $(const $variant: [u8; $text.len()] = upper($text);)*
-                match word {
-                    $(w if *w == $variant => Self::$variant,)*
-                    _ => Self::Unknown,
-                }
-            }
-
             /// As it is usually written.
             pub(crate) fn text(self) -> &'static str {
                 match self {
@@ -29,21 +21,8 @@ macro_rules! keywords {
     };
 }
 
-const fn upper<const N: usize>(text: &str) -> [u8; N] {
-    let bytes = text.as_bytes();
-    let mut out = [0; N];
-    let mut i = 0;
-    while i < N {
-        out[i] = bytes[i].to_ascii_uppercase();
-        i += 1;
-    }
-    out
-}
-
 #[rustfmt::skip]
-#[allow(non_upper_case_globals)]
 mod words {
-    use super::upper;
     keywords! {
         Select "SELECT" Where "WHERE" Prefix "PREFIX" Filter "FILTER" Optional "OPTIONAL" Distinct "DISTINCT" As "AS"
         Union "UNION" Order "ORDER" By "BY" Limit "LIMIT" Offset "OFFSET" Group "GROUP" Bind "BIND" Values "VALUES"
@@ -69,15 +48,75 @@ mod words {
 
 pub(crate) use words::Keyword;
 
+/// Longest keyword, in bytes.
+const LONGEST: usize = 15;
+
+/// The word in upper case as a number, which no other word is.
+const fn number(word: &[u8]) -> u128 {
+    let mut number = 0;
+    let mut i = 0;
+    while i < word.len() {
+        number = number << 8 | word[i].to_ascii_uppercase() as u128;
+        i += 1;
+    }
+    number
+}
+
+const SLOTS: usize = 512;
+
+const fn slot(number: u128) -> usize {
+    let folded = (number as u64) ^ ((number >> 64) as u64).rotate_left(29);
+    (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize
+}
+
+/// Keywords by their numbers; a slot that is taken leaves a keyword to the next free one.
+static TABLE: [(u128, Keyword); SLOTS] = {
+    let mut table = [(0, Keyword::Unknown); SLOTS];
+    let mut i = 0;
+    while i < Keyword::ALL.len() {
+        let (keyword, text) = Keyword::ALL[i];
+        let number = number(text.as_bytes());
+        let mut at = slot(number);
+        while table[at].0 != 0 {
+            at = (at + 1) % SLOTS;
+        }
+        table[at] = (number, keyword);
+        i += 1;
+    }
+    table
+};
+
 impl Keyword {
     /// The keyword that is written so. `a` is none of them: it has no upper case and stands for an IRI.
     pub(crate) fn of(word: &[u8]) -> Self {
-        let mut buffer = [0; 14];
-        let Some(upper) = buffer.get_mut(..word.len()) else {
+        if word.len() > LONGEST {
             return Self::Unknown;
-        };
-        upper.copy_from_slice(word);
-        upper.make_ascii_uppercase();
-        Self::of_upper(upper)
+        }
+        let number = number(word);
+        let mut at = slot(number);
+        loop {
+            match TABLE[at] {
+                (0, _) => return Self::Unknown,
+                (n, keyword) if n == number => return keyword,
+                _ => at = (at + 1) % SLOTS,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_are_found_in_any_case() {
+        for (keyword, text) in Keyword::ALL {
+            assert!(text.len() <= LONGEST);
+            assert_eq!(Keyword::of(text.as_bytes()), *keyword);
+            assert_eq!(Keyword::of(text.to_ascii_lowercase().as_bytes()), *keyword);
+        }
+        for no in ["", "x", "SELEC", "SELECTS", "A_VERY_LONG_WORD_INDEED"] {
+            assert_eq!(Keyword::of(no.as_bytes()), Keyword::Unknown);
+        }
     }
 }

@@ -152,7 +152,7 @@ fn errors_are_text_for_who_asks() {
     assert_eq!((problem.status, &*problem.problem()), (400, "syntax"));
     // The parser's own position.
     let json = problem.json();
-    let place = format!("error at {}:{}:", json["line"], json["column"]);
+    let place = format!("line {}, column {}:", json["line"], json["column"]);
     assert!(json["detail"].as_str().unwrap().contains(&place), "{json}");
     assert_eq!(json["line"], 2);
     let head = request(server.address(), "HEAD", "/query?query=ASK%7B%7D", &[], b"");

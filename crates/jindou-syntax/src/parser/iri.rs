@@ -100,6 +100,11 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn written(&mut self, token: Token) -> NamedNode {
+        let inside = &self.text[token.start + 1..token.end - 1];
+        if is_plain(inside) {
+            self.spend(NODE + inside.len());
+            return NamedNode::new_unchecked(inside);
+        }
         NamedNode::new_unchecked(self.resolved(token).into_inner())
     }
 

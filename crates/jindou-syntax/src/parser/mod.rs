@@ -76,7 +76,7 @@ pub(crate) struct Parser<'t, 'o> {
     prefixes: Prefixes<'t>,
     scopes: Scopes,
     names: FxHashMap<&'t str, u32>,
-    variables: Vec<Variable>,
+    variables: Vec<&'t str>,
     /// Blank nodes' labels: the block of each one, and where it stands.
     labels: FxHashMap<&'t str, (u32, Token)>,
     block: u32,
@@ -163,8 +163,8 @@ impl<'t, 'o> Parser<'t, 'o> {
             base: options.base.clone(),
             prefixes: Prefixes::default(),
             scopes: Scopes::default(),
-            names: FxHashMap::default(),
-            variables: vec![],
+            names: FxHashMap::with_capacity_and_hasher(14, Default::default()),
+            variables: Vec::with_capacity(14),
             labels: FxHashMap::default(),
             block: 0,
             blank: None,
@@ -335,7 +335,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         let next = self.variables.len() as u32;
         let id = *self.names.entry(name).or_insert(next);
         if id == next {
-            self.variables.push(Variable::new_unchecked(name));
+            self.variables.push(name);
             self.scopes.grow();
             self.bytes += 96 + 2 * name.len() as u64;
         }
@@ -343,9 +343,9 @@ impl<'t, 'o> Parser<'t, 'o> {
     }
 
     fn variable_of(&mut self, id: u32) -> Variable {
-        let v = self.variables[id as usize].clone();
-        self.bytes += 24 + v.as_str().len() as u64;
-        v
+        let name = self.variables[id as usize];
+        self.bytes += 24 + name.len() as u64;
+        Variable::new_unchecked(name)
     }
 
     /// Reads a variable.

@@ -215,7 +215,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn redefined_in_lateral(&mut self, token: Token, v: u32) {
-        let name = self.variables[v as usize].to_string();
+        let name = format!("?{}", self.variables[v as usize]);
         let d = self.diagnostic(
             token.range(),
             D::Redefined,

@@ -393,6 +393,7 @@ impl Parser<'_, '_> {
         let mut chosen = vec![];
         match selection.items {
             Items::List(items) => {
+                let few = items.len() <= 16;
                 let mut seen = FxHashSet::default();
                 for item in items {
                     if grouped {
@@ -407,7 +408,12 @@ impl Parser<'_, '_> {
                         let v = self.variable_of(item.id);
                         p = self.extend(p, v, e)?;
                     }
-                    if !seen.insert(item.id) {
+                    let again = if few {
+                        chosen.contains(&item.id)
+                    } else {
+                        !seen.insert(item.id)
+                    };
+                    if again {
                         self.chosen_twice(item.at);
                     }
                     chosen.push(item.id);

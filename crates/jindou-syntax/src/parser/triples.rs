@@ -35,8 +35,6 @@ struct Object {
     at: Token,
 }
 
-type PropertyList = Vec<(Verb, Vec<Object>)>;
-
 /// What a pattern takes, in bytes; lists grow by doubling.
 const TRIPLE: usize = size_of::<Part>() * 3 / 2;
 
@@ -75,61 +73,113 @@ impl Parser<'_, '_> {
     pub(super) fn same_subject(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<()> {
         match self.kind() {
             Kind::OpenReified => {
-                let mut own = vec![];
+                let (mut own, mut triples) = (vec![], vec![]);
                 let subject = self.reified(&mut own)?;
-                let list = self.optional_list(mode, out)?;
+                if self.starts_verb(mode) {
+                    self.properties(&subject, mode, Place::Verb, out, &mut triples)?;
+                }
                 out.append(&mut own);
-                self.add_list(&subject, list, out)
+                out.append(&mut triples);
+                Ok(())
             }
             Kind::OpenBracket if self.ahead().kind != Kind::CloseBracket => {
                 let subject = self.blank_list(mode, out)?;
-                let list = self.optional_list(mode, out)?;
-                self.add_list(&subject, list, out)
+                self.optional_properties(subject, mode, out)
             }
             Kind::OpenParen if self.ahead().kind != Kind::CloseParen => {
                 let subject = self.collection(mode, out)?;
-                let list = self.optional_list(mode, out)?;
-                self.add_list(&subject, list, out)
+                self.optional_properties(subject, mode, out)
             }
             _ => {
                 let subject = self.term(Place::Subject)?;
-                let list = self.property_list(mode, out, Place::Verb)?;
-                self.add_list(&subject, list, out)
+                self.properties_behind(subject, mode, Place::Verb, out)
             }
         }
     }
 
-    fn optional_list(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<PropertyList> {
-        if self.starts_verb(mode) {
-            self.property_list(mode, out, Place::Verb)
-        } else {
-            Ok(vec![])
-        }
-    }
-
-    fn property_list(
+    fn optional_properties(
         &mut self,
+        subject: TermPattern,
         mode: Mode,
         out: &mut Vec<Part>,
+    ) -> Parse<()> {
+        if self.starts_verb(mode) {
+            self.properties_behind(subject, mode, Place::Verb, out)?;
+        }
+        Ok(())
+    }
+
+    /// Reads predicates and objects of a subject. What stands inside of objects goes to `nested`, the triples themselves to
+    /// `triples`.
+    fn properties(
+        &mut self,
+        subject: &TermPattern,
+        mode: Mode,
         place: Place,
-    ) -> Parse<PropertyList> {
-        let mut list = vec![];
+        nested: &mut Vec<Part>,
+        triples: &mut Vec<Part>,
+    ) -> Parse<()> {
         loop {
             let verb = self.verb(mode, place)?;
-            let mut objects = vec![];
             loop {
-                objects.push(self.object(mode, out)?);
-                if !self.eat(Kind::Comma)? {
+                let object = self.object(mode, nested)?;
+                if !self.is(Kind::Comma) {
+                    self.add(subject.clone(), verb, object, triples)?;
                     break;
                 }
+                self.add(subject.clone(), verb.clone(), object, triples)?;
+                self.bump()?;
             }
-            list.push((verb, objects));
-            if !self.is(Kind::Semicolon) {
-                return Ok(list);
+            if !self.next_property(mode)? {
+                return Ok(());
             }
-            while self.eat(Kind::Semicolon)? {}
-            if !self.starts_verb(mode) {
-                return Ok(list);
+        }
+    }
+
+    /// True if another predicate follows.
+    fn next_property(&mut self, mode: Mode) -> Parse<bool> {
+        if !self.is(Kind::Semicolon) {
+            return Ok(false);
+        }
+        while self.eat(Kind::Semicolon)? {}
+        Ok(self.starts_verb(mode))
+    }
+
+    /// Reads predicates and objects; the triples come behind what stands inside of objects. They go there at once as long as there is
+    /// nothing inside.
+    fn properties_behind(
+        &mut self,
+        subject: TermPattern,
+        mode: Mode,
+        place: Place,
+        out: &mut Vec<Part>,
+    ) -> Parse<()> {
+        let from = out.len();
+        let mut triples = vec![];
+        let mut late = false;
+        loop {
+            let verb = self.verb(mode, place)?;
+            loop {
+                let before = out.len();
+                let object = self.object(mode, out)?;
+                if !late && out.len() > before {
+                    late = true;
+                    triples = out.drain(from..before).collect();
+                }
+                if self.eat(Kind::Comma)? {
+                    let to = if late { &mut triples } else { &mut *out };
+                    self.add(subject.clone(), verb.clone(), object, to)?;
+                    continue;
+                }
+                let more = self.next_property(mode)?;
+                let to = if late { &mut triples } else { &mut *out };
+                if !more {
+                    self.add(subject, verb, object, to)?;
+                    out.append(&mut triples);
+                    return Ok(());
+                }
+                self.add(subject.clone(), verb, object, to)?;
+                break;
             }
         }
     }
@@ -199,10 +249,9 @@ impl Parser<'_, '_> {
         self.enter()?;
         self.bump()?;
         let mut inner = vec![];
-        let list = self.property_list(mode, &mut inner, Place::Verb)?;
+        self.properties(of, mode, Place::Verb, &mut inner, out)?;
         self.close(Kind::CloseAnnotation, Place::AnnotationClose)?;
         self.leave();
-        self.add_list(of, list, out)?;
         out.append(&mut inner);
         Ok(())
     }
@@ -237,11 +286,10 @@ impl Parser<'_, '_> {
     fn blank_list(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
-        let list = self.property_list(mode, out, Place::VerbOfBlank)?;
+        let node = TermPattern::from(self.fresh_blank());
+        self.properties_behind(node.clone(), mode, Place::VerbOfBlank, out)?;
         self.close(Kind::CloseBracket, Place::BlankClose)?;
         self.leave();
-        let node = TermPattern::from(self.fresh_blank());
-        self.add_list(&node, list, out)?;
         Ok(node)
     }
 
@@ -386,24 +434,6 @@ impl Parser<'_, '_> {
         })
     }
 
-    fn add_list(
-        &mut self,
-        subject: &TermPattern,
-        list: PropertyList,
-        out: &mut Vec<Part>,
-    ) -> Parse<()> {
-        for (verb, mut objects) in list {
-            let last = objects.pop();
-            for object in objects {
-                self.add(subject.clone(), verb.clone(), object, out)?;
-            }
-            if let Some(object) = last {
-                self.add(subject.clone(), verb, object, out)?;
-            }
-        }
-        Ok(())
-    }
-
     fn add(
         &mut self,
         subject: TermPattern,
@@ -488,7 +518,7 @@ impl Parser<'_, '_> {
 
 /// Joins of basic graph patterns and paths, in their order.
 pub(super) fn joined(parts: Vec<Part>) -> Vec<GraphPattern> {
-    let mut triples = vec![];
+    let mut triples = Vec::with_capacity(parts.len());
     let mut out = vec![];
     for part in parts {
         match part {
