@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    end_with_the_reader();
     match run(Args::parse().command) {
         Ok(code) => code,
         Err(Error::SinkClosed) => ExitCode::SUCCESS,
@@ -42,6 +43,19 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// Makes the program end quietly when the reader of its output does (`jindou peers list | head`): `println!` panics then.
+fn end_with_the_reader() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>();
+        let pipe = |t: &String| t.starts_with("failed printing to stdout: Broken pipe");
+        if text.is_some_and(pipe) {
+            std::process::exit(0);
+        }
+        before(panic);
+    }));
 }
 
 fn run(command: Command) -> Result<ExitCode> {

@@ -1,6 +1,7 @@
-//! Every query of the W3C's SPARQL 1.0 and 1.1 suites that parses is planned natively, but the one that calls
-//! an endpoint which a variable names.
+//! Every query of the W3C's SPARQL 1.0 and 1.1 suites that parses is planned natively, but those that call a function
+//! which is not there: syntax tests make some up.
 
+use jindou_model::Error;
 use jindou_plan::{PlanOptions, explain, explain_json, parse, plan};
 use jindou_store::{Snapshot, testing};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ fn every_query_has_a_native_plan() {
     let mut rng = jindou_testing::Rng::new(7);
     let (_folder, base) = testing::store_of(&jindou_testing::quads(&mut rng));
     let snapshot = Snapshot::of_base(base);
-    let (mut native, mut refused, mut wrong) = (0, 0, vec![]);
+    let (mut native, mut refused, mut nameless, mut wrong) = (0, 0, 0, vec![]);
     for file in &files {
         let text = String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
         let Ok(query) = parse(&format!("BASE <http://example.org/>\n{text}")) else {
@@ -53,10 +54,15 @@ fn every_query_has_a_native_plan() {
                 assert!(explain(&p, &snapshot).contains("native"));
                 assert!(explain_json(&p, &snapshot)["plan"]["operator"].is_string());
             }
+            Err(Error::Unsupported(why)) if why.contains("no function has this name") => {
+                nameless += 1;
+            }
             Err(why) => wrong.push(format!("{}: {why}", file.display())),
         }
     }
-    println!("{native} native, {refused} that do not parse (negative syntax tests among them)");
+    println!(
+        "{native} native, {refused} that do not parse (negative syntax tests among them), {nameless} with functions that are not there"
+    );
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(native > 400);
+    assert!(native > 400 && nameless < 10);
 }

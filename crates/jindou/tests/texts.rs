@@ -186,7 +186,11 @@ fn a_long_template_ends_in_time() {
     };
     let begun = std::time::Instant::now();
     let ended = store.db.query_with(&query, &limited).map(drop);
-    assert!(matches!(ended, Err(Error::Timeout(_))), "{ended:?}");
+    // A quick machine has 40 million triples in less time than they may take memory.
+    assert!(
+        matches!(ended, Err(Error::Timeout(_) | Error::Limit(_))),
+        "{ended:?}"
+    );
     assert!(
         begun.elapsed() < Duration::from_secs(12),
         "{:?}",

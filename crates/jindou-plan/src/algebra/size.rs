@@ -37,6 +37,9 @@ enum Part<'a> {
 struct Measure<'a> {
     open: Vec<(Part<'a>, usize)>,
     size: Size,
+    /// Operators that the plan has on top of each other, however shallow the algebra is: an EXISTS works on the rows of the one
+    /// before, and so does a join.
+    stacked: usize,
 }
 
 /// The size of a query. O(query).
@@ -130,6 +133,7 @@ pub(crate) fn expression_bytes(e: &Expression) -> u64 {
 impl<'a> Measure<'a> {
     fn all(mut self) -> Size {
         self.drain();
+        self.size.depth += self.stacked;
         self.size
     }
 
@@ -321,6 +325,7 @@ impl<'a> Measure<'a> {
             | GraphPattern::Lateral { left, right }
             | GraphPattern::Union { left, right }
             | GraphPattern::Minus { left, right } => {
+                self.stacked += usize::from(matches!(p, GraphPattern::Join { .. }));
                 self.inner(left, depth);
                 self.inner(right, depth);
             }
@@ -407,7 +412,10 @@ impl<'a> Measure<'a> {
             Expression::NamedNode(n) => self.text(n.as_str().len()),
             Expression::Literal(l) => self.literal(l),
             Expression::Variable(v) | Expression::Bound(v) => self.variable(v),
-            Expression::Exists(p) => self.inner(p, depth),
+            Expression::Exists(p) => {
+                self.stacked += 1;
+                self.inner(p, depth);
+            }
             Expression::Coalesce(list) | Expression::FunctionCall(_, list) => {
                 self.list::<Expression>(list.len());
                 self.nested(list, nested, depth);

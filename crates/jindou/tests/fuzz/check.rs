@@ -126,7 +126,8 @@ pub fn check(
         Ok(report) => readable(&reader.kept, text, format, report.rows).map(|()| End::Answered),
         Err(Error::Query(_) | Error::Sparql(_)) if reader.kept.is_empty() => Ok(End::Refused),
         Err(Error::Limit(_) | Error::Timeout(_) | Error::SinkClosed) => Ok(End::Limited),
-        Err(Error::Unsupported(_)) => Ok(End::Unsupported),
+        // No endpoint may be asked here.
+        Err(Error::Unsupported(_) | Error::Service { .. }) => Ok(End::Unsupported),
         Err(e) => Err(format!("it ended with: {e}")),
     }
 }

@@ -9,11 +9,12 @@ use sparopt::algebra::GraphPattern;
 
 impl Data<'_> {
     pub(super) fn value(&self, row: &Row, g: &GeneralExpression) -> Option<Vec<u8>> {
-        let pattern = Pattern::Extend {
+        let mut pattern = Pattern::Extend {
             inner: Box::new(Pattern::Bgp { patterns: vec![] }),
             variable: spargebra::term::Variable::new_unchecked("value"),
             expression: g.expression.clone(),
         };
+        jindou_testing::pattern_as_specified(&mut pattern);
         let GraphPattern::Extend { expression, .. } = GraphPattern::from(&pattern) else {
             panic!("an expression did not translate");
         };
@@ -26,10 +27,22 @@ impl Data<'_> {
     }
 
     pub(super) fn truth(&self, row: &Row, g: &GeneralExpression) -> Option<bool> {
-        let pattern = Pattern::Extend {
+        let mut filter = Pattern::Filter {
             inner: Box::new(Pattern::Bgp { patterns: vec![] }),
+            expr: g.expression.clone(),
+        };
+        jindou_testing::pattern_as_specified(&mut filter);
+        let Pattern::Filter {
+            expr: expression,
+            inner,
+        } = filter
+        else {
+            panic!("a filter stays one");
+        };
+        let pattern = Pattern::Extend {
+            inner,
             variable: spargebra::term::Variable::new_unchecked("value"),
-            expression: g.expression.clone(),
+            expression,
         };
         let GraphPattern::Extend { expression, .. } = GraphPattern::from(&pattern) else {
             panic!("an expression did not translate");
