@@ -11,7 +11,7 @@
 //! # Differences from `spargebra`'s parser
 //!
 //! The algebra is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
-//! more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths: they are balanced trees here. Where `spargebra` departs from
+//! more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths: they are balanced trees here; and more than 32 IRIs of DESCRIBE are inline data. Where `spargebra` departs from
 //! the standard, this parser follows the standard:
 //!
 //! 1. Codepoint escapes stand anywhere (`\u003Fs` is `?s`, SPARQL 1.1 §19.2; [`Escapes`]).

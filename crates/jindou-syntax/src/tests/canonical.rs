@@ -6,8 +6,8 @@ use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Lexer};
 use rustc_hash::FxHashMap;
 
-/// The text; `None` if it has a token that cannot be written so that both read it.
-pub(super) fn canonical(text: &str) -> Option<String> {
+/// The text, with other IRIs where what stands from `<` to `>` may be read as comparisons if `masked`; `None` if it has a token that cannot be written so that both read it.
+pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
     let mut lexer = Lexer::new(text);
     let mut prefixes: FxHashMap<&str, &str> = FxHashMap::default();
     let mut out = String::with_capacity(text.len() + 64);
@@ -56,7 +56,8 @@ pub(super) fn canonical(text: &str) -> Option<String> {
             }
             // From < to > it is an IRI, and nothing else.
             Kind::Iri
-                if slice.contains(['&', '=', ',', ')', '(', '?', '$', ':'])
+                if masked
+                    && slice.contains(['&', '=', ',', ')', '(', '?', '$', ':'])
                     && ends_operand(before.0)
                     && !slice.contains("://") =>
             {

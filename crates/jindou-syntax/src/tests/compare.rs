@@ -73,7 +73,7 @@ pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> 
         return Ok(class);
     }
     let decoded = crate::source::Source::new(text, true);
-    match canonical(decoded.text()) {
+    match canonical(decoded.text(), a.is_err()) {
         None => return Ok("a number that begins with a dot"),
         Some(text) => {
             let c = theirs(&text, update);
@@ -109,6 +109,9 @@ fn known(
                 .all(|d| d.kind == D::Aggregate && d.message.contains("cannot stand"))
             {
                 return Some("an aggregate where none can stand");
+            }
+            if first.kind == D::Iri && first.message.starts_with('<') {
+                return Some("a prefixed name that is no IRI, read as two");
             }
             if update && first.kind == D::MissingDot {
                 return Some("quads without dots between them");
@@ -151,6 +154,9 @@ fn grouped(q: &Query, refused: bool) -> Option<&'static str> {
     | Query::Ask { pattern, .. }
     | Query::Construct { pattern, .. }
     | Query::Describe { pattern, .. }) = q;
+    if matches!(q, Query::Describe { .. }) && pattern.to_string().matches("?_gen").count() > 32 {
+        return Some("many IRIs to describe");
+    }
     let select = matches!(q, Query::Select { .. });
     let mut found = None;
     visit(pattern, &mut |p| match p {
