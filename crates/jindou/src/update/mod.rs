@@ -276,7 +276,7 @@ impl Database {
     /// Ok if an update would probably last now: what keeps them takes a small file.
     ///
     /// # Errors
-    /// As [`Self::is_writable`]; [`Error::Io`] when the log's disk is full or gone.
+    /// As [`Self::is_writable`]; [`crate::Error::Io`] when the log's disk is full or gone.
     pub fn probe_log(&self) -> Result<()> {
         self.inner.writer.journal()?.probe()
     }
