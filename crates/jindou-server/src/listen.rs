@@ -33,6 +33,9 @@ use tower::ServiceExt;
 
 /// Time for a request's head to arrive, and for a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Stack of a thread that answers requests: plans of thousands of operators are compiled and run on it. Only what is touched takes
+/// memory.
+const STACK: usize = 64 << 20;
 /// Most bytes of a request's head; a GET carries its query there.
 pub(crate) const MAX_HEAD: usize = 128 << 10;
 /// The system's buffer of a connection: bounds what a reader that stopped costs outside this process' own limits.
@@ -80,6 +83,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(cores + 1)
             .thread_name("jindou-http")
+            .thread_stack_size(STACK)
             .max_blocking_threads(options.max_queries.max(1))
             .enable_all()
             .build()

@@ -112,6 +112,8 @@ impl Machine {
         pattern: Span,
         flags: Option<Span>,
     ) -> Result<Option<Arc<Compiled>>> {
+        // A new pattern takes as long to compile as many rows.
+        run.check()?;
         let mut patterns = match self.patterns.take() {
             Some(patterns) => patterns,
             None => Box::new(Patterns::new(run.budget)),
