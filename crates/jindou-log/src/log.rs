@@ -181,8 +181,10 @@ impl Log {
                 Ok(()) => found.rewritten = unsynced,
                 Err(f) => found.read_only = Some(f.to_error().to_string()),
             }
-        } else {
-            writer.know_end();
+        } else if let Err(f) = writer.know_end() {
+            found
+                .read_only
+                .get_or_insert_with(|| f.to_error().to_string());
         }
         let shared = Arc::new(Shared {
             state: Mutex::new(State {

@@ -379,10 +379,11 @@ impl Writer {
     }
 
     /// Writes down which file is the newest where that is not known: a log of before that was written down, or a process
-    /// that died between making a file and saying so. If it fails, it is not worse than it was.
-    pub fn know_end(&mut self) {
+    /// that died between making a file and saying so. Until it succeeds, the loss of that file would go unnoticed; the next record
+    /// goes to a new file, which says so again.
+    pub fn know_end(&mut self) -> Result<(), Failure> {
         let Some(newest) = self.kept.last().map(|k| k.sequence) else {
-            return;
+            return Ok(());
         };
         if self.end < newest {
             let end = End {
@@ -390,10 +391,15 @@ impl Writer {
                 sequence: newest,
                 first: self.newest_first,
             };
-            if self.files.set_end(end.to_text().as_bytes()).is_ok() {
-                self.end = newest;
-            }
+            self.files
+                .set_end(end.to_text().as_bytes())
+                .map_err(|e| Failure {
+                    path: self.files.end_path(),
+                    ..self.failure("", &e)
+                })?;
+            self.end = newest;
         }
+        Ok(())
     }
 
     fn started(&mut self, name: String, head: &FileHead, chain: u64) {
