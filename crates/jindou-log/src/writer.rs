@@ -92,6 +92,8 @@ pub(crate) struct Writer {
     pub next: u32,
     /// The names of files that recovery found could not be synced: records after this one may be lost with them.
     pub names_unsynced_after: Option<u32>,
+    /// Records behind this one are in a newest file that [`Files::set_end`] does not know: its loss would go unnoticed.
+    pub end_unsaid_after: Option<u32>,
     pub broken: Option<Failure>,
     /// The next group begins a new file.
     pub roll: bool,
@@ -116,6 +118,7 @@ impl Writer {
             unsynced_bytes: 0,
             next: 0,
             names_unsynced_after: None,
+            end_unsaid_after: None,
             broken: None,
             roll: false,
             current: None,
@@ -178,6 +181,9 @@ impl Writer {
                 .map_err(|e| self.failure("", &e))?;
             self.names_unsynced_after = None;
         }
+        if self.end_unsaid_after.is_some() {
+            self.know_end()?;
+        }
         if self.unsynced.is_empty() || self.sync_current(None) {
             return Ok(());
         }
@@ -189,7 +195,8 @@ impl Writer {
     pub fn durable_upto(&self) -> u32 {
         let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
         let known = unsynced.saturating_sub(1);
-        self.names_unsynced_after.map_or(known, |n| known.min(n))
+        let limits = [self.names_unsynced_after, self.end_unsaid_after];
+        limits.into_iter().flatten().fold(known, u32::min)
     }
 
     fn all_synced(&mut self) {
@@ -386,6 +393,11 @@ impl Writer {
             return Ok(());
         };
         if self.end < newest {
+            self.end_unsaid_after = Some(self.newest_first.saturating_sub(1));
+            // A file whose name may still go must not be said to be there.
+            if self.names_unsynced_after.is_some() {
+                return Ok(());
+            }
             let end = End {
                 epoch: self.epoch,
                 sequence: newest,
@@ -399,6 +411,7 @@ impl Writer {
                 })?;
             self.end = newest;
         }
+        self.end_unsaid_after = None;
         Ok(())
     }
 
@@ -419,6 +432,7 @@ impl Writer {
             bytes: length,
         });
         self.next_sequence = head.sequence + 1;
+        self.end_unsaid_after = None;
         self.names_unsynced_after = None;
         if self.files.appends() {
             // Without it the next group begins another file.

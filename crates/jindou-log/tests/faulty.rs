@@ -63,6 +63,8 @@ struct Model {
     durable: u32,
     /// And these, if only the process dies.
     acknowledged: u32,
+    /// Somebody was told of these: by a ticket, or by an opening that could write.
+    told: u32,
     /// The base holds these.
     base: u32,
     /// Attempt of the last record before the log.
@@ -81,6 +83,7 @@ impl Model {
     /// A record was acknowledged, and so were those before it.
     fn acknowledge(&mut self, number: u32, mut attempt: u32) {
         self.acknowledged = self.acknowledged.max(number);
+        self.told = self.told.max(number);
         for n in (self.base + 1..=number).rev() {
             if self.must.insert(n, attempt) == Some(attempt) {
                 return;
@@ -146,6 +149,9 @@ fn open(
     }
     // What is there now stays, unless it could not be made durable.
     model.acknowledged = last;
+    if found.read_only.is_none() {
+        model.told = last;
+    }
     model.durable = match found.read_only {
         None => last,
         Some(_) => model.durable.min(last),
@@ -401,7 +407,7 @@ fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));
     names.sort();
-    let least = model.least(files, crash);
+    let least = model.least(files, crash).min(model.told);
     for name in &names {
         let copy = files.copy(random.below(u64::MAX));
         copy.remove(name).expect("removed");
