@@ -176,13 +176,12 @@ impl Log {
             writer.lengthen = options.lengthen_bytes;
         }
         let unsynced = writer.unsynced.len() as u64;
-        let said = writer.know_end();
         if unsynced > 0 {
             match writer.start() {
                 Ok(()) => found.rewritten = unsynced,
                 Err(f) => found.read_only = Some(f.to_error().to_string()),
             }
-        } else if let Err(f) = said {
+        } else if let Err(f) = writer.know_end() {
             found
                 .read_only
                 .get_or_insert_with(|| f.to_error().to_string());
