@@ -347,7 +347,8 @@ impl Writer {
                     self.next_sequence += 1;
                 }
                 Err(e) => {
-                    if self.files.appends() {
+                    // An attempt before may have made it the newest file: then one of this name must stay.
+                    if self.files.appends() && !self.may_be_said(sequence) {
                         let _ = self.files.remove(&name);
                     }
                     return Err(self.failure(&name, &e));
@@ -372,17 +373,21 @@ impl Writer {
             path: self.files.end_path(),
             ..self.failure("", &e)
         };
-        let stays = match self.files.end() {
+        if !self.may_be_said(sequence) {
+            let _ = self.files.remove(&file_name(self.epoch, sequence));
+        }
+        Err(failure)
+    }
+
+    /// True unless what is written down is known to name older files only.
+    fn may_be_said(&self, sequence: u64) -> bool {
+        match self.files.end() {
             Ok(text) => {
                 let there = text.as_deref().and_then(End::parse);
                 there.is_some_and(|t| t.epoch == self.epoch && t.sequence >= sequence)
             }
             Err(_) => true,
-        };
-        if !stays {
-            let _ = self.files.remove(&file_name(self.epoch, sequence));
         }
-        Err(failure)
     }
 
     /// Writes down which file is the newest where that is not known: a log of before that was written down, or a process
