@@ -179,7 +179,10 @@ impl Log {
         if unsynced > 0 {
             match writer.start() {
                 Ok(()) => found.rewritten = unsynced,
-                Err(f) => found.read_only = Some(f.to_error().to_string()),
+                Err(f) => {
+                    writer.note_unsaid_end();
+                    found.read_only = Some(f.to_error().to_string());
+                }
             }
         } else if let Err(f) = writer.know_end() {
             found

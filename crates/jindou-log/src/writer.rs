@@ -394,11 +394,7 @@ impl Writer {
     /// that died between making a file and saying so. Until it succeeds, the loss of that file would go unnoticed; the next record
     /// goes to a new file, which says so again.
     pub fn know_end(&mut self) -> Result<(), Failure> {
-        let Some(newest) = self.kept.last().map(|k| k.sequence) else {
-            return Ok(());
-        };
-        if self.end < newest {
-            self.end_unsaid_after = Some(self.newest_first.saturating_sub(1));
+        if let Some(newest) = self.note_unsaid_end() {
             // A file whose name may still go must not be said to be there.
             if self.names_unsynced_after.is_some() {
                 return Ok(());
@@ -418,6 +414,16 @@ impl Writer {
         }
         self.end_unsaid_after = None;
         Ok(())
+    }
+
+    /// Counts the records of the newest file as not durable if its loss would go unnoticed; then gives its sequence number.
+    pub fn note_unsaid_end(&mut self) -> Option<u64> {
+        let newest = self.kept.last()?.sequence;
+        if self.end >= newest {
+            return None;
+        }
+        self.end_unsaid_after = Some(self.newest_first.saturating_sub(1));
+        Some(newest)
     }
 
     fn started(&mut self, name: String, head: &FileHead, chain: u64) {

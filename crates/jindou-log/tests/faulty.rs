@@ -149,9 +149,11 @@ fn open(
     }
     // What is there now stays, unless it could not be made durable.
     model.acknowledged = last;
-    if found.read_only.is_none() {
-        model.told = last;
-    }
+    model.told = match found.read_only {
+        None => last,
+        // Whoever was told of more was told before a crash that may have taken it.
+        Some(_) => model.told.min(least),
+    };
     model.durable = match found.read_only {
         None => last,
         Some(_) => model.durable.min(last),
@@ -384,7 +386,10 @@ fn reset(log: &Log, h: &mut Head) {
         h.next -= 1;
         h.attempt = word(&h.model.attempts[&h.attempt], 8);
     }
+    // Those that an opening read but could not make durable are among them, and nobody was told of those.
+    let told = h.model.told;
     h.model.acknowledge(acknowledged, h.attempt);
+    h.model.told = told;
     log.reset(acknowledged + 1)
         .expect("the number after the last acknowledged one");
 }
@@ -414,7 +419,17 @@ fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
         let copy = std::sync::Arc::new(copy);
         let none = &mut |_: u32, _: &[u8]| Ok(());
         match Log::open(copy.clone(), EPOCH, model.base, Options::default(), none) {
-            Ok((_, found)) => assert!(found.last >= least, "{name} is not missed"),
+            Ok((_, found)) => assert!(
+                found.last >= least,
+                "{name} is not missed: {found}; told {}, durable {}, acknowledged {}, base {}, {crash:?}, lost {}; {:?} {}",
+                model.told,
+                model.durable,
+                model.acknowledged,
+                model.base,
+                files.has_lost(),
+                names,
+                String::from_utf8_lossy(&files.end().ok().flatten().unwrap_or_default()),
+            ),
             Err(Error::Store(message)) => {
                 assert!(
                     message.contains(name) && message.contains("missing"),
