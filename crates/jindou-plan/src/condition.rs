@@ -21,7 +21,8 @@ pub(crate) enum Compiled {
     Test(Condition),
 }
 
-/// Members of an IN up to which each is compared by rank; more are looked up together.
+/// Members of an IN up to which each is compared by rank; more are looked up together. Parts of a chain of `&&` or `||` up to
+/// which each is a condition of its own.
 const MANY: usize = 64;
 
 pub(crate) struct Compiler<'a> {
@@ -113,14 +114,7 @@ impl Compiler<'_> {
             return general();
         }
         match e {
-            Expression::And(a, b) => Condition::And(vec![
-                self.condition(a, scope, depth + 1),
-                self.condition(b, scope, depth + 1),
-            ]),
-            Expression::Or(a, b) => Condition::Or(vec![
-                self.condition(a, scope, depth + 1),
-                self.condition(b, scope, depth + 1),
-            ]),
+            Expression::And(..) | Expression::Or(..) => self.chain(e, scope, depth),
             Expression::Not(a) => Condition::Not(Box::new(self.condition(a, scope, depth + 1))),
             Expression::Bound(v) => match scope.slot(v) {
                 Some(slot) => Condition::Bound(slot),
@@ -207,6 +201,56 @@ impl Compiler<'_> {
             }
             _ => general(),
         }
+    }
+
+    /// `a && b && …` or `a || b || …`. In a long one all parts that only an expression can compute are one expression: each by
+    /// itself has a memory and variables of its own.
+    fn chain<'e>(&self, e: &'e Expression, scope: &Expr, depth: usize) -> Condition {
+        let or = matches!(e, Expression::Or(..));
+        let pair = |e: &'e Expression| match e {
+            Expression::And(a, b) if !or => Some((&**a, &**b)),
+            Expression::Or(a, b) if or => Some((&**a, &**b)),
+            _ => None,
+        };
+        let all = if or { Condition::Or } else { Condition::And };
+        let (mut parts, mut open) = (vec![], vec![e]);
+        while let Some(e) = open.pop() {
+            match pair(e) {
+                Some((a, b)) => open.extend([b, a]),
+                None => parts.push(e),
+            }
+        }
+        if parts.len() <= MANY {
+            return match pair(e) {
+                Some((a, b)) => all(vec![
+                    self.condition(a, scope, depth + 1),
+                    self.condition(b, scope, depth + 1),
+                ]),
+                None => Self::general(e, scope),
+            };
+        }
+        let (mut known, mut general) = (vec![], vec![]);
+        for part in parts {
+            match self.condition(part, scope, depth + 1) {
+                Condition::General(_) => general.push(part.clone()),
+                c => known.push(c),
+            }
+        }
+        // A balanced tree: whoever walks it may recurse.
+        while general.len() > 1 {
+            let mut parts = general.into_iter();
+            let mut next = vec![];
+            while let Some(a) = parts.next() {
+                next.push(match (parts.next(), or) {
+                    (Some(b), true) => Expression::Or(Box::new(a), Box::new(b)),
+                    (Some(b), false) => Expression::And(Box::new(a), Box::new(b)),
+                    (None, _) => a,
+                });
+            }
+            general = next;
+        }
+        known.extend(general.iter().map(|e| Self::general(e, scope)));
+        all(known)
     }
 
     /// A variable against a literal whose datatype has an order that ranks keep.

@@ -66,4 +66,5 @@ pub use plan::{
 pub use planner::{PlanOptions, plan, plan_within};
 pub use update::{Operation, Request, parse_update, parse_update_with};
 pub use validity::Validity;
+pub use watch::PlanLimits;
 pub use within::{Member, TouchedBy, Within};

@@ -3,10 +3,12 @@
 use crate::condition::for_each_slot;
 use crate::set::SlotSet;
 use crate::slots::{binds, reads};
+use crate::watch::Watch;
 use crate::{
     ApplyKind, Condition, Endpoint, Exploration, FarEnd, GraphRef, JoinKind, Operand, Operator,
     Slot, Step,
 };
+use rustc_hash::FxHashMap;
 
 fn of_condition(c: &Condition, out: &mut SlotSet) {
     for_each_slot(c, &mut |s| out.insert(s));
@@ -14,10 +16,13 @@ fn of_condition(c: &Condition, out: &mut SlotSet) {
 
 /// Fills `Step::live`, narrows `Outer` and drops BINDs, given the slots that are read above. Returns the outer slots
 /// that the operator reads.
-pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
+pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet, watch: &Watch<'_>) -> SlotSet {
+    if watch.is_over() {
+        return SlotSet::default();
+    }
     match op {
         Operator::Explore(e) => {
-            steps(&mut e.steps, wanted, None);
+            steps(&mut e.steps, wanted, None, watch);
             SlotSet::default()
         }
         Operator::Outer(slots) => {
@@ -31,8 +36,8 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
         },
         Operator::Steps { input, steps: list } => {
             // Before the first step the input's columns are there; which ones, the input knows.
-            let needed = steps(list, wanted, Some(()));
-            let used = prune(input, &needed);
+            let needed = steps(list, wanted, Some(()), watch);
+            let used = prune(input, &needed, watch);
             clip(input, list);
             used
         }
@@ -54,7 +59,7 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
             if let GraphRef::Slot(s) = graph {
                 needed.insert(*s);
             }
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
         Operator::Join {
             kind,
@@ -72,12 +77,12 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
             if let Some(c) = condition {
                 of_condition(c, &mut keys);
             }
-            let mut used = prune(left, &wanted.or(&keys));
+            let mut used = prune(left, &wanted.or(&keys), watch);
             let right_wanted = match kind {
                 JoinKind::Inner | JoinKind::Left => wanted.or(&keys),
                 JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => keys,
             };
-            used.add(&prune(right, &right_wanted));
+            used.add(&prune(right, &right_wanted, watch));
             used
         }
         Operator::Apply {
@@ -96,23 +101,23 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
                 }
                 ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_) => Default::default(),
             };
-            let used = prune(inner, &inner_wanted);
-            prune(input, &wanted.or(&used).or(&compared))
+            let used = prune(inner, &inner_wanted, watch);
+            prune(input, &wanted.or(&used).or(&compared), watch)
         }
         Operator::Union(list) => list.iter_mut().fold(SlotSet::default(), |used, b| {
-            let more = prune(b, wanted);
+            let more = prune(b, wanted, watch);
             used.or(&more)
         }),
         Operator::Extend { input, to, value } => {
             if !wanted.has(*to) {
                 let inner = std::mem::replace(&mut **input, Operator::Outer(vec![]));
                 *op = inner;
-                return prune(op, wanted);
+                return prune(op, wanted, watch);
             }
             let mut needed = wanted.clone();
             needed.remove(*to);
             value.variables.iter().for_each(|v| needed.insert(v.1));
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
         Operator::Group {
             input,
@@ -124,7 +129,7 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
             for a in aggregates {
                 a.of.iter().chain(&a.row).for_each(|s| needed.insert(*s));
             }
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
         Operator::Count {
             input,
@@ -135,28 +140,28 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
             for c in counts {
                 c.of.iter().chain(&c.row).for_each(|s| needed.insert(*s));
             }
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
         Operator::Filter(input, c) => {
             let mut needed = wanted.clone();
             of_condition(c, &mut needed);
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
         Operator::Distinct(input, slots) => {
             let needed: SlotSet = slots.iter().copied().collect();
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
         Operator::Reduced(input, slots) => {
             slots.retain(|s| wanted.has(*s));
             let needed: SlotSet = slots.iter().copied().collect();
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
         Operator::OrderBy(input, keys) => {
             let mut needed = wanted.clone();
             keys.iter().for_each(|k| needed.insert(k.0));
-            prune(input, &needed)
+            prune(input, &needed, watch)
         }
-        Operator::Slice { input, .. } => prune(input, wanted),
+        Operator::Slice { input, .. } => prune(input, wanted, watch),
     }
 }
 
@@ -214,30 +219,42 @@ fn outer(op: &Operator) -> SlotSet {
 }
 
 /// Fills `live` from the last step to the first; returns what the steps need of the rows they go on from.
-fn steps(list: &mut [Step], wanted: &SlotSet, goes_on: Option<()>) -> SlotSet {
-    let mut before: Vec<SlotSet> = Vec::with_capacity(list.len());
-    let mut bound = SlotSet::default();
+fn steps(list: &mut [Step], wanted: &SlotSet, goes_on: Option<()>, watch: &Watch<'_>) -> SlotSet {
+    // Slots that steps bind, up to the one looked at, and how many do.
+    let mut there = SlotSet::default();
+    let mut times: FxHashMap<Slot, usize> = FxHashMap::default();
     for step in list.iter() {
-        before.push(bound.clone());
-        binds(&step.kind, &mut |s| bound.insert(s));
+        binds(&step.kind, &mut |s| {
+            there.insert(s);
+            *times.entry(s).or_default() += 1;
+        });
     }
     let mut needed = wanted.clone();
-    for (step, before) in list.iter_mut().zip(before).rev() {
-        let mut own = SlotSet::default();
-        binds(&step.kind, &mut |s| own.insert(s));
-        let there = before.or(&own);
+    for step in list.iter_mut().rev() {
+        if watch.is_over() {
+            break;
+        }
         step.live = match goes_on {
             // Also columns of the input: `clip` takes those off that it does not have.
             Some(()) => needed.to_vec(),
             None => needed.and(&there).to_vec(),
         };
+        watch.take(size_of_val(&*step.live));
         for c in &step.filters {
             of_condition(c, &mut needed);
         }
-        needed = needed.minus(&own);
+        binds(&step.kind, &mut |s| {
+            needed.remove(s);
+            if let Some(n) = times.get_mut(&s) {
+                *n -= 1;
+                if *n == 0 {
+                    there.remove(s);
+                }
+            }
+        });
         reads(&step.kind, &mut |s| needed.insert(s));
         if goes_on.is_none() {
-            needed = needed.and(&before);
+            needed = needed.and(&there);
         }
     }
     needed

@@ -5,9 +5,9 @@ use crate::cost::OUT;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
-use crate::watch::Watch;
+use crate::watch::{PlanLimits, Watch};
 use crate::{Form, LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
-use jindou_model::{CancelToken, Error, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::Snapshot;
 
 /// What the caller chooses.
@@ -27,20 +27,24 @@ pub struct PlanOptions {
 /// is not SPARQL's, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
 /// for it.
 pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Plan> {
-    plan_within(query, snapshot, options, &CancelToken::new())
+    let limits = PlanLimits {
+        cancel: &CancelToken::new(),
+        memory: &MemoryBudget::unlimited(),
+    };
+    plan_within(query, snapshot, options, limits)
 }
 
-/// [`plan`] that ends when it is cancelled or its deadline is over, which it looks at between estimates.
+/// [`plan`] that ends when it is cancelled, its deadline is over, which it looks at between estimates, or there is no memory.
 ///
 /// # Errors
-/// Those of [`plan`], `Timeout` and `Cancelled`.
+/// Those of [`plan`], `Timeout`, `Cancelled` and `Limit`.
 pub fn plan_within(
     query: &spargebra::Query,
     snapshot: &Snapshot,
     options: &PlanOptions,
-    cancel: &CancelToken,
+    limits: PlanLimits<'_>,
 ) -> Result<Plan> {
-    plan_over(query, snapshot, options, cancel, false)
+    plan_over(query, snapshot, options, limits, false)
 }
 
 /// [`plan_within`]; the query may have placeholders of parameters.
@@ -48,10 +52,10 @@ pub(crate) fn plan_over(
     query: &spargebra::Query,
     snapshot: &Snapshot,
     options: &PlanOptions,
-    cancel: &CancelToken,
+    limits: PlanLimits<'_>,
     parameters: bool,
 ) -> Result<Plan> {
-    let here = || plan_here(query, snapshot, options, cancel, parameters);
+    let here = || plan_here(query, snapshot, options, limits, parameters);
     if is_shallow(query) {
         return here();
     }
@@ -87,10 +91,10 @@ fn plan_here(
     query: &spargebra::Query,
     snapshot: &Snapshot,
     options: &PlanOptions,
-    cancel: &CancelToken,
+    limits: PlanLimits<'_>,
     parameters: bool,
 ) -> Result<Plan> {
-    let watch = Watch::new(cancel);
+    let watch = Watch::new(limits);
     let logical = translate::of(query).map_err(Error::Unsupported)?;
     let watched = if parameters {
         Watched::with_parameters(snapshot)
@@ -115,10 +119,11 @@ fn plan_here(
         return Err(Error::Unsupported("more than 65,535 variables".into()));
     }
     let wanted: SlotSet = logical.output.iter().copied().collect();
-    liveness::prune(&mut built.op, &wanted);
+    liveness::prune(&mut built.op, &wanted, &watch);
     if semi::reduce(&mut built.op, &wanted) {
-        liveness::prune(&mut built.op, &wanted);
+        liveness::prune(&mut built.op, &wanted, &watch);
     }
+    watch.end()?;
     let made = match &logical.form {
         Form::Construct(template) => template.len() as f64 * TRIPLE,
         _ => 0.0,

@@ -1,19 +1,30 @@
-//! Time and cancellation while a query is planned.
+//! Time, cancellation and memory while a query is planned.
 
-use jindou_model::{CancelToken, Error, Result};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use std::cell::RefCell;
+
+/// What planning may use.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanLimits<'a> {
+    /// Carries the deadline, too.
+    pub cancel: &'a CancelToken,
+    /// Charged with what grows faster than the query's text, until there is the plan.
+    pub memory: &'a MemoryBudget,
+}
 
 /// Looked at between estimates. Once it is over, whatever is still to be planned is left out, and the plan is given up at the end:
 /// so that no step of planning needs an error of its own.
 pub(crate) struct Watch<'a> {
     cancel: &'a CancelToken,
+    charge: RefCell<Charge>,
     error: RefCell<Option<Error>>,
 }
 
 impl<'a> Watch<'a> {
-    pub(crate) fn new(cancel: &'a CancelToken) -> Self {
+    pub(crate) fn new(limits: PlanLimits<'a>) -> Self {
         Self {
-            cancel,
+            cancel: limits.cancel,
+            charge: RefCell::new(Charge::new(Holder::Text, limits.memory)),
             error: RefCell::new(None),
         }
     }
@@ -27,8 +38,15 @@ impl<'a> Watch<'a> {
         error.is_some()
     }
 
+    /// Charges so many bytes until the end of planning. Without room for them it is over.
+    pub(crate) fn take(&self, bytes: usize) {
+        if let Err(refused) = self.charge.borrow_mut().add(bytes as u64) {
+            self.error.borrow_mut().get_or_insert(refused);
+        }
+    }
+
     /// # Errors
-    /// `Timeout` or `Cancelled` if it was over whenever somebody looked.
+    /// `Limit` if there was no room for something, `Timeout` or `Cancelled` if it was over whenever somebody looked.
     pub(crate) fn end(&self) -> Result<()> {
         match self.error.take() {
             Some(e) => Err(e),

@@ -14,7 +14,9 @@ use jindou_log::Recovery;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadSource, Result,
 };
-use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanCache, PlanOptions, SyntaxOptions, Weight};
+use jindou_plan::{
+    CacheKey, Form, Parsed, Plan, PlanCache, PlanLimits, PlanOptions, SyntaxOptions, Weight,
+};
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use oxrdf::{NamedNode, Term};
 use spargebra::Query;
@@ -437,7 +439,11 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<(Arc<Plan>, Charge)> {
         query.charge_planning()?;
-        let plan = jindou_plan::plan_within(&query, snapshot, plan_options, cancel)?;
+        let limits = PlanLimits {
+            cancel,
+            memory: &options.memory,
+        };
+        let plan = jindou_plan::plan_within(&query, snapshot, plan_options, limits)?;
         drop(query);
         let mut charge = Charge::new(Holder::Text, &options.memory);
         charge.set(plan.heap_bytes())?;
@@ -543,7 +549,11 @@ impl Database {
         let snapshot = self.snapshot();
         let plan_options = Self::plan_options(&snapshot, options);
         let cancel = options.token();
-        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, &cancel)?;
+        let limits = PlanLimits {
+            cancel: &cancel,
+            memory: &options.memory,
+        };
+        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, limits)?;
         Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
     }
 

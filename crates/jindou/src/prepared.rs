@@ -7,7 +7,7 @@ use crate::default_graph::DefaultGraph;
 use crate::native;
 use crate::results::{Answer, AnswerSink, Collector};
 use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term};
-use jindou_plan::{Form, Parametric, Plan, PlanOptions, Validity, Weight};
+use jindou_plan::{Form, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
 use jindou_store::Snapshot;
 use oxrdf::{NamedNode, Term};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -145,7 +145,11 @@ impl Shared {
         let algebra = self.query.bytes() + own;
         // What planning takes.
         charge.set(algebra + self.query.bytes())?;
-        let plan = self.query.plan(snapshot, &options, cancel);
+        let limits = PlanLimits {
+            cancel,
+            memory: charge.budget(),
+        };
+        let plan = self.query.plan(snapshot, &options, limits);
         let bytes = match &plan {
             Ok(Some(p)) => p.plan().heap_bytes(),
             _ => 0,

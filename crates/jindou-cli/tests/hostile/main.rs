@@ -254,6 +254,34 @@ fn documents_of_a_hundred_megabytes() {
     none(&throw_all(&mut server, &shapes, |_| size, &bounds));
 }
 
+/// The same where there is memory for a document and all that is read of it.
+#[test]
+#[ignore = "some minutes; see docs/testing.md"]
+fn documents_that_fit() {
+    let timeout = Duration::from_secs(20);
+    let shapes = chosen(shapes::documents());
+    let size = number("JINDOU_MIB", 100) << 20;
+    let mut faults = vec![];
+    // What is stored stays: a store for each syntax.
+    for syntax in ["nt", "nq", "ttl", "trig", "json", "xml"] {
+        let some: Vec<Shape> = shapes
+            .iter()
+            .filter(|s| s.name.starts_with(&format!("{syntax} ")))
+            .cloned()
+            .collect();
+        let mut server =
+            Server::start(&["--memory", "4G", "--query-memory", "3G", "--timeout", "20s"]);
+        let bounds = Bounds {
+            memory: 4 << 30,
+            timeout,
+            late: Duration::from_secs(1),
+            wait: Duration::from_secs(1),
+        };
+        faults.extend(throw_all(&mut server, &some, |_| size, &bounds));
+    }
+    none(&faults);
+}
+
 /// Sixteen of each at once.
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]

@@ -109,6 +109,24 @@ impl Plumb<'_> {
         self.output.iter().position(|&s| s == slot)
     }
 
+    /// Columns of the input that the output has as well: their numbers in both. O(columns), for layouts keep their order.
+    pub fn carry(&self) -> Vec<(usize, usize)> {
+        let mut carry = Vec::with_capacity(self.output.len());
+        let mut from = 0;
+        for (o, slot) in self.output.iter().enumerate() {
+            let rest = self.input.get(from..).unwrap_or(&[]);
+            let found = match rest.iter().position(|s| s == slot) {
+                Some(at) => Some(from + at),
+                None => self.input.iter().take(from).position(|s| s == slot),
+            };
+            if let Some(i) = found {
+                carry.push((i, o));
+                from = from.max(i + 1);
+            }
+        }
+        carry
+    }
+
     pub fn anchor(&self, operand: Operand) -> Result<Anchor> {
         Ok(match operand {
             Operand::Slot(s) => Anchor::Column(self.column(s)?),

@@ -76,6 +76,8 @@ pub(super) struct StepState<'a> {
     pub(super) bare: usize,
     /// Rows that are handed on at once.
     pub(super) pace: usize,
+    /// Bytes that the step takes before there is a row.
+    plumbing: usize,
     charge: Charge,
     pub(super) stats: StepStats,
 }
@@ -123,12 +125,13 @@ impl<'a> StepState<'a> {
                 scratch: vec![],
             })),
         };
-        let carry = plumb
-            .output
-            .iter()
-            .enumerate()
-            .filter_map(|(o, s)| Some((plumb.input.iter().position(|i| i == s)?, o)))
-            .collect();
+        // A plan of thousands of patterns has as many steps, each with as many columns.
+        run.check()?;
+        let carry = plumb.carry();
+        let plumbing = carry.len() * size_of::<(usize, usize)>()
+            + plumb.output.len() * (size_of::<Vec<u32>>() + 2 * size_of::<Slot>());
+        let mut charge = Charge::new(run.budget);
+        charge.set(plumbing)?;
         Ok(Self {
             op,
             carry,
@@ -138,7 +141,8 @@ impl<'a> StepState<'a> {
             spare: vec![],
             bare: 0,
             pace: run.first_batch,
-            charge: Charge::new(run.budget),
+            plumbing,
+            charge,
             stats: StepStats::default(),
         })
     }
@@ -168,7 +172,7 @@ impl<'a> StepState<'a> {
             Op::Scan(o) => o.bytes(),
             Op::Cross(o) => o.source.bytes() + o.scratch.capacity() * 4,
         };
-        self.charge.set(self.index.len() * 8 + op)
+        self.charge.set(self.plumbing + self.index.len() * 8 + op)
     }
 
     /// Appends output rows, gathered and filtered. True if the output is full and the input not done.
@@ -289,19 +293,20 @@ pub(crate) fn layout_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
 
 /// The columns after a step: what is bound and still needed, by its filters or later.
 pub(crate) fn layout(before: &[Slot], step: &Step) -> Vec<Slot> {
-    let mut filter_slots = Vec::new();
+    let mut needed = step.live.clone();
     for c in &step.filters {
-        condition_slots(c, &mut filter_slots);
+        condition_slots(c, &mut needed);
     }
+    needed.sort_unstable();
+    let is_needed = |s: Slot| s >= FIRST_HIDDEN || needed.binary_search(&s).is_ok();
+    // Columns are slots, each once.
     let mut out: Vec<Slot> = Vec::with_capacity(before.len() + 3);
-    let mut add = |s: Slot| {
-        let needed = step.live.contains(&s) || filter_slots.contains(&s) || s >= FIRST_HIDDEN;
-        if needed && !out.contains(&s) {
+    out.extend(before.iter().copied().filter(|&s| is_needed(s)));
+    binds(&step.kind, &mut |s| {
+        if is_needed(s) && !out.contains(&s) {
             out.push(s);
         }
-    };
-    before.iter().copied().for_each(&mut add);
-    binds(&step.kind, &mut add);
+    });
     out
 }
 

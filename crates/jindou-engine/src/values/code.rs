@@ -2,12 +2,13 @@
 
 use super::make::{Fresh, Hash, Made};
 use super::members::{self, Members};
-use super::patterns::compiled;
+use super::patterns;
 use super::regex::{Matches, Pattern, Replace};
 use super::time::TimePart;
+use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::Value;
-use jindou_model::{Error, Result, term};
+use jindou_model::{Error, Holder, Result, term};
 use jindou_plan::{GeneralExpression, Relation, Slot, TermTest};
 use jindou_values::{Arithmetic, Num};
 use oxrdf::Variable;
@@ -15,6 +16,16 @@ use spargebra::algebra::{Expression as E, Function};
 
 /// Deepest expression; the parser allows no deeper one, this keeps the stack safe whoever made it.
 const DEEPEST: usize = 1024;
+
+/// Parts of an expression between two looks at the clock while it is compiled.
+const CHECK: usize = 1 << 10;
+/// Patterns of an expression that are compiled with it; others wait for the first row, as patterns do that rows compute.
+const FIXED: usize = 16;
+/// Bytes that an expression takes whatever it does.
+const LEAST: usize = 1 << 10;
+/// Bytes of a part, and of a constant beside its text.
+const PART: usize = size_of::<Code>() + 16;
+const CONSTANT: usize = size_of::<Vec<u8>>() + size_of::<super::val::Val>() + 32;
 
 /// What a compiled expression does.
 pub(crate) enum Code {
@@ -116,6 +127,10 @@ pub(crate) struct Compiled {
     pub pure: bool,
     /// Some part is worth remembering: strings, dates.
     pub dear: bool,
+    /// How many parts it has.
+    pub parts: usize,
+    /// What it takes.
+    charge: Charge,
 }
 
 struct Compiler<'c, 'r> {
@@ -124,6 +139,8 @@ struct Compiler<'c, 'r> {
     layout: &'c [Slot],
     base: Option<oxiri::Iri<String>>,
     run: &'c Run<'r>,
+    bytes: usize,
+    fixed: usize,
 }
 
 /// Compiles an expression for rows with these columns.
@@ -135,6 +152,8 @@ pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> 
             inputs: vec![],
             pure: true,
             dear: false,
+            parts: 0,
+            charge: Charge::of(Holder::Text, run.budget),
         },
         variables: &g.variables,
         layout,
@@ -143,12 +162,20 @@ pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> 
             .as_ref()
             .and_then(|b| oxiri::Iri::parse(b.clone()).ok()),
         run,
+        bytes: LEAST,
+        fixed: 0,
     };
     c.out.code = c.code(&g.expression, 0)?;
+    c.charge()?;
     Ok(c.out)
 }
 
 impl Compiler<'_, '_> {
+    fn charge(&mut self) -> Result<()> {
+        self.run.check()?;
+        self.out.charge.set(self.bytes)
+    }
+
     fn value(&mut self, v: &Variable) -> Value {
         let value = self
             .variables
@@ -164,6 +191,8 @@ impl Compiler<'_, '_> {
     }
 
     fn constant(&mut self, bytes: Vec<u8>) -> Code {
+        // Once here, once in the machine.
+        self.bytes += CONSTANT + 2 * bytes.len();
         self.out.constants.push(bytes);
         Code::Const(self.out.constants.len() - 1)
     }
@@ -184,6 +213,11 @@ impl Compiler<'_, '_> {
             return Err(Error::Limit("an expression is nested too deep".into()));
         }
         let depth = depth + 1;
+        self.bytes += PART;
+        self.out.parts += 1;
+        if self.out.parts.is_multiple_of(CHECK) {
+            self.charge()?;
+        }
         Ok(match e {
             E::NamedNode(n) => {
                 let mut bytes = vec![];
@@ -404,8 +438,16 @@ impl Compiler<'_, '_> {
             None => plain(pattern).zip(Some(String::new())),
             Some(flags) => plain(pattern).zip(plain(flags)),
         };
-        if let Some((pattern, flags)) = known {
-            return Ok(compiled(&pattern, &flags).map(|r| Pattern::Fixed(Box::new(r))));
+        if let Some((pattern, flags)) = known
+            && self.fixed < FIXED
+        {
+            self.fixed += 1;
+            let Some((compiled, bytes)) = patterns::measured(&pattern, &flags) else {
+                return Ok(None);
+            };
+            self.bytes += bytes;
+            self.charge()?;
+            return Ok(Some(Pattern::Fixed(Box::new(compiled))));
         }
         let flags = flags.map(|f| self.code(f, depth)).transpose()?;
         Ok(Some(Pattern::Computed(self.code(pattern, depth)?, flags)))

@@ -41,11 +41,33 @@ use val::Val;
 
 /// Remembered values; beyond, all are forgotten.
 const MEMO: usize = 1 << 20;
-/// Rows between two looks at the clock.
+/// Rows between two looks at the clock, for expressions of up to [`FEW`] parts: fewer for larger ones.
 const CHECK: usize = 256;
+const FEW: usize = 32;
 /// Rows after which a memory that has not been asked twice for one in eight of them is given up: values that hardly repeat
 /// are computed faster than remembered.
 const TRIAL: u32 = 1 << 14;
+
+/// Counts rows until the next look at the clock.
+struct Clock {
+    look: usize,
+    left: usize,
+}
+
+impl Clock {
+    fn new(look: usize) -> Self {
+        Self { look, left: 1 }
+    }
+
+    fn tick(&mut self, run: &Run<'_>) -> Result<()> {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = self.look;
+            run.check()?;
+        }
+        Ok(())
+    }
+}
 
 /// An expression over rows with certain columns. One a worker, and either for values or for truths.
 pub(crate) struct Evaluator {
@@ -55,6 +77,8 @@ pub(crate) struct Evaluator {
     memo: Option<FxHashMap<u64, u32>>,
     /// The way for many rows at a time, if there is one.
     numbers: Option<Numbers>,
+    /// Rows between two looks at the clock.
+    look: usize,
     /// Places that it left over.
     rest: Vec<usize>,
     /// Rows since the last look at it, and those of them that it knew.
@@ -78,6 +102,7 @@ impl Evaluator {
             None
         };
         Ok(Self {
+            look: (CHECK * FEW / compiled.parts.max(FEW)).max(1),
             compiled,
             machine,
             memo,
@@ -97,10 +122,9 @@ impl Evaluator {
         if let Some(numbers) = self.numbers.take() {
             return self.numbers_or_rest(numbers, run, rows, out);
         }
+        let mut clock = Clock::new(self.look);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
-            if row % CHECK == 0 {
-                run.check()?;
-            }
+            clock.tick(run)?;
             *o = self.id_of(run, rows, row)?;
         }
         Ok(())
@@ -115,10 +139,9 @@ impl Evaluator {
     ) -> Result<()> {
         // Rows from `begun` to `done` are computed.
         let (mut begun, mut done) = (0, 0);
+        let mut clock = Clock::new(self.look);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
-            if row % CHECK == 0 {
-                run.check()?;
-            }
+            clock.tick(run)?;
             if row == done {
                 begun = row;
                 done += numbers.values(&mut self.machine, run, rows, row)?;
@@ -150,17 +173,15 @@ impl Evaluator {
         out: &mut [u8],
     ) -> Result<()> {
         if let Some(numbers) = &mut self.numbers {
-            run.check()?;
             let mut rest = std::mem::take(&mut self.rest);
             rest.clear();
             let done = numbers.truth(&mut self.machine, run, rows, from, out, &mut rest)?;
             if !done || numbers.is_idle() {
                 self.numbers = None;
             }
-            for (n, &i) in rest.iter().enumerate() {
-                if n % CHECK == 0 {
-                    run.check()?;
-                }
+            let mut clock = Clock::new(self.look);
+            for &i in &rest {
+                clock.tick(run)?;
                 out[i] = self.truth_of(run, rows, from + i)?;
             }
             self.rest = rest;
@@ -168,13 +189,12 @@ impl Evaluator {
                 return Ok(());
             }
         }
+        let mut clock = Clock::new(self.look);
         for (i, o) in out.iter_mut().enumerate() {
             if *o != TRUE {
                 continue;
             }
-            if i % CHECK == 0 {
-                run.check()?;
-            }
+            clock.tick(run)?;
             *o = self.truth_of(run, rows, from + i)?;
         }
         Ok(())

@@ -203,6 +203,7 @@ impl Numbers {
         self.room(out.len())?;
         let mut at = 0;
         while at < out.len() {
+            run.check()?;
             self.rows.clear();
             while at < out.len() && self.rows.len() < CHUNK {
                 if out[at] == TRUE {
@@ -257,6 +258,7 @@ impl Numbers {
         let Shape::Value(part) = &mut self.shape else {
             return Ok(0);
         };
+        run.check()?;
         let end = view.rows.min(from + CHUNK);
         self.rows.clear();
         self.rows.extend(from as u32..end as u32);

@@ -62,21 +62,16 @@ fn builder(pattern: &str, flags: &str) -> Option<RegexBuilder> {
     Some(builder)
 }
 
-/// A pattern with SPARQL's flags; `None` for one that is none, or too large. Matching is linear in the text whatever the pattern.
-pub(crate) fn compiled(pattern: &str, flags: &str) -> Option<Compiled> {
-    let regex = builder(pattern, flags)?.size_limit(PROGRAM).build().ok()?;
-    Some(Compiled::of(regex, flags))
-}
-
-/// The same, and the bytes that it takes at most.
-fn measured(pattern: &str, flags: &str) -> Option<(Regex, usize)> {
+/// A pattern with SPARQL's flags, and the bytes that it takes at most; `None` for one that is none, or too large. Matching is linear
+/// in the text whatever the pattern.
+pub(crate) fn measured(pattern: &str, flags: &str) -> Option<(Compiled, usize)> {
     let mut builder = builder(pattern, flags)?;
     for program in PROGRAMS {
         // States of the automaton are made as texts bring them: their room.
         let states = (2 * program).max(32 << 10);
         match builder.size_limit(program).dfa_size_limit(states).build() {
             // Both are there twice: forwards and backwards.
-            Ok(regex) => return Some((regex, 2 * (program + states))),
+            Ok(regex) => return Some((Compiled::of(regex, flags), 2 * (program + states))),
             Err(regex::Error::CompiledTooBig(_)) => {}
             Err(_) => return None,
         }
@@ -165,7 +160,7 @@ impl Patterns {
             self.compiled += 1;
         }
         let (compiled, bytes) = match measured(pattern, flags) {
-            Some((regex, bytes)) => (Some(Arc::new(Compiled::of(regex, flags))), bytes),
+            Some((compiled, bytes)) => (Some(Arc::new(compiled)), bytes),
             None => (None, 0),
         };
         let bytes = bytes + 2 * self.key.len() + 128;

@@ -1,6 +1,7 @@
 //! Operators with their estimates, and the ways to put them together.
 
 use super::*;
+use rustc_hash::FxHashSet;
 
 /// Which slots hold nodes of which graphs.
 pub(crate) type Nodes = Vec<(Place, Slot)>;
@@ -405,6 +406,12 @@ pub(super) fn is_streaming(op: &Operator) -> bool {
 
 /// Each once: the inner part of an `Apply` repeats what its outer row knows.
 fn add_nodes(nodes: &mut Nodes, more: Nodes) {
+    const MANY: usize = 64;
+    if nodes.len() > MANY {
+        let known: FxHashSet<(Place, Slot)> = nodes.iter().cloned().collect();
+        nodes.extend(more.into_iter().filter(|n| !known.contains(n)));
+        return;
+    }
     for n in more {
         if !nodes.contains(&n) {
             nodes.push(n);

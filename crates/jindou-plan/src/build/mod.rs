@@ -23,6 +23,7 @@ use crate::{
     GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
 use jindou_model::{VertexId, term};
+use rustc_hash::FxHashMap;
 use spargebra::algebra::PropertyPathExpression;
 
 pub(crate) use built::{Built, apply_op, equal_join, filtered, hash_join, nothing, row_of, unit};
@@ -266,7 +267,7 @@ impl Builder<'_> {
             p.slots().for_each(|s| uses.insert(s));
         }
         if uses.len() > steps::MAX_LOCAL || bgp.patterns.len() > crate::resolve::MAX_EDGES {
-            let (parts, filters) = cut(bgp);
+            let (parts, filters) = cut(bgp, self.watch);
             return self.join(&parts, filters);
         }
         if let Some((group, copies)) = equal::unified(bgp, self.snapshot) {
@@ -523,18 +524,29 @@ fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
     slots.iter().copied().filter(|s| possible.has(*s)).collect()
 }
 
-/// Parts of a group, each small enough, and the filters that need several.
-fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Expr>) {
+/// Parts of a group, each small enough, and the filters that need several. O(patterns).
+fn cut(bgp: &Bgp, watch: &Watch<'_>) -> (Vec<Node>, Vec<Expr>) {
     let half = steps::MAX_LOCAL / 2;
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
+    // The last part that has a slot: those before it are full, or nearly.
+    let mut last_with: FxHashMap<Slot, usize> = FxHashMap::default();
     for p in &bgp.patterns {
         let slots: SlotSet = p.slots().collect();
         let fits = |(b, s): &(Bgp, SlotSet)| {
             b.patterns.len() < half && (s.len() + slots.len() <= half || s.or(&slots).len() <= half)
         };
-        let connected = parts.iter().position(|x| x.1.meets(&slots) && fits(x));
-        let at = connected.or_else(|| parts.iter().position(fits));
-        match at.and_then(|i| parts.get_mut(i)) {
+        let connected = p.slots().filter_map(|s| last_with.get(&s).copied()).min();
+        let at = connected
+            .filter(|&i| parts.get(i).is_some_and(fits))
+            .or_else(|| {
+                let last = parts.len().checked_sub(1)?;
+                parts.get(last).is_some_and(fits).then_some(last)
+            });
+        let at = at.unwrap_or(parts.len());
+        p.slots().for_each(|s| {
+            last_with.insert(s, at);
+        });
+        match parts.get_mut(at) {
             Some((b, s)) => {
                 b.patterns.push(p.clone());
                 s.add(&slots);
@@ -554,6 +566,9 @@ fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Expr>) {
         .collect();
     let mut rest = vec![];
     for f in &bgp.filters {
+        if watch.is_over() {
+            break;
+        }
         let slots = f.slots();
         let part = nodes.iter_mut().find(|n| slots.is_within(&n.certain));
         match part.map(|n| &mut n.kind) {

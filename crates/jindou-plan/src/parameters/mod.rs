@@ -9,8 +9,9 @@ mod ids;
 mod substitution;
 
 use crate::planner::plan_over;
+use crate::watch::PlanLimits;
 use crate::{Plan, PlanOptions};
-use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Result};
+use jindou_model::{Error, FIRST_QUERY_ID, Result};
 use jindou_store::Snapshot;
 use oxrdf::{NamedNode, Term, Variable};
 use spargebra::Query;
@@ -141,12 +142,12 @@ impl Prepared {
         &self,
         snapshot: &Snapshot,
         options: &PlanOptions,
-        cancel: &CancelToken,
+        limits: PlanLimits<'_>,
     ) -> Result<Option<Parametric>> {
         let Some(query) = &self.placed else {
             return Ok(None);
         };
-        let plan = plan_over(query, snapshot, options, cancel, true)?;
+        let plan = plan_over(query, snapshot, options, limits, true)?;
         // Runs copy it and write into it, which recurses.
         if plan.depth() > MAX_PARAMETRIC_DEPTH {
             return Ok(None);

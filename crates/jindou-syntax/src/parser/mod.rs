@@ -51,6 +51,8 @@ pub(crate) struct Deep<T> {
     pub depth: u32,
 }
 
+/// Bytes that are not kept from the meter for longer, whatever the tokens.
+const LARGE: u64 = 1 << 16;
 /// Tokens between two looks at the meter.
 const BETWEEN: u32 = 512;
 
@@ -247,6 +249,14 @@ impl<'t, 'o> Parser<'t, 'o> {
         let bytes = std::mem::take(&mut self.bytes);
         let asked = self.meter.check().and_then(|()| self.meter.charge(bytes));
         asked.map_err(|e| self.stop(e))
+    }
+
+    /// Asks the meter if there is much to say.
+    fn settle_large(&mut self) -> Parse<()> {
+        if self.bytes >= LARGE {
+            self.settle()?;
+        }
+        Ok(())
     }
 
     fn stop(&mut self, error: Error) -> Halt {

@@ -35,6 +35,8 @@ struct Object {
     at: Token,
 }
 
+/// What a fresh blank node takes, in bytes.
+const BLANK: usize = 48;
 /// What a pattern takes, in bytes; lists grow by doubling.
 const TRIPLE: usize = size_of::<Part>() * 3 / 2;
 
@@ -480,6 +482,9 @@ impl Parser<'_, '_> {
         use PropertyPathExpression as P;
         match path {
             P::NamedNode(p) => {
+                // A path of one token after the other becomes patterns all at once.
+                self.spend(TRIPLE);
+                self.settle_large()?;
                 let triple = TriplePattern {
                     subject,
                     predicate: p.into(),
@@ -499,6 +504,7 @@ impl Parser<'_, '_> {
             }
             P::Sequence(a, b) => {
                 let middle = TermPattern::from(self.fresh_blank());
+                self.spend(2 * BLANK);
                 let to = |term, at| Object {
                     term,
                     reifiers: vec![],

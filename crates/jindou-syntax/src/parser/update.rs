@@ -55,6 +55,7 @@ impl<'t> Parser<'t, '_> {
                 return Ok(());
             }
             let first = self.token;
+            self.spend(2 * size_of::<(Op, usize, bool)>());
             let whole = matches!(first.kind, Kind::Word(K::Add | K::Copy | K::Move));
             let from = list.len();
             let read = self.operation(&mut |op| list.push((op, first.start, whole)));
@@ -137,6 +138,7 @@ impl<'t> Parser<'t, '_> {
         if from == to {
             return Ok(());
         }
+        self.spend(COPIED);
         let target = |g: &GraphName| match g {
             GraphName::NamedNode(n) => GraphTarget::NamedNode(n.clone()),
             GraphName::DefaultGraph => GraphTarget::DefaultGraph,
@@ -404,6 +406,13 @@ impl<'t> Parser<'t, '_> {
         None
     }
 }
+
+/// Bytes of a [`copied`] graph with the removals around it, its variables and its names.
+const COPIED: usize = 2 * size_of::<TriplePattern>()
+    + 2 * size_of::<QuadPattern>()
+    + 2 * size_of::<GraphPattern>()
+    + 4 * size_of::<(Op, usize, bool)>()
+    + 512;
 
 /// What ADD stands for (SPARQL 1.1 Update §3.2.5).
 fn copied(from: GraphName, to: GraphName) -> Op {

@@ -7,7 +7,7 @@ use super::{UpdateOptions, documents};
 use crate::blank_nodes;
 use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
 use jindou_model::{Charge, Error, Holder, Result, term};
-use jindou_plan::{Operation, Parsed, PlanOptions, Request};
+use jindou_plan::{Operation, Parsed, PlanLimits, PlanOptions, Request};
 use jindou_store::ChangeTerm;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Variable};
 use rustc_hash::FxHashMap;
@@ -165,7 +165,11 @@ impl Evaluation<'_> {
         let plan_options = PlanOptions {
             union_default: union_default && !whole,
         };
-        let plan = jindou_plan::plan_within(&query, &snapshot, &plan_options, &tx.cancel)?;
+        let limits = PlanLimits {
+            cancel: &tx.cancel,
+            memory: &options.memory,
+        };
+        let plan = jindou_plan::plan_within(&query, &snapshot, &plan_options, limits)?;
         drop(query);
         let mut charge = Charge::new(Holder::Text, &options.memory);
         charge.set(plan.heap_bytes())?;
