@@ -13,6 +13,8 @@ use std::rc::Rc;
 
 /// How deep JSON values and XML elements may nest.
 const MAX_DEPTH: usize = 1000;
+/// How deep Turtle's blank nodes, collections and reified triples may nest: a parser keeps each level.
+const MAX_OPEN: usize = 10_000;
 /// Longest value of an XML entity after its own references are resolved. Namespaces are some
 /// hundred bytes; entities made of entities grow exponentially.
 const MAX_ENTITY: u64 = 4096;
@@ -139,11 +141,12 @@ impl<R: Read> Read for Guard<R> {
         self.meter.read(n)?;
         let bytes = &buf[..n];
         self.tail.borrow_mut().add(bytes);
-        let seen = match &mut self.watch {
-            Watch::Turtle(w) => w.see(bytes),
-            Watch::Xml(w) => w.see(bytes),
-            Watch::Json(w) => w.see(bytes),
+        let (seen, tokens) = match &mut self.watch {
+            Watch::Turtle(w) => (w.see(bytes), 0),
+            Watch::Xml(w) => (w.see(bytes), std::mem::take(&mut w.elements)),
+            Watch::Json(w) => (w.see(bytes), std::mem::take(&mut w.tokens)),
         };
+        self.meter.tokens(tokens);
         if let Err((at, message)) = seen {
             let refused = Refused {
                 offset: self.offset + at as u64,
@@ -170,7 +173,10 @@ type Seen = Result<(), (usize, String)>;
 #[derive(Default)]
 struct Turtle {
     state: TurtleState,
+    /// Of triple terms.
     depth: usize,
+    /// Of all brackets.
+    open: usize,
     /// The last letters, lower case, if nothing but white space is behind them.
     word: [u8; 4],
     letters: usize,
@@ -220,6 +226,8 @@ enum TurtleState {
     Iri,
     /// Behind a `)`, and behind `)>`.
     Close(u8),
+    /// Behind a `>` of its own.
+    Greater,
     /// Behind one or two opening quotes of this kind.
     Open(u8, u8),
     /// In a string: quote, long, escape pending, closing quotes seen.
@@ -236,6 +244,17 @@ impl Turtle {
             *place = b.to_ascii_lowercase();
         }
         self.letters += 1;
+    }
+
+    /// A bracket opens.
+    fn opened(&mut self) -> Result<(), String> {
+        self.open += 1;
+        if self.open > MAX_OPEN {
+            return Err(format!(
+                "brackets nest too deep, expected at most {MAX_OPEN} levels"
+            ));
+        }
+        Ok(())
     }
 
     /// The end of an IRI, which may be a new base. A relative one may add its whole length to the base before.
@@ -266,7 +285,13 @@ impl Turtle {
                     b'#' => self.state = S::Comment,
                     b'<' => self.state = S::Less(1),
                     b'"' | b'\'' => self.state = S::Open(b, 1),
-                    b')' => self.state = S::Close(1),
+                    b'[' | b'(' => self.opened().map_err(|m| (i, m))?,
+                    b']' => self.open = self.open.saturating_sub(1),
+                    b')' => {
+                        self.open = self.open.saturating_sub(1);
+                        self.state = S::Close(1);
+                    }
+                    b'>' => self.state = S::Greater,
                     b'\\' => self.state = S::PlainEscape,
                     _ => {}
                 },
@@ -294,8 +319,16 @@ impl Turtle {
                     }
                     self.letters = 0;
                 }
+                S::Greater => {
+                    self.state = S::Plain;
+                    if b != b'>' {
+                        continue;
+                    }
+                    self.open = self.open.saturating_sub(1);
+                }
                 S::Less(_) => {
                     self.state = S::Plain;
+                    self.opened().map_err(|m| (i, m))?;
                     if b != b'(' {
                         continue; // `<<` and then something of its own
                     }
@@ -324,6 +357,7 @@ impl Turtle {
                     self.state = S::Plain;
                     if n == 2 && b == b'>' {
                         self.depth = self.depth.saturating_sub(1);
+                        self.open = self.open.saturating_sub(1);
                     } else {
                         continue;
                     }
@@ -373,6 +407,8 @@ struct Json {
     depth: usize,
     in_string: bool,
     escape: bool,
+    /// Values and keys since somebody asked.
+    tokens: u64,
 }
 
 impl Json {
@@ -389,7 +425,9 @@ impl Json {
             } else {
                 match b {
                     b'"' => self.in_string = true,
+                    b',' | b':' => self.tokens += 1,
                     b'[' | b'{' => {
+                        self.tokens += 1;
                         self.depth += 1;
                         if self.depth > MAX_DEPTH {
                             let m =
@@ -417,6 +455,8 @@ struct Xml {
     last: u8,
     /// Of the element being read.
     attributes: usize,
+    /// Elements since somebody asked.
+    elements: u64,
     /// Open `<` inside a document type declaration.
     open: usize,
 }
@@ -502,6 +542,7 @@ impl Xml {
                         return Ok(true);
                     }
                     b'>' => {
+                        self.elements += 1;
                         if self.last != b'/' || m.len() < 2 {
                             self.depth += 1;
                         }

@@ -27,11 +27,17 @@ const FREE: u64 = 1 << 20;
 /// A token's bytes are in a buffer that doubles, in a string, and in a batch of quads.
 const COPIES: u64 = 4;
 
+/// Tokens that a statement may have for nothing.
+const FREE_TOKENS: u64 = 1 << 12;
+/// Bytes of a value, key or element that a parser keeps until its list, context or collection ends.
+const TOKEN: u64 = 600;
+
 /// Counts what was read since the last statement: no parser holds more text than that, and one that holds a literal or a comment
-/// of gibibytes holds all of it.
+/// of gibibytes holds all of it, as one holds a whole list or context of JSON-LD.
 pub(crate) struct Meter {
     limits: Limits,
     since: Cell<u64>,
+    tokens: Cell<u64>,
     charge: RefCell<Charge>,
     failed: RefCell<Option<Error>>,
 }
@@ -41,6 +47,7 @@ impl Meter {
         Self {
             limits: limits.clone(),
             since: Cell::new(0),
+            tokens: Cell::new(0),
             charge: RefCell::new(Charge::new(Holder::Text, &limits.memory)),
             failed: RefCell::new(None),
         }
@@ -51,11 +58,21 @@ impl Meter {
         let since = self.since.get() + bytes as u64;
         self.since.set(since);
         let checked = self.limits.cancel.check().and_then(|()| {
-            if since <= FREE {
+            let text = if since > FREE { since * COPIES } else { 0 };
+            let tokens = self.tokens.get();
+            let held = if tokens > FREE_TOKENS {
+                tokens * TOKEN
+            } else {
+                0
+            };
+            if text + held == 0 {
                 return Ok(());
             }
             let mut charge = self.charge.borrow_mut();
-            charge.set(since * COPIES).map_err(|e| no_room(e, since))
+            charge.set(text + held).map_err(|e| match held > text {
+                true => held_back(e, tokens),
+                false => no_room(e, since),
+            })
         });
         checked.map_err(|e| {
             *self.failed.borrow_mut() = Some(e);
@@ -63,10 +80,16 @@ impl Meter {
         })
     }
 
+    /// So many values, keys or elements were among it, which a parser may keep until it knows what they mean.
+    pub(crate) fn tokens(&self, more: u64) {
+        self.tokens.set(self.tokens.get() + more);
+    }
+
     /// A statement came.
     #[inline]
     pub(crate) fn statement(&self) {
-        if self.since.replace(0) > FREE {
+        let (since, tokens) = (self.since.replace(0), self.tokens.replace(0));
+        if since > FREE || tokens > FREE_TOKENS {
             // Giving back is never refused.
             let _ = self.charge.borrow_mut().set(0);
         }
@@ -84,6 +107,16 @@ pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
         Error::Limit(why) => Error::Limit(format!(
             "a literal, comment, line or name has {} MiB and does not end yet: {why}",
             bytes >> 20
+        )),
+        other => other,
+    }
+}
+
+/// The budget's refusal, with what was kept.
+fn held_back(error: Error, tokens: u64) -> Error {
+    match error {
+        Error::Limit(why) => Error::Limit(format!(
+            "a list, context or collection has {tokens} parts and does not end yet: {why}"
         )),
         other => other,
     }

@@ -1,6 +1,6 @@
 //! What one transaction asks for, in order, before any of it is looked up.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A term of a change.
@@ -44,6 +44,8 @@ pub struct Changes {
     ends: Vec<u64>,
     /// Number of a term by its hash; another term's hash that is taken goes to the next free one.
     numbers: FxHashMap<u64, u32>,
+    /// The predicates: for each the snapshot keeps something of its own.
+    predicates: FxHashSet<(bool, u32)>,
 }
 
 impl Changes {
@@ -94,7 +96,12 @@ impl Changes {
                 }
             };
         }
-        self.list.push(Change { terms, kind });
+        let change = Change { terms, kind };
+        let predicate = |c: &Change| (c.is_local(1), c.terms[1]);
+        if self.list.last().map(predicate) != Some(predicate(&change)) {
+            self.predicates.insert(predicate(&change));
+        }
+        self.list.push(change);
     }
 
     fn number(&mut self, bytes: &[u8]) -> u32 {
@@ -127,6 +134,7 @@ impl Changes {
         if before.ends.is_empty() {
             before.list.append(&mut self.list);
             self.list = before.list;
+            self.predicates.extend(before.predicates);
             return;
         }
         for c in &self.list {
@@ -157,6 +165,12 @@ impl Changes {
         self.list.is_empty()
     }
 
+    /// Number of different predicates; one that is given now by its id, now by its bytes, counts twice.
+    #[must_use]
+    pub fn predicates(&self) -> usize {
+        self.predicates.len()
+    }
+
     /// Bytes on the heap, for budgets.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -164,6 +178,7 @@ impl Changes {
             + self.bytes.capacity()
             + self.ends.capacity() * 8
             + self.numbers.capacity() * 18
+            + self.predicates.capacity() * 10
     }
 
     pub(super) fn list(&self) -> &[Change] {

@@ -7,6 +7,7 @@ use crate::directory::{IndexBuilder, SegmentFile};
 use crate::segment::{EdgeView, Rows, Scope};
 use crate::sets::SetRun;
 use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
+use jindou_model::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +19,26 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// Compares how many edges each predicate has in both directions.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if they differ: a load that lost some must not become a store.
+    pub fn check(&self, predicates: u32) -> Result<()> {
+        for p in 0..predicates {
+            let [out, into] = [0, 1].map(|direction| {
+                let view = self.view(p, direction);
+                [view.default.edge_count(), view.named.edge_count()]
+            });
+            if out != into {
+                return Err(Error::Internal(format!(
+                    "predicate {p} has {out:?} edges by subject and {into:?} by object in the new store, which was not \
+                     put in place (please report it)"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn view(&self, p: u32, direction: usize) -> EdgeView<'_> {
         EdgeView {
             default: self.segments[0][direction].segment(p),

@@ -297,6 +297,7 @@ impl<'a> Load<'a> {
                 [open(&named_out)?, open(&named_in)?],
             ],
         };
+        written.check(n as u32)?;
         let rdf_type = rdf_type.map(|p| p as u32);
         let vertices: Vec<u32> = predicates.iter().map(|&lex| ids[lex as usize]).collect();
         let index = index::index(&clusters, &written, n as u32, rdf_type);

@@ -26,13 +26,30 @@ pub(super) struct Edges<T> {
 
 #[derive(Debug)]
 enum Data<T> {
-    Memory(Vec<Mutex<Arc<Vec<T>>>>),
+    Memory(Vec<Mutex<Held<T>>>),
     File {
         file: File,
         /// First record of each predicate.
         starts: Vec<u64>,
         path: PathBuf,
     },
+}
+
+/// The edges of a predicate, and how often they were taken.
+#[derive(Debug)]
+struct Held<T> {
+    list: Arc<Vec<T>>,
+    taken: usize,
+}
+
+impl<T> Held<T> {
+    fn all(lists: Vec<Vec<T>>) -> Vec<Mutex<Self>> {
+        let held = |list| Self {
+            list: Arc::new(list),
+            taken: 0,
+        };
+        lists.into_iter().map(held).map(Mutex::new).collect()
+    }
 }
 
 impl<T: Words> Edges<T> {
@@ -55,7 +72,7 @@ impl<T: Words> Edges<T> {
     pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
         match &self.data {
             Data::Memory(lists) => {
-                let list = Arc::clone(&lock(&lists[p]));
+                let list = Arc::clone(&lock(&lists[p]).list);
                 f(&list)
             }
             Data::File { file, starts, path } => {
@@ -77,17 +94,20 @@ impl<T: Words> Edges<T> {
         }
     }
 
-    /// The edges of a predicate for keeping; `last` says that nobody will ask for them again.
-    pub fn take(&self, p: usize, last: bool) -> Result<Vec<T>> {
+    /// The edges of a predicate for keeping. They are asked for `times` times in all; the last one who asks, whoever that is,
+    /// leaves nothing.
+    pub fn take(&self, p: usize, times: usize) -> Result<Vec<T>> {
         match &self.data {
             Data::Memory(lists) => {
-                let mut slot = lock(&lists[p]);
-                let list = if last {
-                    std::mem::take(&mut *slot)
+                let mut held = lock(&lists[p]);
+                // Counted under the lock: a thread that was told before that it is not the last may come after the last.
+                held.taken += 1;
+                let list = if held.taken >= times {
+                    std::mem::take(&mut held.list)
                 } else {
-                    Arc::clone(&slot)
+                    Arc::clone(&held.list)
                 };
-                drop(slot);
+                drop(held);
                 Ok(Arc::try_unwrap(list).unwrap_or_else(|shared| shared.to_vec()))
             }
             Data::File { .. } => {
@@ -301,16 +321,14 @@ pub(super) fn partition(
             }
             run_all(jobs, threads, tick)?;
         }
-        let shared = |v: Vec<_>| v.into_iter().map(|l| Mutex::new(Arc::new(l))).collect();
-        let shared_named = |v: Vec<_>| v.into_iter().map(|l| Mutex::new(Arc::new(l))).collect();
         return Ok(Partitioned {
             default: Edges {
                 counts: default,
-                data: Data::Memory(shared(d)),
+                data: Data::Memory(Held::all(d)),
             },
             named: Edges {
                 counts: named,
-                data: Data::Memory(shared_named(g)),
+                data: Data::Memory(Held::all(g)),
             },
         });
     }
@@ -428,4 +446,33 @@ where
             job.run()?;
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_last_finds_the_edges() {
+        let edges = || Edges {
+            counts: vec![3],
+            data: Data::Memory(Held::all(vec![vec![1u64, 2, 3]])),
+        };
+        let once = edges();
+        assert_eq!(once.take(0, 1).unwrap(), [1, 2, 3]);
+        let twice = edges();
+        // Both halves at once, again and again: neither order of theirs may leave one without.
+        for _ in 0..2000 {
+            let twice = edges();
+            std::thread::scope(|s| {
+                let half = || twice.take(0, 2).unwrap();
+                let (a, b) = (s.spawn(half), s.spawn(half));
+                assert_eq!(a.join().unwrap(), [1, 2, 3]);
+                assert_eq!(b.join().unwrap(), [1, 2, 3]);
+            });
+        }
+        twice.take(0, 2).unwrap();
+        twice.take(0, 2).unwrap();
+        assert!(twice.take(0, 2).unwrap().is_empty(), "nothing is kept");
+    }
 }

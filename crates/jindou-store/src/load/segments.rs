@@ -292,8 +292,6 @@ pub(super) fn write<T: Edge>(
     ];
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
-    // Second and last of a pair of tasks: only then may the edges be taken away.
-    let first_halves: Vec<AtomicUsize> = tasks.iter().map(|_| AtomicUsize::new(0)).collect();
     let result = on_threads(threads.min(tasks.len().max(1)), |_| {
         let mut scratch = Vec::new();
         let _wake = WakeOnPanic(&files);
@@ -303,9 +301,9 @@ pub(super) fn write<T: Edge>(
             let Some(&(turn, p, work)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return Ok(());
             };
-            let last = match work {
-                Work::Both => true,
-                Work::One(_) => first_halves[turn].fetch_add(1, Ordering::AcqRel) == 1,
+            let times = match work {
+                Work::Both => 1,
+                Work::One(_) => 2,
             };
             let done_one = (|| {
                 let directions: &[Direction] = match &work {
@@ -313,7 +311,7 @@ pub(super) fn write<T: Edge>(
                     Work::One(d) => std::slice::from_ref(d),
                 };
                 if edges.in_memory() || edges.count(p) * BYTES_AN_EDGE <= budget {
-                    let mut list = edges.take(p, last)?;
+                    let mut list = edges.take(p, times)?;
                     for e in &mut list {
                         *e = e.with_ids(id_of_lex);
                     }

@@ -1,7 +1,7 @@
 //! LOAD, and quads from any source.
 
 use super::target::GraphName;
-use super::transaction::{APPLYING, Transaction};
+use super::transaction::{Transaction, applying};
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
     Result, term,
@@ -180,8 +180,8 @@ impl Gathered {
 
     fn check(&mut self) -> Result<()> {
         self.cancel.check()?;
-        let bytes = self.changes.bytes() + self.changes.len() * APPLYING as usize;
-        self.charge.set((bytes as u64).next_multiple_of(1 << 16))
+        let bytes = self.changes.bytes() as u64 + applying(&self.changes);
+        self.charge.set(bytes.next_multiple_of(1 << 16))
     }
 }
 

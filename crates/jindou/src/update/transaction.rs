@@ -6,9 +6,16 @@ use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
 
 /// Bytes that applying takes for each change while it does: the quad sorted and looked up, its place in two patches, its record.
-pub(super) const APPLYING: u64 = 160;
+const APPLYING: u64 = 160;
+/// And for each predicate: its patches, its counts.
+const PREDICATE: u64 = 900;
 /// Memory is charged in steps of this size.
 const STEP: u64 = 1 << 16;
+
+/// What applying them takes.
+pub(super) fn applying(changes: &Changes) -> u64 {
+    changes.len() as u64 * APPLYING + changes.predicates() as u64 * PREDICATE
+}
 
 /// A transaction that is evaluated. Dropped, it changes nothing.
 pub(crate) struct Transaction {
@@ -65,7 +72,7 @@ impl Transaction {
     /// changes are collected: a transaction that does not fit ends here.
     pub(super) fn check(&mut self) -> Result<()> {
         self.cancel.check()?;
-        let held = self.changes.bytes() as u64 + self.changes.len() as u64 * APPLYING;
+        let held = self.changes.bytes() as u64 + applying(&self.changes);
         self.charge.set(held + self.record.capacity() as u64)
     }
 
@@ -82,7 +89,7 @@ impl Transaction {
     pub(super) fn apply(&mut self, changes: &Changes) -> Result<()> {
         self.settle()?;
         self.charge
-            .set(self.record.capacity() as u64 + changes.len() as u64 * APPLYING)?;
+            .set(self.record.capacity() as u64 + applying(changes))?;
         self.cancel.check()?;
         self.apply_unchecked(changes)
     }
