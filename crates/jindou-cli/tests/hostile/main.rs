@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What the process may have beside `--memory`: the program itself, its threads' stacks, the store, buffers of sockets, and a
-/// request's body on its way.
+/// Memory that the process may have beyond `--memory`: the program itself, its threads' stacks, the store, buffers of sockets,
+/// and a request's body on its way.
 const BESIDE: u64 = 96 << 20;
 
 /// Asks a light query again and again; the longest that it took.
