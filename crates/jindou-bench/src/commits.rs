@@ -186,7 +186,7 @@ impl Client {
         }
     }
 
-    /// What the server said, if that was not success.
+    /// Sends a request and reads the answer; gives what the server said, if that was not success.
     fn exchange(&mut self, path: &str, kind: &str, body: &[u8]) -> io::Result<Option<String>> {
         self.message.clear();
         write!(

@@ -1,4 +1,4 @@
-//! What one neighbour list costs: random vertices, random predicates that they have.
+//! Cost of reading one neighbour list: random vertices, random predicates that they have.
 
 use jindou::{Database, Result};
 use jindou_model::{Direction, PredicateId};
@@ -16,7 +16,7 @@ pub struct Lookup {
     pub shapes: Vec<Shape>,
 }
 
-/// What lists cost in segments of one shape. Only the default graph's clean segments have one.
+/// Cost of lists in segments of one shape. Only the default graph's clean segments have a shape.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// How keys are found, and whether there are offsets.

@@ -303,7 +303,7 @@ fn print_table(
     }
 }
 
-/// What the figures of a line must be read with.
+/// The remark that the figures of a line must be read with.
 fn remark(gpu: GpuChoice, checked: bool, m: &Measured) -> String {
     let mut out = String::new();
     if gpu != GpuChoice::Off {

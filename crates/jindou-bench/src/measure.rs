@@ -41,7 +41,7 @@ impl Times {
     }
 }
 
-/// What one query took.
+/// Times and checksum of one query.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub seen: Checksum,

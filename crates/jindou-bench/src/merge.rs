@@ -1,4 +1,4 @@
-//! What merging costs and gives: a copy of a store is changed, merged, and opened again, queries are asked in between.
+//! Costs and gains of merging: a copy of a store is changed, merged, and opened again, with queries asked in between.
 
 use super::measure::{Times, cpu_time, run as run_query};
 use super::updates::Draw;

@@ -54,7 +54,7 @@ fn everything(quads: u64, rows: u64) -> String {
     format!("SELECT ?s ?p ?o {{ {all} }} LIMIT {rows}")
 }
 
-/// What one stream was.
+/// Figures of one stream.
 struct Stream {
     format: String,
     rows: u64,

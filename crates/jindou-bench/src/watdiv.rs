@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// What any engine can be given: a file of N-Triples, and queries.
+/// A workload that any engine can be given: a file of N-Triples, and queries.
 pub struct Workload {
     pub data: PathBuf,
     pub queries: Vec<Instance>,

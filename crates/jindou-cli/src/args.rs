@@ -203,7 +203,7 @@ pub struct Update {
     /// Prefixes like foaf: must be declared; otherwise some sixty that everybody uses are known.
     #[arg(long)]
     pub no_common_prefixes: bool,
-    /// What relative IRIs stand under where the request has no BASE.
+    /// Base of relative IRIs where the request has no BASE.
     #[arg(long, value_name = "IRI")]
     pub base: Option<String>,
     /// Give up after this long, e.g. 500ms, 30s, 2m; nothing is changed then.
@@ -298,7 +298,7 @@ pub struct Merge {
     pub json: bool,
 }
 
-/// What a merge may use.
+/// Limits on a merge's memory and write rate.
 #[derive(ClapArgs, Debug)]
 pub struct MergeBudget {
     /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
@@ -485,7 +485,7 @@ pub struct Serve {
     /// Log as text or json, to standard error.
     #[arg(long, default_value = "text", value_parser = ["text", "json"], env = "JINDOU_LOG_FORMAT")]
     pub log_format: String,
-    /// What to log: error, warn, info, debug, trace, or directives such as `info,jindou_server=debug`.
+    /// Events to log: error, warn, info, debug, trace, or directives such as `info,jindou_server=debug`.
     #[arg(long, default_value = "info", value_name = "LEVEL", env = "JINDOU_LOG")]
     pub log: String,
 }

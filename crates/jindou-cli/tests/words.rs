@@ -1,4 +1,4 @@
-//! What a person reads who begins with the command: every subcommand's help, and its answers to arguments that cannot be right.
+//! The texts that a beginner with the command reads: every subcommand's help, and its answers to arguments that cannot be right.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn good(folder: &Path, args: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// What a command that fails says.
+/// Standard error of a command that fails.
 fn bad(folder: &Path, args: &[&str]) -> String {
     let o = run(folder, args);
     let err = String::from_utf8_lossy(&o.stderr).into_owned();

@@ -1,5 +1,4 @@
-//! What a reader sees when the serving process dies, stops, or is cut off: right bytes or a clear error, by
-//! the deadline.
+//! A reader's view when the serving process dies, stops, or is cut off: right bytes or a clear error, by the deadline.
 
 mod support;
 
@@ -17,7 +16,7 @@ use support::{Store, neighbours, store};
 const WAIT: Duration = Duration::from_secs(5);
 /// Deadline of a read.
 const LIMIT: Duration = Duration::from_millis(200);
-/// What the scheduler may add on a busy machine.
+/// Time that the scheduler may add on a busy machine.
 const SLACK: Duration = Duration::from_millis(300);
 
 /// The serving process; killed when dropped.

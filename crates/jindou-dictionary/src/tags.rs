@@ -1,5 +1,4 @@
-//! Which lex indexes belong to which tag: canonical bytes sort by their first byte, so each tag is
-//! one interval.
+//! The lex indexes of each tag: canonical bytes sort by their first byte, so each tag is one interval.
 
 use std::ops::{Range, RangeInclusive};
 

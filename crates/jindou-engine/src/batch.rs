@@ -15,7 +15,7 @@ impl Charge {
         Self::of(Holder::Rest, budget)
     }
 
-    /// What `holder` holds.
+    /// A charge, of nothing yet, for memory that `holder` holds.
     pub fn of(holder: Holder, budget: &MemoryBudget) -> Self {
         Self {
             budget: budget.clone(),

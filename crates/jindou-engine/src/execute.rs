@@ -144,7 +144,7 @@ fn bottom(root: &Operator) -> Option<usize> {
     }
 }
 
-/// What running any part of a plan needs.
+/// Data that running any part of a plan needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Exec<'a> {
     pub run: Run<'a>,

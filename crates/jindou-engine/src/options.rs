@@ -30,7 +30,7 @@ pub trait ServiceCaller: Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// What the thread that was called does; its argument asks for helpers.
+/// Work of the thread that was called; its argument asks for helpers.
 pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
 
 /// Threads that help a heavy plan. Without one of its own a query starts threads for itself.
@@ -71,15 +71,15 @@ pub struct ExecOptions {
     pub threads: usize,
     /// Cancellation and deadline, looked at once a batch.
     pub cancel: CancelToken,
-    /// What batches, tables and sort buffers are charged to.
+    /// The budget that batches, tables and sort buffers are charged to.
     pub memory: MemoryBudget,
     /// Rows in a batch; clamped to `16 ..= 65536`.
     pub batch_rows: usize,
     /// Measure the time of each step and operator.
     pub profile: bool,
-    /// Who calls other endpoints; without one, a plan with `SERVICE` is an error.
+    /// The caller of other endpoints; without one, a plan with `SERVICE` is an error.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Whose threads a heavy plan uses beside this one; `None`: its own.
+    /// Threads that a heavy plan uses besides this one; `None`: its own.
     pub crew: Option<Arc<dyn Crew>>,
 }
 
@@ -97,7 +97,7 @@ impl Default for ExecOptions {
     }
 }
 
-/// What one step did, all workers together.
+/// Rows, time and bytes of one step, all workers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepProfile {
     /// Rows that came in; for the start, values that were looked at.
@@ -112,7 +112,7 @@ pub struct StepProfile {
     pub written: u64,
 }
 
-/// What one operator of the tree did, all workers together.
+/// Rows, time and memory of one operator of the tree, all workers together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeProfile {
     /// Rows that came in, of all inputs; of a join, those of the side that streams.
@@ -132,7 +132,7 @@ pub struct NodeProfile {
     pub there: Option<(String, usize)>,
 }
 
-/// What running a plan took.
+/// Counts and times of one run of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// By operator: preorder, inputs as they are written in [`jindou_plan::Operator`] (a join's left before its right, an

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 /// Shards of a query's dictionary: workers that make different terms at once seldom meet.
 const SHARDS: usize = 16;
-/// What a term costs beside its bytes: its end, and its place in the hash table.
+/// Bytes that a term costs besides its own: for its end, and its place in the hash table.
 const OVERHEAD: usize = 24;
 /// Bytes are charged to the query in steps of this size.
 const CHARGE_STEP: usize = 1 << 16;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// had touched anything.
 const FEW: u64 = 64;
 
-/// What a vertex must be, in the form that tests fastest: ascending, disjoint, non-empty intervals of ids.
+/// Condition on a vertex, in the form that tests fastest: ascending, disjoint, non-empty intervals of ids.
 #[derive(Clone, Debug)]
 pub(crate) enum Within<'a> {
     /// No condition.

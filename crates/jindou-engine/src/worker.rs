@@ -42,7 +42,7 @@ pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// What workers take morsels of.
+/// The work that workers take morsels from.
 enum Work<'p> {
     /// The start's values.
     Start(Start<'p>),
@@ -67,7 +67,7 @@ struct Job<'p> {
     done: AtomicBool,
 }
 
-/// What all workers of a pipeline share.
+/// State that all workers of a pipeline share.
 struct Shared<'d, 'p, 'a, 's> {
     pipe: &'p Pipe<'a>,
     end: EndSpec<'a, 's>,
@@ -78,7 +78,7 @@ struct Shared<'d, 'p, 'a, 's> {
     outcome: Mutex<Option<Error>>,
 }
 
-/// What a worker leaves behind.
+/// The end and the counts that a worker leaves behind.
 struct Done<'a, 's> {
     end: End<'a, 's>,
     explored: Vec<(usize, Vec<StepStats>)>,
@@ -161,7 +161,7 @@ pub(crate) fn run_pipe<'a, 's>(
     })
 }
 
-/// What the morsels of a leaf are. The pipeline of an exploration that was made to find out is returned too.
+/// The work of a leaf that morsels are taken from, and its size. An exploration's pipeline, made to find out, is returned too.
 fn job<'p, 'a>(
     leaf: &'p Leaf<'a>,
     run: &Run<'p>,
@@ -201,7 +201,8 @@ impl Consumer for Collect {
     }
 }
 
-/// What the morsels of an exploration are. A heavy plan whose start is short is carried on until there are rows to share.
+/// The work of an exploration that morsels are taken from, and its size. A heavy plan whose start is short is carried on until
+/// there are rows to share.
 fn cut<'p>(
     exploration: &'p Exploration,
     pipeline: &mut Pipeline<'p>,

@@ -223,7 +223,7 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
     }
 }
 
-/// What workers sort apart and merge is in the order that one worker gives.
+/// Rows that workers sort apart and merge are in the order that one worker gives.
 #[test]
 fn rows_sorted_by_several_workers_are_in_order() {
     let (_folder, snapshot) = ring(300, 9);

@@ -1,4 +1,4 @@
-//! What stays on the device between plans: segments, and what steps with a predicate variable read.
+//! Structures that stay on the device between plans: segments, and those that steps with a predicate variable read.
 
 use crate::device::Device;
 use crate::index::{Catalog, IndexKey};
@@ -9,7 +9,7 @@ use jindou_store::segment::Scope;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Whose arrays they are.
+/// The segment, in all its versions, that arrays belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct ArraysKey {
     epoch: u64,
@@ -17,7 +17,7 @@ struct ArraysKey {
     direction: Direction,
 }
 
-/// Whose segment it is.
+/// A segment in all its versions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct SegmentKey {
     arrays: ArraysKey,
@@ -25,7 +25,7 @@ struct SegmentKey {
     patched: Option<bool>,
 }
 
-/// Which of the versions of a segment: the generation of its file (merging replaces files), and with a patch the snapshot's
+/// One of the versions of a segment: the generation of its file (merging replaces files), and with a patch the snapshot's
 /// version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Version {
@@ -42,7 +42,7 @@ pub struct SegmentCache {
     index: Mutex<Index>,
 }
 
-/// What steps with a predicate variable read: see [`crate::index`].
+/// The structures that steps with a predicate variable read: see [`crate::index`].
 #[derive(Default)]
 pub(crate) struct Index {
     pub sets: FxHashMap<IndexKey, Arc<ResidentSegment>>,

@@ -80,7 +80,7 @@ impl Device {
         })
     }
 
-    /// What it is made of.
+    /// The backend that it is made of.
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
@@ -89,7 +89,7 @@ impl Device {
     /// Waits for all work queued so far.
     ///
     /// # Errors
-    /// What went wrong in that work; `Cancelled` and `Timeout` (the work goes on); `Internal` when the device takes longer
+    /// Those of that work; `Cancelled` and `Timeout` (the work goes on); `Internal` when the device takes longer
     /// than its patience, after which it is lost.
     pub fn wait(&self, cancel: &CancelToken) -> Result<()> {
         let mark = self.mark()?;

@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Takes result rows: ids by column of `Plan::output`, 0 for unbound. An error ends the query.
 pub type RowSink<'a> = dyn FnMut(&[&[u32]], usize) -> Result<()> + 'a;
 
-/// What happens to the result.
+/// The use made of the result.
 pub enum Output<'a> {
     /// Rows are counted.
     Count,
@@ -60,7 +60,7 @@ pub struct GpuResult {
     pub rows: u64,
     /// With [`Output::Checksum`].
     pub checksum: Option<u64>,
-    /// What it cost.
+    /// Its cost, step by step.
     pub profile: GpuProfile,
 }
 
@@ -253,7 +253,7 @@ impl GpuExecutor {
     }
 }
 
-/// What happens to the last step's rows.
+/// The destination of the last step's rows.
 pub(crate) enum End<'a, 'o> {
     /// They leave the device.
     Output(Output<'o>),

@@ -20,7 +20,7 @@ struct Parts {
     parts: Vec<DeviceTable>,
 }
 
-/// What running a task left.
+/// The results of running a task.
 struct Done {
     slots: Vec<Slot>,
     rows: u64,
@@ -146,7 +146,7 @@ impl Executor for GpuExecutor {
 }
 
 impl GpuProfile {
-    /// What each step of a plan of `steps` steps did, its parts added up.
+    /// The profile of each step of a plan of `steps` steps, its parts added up.
     #[must_use]
     pub fn by_plan_step(&self, steps: usize) -> Vec<StepProfile> {
         let mut out = vec![StepProfile::default(); steps];

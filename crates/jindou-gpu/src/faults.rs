@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// What a call does in place of its work.
+/// The behaviour of a call in place of its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// It fails, and the device goes on.
@@ -35,7 +35,7 @@ pub struct Faults {
     hung: AtomicBool,
     lost: OnceLock<String>,
     patience: Duration,
-    /// What was given back after the loss: it goes with the context, as with a real one.
+    /// Memory and marks that were given back after the loss: they go with the context, as with a real device.
     orphans: Mutex<Vec<Orphan>>,
 }
 

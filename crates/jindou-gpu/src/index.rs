@@ -1,4 +1,4 @@
-//! What a predicate variable reads, in device memory: the characteristic sets (which predicates a vertex has), the
+//! The structures that a predicate variable reads, in device memory: the characteristic sets (which predicates a vertex has), the
 //! index vertices of all predicates (which subjects a predicate has; OSDI '16 §4.1) and the catalog of segments.
 //!
 //! Sets and index vertices have the form of a segment, so the kernels that look up and expand edges read them too:
@@ -142,7 +142,7 @@ fn bring_subjects(
 
 /// The segments of predicates in one direction, for kernels that read the predicate from a column.
 pub struct Catalog {
-    /// What kernels get.
+    /// The catalog as kernels get it.
     pub params: params::Catalog,
     /// All of them, with their bytes.
     pub segments: Vec<Arc<ResidentSegment>>,
@@ -193,7 +193,7 @@ impl Catalog {
         })
     }
 
-    /// What the parameters point into.
+    /// The memory that the parameters point into.
     pub(crate) fn buffer(&self) -> &Arc<DeviceBuffer> {
         &self.buffer
     }
@@ -205,7 +205,7 @@ impl Catalog {
     }
 }
 
-/// What an index structure is for. Those of old snapshots go when memory is needed.
+/// The snapshot, direction and graphs that an index structure is for. Structures of old snapshots go when memory is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IndexKey {
     epoch: u64,

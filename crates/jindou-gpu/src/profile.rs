@@ -1,11 +1,11 @@
-//! What a plan cost on the device, step by step.
+//! The cost of a plan on the device, step by step.
 
 use crate::backend::Kernel;
 
 /// One step of a plan on the device.
 #[derive(Clone, Debug, Default)]
 pub struct GpuStep {
-    /// What it does.
+    /// Its work, in words.
     pub name: String,
     /// Number of the plan's step that it is part of; `None` for what is done with the result.
     pub plan_step: Option<usize>,
@@ -20,7 +20,7 @@ pub struct GpuStep {
 /// All launches of one kernel in one step.
 #[derive(Clone, Debug)]
 pub struct KernelUse {
-    /// Which.
+    /// The kernel.
     pub kernel: Kernel,
     /// How often.
     pub launches: u64,

@@ -33,7 +33,7 @@ struct Neighbours {
     buffer: Option<DeviceBuffer>,
     /// Ids that fit behind the edges.
     room: u32,
-    /// What overlays took of the room: ascending.
+    /// The ranges of the room that overlays took, ascending.
     taken: Mutex<Vec<Range<u32>>>,
 }
 
@@ -215,7 +215,7 @@ impl Arrays {
 
 /// One segment on the device, at one version.
 pub struct ResidentSegment {
-    /// What kernels get.
+    /// The segment as kernels get it.
     pub params: params::Segment,
     /// Arrays that other versions share.
     arrays: Option<Arc<Arrays>>,

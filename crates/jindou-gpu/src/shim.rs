@@ -31,7 +31,7 @@ impl Counts {
     }
 }
 
-/// What the host asked for, so far: what costs microseconds on a card, whatever the kernels do.
+/// The host's requests so far: those that cost microseconds on a card, whatever the kernels do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Kernels started.
@@ -60,7 +60,7 @@ pub struct Traffic {
     pub trims: u64,
 }
 
-/// What is held of a shim at some moment.
+/// Memory and marks of a shim that are held at some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     /// Bytes of device memory.
@@ -176,19 +176,19 @@ impl Shim {
         })
     }
 
-    /// What each launch since the last call moved.
+    /// The bytes that each launch since the last call moved.
     #[must_use]
     pub fn take_log(&self) -> Vec<(Kernel, Counts)> {
         std::mem::take(&mut self.state().log)
     }
 
-    /// What the host asked for since the last call.
+    /// The host's requests since the last call.
     #[must_use]
     pub fn take_traffic(&self) -> Traffic {
         std::mem::take(&mut self.state().traffic)
     }
 
-    /// What is held now.
+    /// The memory and marks that are held now.
     #[must_use]
     pub fn holdings(&self) -> Holdings {
         self.state().held

@@ -45,7 +45,7 @@ impl Table {
         self.columns.iter().find(|c| c.slot == slot)
     }
 
-    /// What kernels read for a plan's operand. A slot that nothing bound is a plan's mistake.
+    /// A plan's operand as kernels read it. A slot that nothing bound is a plan's mistake.
     pub fn operand(&self, o: PlanOperand) -> Result<Operand> {
         match o {
             PlanOperand::Const(id) => Ok(Operand::constant(id)),

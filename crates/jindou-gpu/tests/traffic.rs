@@ -1,4 +1,4 @@
-//! What the host asks of a device, counted by the shim: what a card would wait for, whatever its kernels do.
+//! The host's requests to a device, counted by the shim: those that a card would wait for, whatever its kernels do.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn device() -> (Arc<Shim>, GpuExecutor) {
     (shim.clone(), GpuExecutor::new(shim))
 }
 
-/// What a run that gives the CPU's rows asked for.
+/// The requests of a run, which must give the CPU's rows.
 fn traffic_of(shim: &Shim, gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Traffic {
     let want = rows_here(plan, snapshot);
     let _ = shim.take_traffic();

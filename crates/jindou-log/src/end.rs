@@ -61,8 +61,8 @@ impl End {
         (end.to_text().as_bytes() == text).then_some(end)
     }
 
-    /// What is known of the end of an epoch's log: `None` for logs of before this was written down, for other epochs, and
-    /// where no file need be. To be read before the files are listed: later ones may be made meanwhile.
+    /// Reads the end of an epoch's log: `None` for logs from before it was written down, for other epochs, and where there
+    /// need not be any file. To be read before the files are listed: later ones may be made meanwhile.
     pub fn read(files: &dyn Files, epoch: Option<u64>) -> Result<Option<Self>, Stop> {
         let path = files.end_path();
         let text = match files.end() {

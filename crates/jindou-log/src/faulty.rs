@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const SECTOR: usize = 512;
 
-/// Which operations fail. Rates are of a million.
+/// Operations that fail, and how. Rates are per million.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// Writes of which a part gets through before the error.
@@ -23,7 +23,7 @@ pub struct Faults {
     pub other: u32,
     /// Bytes that fit on the disk; a write beyond is cut short and fails with `StorageFull`.
     pub room: Option<u64>,
-    /// What every change fails with: `ReadOnlyFilesystem`, `PermissionDenied`, …
+    /// Error that every change fails with: `ReadOnlyFilesystem`, `PermissionDenied`, …
     pub refuse: Option<io::ErrorKind>,
     /// After so many more operations the process dies in the middle of one: everything fails from then on.
     pub die_after: Option<u64>,
@@ -68,9 +68,9 @@ enum Rename {
 
 #[derive(Default, Clone)]
 struct Inode {
-    /// What reading shows.
+    /// Contents that reading shows.
     cache: Vec<u8>,
-    /// What the loss of power leaves for certain.
+    /// Contents that the loss of power leaves for certain, but for what `changes` do to them.
     disk: Vec<u8>,
     changes: Vec<Change>,
     /// A sync failed and lost something.
@@ -168,7 +168,7 @@ impl Disk {
         found.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// What a loss of power leaves of a file's changes.
+    /// Keeps those of a file's changes that a loss of power leaves: none, all, the first ones, or some by sectors, at random.
     fn tear(&mut self, inode: usize) {
         let Inode {
             mut disk, changes, ..

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// A flat folder of files by name.
 ///
-/// What an implementation promises is what POSIX does, and no more: written bytes survive the loss of power once
-/// [`File::sync`] has returned `Ok`; a name that was created, renamed or removed does once [`Files::sync_directory`]
-/// has. What was not synced may survive whole, in part and in any order of its 512-byte sectors; sectors that did
-/// not survive read as zeros or lie beyond the file's end. After a failed sync nothing is known of what was
-/// written since the last good one, and a later `Ok` says nothing about it.
+/// An implementation promises what POSIX does, and no more: written bytes survive the loss of power once [`File::sync`] has
+/// returned `Ok`; the creation, renaming or removal of a name does once [`Files::sync_directory`] has. Bytes that were not
+/// synced may survive whole, in part and in any order of their 512-byte sectors; sectors that did not survive read as zeros
+/// or lie beyond the file's end. After a failed sync nothing is known of what was written since the last good one, and a
+/// later `Ok` says nothing about it.
 pub trait Files: Send + Sync {
     /// Names of all files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
@@ -46,8 +46,8 @@ pub trait Files: Send + Sync {
     /// Where a file is, for messages.
     fn path(&self, name: &str) -> PathBuf;
 
-    /// What [`Files::set_end`] was given last; `None` if that was never called. A store of objects keeps none: there
-    /// nothing can be replaced.
+    /// The bytes that [`Files::set_end`] was given last; `None` if it was never called. A store of objects keeps none:
+    /// nothing can be replaced there.
     fn end(&self) -> io::Result<Option<Vec<u8>>> {
         if !self.appends() {
             return Ok(None);
@@ -103,7 +103,7 @@ pub trait Files: Send + Sync {
 /// A text of five short lines; more is not one.
 const LONGEST_END: u64 = 1 << 10;
 
-/// What [`Files::put`] appends to the name of a file that is not whole yet.
+/// Suffix that [`Files::put`] appends to the name of a file that is not whole yet.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// A file that is open for writing. Not shared: one writer at a time.

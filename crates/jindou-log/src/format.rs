@@ -69,7 +69,7 @@ pub(crate) struct FileHead {
     pub first: u32,
     /// Bytes, this head's among them, that were durable before the file got its name.
     pub whole: u64,
-    /// Which file this one continues, and where; `None` if all before `first` is in the base.
+    /// End of the file that this one continues; `None` if all before `first` is in the base.
     pub previous: Option<Sealed>,
 }
 
@@ -140,7 +140,7 @@ impl FileHead {
     }
 }
 
-/// What a group is for.
+/// Purpose of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Records.
@@ -185,7 +185,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What a group to be written says of itself.
+/// Data for the head and the checksums of a group to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupHead {
     pub kind: Kind,
@@ -240,7 +240,7 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mu
     check
 }
 
-/// What is found at a place where a group may begin.
+/// Contents of a place where a group may begin.
 #[derive(Debug)]
 pub(crate) enum Found<'a> {
     /// A group.

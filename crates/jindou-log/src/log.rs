@@ -73,7 +73,7 @@ impl Drop for Waiting {
     }
 }
 
-/// What is said to those who wait when the log's thread panics.
+/// Failure that those who wait are told when the log's thread panics.
 fn thread_failed() -> Failure {
     Failure {
         path: "log".into(),
@@ -222,7 +222,7 @@ impl Log {
     /// [`Options::queue_bytes`] wait already.
     ///
     /// # Errors
-    /// What the log failed with, until [`Log::reset`].
+    /// The log's failure, until [`Log::reset`].
     pub fn append(&self, number: u32, record: Vec<u8>) -> Result<Ticket> {
         let mut state = lock(&self.shared.state);
         loop {
@@ -323,7 +323,7 @@ impl Log {
         result.map_err(|f| f.to_error())
     }
 
-    /// What the log does at present, as of the last group.
+    /// Present state of the log, as of the last group.
     #[must_use]
     pub fn status(&self) -> Status {
         let state = lock(&self.shared.state);
@@ -382,7 +382,7 @@ fn session() -> u64 {
     hasher.finish()
 }
 
-/// What the thread has to do next.
+/// Next task of the thread.
 enum Work {
     Group(Vec<Waiting>),
     Sync,

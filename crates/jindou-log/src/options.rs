@@ -1,4 +1,4 @@
-//! What a log can be told, and what it tells.
+//! Options of a log, and its status.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Default for Options {
     }
 }
 
-/// What a log does at present.
+/// Present state of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// Number of the last acknowledged record.

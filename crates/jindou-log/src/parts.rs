@@ -1,4 +1,4 @@
-//! What a backup keeps of a log: the first bytes of its files, which never change again.
+//! The parts of a log that a backup keeps: the first bytes of its files, which never change again.
 
 use crate::end::End;
 use crate::files::Files;

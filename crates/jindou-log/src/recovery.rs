@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What was found when a log was opened.
+/// Findings of the opening of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     /// Files that were read.

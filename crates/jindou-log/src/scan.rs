@@ -20,7 +20,7 @@ pub struct Damage {
     pub file: String,
     /// Byte in it from which on it cannot be used.
     pub offset: u64,
-    /// What is wrong.
+    /// Description of the damage, without its place.
     pub what: String,
 }
 
@@ -243,7 +243,7 @@ impl std::fmt::Display for Cut {
     }
 }
 
-/// What a file of a chain holds.
+/// Result of walking a file of a chain.
 #[derive(Debug)]
 pub(crate) struct Walked {
     /// Its end: of the last group that counts.
@@ -358,7 +358,7 @@ pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Wa
     Ok(w)
 }
 
-/// What [`check`] found.
+/// Findings of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Files that were read.
@@ -371,7 +371,7 @@ pub struct Report {
     pub records: u64,
     /// Numbers of the first and the last record of each epoch; `None` where it has none.
     pub epochs: Vec<(u64, Option<RangeInclusive<u32>>)>,
-    /// What is wrong.
+    /// Damage that was found.
     pub damages: Vec<Damage>,
     /// Torn tails that the next opening will pass over: no damage.
     pub cuts: Vec<Cut>,

@@ -52,7 +52,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// What must be true of the disk.
+/// Facts that must be true of the disk.
 #[derive(Default)]
 struct Model {
     /// Every record ever handed over, by attempt.
@@ -166,7 +166,7 @@ struct Head {
     attempt: u32,
     /// Counts resets.
     generation: u32,
-    /// What is acknowledged is durable.
+    /// True if all that is acknowledged is durable.
     batch: bool,
     model: Model,
     random: Random,
@@ -377,7 +377,7 @@ fn append(log: &Log, head: &Mutex<Head>, attempts: &AtomicU32) {
     }
 }
 
-/// What a database does after a failure: goes back to the last record that was acknowledged.
+/// Goes back to the last record that was acknowledged, as a database does after a failure.
 fn reset(log: &Log, h: &mut Head) {
     h.generation += 1;
     let acknowledged = log.status().acknowledged;

@@ -73,7 +73,7 @@ pub trait QuadSource: Sync {
     }
 }
 
-/// What a load reports while it runs; written by workers, read by a progress bar.
+/// Progress that a load reports while it runs; written by workers, read by a progress bar.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Input consumed (bytes for files, universities for LUBM …), against `size_hint`.

@@ -60,7 +60,7 @@ pub enum DiagnosticKind {
 pub struct Suggestion {
     /// As a sentence.
     pub text: String,
-    /// What to write in place of which bytes of the text, where that is known.
+    /// Text to write in place of certain bytes, where both are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Replacement>,
 }
@@ -72,7 +72,7 @@ pub struct Replacement {
     pub start: usize,
     /// Behind the last byte that goes; `start` for an insertion.
     pub end: usize,
-    /// What comes instead.
+    /// Text that comes instead.
     pub with: String,
 }
 
@@ -81,7 +81,7 @@ pub struct Replacement {
 pub struct Diagnostic {
     /// Sort of the fault.
     pub kind: DiagnosticKind,
-    /// What is wrong, as a sentence without a full stop.
+    /// Description of the fault, as a sentence without a full stop.
     pub message: String,
     /// First byte.
     pub start: usize,
@@ -98,7 +98,7 @@ pub struct Diagnostic {
     /// The token that stands there, as a person would say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// What could stand there, in a person's words.
+    /// Tokens or parts that could stand there, in a person's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// Remedies, the likeliest first.

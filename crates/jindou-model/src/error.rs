@@ -37,7 +37,7 @@ pub enum Error {
     Syntax {
         /// File, line, column.
         at: Location,
-        /// What is wrong and what was expected.
+        /// Description of the fault, and of what was expected.
         message: String,
         /// The offending text, shortened.
         text: Option<String>,
@@ -54,7 +54,7 @@ pub enum Error {
     /// A file or folder could not be read or written.
     #[error("{}: {source}", .path.display())]
     Io {
-        /// Which one.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
@@ -79,7 +79,7 @@ pub enum Error {
     Service {
         /// Its IRI.
         endpoint: String,
-        /// What is wrong.
+        /// Description of the failure.
         message: String,
     },
     /// A document that a LOAD names may not be read, cannot be reached, or is no RDF.
@@ -87,7 +87,7 @@ pub enum Error {
     Document {
         /// Its IRI.
         iri: String,
-        /// What is wrong.
+        /// Description of the failure.
         message: String,
     },
     /// Somebody cancelled.

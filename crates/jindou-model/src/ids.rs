@@ -46,7 +46,7 @@ pub const fn partition_of(v: VertexId) -> u32 {
     (v.0 / PARTITION_BLOCK) % PARTITIONS
 }
 
-/// Which end of an edge is the key of a segment.
+/// The end of an edge that is the key of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Direction {

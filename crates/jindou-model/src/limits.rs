@@ -70,10 +70,10 @@ impl CancelToken {
     }
 }
 
-/// Who holds bytes of a budget: what a refusal names.
+/// Holder of bytes of a budget, as a refusal names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// What has no name of its own: batches of rows, texts under way.
+    /// Everything without a name of its own: batches of rows, texts under way.
     Rest,
     /// The held sides of hash joins, with their tables.
     HashJoin,
@@ -154,12 +154,12 @@ struct BudgetInner {
     peak: AtomicU64,
     /// Of `used`, by [`Holder`].
     held: [AtomicU64; Holder::ALL.len()],
-    /// What this budget's bytes are charged to as well.
+    /// The budget to which this one's bytes are charged as well.
     whole: Option<MemoryBudget>,
 }
 
 impl Drop for BudgetInner {
-    /// What a part still holds when its last owner goes is given back to the whole.
+    /// Gives back to the whole what a part still holds when its last owner goes.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
             whole.release(*self.used.get_mut());

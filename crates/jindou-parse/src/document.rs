@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// A JSON-LD document with this many errors in a row is given up.
 const MAX_ERRORS_IN_A_ROW: u32 = 1000;
 
-/// What all documents of a run share.
+/// State and limits that all documents of a run share.
 pub(crate) struct Run<'a> {
     pub(crate) progress: &'a Progress,
     /// Raw bytes read and not yet moved to the progress.

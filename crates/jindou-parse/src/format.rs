@@ -1,5 +1,4 @@
-//! Which syntax a file is in and how it is compressed: by name first, by its first bytes for
-//! compression.
+//! Syntax and compression of a file: by name first, by its first bytes for compression.
 
 use oxrdfio::RdfFormat;
 use std::fmt;
@@ -125,7 +124,7 @@ impl Compression {
         })
     }
 
-    /// What the first bytes say. None of the signatures is the beginning of valid RDF text.
+    /// Compression by the first bytes. None of the signatures is the beginning of valid RDF text.
     pub(crate) fn from_magic(head: &[u8]) -> Option<Self> {
         match head {
             [0x1F, 0x8B, ..] => Some(Self::Gzip),

@@ -1,4 +1,4 @@
-//! What reading a document may take: time, and memory for what parsers hold between two statements.
+//! Limits on reading a document: time, and memory for what parsers hold between two statements.
 
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use std::cell::{Cell, RefCell};
@@ -9,7 +9,7 @@ use std::io;
 pub struct Limits {
     /// Ends the reading.
     pub cancel: CancelToken,
-    /// What tokens, lines and windows of decompressors are charged to, as long as they are held.
+    /// Budget to which tokens, lines and windows of decompressors are charged, as long as they are held.
     pub memory: MemoryBudget,
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Line {
 pub struct BadStatement {
     /// Where it is.
     pub at: Location,
-    /// What is wrong and what was expected.
+    /// Description of the fault, and of what was expected.
     pub message: String,
     /// Its line, shortened to about 120 characters round the place.
     pub text: Option<String>,
@@ -98,7 +98,7 @@ impl std::fmt::Display for BadStatement {
     }
 }
 
-/// What a lenient load did not read of documents that it had to give up at an error.
+/// The unread rest of the documents that a lenient load had to give up at an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     /// Documents.
@@ -109,7 +109,7 @@ pub struct Rest {
     pub elements: u64,
 }
 
-/// What was skipped so far: how many, and the first ones in the order of the input.
+/// Statements skipped so far: how many, and the first ones in the order of the input.
 #[derive(Default)]
 pub(crate) struct Skipped {
     total: AtomicU64,

@@ -286,7 +286,7 @@ pub(crate) struct Document {
     pub(crate) number: u64,
     pub(crate) origin: Origin,
     pub(crate) format: Format,
-    /// What its name says.
+    /// Compression that its name says.
     pub(crate) compression: Option<Compression>,
     /// Canonical bytes of the graph of statements that name none; empty for the default graph.
     pub(crate) graph: Vec<u8>,
@@ -350,7 +350,7 @@ impl Sources {
         self.documents.len()
     }
 
-    /// What was found in folders and not taken, one sentence each.
+    /// Warnings about what was found in folders and not taken, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -362,7 +362,7 @@ impl Sources {
         self.skipped.total()
     }
 
-    /// What a lenient run did not read so far of documents that had to be given up at an error.
+    /// The unread rest, so far, of the documents that a lenient run had to give up at an error.
     #[must_use]
     pub fn rest(&self) -> Rest {
         self.skipped.rest()

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// A query with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What tables call it.
+    /// The query's name in tables.
     pub name: String,
     /// The template that it is an instance of, if any.
     pub template: Option<String>,
@@ -48,7 +48,7 @@ pub const SLOW: Duration = Duration::from_secs(5);
 /// Timed rounds of `ASK {}`.
 const FLOOR_ROUNDS: usize = 25;
 
-/// What is remembered of a load beside its store.
+/// A record of a load, kept next to its store.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Remembered {
     fingerprint: String,
@@ -285,9 +285,9 @@ fn one_query(
     }
 }
 
-/// Who is asked when in a round. Whoever follows an engine that is still busy (its collector of garbage) or left cold caches pays for
-/// it, so in the course of some rounds each follows each other equally often, and nobody itself (from four on, within a round, a
-/// balanced Latin square: E. J. Williams, 1949).
+/// The order in which engines are asked in a round. An engine pays for following one that is still busy (with its garbage
+/// collector) or that left cold caches, so over several rounds each follows every other equally often, and none follows itself
+/// (from four engines on, within a round, by a balanced Latin square: E. J. Williams, 1949).
 fn turn(of: usize, round: usize) -> impl Iterator<Item = usize> {
     let backwards = of % 2 == 1 && round / of % 2 == 1;
     (0..of).map(move |place| match of {

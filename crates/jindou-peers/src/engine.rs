@@ -1,11 +1,11 @@
-//! What the harness wants of an engine.
+//! The harness's interface to an engine.
 
 use crate::{Result, Seen};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a reader must know of an engine to judge its figures.
+/// Facts about an engine that a reader needs to judge its figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// Short name, the one `--peers` takes.
@@ -40,7 +40,7 @@ impl Memory {
     }
 }
 
-/// What a load took.
+/// Time, disk space and memory that a load took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
     /// From the start of the loader to the end of its last step (checkpoint, statistics, indexes).

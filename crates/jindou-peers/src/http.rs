@@ -139,7 +139,7 @@ fn failure(e: ureq::Error) -> Failure {
     }
 }
 
-/// What a failed read means.
+/// The failure that a failed read stands for.
 pub fn broken(e: &std::io::Error) -> Failure {
     let timed_out = e.kind() == std::io::ErrorKind::TimedOut
         || e.get_ref()

@@ -277,7 +277,7 @@ pub(crate) fn java() -> PathBuf {
         .unwrap_or_else(|| "java".into())
 }
 
-/// What `java` says of itself, in a few words.
+/// The version of `java` by its own account, in a few words.
 pub(crate) fn java_version() -> String {
     let out = Command::new(java())
         .arg("-version")

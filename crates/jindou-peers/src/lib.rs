@@ -32,7 +32,7 @@ pub enum Error {
     /// A file or folder.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// Its path.
         path: String,
         /// Why.
         source: std::io::Error,
@@ -40,7 +40,7 @@ pub enum Error {
     /// A program that failed, with the end of what it said.
     #[error("{program} failed ({status}): {said}")]
     Program {
-        /// Which.
+        /// Its name.
         program: String,
         /// Its exit status.
         status: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// What a reader must know of the machine.
+/// Facts about the machine that a reader needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.

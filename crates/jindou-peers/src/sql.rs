@@ -32,7 +32,7 @@ pub struct Sql {
 /// Translates SELECT and ASK over a basic graph pattern, with DISTINCT, LIMIT, OFFSET and counts.
 ///
 /// # Errors
-/// What stands in the way, in a few words.
+/// The obstacle, in a few words.
 pub fn translate(query: &str, schema: &Schema) -> Result<Sql, String> {
     let query = SparqlParser::new()
         .parse_query(query)
@@ -101,7 +101,7 @@ impl Bgp {
     }
 }
 
-/// What a result column holds.
+/// The contents of a result column.
 enum Column {
     /// A term, by this inner column.
     Term(String),

@@ -131,7 +131,7 @@ fn family(t: &Term) -> String {
     }
 }
 
-/// What an answer is like.
+/// The sort of an answer: an error, a boolean's value, or the family of its term.
 fn sort(t: Option<&Term>) -> String {
     match t {
         None => "error".into(),

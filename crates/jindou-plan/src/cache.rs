@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a plan depends on.
+/// The query and the options that a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey<'a> {
     /// The query.
@@ -21,7 +21,7 @@ struct Entry {
     options: PlanOptions,
     stamp: u64,
     planned: Arc<Plan>,
-    /// What it counts for.
+    /// Bytes that it counts for: those of its text and of its plan.
     bytes: usize,
 }
 

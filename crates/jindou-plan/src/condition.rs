@@ -287,7 +287,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What [`Compiler::one_of`] found, as a condition inside a larger one.
+/// Result of [`Compiler::one_of`], as a condition inside a larger one.
 pub(crate) fn known(c: Compiled) -> Condition {
     match c {
         Compiled::True => Condition::And(vec![]),

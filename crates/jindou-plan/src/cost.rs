@@ -1,4 +1,4 @@
-//! What operators above the exploration cost, in nanoseconds a row of one core, and how many rows they leave.
+//! Costs of the operators above the exploration, in nanoseconds of one core per row, and how many rows they leave.
 
 use crate::{ApplyKind, Condition, JoinKind};
 

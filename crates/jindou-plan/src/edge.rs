@@ -1,5 +1,5 @@
-//! What is known of one edge of a query before any order is tried: counts of its segments, exact lists of
-//! constants, and a few sampled lists.
+//! Facts about one edge of a query, gathered before any order is tried: counts of its segments, exact lists of constants, and
+//! a few sampled lists.
 
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node};
@@ -26,7 +26,7 @@ pub(crate) struct Side {
     pub inside: Option<f64>,
 }
 
-/// What is known of an edge with a known predicate.
+/// Facts about an edge with a known predicate.
 pub(crate) struct EdgeInfo {
     pub edges: f64,
     /// `[Out]`: the subject's side.

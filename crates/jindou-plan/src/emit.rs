@@ -227,7 +227,7 @@ impl<'a> Emitter<'a> {
         );
     }
 
-    /// What must still be tested of a slot that is bound along an edge.
+    /// The part of `within` that must still be tested of a slot that is bound along an edge.
     fn beyond(&self, within: Option<Within>, e: usize, slot: Slot) -> Option<Within> {
         if self.is_redundant(e, slot) {
             return None;

@@ -6,7 +6,7 @@ use jindou_store::segment::{KeyFinder, RankBlock, Segment, folded};
 /// Above so many intervals an overlap is estimated from so many of them instead of counted.
 const MAX_COUNTED: usize = 512;
 
-/// What both have. O(a + b).
+/// Ids that both have. O(a + b).
 pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
     let mut out = Intervals::new();
     let (mut i, mut j) = (0, 0);

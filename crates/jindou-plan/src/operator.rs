@@ -35,7 +35,7 @@ pub struct JoinKey {
     pub right_bound: bool,
 }
 
-/// What a match of two inputs does.
+/// Kinds of matches of two inputs, by the rows that they give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {
     /// Gives each compatible pair.
@@ -50,7 +50,7 @@ pub enum JoinKind {
     Minus,
 }
 
-/// What [`Operator::Apply`] does with the inner rows of an outer row.
+/// Uses that [`Operator::Apply`] makes of the inner rows of an outer row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyKind {
     /// Gives each.
@@ -114,7 +114,7 @@ pub struct Service {
 pub struct Aggregate {
     /// Where the value goes.
     pub to: Slot,
-    /// What it computes.
+    /// The function that it computes.
     pub function: AggregateFunction,
     /// The input: a slot (expressions were bound to one by `Extend`); `None` only for `CountRows`. Unbound is an error or absent,
     /// which the functions treat as the standard says.
@@ -151,7 +151,7 @@ pub enum AggregateFunction {
 pub struct Count {
     /// Where the number goes (a query-local `xsd:integer` term).
     pub to: Slot,
-    /// What is counted; `None` for `COUNT(*)`.
+    /// The slot that is counted; `None` for `COUNT(*)`.
     pub of: Option<Slot>,
     /// Distinct values only (with `of: None`: distinct rows of all visible slots, given in `row`).
     pub distinct: bool,
@@ -206,7 +206,7 @@ pub enum Operator {
     },
     /// Two independent inputs, matched on their shared slots.
     Join {
-        /// What the match does.
+        /// Kind of the match.
         kind: JoinKind,
         /// The side that streams.
         left: Box<Operator>,
@@ -228,7 +228,7 @@ pub enum Operator {
         /// The dependent part. Unless `each_row`, it consists of `Outer`, `Steps`, `Path`, `Filter`, `Extend`, `Union` and
         /// `Apply` (whose own input again is made of these), so that it can run on many outer rows at once.
         inner: Box<Operator>,
-        /// What the match does.
+        /// Use of the inner rows.
         kind: ApplyKind,
         /// `inner` has operators that look at all rows (`Group`, `Slice`, `Distinct`, …): it runs once for each
         /// distinct combination of the outer columns it reads.

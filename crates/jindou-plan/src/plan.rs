@@ -29,7 +29,7 @@ pub enum Operand {
     Const(u32),
 }
 
-/// Which graphs a pattern looks at.
+/// The graphs that a pattern looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GraphRef {
     /// The default graph.
@@ -122,7 +122,7 @@ pub enum FarEnd {
     Known(Operand),
 }
 
-/// What a step does to each row.
+/// Kinds of steps, by what they do to each row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepKind {
     /// Makes the first rows. Always step 0, and only there.
@@ -197,7 +197,7 @@ pub enum StepKind {
 /// One exploration step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it does.
+    /// Kind of the step, with all that it works on.
     pub kind: StepKind,
     /// Conditions on bound slots, tested on its output rows.
     pub filters: Vec<Condition>,
@@ -249,7 +249,7 @@ pub struct GeneralExpression {
     pub expression: spargebra::algebra::Expression,
     /// Its variables and their slots; a variable that is not listed is unbound.
     pub variables: Vec<(spargebra::term::Variable, Slot)>,
-    /// What `IRI()` resolves relative references against.
+    /// Base that `IRI()` resolves relative references against.
     pub base_iri: Option<String>,
     /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
     /// row, never remembered. (`NOW` is one value a query.)
@@ -302,7 +302,7 @@ pub const LIGHT_COST: f64 = 200_000.0;
 /// A whole native query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What the rows become.
+    /// Form of the result that the rows become.
     pub form: Form,
     /// Name by slot; hidden slots have names that no query can write.
     pub slots: Vec<String>,
@@ -320,7 +320,7 @@ pub struct Plan {
     pub validity: Validity,
 }
 
-/// What a query makes of its rows.
+/// Forms of result that a query makes of its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
     /// SELECT: the columns of `Plan::output`.

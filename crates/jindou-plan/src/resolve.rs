@@ -96,7 +96,7 @@ pub(crate) type Empty = String;
 
 /// The query's FROM and FROM NAMED.
 pub(crate) struct Dataset {
-    /// What patterns outside GRAPH look at.
+    /// Graphs that patterns outside GRAPH look at.
     pub default: GraphRef,
     /// `FROM NAMED`: ascending.
     pub named: Option<Vec<u32>>,

@@ -1,7 +1,7 @@
 //! The order: a beam search over which slot is bound next.
 //!
-//! What is left to do depends only on which slots are bound, so states with the same slots compete and the
-//! cheapest stays (dynamic programming); the beam bounds how many states of one size survive.
+//! The work that is left depends only on which slots are bound, so states with the same slots compete and the cheapest stays
+//! (dynamic programming); the beam bounds how many states of one size survive.
 
 use crate::Slot;
 use crate::model::{Model, Move, Source, State, bits};
@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 const WIDTH: usize = 16;
 /// Slots times edges up to which the beam has its full width.
 const FULL_WIDTH: usize = 200;
-/// What a row is taken to cost later: keeps cheap starts with many rows from crowding out the others.
+/// Assumed later cost of a row, in about nanoseconds of one core: keeps cheap starts with many rows from crowding out the
+/// others.
 const ROW_AHEAD: f64 = 8.0;
 
 struct Node_ {

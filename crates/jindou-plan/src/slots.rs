@@ -1,4 +1,4 @@
-//! Which slots a step binds and which it reads.
+//! The slots that a step binds and those that it reads.
 
 use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StepKind};
 

@@ -9,7 +9,7 @@ use spargebra::GraphUpdateOperation;
 /// One operation of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What to do.
+    /// The operation's algebra.
     pub operation: GraphUpdateOperation,
     /// Line and column of its first word in the text, from 1; columns count characters.
     pub at: (usize, usize),
@@ -23,7 +23,7 @@ pub struct Operation {
 pub struct Request {
     /// The operations in their order.
     pub operations: Vec<Operation>,
-    /// What relative IRIs stand under, for `IRI()`.
+    /// Base that relative IRIs stand under, for `IRI()`.
     pub base: Option<Iri<String>>,
 }
 

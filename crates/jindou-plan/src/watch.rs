@@ -3,7 +3,7 @@
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use std::cell::RefCell;
 
-/// What planning may use.
+/// Limits on planning: its time and its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanLimits<'a> {
     /// Carries the deadline, too.

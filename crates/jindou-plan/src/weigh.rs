@@ -1,4 +1,4 @@
-//! What a plan takes: its bytes on the heap, its depth, and its end, all without recursion.
+//! Bytes of a plan on the heap, its depth, and its end, all without recursion.
 
 use crate::algebra::expression_bytes;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     StartSource, Step, StepKind, TemplateTerm, Within,
 };
 
-/// What the allocator adds to a piece, on average.
+/// Bytes that the allocator adds to a piece, on average.
 const PIECE: u64 = 16;
 
 impl Plan {
@@ -94,7 +94,7 @@ fn list<T>(n: usize) -> u64 {
     (n * size_of::<T>()) as u64 + PIECE
 }
 
-/// What an operator has beside its inputs.
+/// Bytes on the heap that an operator has of its own, without its inputs.
 fn operator(op: &Operator) -> u64 {
     match op {
         Operator::Explore(Exploration { steps: s, empty }) => {

@@ -1,4 +1,4 @@
-//! Which vertices a variable can be: intervals of ids, and how to tell for those that updates touched.
+//! The vertices that a variable can be: intervals of ids, and how to tell for those that updates touched.
 //!
 //! Ids are clustered, so the instances of a class and the keys of a predicate are a few intervals of the base. An
 //! update leaves the intervals as they are: they are a hint with exceptions (DESIGN: ids). A vertex that no patch of
@@ -14,7 +14,8 @@ use jindou_store::segment::{EdgeView, Patch, Scope};
 pub struct Within {
     /// Ids that all members have in the base.
     pub intervals: Intervals,
-    /// What the intervals are the intersection of, if updates touched any of it; else empty, and they are exact.
+    /// Conditions whose intersection the intervals are, if updates touched any of them; else empty, and the intervals are
+    /// exact.
     pub members: Vec<Member>,
 }
 
@@ -219,7 +220,7 @@ impl Within {
         it
     }
 
-    /// What fulfils all of them; `None` for no condition.
+    /// Vertices that fulfil all of them; `None` for no condition.
     fn all(mut members: impl Iterator<Item = Member>) -> Option<Self> {
         let mut all = Self::of(members.next()?);
         members.for_each(|m| all.and(m));

@@ -104,7 +104,7 @@ fn run(first: u64, stores: u64, queries: usize) {
     assert!(empty * 10 < same * 7, "some queries must have answers");
 }
 
-/// What the segments' counts answer is answered without a step, and rightly.
+/// Queries that the segments' counts can answer are answered without a step, and rightly.
 #[test]
 fn counts_come_from_the_segments() {
     let texts = [

@@ -1,4 +1,4 @@
-//! What is let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
+//! Decides which queries are let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
 
 use crate::Class;
 use std::sync::Arc;
@@ -164,8 +164,8 @@ impl ClassState {
 
 /// A window's length in nanoseconds.
 const WINDOW: u64 = 100_000_000;
-/// What a light and a heavy query are taken to need before any is known, in nanoseconds: without it a burst right after the
-/// start would be let in whole.
+/// Time in nanoseconds that a light and a heavy query are taken to need before any is known: without it, a burst right after
+/// the start would be let in whole.
 const GUESS: [u64; 2] = [100_000, 10_000_000];
 /// The clock is looked at once in so many queries.
 const LOOK: u64 = 8;

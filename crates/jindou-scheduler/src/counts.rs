@@ -1,8 +1,8 @@
-//! What workers did.
+//! Counts of workers' jobs, help and sleep.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What workers did.
+/// Counts of workers' jobs, help and sleep, all workers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Light jobs that were run.

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 /// Runs tasks.
 pub trait Work: Send + Sync + 'static {
-    /// What is to be done.
+    /// A task to be done.
     type Task: Send + 'static;
-    /// What each worker keeps from task to task.
+    /// State that each worker keeps from task to task.
     type Local;
 
     /// A worker's own state, made on its thread.
@@ -27,8 +27,8 @@ pub trait Work: Send + Sync + 'static {
     /// A job was let in but will not be run.
     fn dropped(&self, job: Job<Self::Task>, why: Dropped);
 
-    /// What has come by itself: workers ask between two jobs and while they are idle, so that no thread besides them is needed
-    /// for jobs to arrive. Asked again until it says that nothing more is there at `now`.
+    /// Draws a job that has come by itself: workers ask between two jobs and while they are idle, so that no thread besides them
+    /// is needed for jobs to arrive. They ask again until it says that nothing more is there at `now`.
     fn draw(&self, _local: &mut Self::Local, _now: Instant) -> Drawn<Self::Task> {
         Drawn::Never
     }
@@ -39,7 +39,7 @@ pub trait Work: Send + Sync + 'static {
     }
 }
 
-/// What [`Work::draw`] has.
+/// Result of [`Work::draw`].
 #[derive(Debug)]
 pub enum Drawn<T> {
     /// This has come.
@@ -53,11 +53,11 @@ pub enum Drawn<T> {
 /// A task on its way.
 #[derive(Clone, Debug)]
 pub struct Job<T> {
-    /// What is to be done.
+    /// The task to be done.
     pub task: T,
     /// How much it is.
     pub class: Class,
-    /// Whose.
+    /// Number of the client that it comes from.
     pub client: u64,
     /// The worker in whose queue it waits, counted round; `None`: each in turn.
     pub home: Option<usize>,
@@ -87,7 +87,7 @@ impl<T> Job<T> {
 /// Submits jobs from anywhere.
 pub type Submit<T> = Arc<dyn Fn(Job<T>) -> Result<(), Refused> + Send + Sync>;
 
-/// What became of a job that was run.
+/// Outcome of a job that was run.
 pub enum Ran<T> {
     /// It is over.
     Done,

@@ -3,7 +3,7 @@
 use crate::Limits;
 use std::time::Duration;
 
-/// Who takes a light query that waits in a worker's queue. All but [`Policy::Oblige`] are there to be compared with it.
+/// Rule for who takes a light query that waits in a worker's queue. All but [`Policy::Oblige`] are there to be compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// One queue for all workers.
@@ -23,7 +23,7 @@ pub enum Policy {
 pub struct Options {
     /// Worker threads.
     pub workers: usize,
-    /// Who takes waiting light queries.
+    /// The rule for who takes waiting light queries.
     pub policy: Policy,
     /// The threshold T of fig. 11.
     pub stuck_after: Duration,
@@ -37,7 +37,7 @@ pub struct Options {
     /// Half of the workers, at least one, take heavy queries only, and the others light ones only ("isolation" of ATC '18,
     /// §6.6).
     pub isolate: bool,
-    /// What is let in.
+    /// Bounds on the queries that are let in.
     pub limits: Limits,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Queue<T> {
     jobs: Mutex<VecDeque<Job<T>>>,
     /// Jobs in it, to be looked at without the lock.
     len: AtomicUsize,
-    /// What its worker does.
+    /// State of its worker: awake, asleep or watching.
     state: AtomicU8,
     thread: Mutex<Option<Thread>>,
     /// The worker that serves the queue now. This and `end` are hints: who reads an old one takes a job a little early or late.
@@ -52,8 +52,8 @@ impl<T> Queue<T> {
         time.saturating_duration_since(self.begin).as_nanos() as u64
     }
 
-    /// Who is about to sleep looks here after it has said so, and who pushes looks for sleepers after that: one of them sees
-    /// the other, whence the ordering.
+    /// True if no job waits in it. A worker that is about to sleep looks here after it has said so, and whoever pushes looks for
+    /// sleepers after pushing: one of them sees the other, hence the ordering.
     pub(crate) fn is_empty(&self) -> bool {
         self.len.load(Ordering::SeqCst) == 0
     }

@@ -18,7 +18,7 @@ pub struct Scheduler<W: Work> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What workers share.
+/// State that workers share.
 pub(crate) struct Inner<W: Work> {
     pub work: W,
     pub options: Options,
@@ -92,13 +92,13 @@ impl<W: Work> Scheduler<W> {
         self.inner.submit(job)
     }
 
-    /// What is let in.
+    /// The admission, which decides which jobs are let in.
     #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.inner.admission
     }
 
-    /// What runs tasks.
+    /// The [`Work`] that runs tasks.
     #[must_use]
     pub fn work(&self) -> &W {
         &self.inner.work
@@ -119,7 +119,7 @@ impl<W: Work> Scheduler<W> {
         })
     }
 
-    /// What workers did so far.
+    /// Counts of what all workers did so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counters::sum(self.inner.counters.iter())

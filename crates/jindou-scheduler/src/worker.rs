@@ -1,4 +1,4 @@
-//! What a worker does, turn by turn.
+//! The work of a worker, turn by turn.
 
 use crate::counts::one;
 use crate::scheduler::Inner;
@@ -12,7 +12,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// Most jobs that are drawn between two that are run: after a pause (the machine had the core elsewhere) those that came in it
 /// must not keep each other waiting for ever.
 const MOST_DRAWN: usize = 64;
-/// Who has work of its own looks at its neighbours' queues so many times in T, since looking moves their cache lines.
+/// Times in T that a worker with work of its own looks at its neighbours' queues: no more, since looking moves their cache lines.
 const LOOKS: u32 = 8;
 /// Light jobs that the admission is told of at once: who counts them all moves a cache line for each.
 const TOLD: u64 = 8;

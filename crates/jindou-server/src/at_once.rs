@@ -1,10 +1,10 @@
 //! Light queries, answered where their request was read. Handing a query to a thread of its own and its answer back costs two
 //! wake-ups and some fifteen system calls: more than most light queries take.
 //!
-//! What runs here must not keep a thread of the runtime for long: only short texts are planned, only plans that the planner
-//! calls light are run, for [`TIME`] at most, with little memory and room for a short answer. What exceeds any of
-//! this is thrown away (nothing of it has been sent) and runs again on a thread of its own, under its own limits. One thread
-//! of the runtime is always left for sockets: see [`Shared::at_once`].
+//! A query that runs here must not keep a thread of the runtime for long: only short texts are planned, only plans that the
+//! planner calls light are run, for [`TIME`] at most, with little memory and room for a short answer. A run that exceeds any of
+//! this is thrown away (nothing of it has been sent), and the query runs again on a thread of its own, under its own limits. One
+//! thread of the runtime is always left for sockets: see [`Shared::at_once`].
 
 use crate::live::{LiveQuery, State};
 use crate::outlet::{self, Head};
@@ -30,7 +30,7 @@ const MEMORY: u64 = 8 << 20;
 /// Longest answer that is made here.
 const ROOM: usize = 64 << 10;
 
-/// What became of an attempt.
+/// Outcome of an attempt.
 pub(crate) enum Attempt {
     /// The query is over.
     Done(Result<Response<Body>, Problem>),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
-/// What a token allows. Writers may read, and look after the server: see and end everybody's queries, merge, back up.
+/// Rights that a token gives. Writers may read, and look after the server: see and end everybody's queries, merge, back up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
@@ -50,7 +50,7 @@ impl Keyring {
         Ok(count)
     }
 
-    /// What this token allows. Every known token is compared to its end, so that the time tells nothing but lengths.
+    /// Rights that this token gives. Every known token is compared to its end, so that the time tells nothing but lengths.
     pub(crate) fn access(&self, token: &[u8]) -> Option<Access> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
@@ -129,7 +129,7 @@ pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
     }
 }
 
-/// What a request brings to show who sent it.
+/// Credentials that a request brings to show who sent it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Credentials<'r> {
     pub(crate) token: Cow<'r, [u8]>,
@@ -142,7 +142,7 @@ impl<'r> Credentials<'r> {
     /// header.
     ///
     /// # Errors
-    /// What is wrong with the header.
+    /// A message that says what is wrong with the header.
     pub(crate) fn of(headers: &'r HeaderMap) -> Result<Option<Self>, &'static str> {
         let mut lines = headers.get_all(AUTHORIZATION).iter();
         let Some(line) = lines.next() else {
@@ -179,7 +179,7 @@ impl<'r> Credentials<'r> {
     }
 }
 
-/// Who sent a request, as far as it matters.
+/// The sender of a request, as far as it matters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     /// Stands for its token; `None` on a server without tokens.

@@ -4,8 +4,8 @@
 use jindou::{Error, Result};
 use std::borrow::Cow;
 
-/// What `plan` makes of a text, and the text that it made it of: the text itself where no base matters, so that one plan
-/// serves all addresses. The error is that of the text as it came, so that its position is right.
+/// Plans a text under a base with `plan`. Also gives the text that was planned: the text itself where no base matters, so that
+/// one plan serves all addresses. The error is that of the text as it came, so that its position is right.
 pub(crate) fn under<'t, T>(
     text: &'t str,
     base: Option<&str>,

@@ -11,14 +11,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// What a body may have for nothing: most are shorter, and cost no lock.
+/// Bytes that a body may have without a charge: most bodies are shorter, and cost no lock.
 const FREE: u64 = 64 << 10;
 /// A body's bytes are in a vector that doubles.
 const COPIES: u64 = 2;
 /// Bytes of a refused body that are read and thrown away: clients send all before they look at the answer.
 const DISCARDED: u64 = 64 << 20;
 
-/// What a request's body holds, until its answer is out.
+/// Memory that a request's body holds until its answer is out.
 #[derive(Clone)]
 pub(crate) struct Hold(Arc<Mutex<Held>>);
 

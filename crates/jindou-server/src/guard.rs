@@ -121,7 +121,7 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
     response
 }
 
-/// What to answer in `Access-Control-Allow-Origin`; `None`: the page may not read the answer.
+/// Value to answer in `Access-Control-Allow-Origin`; `None`: the page may not read the answer.
 fn allowed_origin(shared: &Shared, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let listed = &shared.options.cors_origins;

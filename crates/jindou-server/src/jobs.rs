@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What is being done.
+/// Work that is being done.
 pub(crate) struct Job {
     pub(crate) name: &'static str,
     /// Names of the phases of `progress`.
@@ -48,7 +48,7 @@ impl Jobs {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `name` does, or how it ended.
+    /// A document that says how far the job `name` is, or how it ended.
     pub(crate) fn document(&self, name: &'static str) -> Value {
         let inner = self.lock();
         match &inner.running {

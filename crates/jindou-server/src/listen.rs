@@ -40,7 +40,7 @@ const STACK: usize = 64 << 20;
 pub(crate) const MAX_HEAD: usize = 128 << 10;
 /// The system's buffer of a connection: bounds what a reader that stopped costs outside this process' own limits.
 const SEND_BUFFER: usize = 512 << 10;
-/// What a shutdown waits after cancelling, for threads to see it.
+/// Time that a shutdown waits after cancelling, for threads to see it.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// How far a shutdown is.
@@ -49,7 +49,7 @@ pub(crate) enum Phase {
     Serving,
     /// No new connections and requests; what runs goes on.
     Draining,
-    /// What runs is cancelled.
+    /// Queries that still run are cancelled.
     Stopping,
 }
 

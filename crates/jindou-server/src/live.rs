@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 /// Longest text that is kept for lists and logs, in bytes.
 const SHOWN: usize = 4096;
 
-/// What a query does at the moment.
+/// State of a query at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -56,7 +56,7 @@ pub(crate) struct LiveQuery {
     body_text: OnceLock<String>,
     /// Where the request came from.
     pub(crate) client: String,
-    /// Whose token it came with.
+    /// Number that stands for the token that it came with.
     pub(crate) owner: Option<u64>,
     pub(crate) started: Instant,
     pub(crate) limit: Duration,
@@ -67,7 +67,7 @@ pub(crate) struct LiveQuery {
     state: AtomicU8,
     /// It waited for its reader at some time.
     waited: AtomicBool,
-    /// Whose share it counts in.
+    /// Number of the client in whose share it counts.
     sharer: u64,
     cancel: CancelToken,
     cause: OnceLock<Cause>,
@@ -199,7 +199,7 @@ pub(crate) enum Crowded {
     Share(usize),
 }
 
-/// What a new query brings.
+/// Description of a new query.
 pub(crate) struct Newcomer {
     pub(crate) text: String,
     pub(crate) client: String,

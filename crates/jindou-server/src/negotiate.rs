@@ -1,4 +1,4 @@
-//! What the client would like: Accept and Accept-Encoding with their weights (RFC 9110, section 12.5).
+//! The client's preferences: Accept and Accept-Encoding with their weights (RFC 9110, section 12.5).
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AsHeaderName};
@@ -73,7 +73,7 @@ pub(crate) const PROBLEMS: [(&str, bool); 3] = [
     ("text/plain; charset=utf-8", false),
 ];
 
-/// What a response's content is coded in.
+/// Coding of a response's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Identity,

@@ -66,7 +66,7 @@ pub struct ServerOptions {
     pub common_prefixes: bool,
     /// Whether a GPU may be used.
     pub gpu: GpuChoice,
-    /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
+    /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Where the backup route puts backups. Without one there is no such route.
     pub backup_to: Option<BackupTarget>,
@@ -75,8 +75,8 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// What an operator should know of these options before others do, a sentence each. [`Server::start`](crate::Server::start)
-    /// logs them.
+    /// Warnings about these options that an operator should know before others do, a sentence each.
+    /// [`Server::start`](crate::Server::start) logs them.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -166,7 +166,7 @@ pub enum ServeError {
     /// The address cannot be had.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Which one.
+        /// The address.
         address: String,
         /// The system's reason.
         source: std::io::Error,
@@ -174,9 +174,9 @@ pub enum ServeError {
     /// A file that the options name.
     #[error("{}: {message}", .path.display())]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A message that says what is wrong with it.
         message: String,
     },
     /// The runtime did not start.

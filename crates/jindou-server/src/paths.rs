@@ -3,8 +3,8 @@
 use jindou::Error;
 use std::borrow::Cow;
 
-/// What a client may read of an error. Absolute paths are cut to the last name; texts that quote a client's own request stay
-/// as they are.
+/// The text of an error that a client may read. Absolute paths are cut to the last name; texts that quote a client's own request
+/// stay as they are.
 pub(crate) fn told(error: &Error) -> Cow<'static, str> {
     match error {
         Error::Io { path, source } => {

@@ -19,7 +19,7 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Line and column in the query, from 1.
     at: Option<(u32, u32)>,
-    /// What is wrong with the text of a query or an update.
+    /// Faults in the text of a query or an update.
     faults: Option<Box<Diagnostics>>,
     headers: Vec<(http::HeaderName, Cow<'static, str>)>,
 }

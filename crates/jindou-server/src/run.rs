@@ -51,7 +51,7 @@ impl Connection {
 /// How long a broken answer's reader has to notice before its connection is cut.
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
-/// What to answer.
+/// The answer that is wanted.
 pub(crate) enum Work {
     /// A query's results.
     Query(String),
@@ -87,7 +87,7 @@ impl Work {
     }
 }
 
-/// What the client asked for.
+/// The client's request.
 pub(crate) struct Request {
     pub(crate) work: Work,
     pub(crate) timeout: Option<Duration>,
@@ -97,7 +97,7 @@ pub(crate) struct Request {
     pub(crate) tables: Option<Offer>,
     pub(crate) graphs: Option<Offer>,
     pub(crate) connection: Arc<Connection>,
-    /// What a query's relative IRIs stand under where it has no BASE of its own (the endpoint's address).
+    /// The IRI that a query's relative IRIs are resolved against where it has no BASE of its own (the endpoint's address).
     pub(crate) base: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What all requests of a server share.
+//! State that all requests of a server share.
 
 use crate::auth::Keyring;
 use crate::jobs::Jobs;
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) live: Arc<LiveQueries>,
     pub(crate) slots: Slots,
-    /// Who may wait for a slot.
+    /// Decides which queries may wait for a slot.
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: Registry,
     /// Queries that may be answered by the runtime's own threads at a time: one fewer than there are threads.

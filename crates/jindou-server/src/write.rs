@@ -79,7 +79,7 @@ impl Update {
         })
     }
 
-    /// What lists and logs show from here on.
+    /// Sets the text that lists and logs show from here on.
     pub(crate) fn show(&self, text: &str) {
         self.admitted.query.show(text);
     }

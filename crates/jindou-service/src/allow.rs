@@ -1,4 +1,4 @@
-//! Who may be asked.
+//! The endpoints that may be asked.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;

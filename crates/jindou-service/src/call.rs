@@ -110,7 +110,7 @@ impl Resolver for Inside {
     }
 }
 
-/// What the talking thread sends: the media type, then pieces of the body.
+/// Message from the talking thread: the media type first, then pieces of the body.
 pub(crate) enum Part {
     Head(String),
     /// None at the end.
@@ -193,7 +193,7 @@ fn apart(t: Term, own: &str) -> Term {
     }
 }
 
-/// What is asked for.
+/// The content that is asked for.
 pub(crate) enum Ask {
     /// The rows of a query.
     Query(String),

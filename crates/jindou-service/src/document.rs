@@ -6,7 +6,7 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_parse::{Document, DocumentSource, Format};
 use ureq::http::Uri;
 
-/// What LOAD understands, best first.
+/// The media types that LOAD understands, best first.
 const ACCEPT: &str = "application/n-triples, application/n-quads;q=0.9, text/turtle;q=0.8, application/trig;q=0.7, application/rdf+xml;q=0.6, application/ld+json;q=0.5";
 
 /// Bytes given back when the document is dropped or handed on.

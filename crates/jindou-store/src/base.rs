@@ -1,4 +1,4 @@
-//! What lies under all patches: the files of a load, and those of the merges since.
+//! The base under all patches: the files of a load, and those of the merges since.
 
 use crate::delta::{TailTerms, Touched};
 use crate::directory::{IndexParts, Manifest, SegmentFile};
@@ -21,7 +21,7 @@ pub(crate) struct SegmentSet {
     pub classes: Option<IndexParts>,
 }
 
-/// What merged changes left beside segments.
+/// Data of merged changes that is kept outside the segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Merged {
     /// The last snapshot that is in the segments.
@@ -44,15 +44,15 @@ pub struct Base {
     pub(crate) predicate_of: FxHashMap<u32, u32>,
     pub(crate) index: Arc<IndexParts>,
     pub(crate) merged: Merged,
-    /// What its files are.
+    /// The manifest of the base's files.
     pub(crate) manifest: Manifest,
     /// Versions given to snapshots of this base and of those that merges make of it.
     pub(crate) versions: Arc<AtomicU64>,
-    /// What [`Self::object_terms`] found.
+    /// Answers of [`Self::object_terms`] so far, by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
 }
 
-/// What all objects of a predicate are, from what says least to what says most.
+/// Kinds of terms that all objects of a predicate belong to, from the least specific to the most specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectTerms {
     /// Anything.
@@ -68,8 +68,8 @@ pub enum ObjectTerms {
 const CHUNK: u32 = 4096;
 
 impl Base {
-    /// What the objects of the predicate in all graphs have in common; `Any` also where one came with an update, merged or
-    /// not. O(objects) once where it is something, O(1) mostly where it is not, and O(1) later.
+    /// Kind of terms that the objects of the predicate in all graphs belong to; `Any` also where one of them came with an
+    /// update, merged or not. O(objects) the first time if the answer is not `Any`, mostly O(1) if it is; O(1) later.
     pub(crate) fn object_terms(&self, p: u32) -> ObjectTerms {
         let known = || self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&known) = known().get(&p) {
@@ -142,7 +142,7 @@ impl Base {
         }
     }
 
-    /// What its files are.
+    /// The manifest of the base's files.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest

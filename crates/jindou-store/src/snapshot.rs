@@ -1,4 +1,4 @@
-//! What a query reads: an immutable base and the patches that lie over it at one snapshot number.
+//! The data that a query reads: an immutable base and the patches that lie over it at one snapshot number.
 
 use crate::base::{Base, ObjectTerms};
 use crate::delta::{BaseSets, CowVec, Net, TailTerms, Touched};
@@ -129,8 +129,8 @@ impl Snapshot {
         self.number
     }
 
-    /// What no other content of this base has: snapshots that were never published may share a number with others,
-    /// but not this. For caches of what was read.
+    /// A value that no other content of this base has: snapshots that were never published may share their number with
+    /// others, but not their version. For caches of what was read.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -287,8 +287,8 @@ impl Snapshot {
             .is_some_and(|p| !p.is_empty())
     }
 
-    /// What every object of the predicate, in all graphs, surely is: `Any` for a predicate that updates touch. O(objects) the
-    /// first time, O(1) later.
+    /// Kind of terms that every object of the predicate, in all graphs, surely belongs to: `Any` for a predicate that updates
+    /// touch. O(objects) the first time, O(1) later.
     #[must_use]
     pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {
         if self.is_predicate_patched(p) {

@@ -1,4 +1,4 @@
-//! What the planner knows: counts per predicate and class, and characteristic sets with counts.
+//! Statistics for the planner: counts per predicate and class, and characteristic sets with counts.
 
 use rustc_hash::FxHashMap;
 

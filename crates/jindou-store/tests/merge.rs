@@ -36,7 +36,7 @@ fn merge(dir: &Path, now: &Snapshot, generations: usize) -> Merging {
     Merging::write(dir, &files, now, &options, &Progress::default()).unwrap()
 }
 
-/// What a reader may take for proven of a snapshot.
+/// Checks all that a reader may take for proven of a snapshot.
 fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
     assert_eq!(&quads_of(s), truth);
     assert_eq!(s.quads(), truth.len() as u64);

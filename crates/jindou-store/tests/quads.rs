@@ -1,4 +1,4 @@
-//! What a snapshot sees, loaded again, is the same graph.
+//! The quads that a snapshot sees, loaded again, give the same graph.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_store::testing::{TermQuad, store_of_terms, varied_quads};

@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     Bad(Bad),
 }
 
-/// What is no token.
+/// Kinds of text that is no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bad {
     Character,

@@ -70,14 +70,14 @@ impl std::error::Error for Failure {}
 pub struct Update {
     /// The operations in their order; ADD, COPY and MOVE are several or none.
     pub operations: Vec<Operation>,
-    /// What relative IRIs stood under at the end, for `IRI()`.
+    /// Base that relative IRIs stood under at the end, for `IRI()`.
     pub base: Option<Iri<String>>,
 }
 
 /// One operation of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What to do.
+    /// The operation's algebra.
     pub operation: GraphUpdateOperation,
     /// Offset of its first word in the text, in bytes.
     pub at: usize,

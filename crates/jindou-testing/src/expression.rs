@@ -6,7 +6,7 @@ use spargebra::algebra::Expression;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// What an expression and its rows are mostly about.
+/// The main subject of an expression and its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// Numbers only, so that columns of numbers can be computed at once.

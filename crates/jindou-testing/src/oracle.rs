@@ -34,7 +34,7 @@ fn row(r: &[Option<Term>]) -> String {
         .join(" ")
 }
 
-/// What `spareval` answers, or why it does not.
+/// The answer of `spareval`, or why there is none.
 ///
 /// # Errors
 /// Its message.

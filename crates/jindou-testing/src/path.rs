@@ -217,7 +217,7 @@ impl Maker<'_> {
         parts
     }
 
-    /// What the body of EXISTS has: patterns only, for what substitution does to more is disputed.
+    /// The body of EXISTS: patterns only, because the effect of substitution on more is disputed.
     fn patterns(&mut self) -> Vec<Part> {
         (0..1 + self.rng.below(2)).map(|_| self.pattern()).collect()
     }

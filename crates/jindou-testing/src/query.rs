@@ -213,7 +213,7 @@ impl Maker<'_> {
         out.map(|text| own_variables(text, &bound))
     }
 
-    /// Which variables the group's own triple patterns and `GRAPH ?x` bind: those that stand in no bracket inside it.
+    /// The variables that the group's own triple patterns and `GRAPH ?x` bind: those that stand in no bracket inside it.
     fn surely_bound(&self, group: &str) -> Vec<bool> {
         let mut depth = 0;
         let outside: String = group

@@ -538,7 +538,8 @@ impl Number {
         }
     }
 
-    /// What a function does to the small and the exact number.
+    /// Applies `small` to a small number; if the number is not small, or that gives nothing, applies `exact` to the exact
+    /// one.
     fn each(
         &self,
         small: impl FnOnce(Num) -> Option<Num>,

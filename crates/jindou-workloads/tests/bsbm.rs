@@ -185,7 +185,7 @@ fn statistics_are_those_of_the_given_data() {
     assert!(off.is_empty(), "{}", off.join("\n"));
 }
 
-/// What the original makes of as many products, as others published it.
+/// Compares with the number of statements that the original makes of as many products, as others published it.
 #[test]
 fn it_grows_as_the_original() {
     for (products, statements) in [(100, 40_377u64), (10_000, 3_534_773)] {

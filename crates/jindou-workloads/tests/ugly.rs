@@ -15,7 +15,7 @@ fn hash(parts: &[&[u8]]) -> u64 {
     h.finish()
 }
 
-/// What was delivered, in numbers.
+/// Counts of the quads that were delivered.
 #[derive(Default)]
 struct Census {
     quads: u64,
@@ -135,7 +135,7 @@ fn print(c: &Census) {
     );
 }
 
-/// What must hold at a size.
+/// Asserts all that must hold at a size.
 fn check(c: &Census, quads: u64) {
     print(c);
     let part = |n: u64, of: u64| n as f64 / of as f64;

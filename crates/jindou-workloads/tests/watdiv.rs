@@ -193,7 +193,7 @@ const SMALL: &str = "
 #statistics e:A e:owns e:A
 ";
 
-/// What the rules say, seen statement by statement.
+/// Checks the rules, statement by statement.
 #[test]
 fn a_small_model_does_what_it_says() {
     let rdf = "#namespace rdf=http://www.w3.org/1999/02/22-rdf-syntax-ns#\n";

@@ -191,7 +191,7 @@ fn vary(scale: u32) -> BTreeMap<String, (f64, f64)> {
         .collect()
 }
 
-/// What is further off than it may be.
+/// The statistics that are further off than they may be.
 fn compare(given: &Statistics, ours: &BTreeMap<String, (f64, f64)>) -> Vec<String> {
     let names: HashSet<&String> = given.keys().chain(ours.keys()).collect();
     let mut wrong = vec![];
@@ -237,7 +237,7 @@ fn scale_10_is_like_the_originals() {
     );
 }
 
-/// What grows with the scale: a tenth of the given data's, whose deviation is √10 times smaller than ours.
+/// Statistics that grow with the scale are a tenth of the given data's, whose deviation is √10 times smaller than ours.
 #[test]
 fn scale_1_is_a_tenth_of_the_originals_scale_10() {
     let Some(given) = Data::given() else {

@@ -91,9 +91,9 @@ pub struct QueryOptions {
     pub gpu: GpuChoice,
     /// The graphs to ask instead of those that the query names.
     pub dataset: Option<DatasetChoice>,
-    /// Who asks other endpoints, for `SERVICE`. Without one such queries are refused.
+    /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Whose threads a heavy query uses beside the caller's; `None`: some that are made for it.
+    /// Threads that a heavy query uses besides the caller's; `None`: some that are made for it.
     pub crew: Option<Arc<dyn Crew>>,
     /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
     pub common_prefixes: bool,
@@ -186,7 +186,7 @@ impl QueryOptions {
     }
 }
 
-/// What a query took.
+/// Report on a query: its rows, times and profile.
 #[derive(Clone, Debug)]
 pub struct QueryReport {
     /// Rows (or triples) written; 1 for ASK.
@@ -203,7 +203,7 @@ pub struct QueryReport {
     pub plan_cached: bool,
 }
 
-/// What [`Database::checksum`] saw.
+/// Result of [`Database::checksum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum {
     /// Rows of the answer.
@@ -311,13 +311,13 @@ impl Database {
         })
     }
 
-    /// What is known about the bytes of the store's files.
+    /// The state of the verification of the store's files.
     #[must_use]
     pub fn trust(&self) -> &Trust {
         &self.inner.trust.0
     }
 
-    /// What was found in the store's log when it was opened; `None` without one.
+    /// The findings in the store's log when it was opened; `None` without a log.
     #[must_use]
     pub fn recovery(&self) -> Option<&Recovery> {
         self.inner.recovery.as_ref()

@@ -1,4 +1,4 @@
-//! What DESCRIBE reads beside its plan: the edges out of a vertex in the query's default graph.
+//! The edges out of a vertex in the query's default graph, which DESCRIBE reads besides running its plan.
 
 use jindou_model::{Direction, PredicateId, term};
 use jindou_store::Snapshot;

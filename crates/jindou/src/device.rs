@@ -104,7 +104,7 @@ impl Device {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known: the executor, why there is none, or nothing recent.
+    /// The executor, or why there is none, as far as that is known; `None`: nothing is known, or nothing recent.
     fn known(&self) -> Option<Result<Arc<GpuExecutor>, String>> {
         let mut state = self.state();
         if let State::Ready(gpu) = &*state

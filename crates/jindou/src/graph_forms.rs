@@ -197,7 +197,7 @@ impl Resources {
     }
 }
 
-/// What a resource to describe takes: its id twice, and its term, twice.
+/// Bytes charged for each resource to describe: its id and its term, each held twice.
 const RESOURCE: u64 = 240;
 
 impl Sink for Resources {

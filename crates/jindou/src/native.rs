@@ -96,7 +96,7 @@ fn checksum_there(
     })
 }
 
-/// What comes of a try on a GPU that gave nothing out: its outcome, why the CPU runs the query, or the query's error.
+/// Decides what follows a try on a GPU that gave nothing out: its outcome, why the CPU runs the query, or the query's error.
 ///
 /// # Errors
 /// The query's own end: it was cancelled, or its time is over. Where the GPU was demanded, in one sentence why it failed.
@@ -305,7 +305,7 @@ impl There<'_> {
     }
 }
 
-/// What a measured query reports; empty unless asked for.
+/// The profile of a measured query, as text and as a tree; empty unless asked for.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub text: String,

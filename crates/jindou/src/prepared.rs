@@ -13,7 +13,7 @@ use oxrdf::{NamedNode, Term};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a parameter gets.
+/// Value of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// A term. Blank nodes are refused: in a query they are variables.
@@ -60,7 +60,7 @@ struct Shared {
     planned: Mutex<Option<Arc<Planned>>>,
 }
 
-/// What planning for some snapshots gave.
+/// Result of planning, and the snapshots that it is valid for.
 struct Planned {
     validity: Validity,
     /// `None`: terms must be known before it can be planned.
@@ -235,7 +235,7 @@ impl PreparedQuery {
 /// One thread's prepared query: a plan of its own, into which terms are written.
 pub struct Session {
     shared: Arc<Shared>,
-    /// What `plan` was made of.
+    /// The result of planning that `plan` was made from.
     planned: Option<Arc<Planned>>,
     plan: Option<Parametric>,
     ids: Vec<Option<u32>>,

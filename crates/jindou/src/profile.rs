@@ -1,4 +1,4 @@
-//! What a measured query reports: a tree that programs read, and the same as text for people.
+//! The profile of a measured query: a tree that programs read, and the same as text for people.
 
 use jindou_engine::{NodeProfile, Profile, StepProfile};
 use jindou_plan::{ApplyKind, JoinKind, Operator, Plan};
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// One node of a measured plan; its inputs are below it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileNode {
-    /// What it is: `result`, `join`, `step 2`, ….
+    /// Name of the node: `result`, `join`, `step 2`, ….
     pub name: String,
     /// Where it ran: `cpu`, or a device's name.
     pub place: String,

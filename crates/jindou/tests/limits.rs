@@ -12,7 +12,7 @@ use std::io;
 use std::time::{Duration, Instant};
 use stores::Store;
 
-/// What `--timeout` may be overrun by, generously: test machines are busy.
+/// Time by which `--timeout` may be overrun, generously: test machines are busy.
 const SOON: Duration = Duration::from_secs(5);
 
 /// A cross product of 10^12 rows, native.

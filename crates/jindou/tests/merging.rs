@@ -72,7 +72,7 @@ fn text(n: u64) -> String {
     )
 }
 
-/// What a store holds after update `n`.
+/// The quads that a store holds after update `n`.
 struct Model {
     n: u64,
     quads: BTreeSet<String>,

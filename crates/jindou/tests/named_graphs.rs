@@ -109,8 +109,8 @@ fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// What `oxrdfio` reads; the first error ends a file, as a lenient load of TriG does. Blank nodes are made
-/// apart from those of other files.
+/// The quads of a file as `oxrdfio` reads them; `None` if it does not read the whole file without an error. Its blank nodes
+/// are kept apart from those of other files.
 fn read(path: &Path, graph: &GraphName) -> Option<Vec<Quad>> {
     let format = RdfFormat::from_extension(path.extension()?.to_str()?)?;
     let bytes = std::fs::read(path).ok()?;

@@ -230,7 +230,7 @@ fn one(db: &Database, expression: &str) -> String {
     rows(db, &format!("SELECT ({expression} AS ?v) {{}}")).remove(0)
 }
 
-/// What the specification says where libraries say otherwise.
+/// Values by the specification where libraries give others.
 #[test]
 fn expressions_have_the_specified_values() {
     let dir = tempfile::tempdir().unwrap();

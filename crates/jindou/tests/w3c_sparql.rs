@@ -135,7 +135,7 @@ impl Case {
         Ok((dir, db))
     }
 
-    /// What `spareval` says over a dataset of its own: for telling whose a failure is.
+    /// The answer of `spareval` over a dataset of its own, to tell whose fault a failure is.
     fn reference(&self) -> Result<Answer, String> {
         oracle::answer(&oracle::dataset(&self.default, &self.named)?, &self.query)
     }

@@ -32,7 +32,7 @@ fn parse_rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// Whose turn it is.
+/// Scheduling of queries on the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scheduling {
     /// Worker-obliger (OSDI '16, fig. 11).
@@ -74,7 +74,7 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// Who sends light queries.
+/// Senders of light queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClientsOn {
     /// The workers draw them by themselves.
@@ -115,7 +115,7 @@ pub struct BenchMixed {
     /// Only runs with heavy queries.
     #[arg(long)]
     pub only_heavy: bool,
-    /// Who sends light queries.
+    /// Senders of light queries.
     #[arg(long, value_enum, default_value = "workers")]
     pub clients_on: ClientsOn,
     /// Also one worker beside a thread that does this, with no scheduler between: several to compare.
@@ -154,7 +154,7 @@ pub struct BenchMixed {
     /// Workers that may be at heavy queries, and threads of one: several to compare.
     #[arg(long, value_delimiter = ',', default_value = "1")]
     pub mt_threshold: Vec<usize>,
-    /// Whose turn it is: several to compare.
+    /// Scheduling of queries: several to compare.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "oblige")]
     pub scheduling: Vec<Scheduling>,
     /// A worker that takes longer for one query is stuck.

@@ -30,7 +30,7 @@ pub enum Command {
     Peers(Peers),
 }
 
-/// What a merge may use.
+/// Limits on a merge's memory and write rate.
 #[derive(ClapArgs, Debug)]
 pub struct MergeBudget {
     /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
@@ -151,7 +151,7 @@ pub struct BenchCommits {
     /// How long they do.
     #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
     pub time: Duration,
-    /// What a sync of the disk takes at least.
+    /// Least time that a sync of the disk takes.
     #[arg(long, value_parser = parse_duration, default_value = "4ms", value_name = "TIME")]
     pub sync: Duration,
     /// Universities that are then added as N-Triples; 0: none.
@@ -306,7 +306,7 @@ pub struct BenchBsbm {
     /// Number of products: 1 is some 353 statements.
     #[arg(long, short = 'n')]
     pub products: u32,
-    /// Which queries.
+    /// Set of queries.
     #[arg(long, value_enum, default_value = "explore")]
     pub mix: BsbmMix,
     /// Instances of each query.
@@ -336,7 +336,7 @@ pub struct BenchSp2b {
     pub common: BenchMix,
 }
 
-/// What the benchmarks of generated data have in common.
+/// Options common to the benchmarks of generated data.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct BenchMix {
     /// Seed of data and queries.

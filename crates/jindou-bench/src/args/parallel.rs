@@ -4,7 +4,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use std::fmt;
 use std::path::PathBuf;
 
-/// What is parallel.
+/// Kind of parallelism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Model {
     /// Different queries at the same time, each on the whole store.
@@ -72,13 +72,13 @@ pub struct BenchParallel {
     /// Where the store is or goes; an existing one is used as it is (default: in the work folder).
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// What to load if there is no store: RDF files or folders (default: what --lubm or --watdiv generate).
+    /// Data to load if there is no store: RDF files or folders (default: what --lubm or --watdiv generate).
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
     /// Folder where stores of partitions are kept and found again (default: a temporary one).
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// What is parallel.
+    /// Kind of parallelism.
     #[arg(long, value_enum, default_value = "both")]
     pub model: Model,
     /// Worker processes: several to compare.

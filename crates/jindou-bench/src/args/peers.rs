@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Peers {
     /// Obtain other engines from their registries (pip, apt-get, mvn), in pinned versions.
     Install {
-        /// Which: oxigraph, virtuoso, jena, blazegraph, duckdb.
+        /// Engines: oxigraph, virtuoso, jena, blazegraph, duckdb.
         #[arg(value_name = "NAME,…", value_delimiter = ',', required = true)]
         names: Vec<String>,
         /// Where to (default: jindou/peers in your cache folder).
@@ -24,7 +24,7 @@ pub enum Peers {
     },
     /// Print a comparison's JSON as a table, or write its page anew.
     Show {
-        /// What `bench … --peers … --json FILE` wrote.
+        /// File that `bench … --peers … --json FILE` wrote.
         #[arg(value_name = "FILE")]
         json: PathBuf,
         /// Write the page here instead.

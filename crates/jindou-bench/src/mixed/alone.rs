@@ -60,7 +60,7 @@ pub enum How {
     Text,
 }
 
-/// What [`alone`] measured.
+/// Measurements by [`alone`].
 pub struct Alone {
     pub rate: f64,
     /// Queries a second of processor time: the same whatever else the machine does, but for its caches.

@@ -65,7 +65,7 @@ pub struct Arrival {
     pub at: Instant,
 }
 
-/// What a source says.
+/// A source's reply: an arrival, or when to ask again.
 pub enum Next {
     Now(Arrival),
     At(Instant),
@@ -101,7 +101,7 @@ struct Process {
     unsent: u64,
 }
 
-/// What a worker knows of the other sources.
+/// A worker's knowledge of the other sources.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     again: Instant,
@@ -191,7 +191,7 @@ impl Sources {
         })
     }
 
-    /// What is there for a worker at `now`, or when to ask again; `draw` says what a query is.
+    /// The arrival that is there for a worker at `now`, or when to ask again; `draw` chooses the query.
     pub fn next(
         &self,
         draw: impl Fn(&mut Random) -> Task,

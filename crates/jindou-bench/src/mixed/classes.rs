@@ -61,7 +61,7 @@ pub fn lubm() -> Vec<Template> {
         .collect()
 }
 
-/// What a mix is of.
+/// The queries of a mix.
 #[derive(Clone, Debug, Default)]
 pub struct Mix {
     pub light: Vec<Template>,

@@ -23,7 +23,7 @@ pub struct Heavy {
     pub weight: f64,
 }
 
-/// What is asked.
+/// The store, the queries that are asked, and their limits.
 pub struct Setup {
     pub db: Database,
     pub classes: Vec<Class>,
@@ -91,7 +91,7 @@ impl Task {
     }
 }
 
-/// What is measured.
+/// The plan of a measurement: how queries arrive, and for how long.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub arrivals: Arrivals,

@@ -45,7 +45,7 @@ struct Client {
     reader: BufReader<TcpStream>,
     line: Vec<u8>,
     body: Vec<u8>,
-    /// What the last answer said of when to come back.
+    /// Time to wait before coming back, if the last answer named one.
     retry_after: Option<Duration>,
 }
 

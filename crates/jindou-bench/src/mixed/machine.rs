@@ -1,4 +1,4 @@
-//! What the machine does meanwhile: time that its host or other processes take, and what work on one core costs on another.
+//! The machine meanwhile: time that its host or other processes take, and the cost to one core of work on another.
 
 use super::arrivals::Random;
 use super::emulate::{Setup, Task};
@@ -32,7 +32,7 @@ pub struct Reading {
     preempted: u64,
 }
 
-/// What others took between two readings.
+/// Interference from others between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
     /// Cores' worth of time that other processes had.
@@ -88,7 +88,7 @@ impl Reading {
     }
 }
 
-/// What a loop that only reads the clock sees: pauses are times when it did not run.
+/// Pauses of a loop that only reads the clock: times when it did not run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stalls {
     /// Pauses a second that are longer than 0.05, 0.2, 1 and 5 ms.
@@ -189,8 +189,8 @@ fn sums() {
     black_box((a, b, c, d));
 }
 
-/// What another thread does, without any scheduler, while one worker answers light queries: what the hardware, and what the
-/// store by itself, cost.
+/// Work of another thread, without any scheduler, while one worker answers light queries: it shows what the hardware, and what
+/// the store by itself, cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Beside {
     /// Adds and multiplies in registers.
@@ -249,7 +249,7 @@ impl Neighbour {
     /// Ends it.
     ///
     /// # Errors
-    /// What its queries gave.
+    /// Those of its queries; `Internal` if its thread panicked.
     pub fn end(mut self) -> Result<()> {
         self.going.store(false, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
@@ -259,7 +259,7 @@ impl Neighbour {
         }
     }
 
-    /// What it has done so often: queries, or rounds of a loop.
+    /// Number of rounds so far: queries, or rounds of a loop.
     pub fn rounds(&self) -> u64 {
         self.rounds.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a run gave.
+//! The results of a run.
 
 use super::emulate::Setup;
 use super::histogram::Histogram;
@@ -21,7 +21,7 @@ pub fn step_of(since: Duration) -> usize {
 pub const SAMPLE: u64 = 512;
 pub const MOST_SAMPLES: usize = 256;
 
-/// What one worker saw.
+/// One worker's figures of a run.
 #[derive(Default)]
 pub struct Stats {
     pub latencies: Vec<Histogram>,
@@ -56,7 +56,7 @@ impl Stats {
     }
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Default)]
 pub struct Outcome {
     pub seconds: f64,
@@ -78,7 +78,7 @@ pub struct Outcome {
     pub processor: f64,
     /// Light queries a second that a tenth of all stretches of 10 ms exceed: the rate while nobody takes the cores.
     pub best_tenth: f64,
-    /// What other processes and the host took meanwhile.
+    /// Interference from other processes and the host meanwhile.
     pub taken: Taken,
     /// Own memory at the begin and at the end, and the most of those looked at between, in bytes.
     pub memory: [u64; 3],

@@ -8,7 +8,7 @@ use super::{Named, plot};
 use serde_json::json;
 use std::time::Duration;
 
-/// What 99 of a hundred light queries must keep for a scheduler to be well.
+/// The latency that 99 of a hundred light queries must keep below for a scheduler to be well.
 pub const WELL: Duration = Duration::from_millis(20);
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
@@ -138,7 +138,7 @@ pub fn as_json(setup: &Setup, run: &Named) -> serde_json::Value {
     })
 }
 
-/// What a bare loop saw of the machine.
+/// Prints the pauses of a bare loop on each core, and the speed of arithmetic on two cores at once.
 pub fn print_stalls(s: &Stalls, (one, two): (f64, f64)) {
     let [a, b, c, d] = s.longer;
     println!(

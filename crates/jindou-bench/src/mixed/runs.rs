@@ -1,4 +1,4 @@
-//! Which runs are made, in which order.
+//! The runs that are made, and their order.
 
 use super::arrivals::Arrivals;
 use super::emulate::{self, Plan, Setup};
@@ -160,7 +160,7 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// What other work on another core costs one worker, without a scheduler between.
+    /// Measures the cost to one worker of other work on another core, without a scheduler in between.
     fn beside_loops(&mut self) -> Result<()> {
         let kinds = &self.args.beside;
         let mut rounds = vec![(vec![], vec![]); kinds.len()];

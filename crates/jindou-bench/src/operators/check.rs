@@ -5,7 +5,7 @@ use jindou::{Database, Error, QueryOptions, Result, ResultFormat, ResultWriter};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::Write;
 
-/// What is kept of the rows of an answer, which come as lines of TSV.
+/// A record of an answer's rows, which come as lines of TSV.
 trait Rows: Send {
     fn row(&mut self, line: &[u8]);
 }
@@ -95,7 +95,7 @@ fn answer<R: Rows + Default>(db: &Database, text: &str, options: &QueryOptions) 
     Ok(lines.rows)
 }
 
-/// What is wrong with the answer to `text`; `None` if it is right.
+/// The fault in the answer to `text`; `None` if it is right.
 pub fn fault(
     db: &Database,
     set: &Questions,

@@ -36,7 +36,7 @@ struct Line {
     exec: Times,
     /// Processor time, all threads together.
     cpu: Times,
-    /// What makes the inputs alone, in processor time.
+    /// Processor time to make the inputs alone.
     input_ms: f64,
     input: Moved,
     output: Moved,

@@ -27,7 +27,7 @@ pub struct Question {
 
 /// The questions to one data set.
 pub struct Questions {
-    /// What it is called.
+    /// The data set's name.
     pub data: &'static str,
     pub prefixes: &'static str,
     /// True in a store that has the data.

@@ -1,10 +1,10 @@
-//! What a query costs with and without planning and returning results.
+//! The cost of a query with and without planning and returning results.
 
 use super::super::measure::{Times, run, serialise};
 use jindou::{Database, Error, QueryOptions, Result};
 use std::time::Instant;
 
-/// What one query took, in milliseconds.
+/// Rows of one query, and its times in milliseconds.
 pub struct Cost {
     pub rows: u64,
     /// Parsing and planning, nothing cached.

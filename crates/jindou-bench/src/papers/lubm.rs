@@ -44,7 +44,7 @@ fn checked(sheet: &mut Sheet, q: &Query, universities: u32, rows: u64) {
     }
 }
 
-/// What a reader must know when the sizes are not the same.
+/// Adds the note that a reader needs when the sizes are not the same.
 fn other_size(sheet: &mut Sheet, universities: u32) {
     if universities != UNIVERSITIES {
         sheet.notes.push(format!(

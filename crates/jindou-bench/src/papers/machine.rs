@@ -1,4 +1,4 @@
-//! What this machine is, and what of it is free.
+//! A description of this machine, and how much of its memory and disk is free.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! What the paper printed: J. Shi, Y. Yao, R. Chen, H. Chen, F. Li: *Fast and Concurrent RDF Queries with
+//! Figures that the paper printed: J. Shi, Y. Yao, R. Chen, H. Chen, F. Li: *Fast and Concurrent RDF Queries with
 //! RDMA-based Distributed Graph Exploration*, OSDI '16. Times in milliseconds. The paper's times leave out
 //! the mapping between strings and ids and are averages of five runs (§7.1).
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What stands in one place of a [`Sheet`].
+/// The content of one place of a [`Sheet`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Words.
@@ -28,7 +28,7 @@ impl From<u64> for Cell {
 }
 
 impl From<f64> for Cell {
-    /// What is not finite was not measured.
+    /// Takes a number that is not finite as not measured.
     fn from(x: f64) -> Self {
         if x.is_finite() {
             Self::Figure(x)

@@ -11,7 +11,7 @@ pub struct Stores {
     options: LoadOptions,
 }
 
-/// What LUBM takes a university, in bytes: LUBM(2560) loads in 7.2 GiB and is answered from 4.8 GB of mapped files;
+/// Memory that LUBM takes for each university, in bytes: LUBM(2560) loads in 7.2 GiB and is answered from 4.8 GB of mapped files;
 /// so half the memory is room for the rest of the machine.
 const MEMORY_A_UNIVERSITY: u64 = 14 * (1 << 30) / 2_560;
 /// The store, and what a load beyond its memory spills.

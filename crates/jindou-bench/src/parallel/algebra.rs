@@ -24,7 +24,7 @@ pub struct Bgp {
     pub needed: BTreeSet<String>,
 }
 
-/// What is left for the master.
+/// The work that is left for the master.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// Some columns of one pattern.
@@ -306,7 +306,7 @@ pub fn ground(canonical: &[u8]) -> Result<GroundTerm> {
     }
 }
 
-/// What the IRIs of blank nodes begin with.
+/// Beginning of the IRIs that stand for blank nodes.
 pub const BLANK: &str = "urn:jindou:parallel:blank:";
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ impl Crew {
     }
 }
 
-/// What a worker says when it is not its turn.
+/// The error for a worker that speaks when it is not its turn.
 pub fn unexpected(worker: usize, message: &Message) -> Error {
     Error::Internal(format!("worker {worker} said {message:?}"))
 }

@@ -105,7 +105,8 @@ pub fn prepare(
     })
 }
 
-/// What it takes to find a part's rows, send them and join them, in about nanoseconds, by the planner's estimates for the whole store.
+/// Cost of finding a part's rows, sending them and joining them, in about nanoseconds, by the planner's estimates for the whole
+/// store.
 pub fn estimate(db: &Database, part: &PartQuery) -> Result<f64> {
     /// Sending, appending and joining one id.
     const AN_ID: f64 = 15.0;
@@ -144,7 +145,7 @@ impl Prepared {
             .collect()
     }
 
-    /// What the single store answers: rows and checksum, such that [`Self::finish`] gives the same.
+    /// The single store's answer: rows and checksum, such that [`Self::finish`] gives the same.
     pub fn right(&self, db: &Database, text: &str) -> Result<(u64, u64)> {
         let options = options();
         match &self.divided.shape {

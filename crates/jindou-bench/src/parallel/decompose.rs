@@ -12,7 +12,7 @@ use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What partitions guarantee.
+/// Guarantees of the partitions.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     pub hops: u32,
@@ -261,7 +261,8 @@ fn cores(patterns: &[TriplePattern]) -> Vec<String> {
 /// Patterns that lead from a core to another vertex, by their places.
 type Path = Vec<usize>;
 
-/// What is not covered yet and within reach, with the patterns that lead there: only they tie it to the core, of which there is one owner.
+/// Marks the patterns that are within reach and not covered yet, and the patterns that lead to them: only the latter tie them to
+/// the core, which has a single owner.
 fn connected(reach: &[Option<Path>], covered: &[bool]) -> Vec<bool> {
     let mut out = vec![false; reach.len()];
     for (i, path) in reach.iter().enumerate() {

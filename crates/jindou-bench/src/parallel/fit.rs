@@ -43,7 +43,7 @@ impl Line {
         self.speed_up() / f64::from(self.workers)
     }
 
-    /// What neither computing nor the master's work explains: messages, waiting for the last one.
+    /// Seconds that neither computing nor the master's work explains: messages, waiting for the last worker.
     pub fn rest(&self) -> f64 {
         (self.seconds - self.compute - self.master).max(0.0)
     }

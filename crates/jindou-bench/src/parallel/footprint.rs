@@ -1,4 +1,4 @@
-//! What a query touches of a store's files, and making those files cold.
+//! The pages of a store's files that a query touches, and making those files cold.
 
 use jindou::{Error, Result};
 use std::path::Path;

@@ -33,7 +33,7 @@ pub fn footprints(queries: &[Classified], store_bytes: u64, large: f64) {
     }
 }
 
-/// What a partition looks like.
+/// Prints the figures of a partition.
 pub fn partition(p: &Parts) {
     let triples: Vec<String> = p.triples.iter().map(u64::to_string).collect();
     println!(
@@ -51,7 +51,7 @@ pub fn partition(p: &Parts) {
     );
 }
 
-/// What each query meets there.
+/// Prints each query's figures on a partition.
 pub fn asked(list: &[Asked]) {
     println!(
         "every answer equals the single store's, rows and checksum; missed: by the paper's form (broadcast whole, union, DISTINCT)"
@@ -149,7 +149,7 @@ fn fits(series: &[&Line]) -> Option<[Fit; 2]> {
     Some([Fit::serial(one, two), Fit::contended(one, two)])
 }
 
-/// What more cores would give.
+/// Prints what more cores would give, by projection.
 pub fn projection(lines: &[Line], cores: u32) {
     let all = series(lines);
     let fitted: Vec<_> = all.iter().filter_map(|s| Some((s, fits(s)?))).collect();

@@ -30,7 +30,7 @@ pub struct Classified {
     pub processor: f64,
 }
 
-/// What one query met on one partition.
+/// One query's figures on one partition.
 pub struct Asked {
     pub name: String,
     pub is_large: bool,

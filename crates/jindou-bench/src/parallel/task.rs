@@ -7,7 +7,7 @@ use super::workload::Workload;
 use jindou::{Error, Result};
 use std::time::{Duration, Instant};
 
-/// What one query must give: rows, and bytes of TSV.
+/// Size of the right answer to one query: rows, and bytes of TSV.
 pub type Right = (u64, u64);
 
 /// One pass over a pool.

@@ -50,7 +50,7 @@ pub struct Ran {
     pub cpu: u64,
 }
 
-/// What one worker found for a round's parts.
+/// One worker's results for a round's parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub worker: u32,
@@ -65,7 +65,7 @@ pub struct Share {
     pub rows: u64,
 }
 
-/// What is said.
+/// A message between the master and a worker, or between two workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Worker: here I am.

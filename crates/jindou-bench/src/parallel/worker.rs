@@ -21,12 +21,12 @@ fn socket(folder: &Path, worker: u32) -> PathBuf {
     folder.join(format!("worker-{worker}"))
 }
 
-/// Who gets a worker's results in the binomial tree; `None` for worker 0, whose results the master gets.
+/// The worker that gets a worker's results in the binomial tree; `None` for worker 0, whose results the master gets.
 fn parent(worker: u32) -> Option<u32> {
     worker.checked_sub(1).map(|less| worker & less)
 }
 
-/// Whose results a worker passes on.
+/// The workers whose results a worker gets and passes on.
 fn children(worker: u32, workers: u32) -> impl Iterator<Item = u32> {
     (worker + 1..workers).filter(move |&w| parent(w) == Some(worker))
 }
@@ -166,7 +166,7 @@ struct Worker {
     opened: Option<Opened>,
 }
 
-/// What `jindou bench parallel-worker` does.
+/// Runs `jindou bench parallel-worker`.
 pub fn run(a: &ParallelWorker) -> Result<ExitCode> {
     // Its results may be read by a worker that begins later, so it listens before it says hello.
     let place = socket(&a.sockets, a.number);

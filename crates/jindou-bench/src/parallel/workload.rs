@@ -1,4 +1,4 @@
-//! What is asked, and of what.
+//! The queries, and the store that they are put to.
 
 use crate::args::parallel::BenchParallel;
 use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};

@@ -61,7 +61,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
 }
 
-/// Who asks the endpoints of `--service-allow`; nobody without one.
+/// The caller of the endpoints of `--service-allow`; `None` without any.
 pub fn service(allowed: &[Allowed]) -> Option<Arc<dyn ServiceCaller>> {
     if allowed.is_empty() {
         return None;

@@ -66,7 +66,7 @@ impl Http {
     }
 }
 
-/// What one transaction changes: adds the quads of `adds` and takes away those of `removes`.
+/// The changes of one transaction: it adds the quads of the number `adds` and takes away those of the numbers `removes`.
 #[derive(Clone, Debug)]
 pub struct Transaction {
     pub adds: u64,
@@ -149,7 +149,7 @@ impl Client {
     /// Compares with what the store has: parts by number. An unanswered transaction may be there, whole, or not.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The difference, in words.
     pub fn settle(&mut self, found: &BTreeMap<u64, u32>) -> Result<(), String> {
         let whole = (1 << PARTS) - 1;
         if let Some((n, parts)) = found.iter().find(|f| *f.1 != whole) {

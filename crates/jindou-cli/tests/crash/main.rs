@@ -27,7 +27,7 @@ const COMMANDS: [&[&str]; 2] = [
 
 const CLIENTS: u64 = 4;
 
-/// What came to pass.
+/// Counts of what came to pass.
 #[derive(Debug, Default)]
 struct Seen {
     acknowledged: u64,
@@ -183,7 +183,7 @@ impl World {
         self.seen.in_command += 1;
     }
 
-    /// What the store has of each client: parts by number.
+    /// Each client's quads in the store: parts by number.
     fn found(&self, db: &Database) -> Vec<BTreeMap<u64, u32>> {
         let mut found = vec![BTreeMap::new(); CLIENTS as usize];
         for part in 0..PARTS {

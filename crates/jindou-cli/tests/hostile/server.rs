@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a request came to.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The status, or 0 if there was none (the connection broke).

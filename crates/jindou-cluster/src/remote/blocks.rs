@@ -114,7 +114,7 @@ fn bounds(words: &[u64], fields: u64, width: u32, j: u64) -> Option<(u64, u64)> 
     ))
 }
 
-/// Which of the bytes equal `byte`: bit `i` for byte `i`. Branch-free, eight at a time.
+/// The mask of the bytes that equal `byte`: bit `i` for byte `i`. Branch-free, eight at a time.
 #[inline]
 fn equal(bytes: &[u8; CHUNK], byte: u8) -> u32 {
     const LOW: u64 = 0x0101_0101_0101_0101;

@@ -108,7 +108,7 @@ impl DirtyKeys {
     }
 }
 
-/// Which lists are wanted: those of one triple pattern with one end unknown.
+/// The lists that are wanted: those of one triple pattern with one end unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern<'a> {
     /// The predicate.
@@ -119,7 +119,7 @@ pub struct Pattern<'a> {
     pub scope: Scope<'a>,
 }
 
-/// What a list cost.
+/// The cost of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Known to be empty: nothing was sent.
@@ -133,7 +133,7 @@ pub enum Access {
 /// Lists of several keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lists {
-    /// What each key cost.
+    /// The cost of each key.
     pub accesses: Vec<Access>,
     /// Where each list ends in `values`.
     pub ends: Vec<usize>,
@@ -258,7 +258,7 @@ impl RemoteStore {
         self.directions[0].entries.len() as u32
     }
 
-    /// What is known of a predicate's segment without reading it.
+    /// The facts about a predicate's segment that are known without reading it.
     #[must_use]
     pub fn entry(&self, p: PredicateId, direction: Direction) -> Option<&SegmentEntry> {
         self.directions[direction as usize]

@@ -1,4 +1,4 @@
-//! What a reader keeps of a segment.
+//! The summary that a reader keeps of a segment.
 //!
 //! The server makes the summaries of one direction once, in words that others may read, and one
 //! [`SegmentEntry`] a predicate that says where they lie. A summary is:
@@ -257,7 +257,7 @@ struct Half {
 }
 
 impl Half {
-    /// What an entry and the one behind say of a key `place / 2^log` of the way between the two.
+    /// The half that an entry and the one behind it give for a key `place / 2^log` of the way between the two.
     #[inline]
     fn between(here: u64, next: u64, place: u32, log: u32, key: u32) -> Self {
         let base = here & 0xFFFF_FFFF;

@@ -1,4 +1,4 @@
-//! What can go wrong between two servers.
+//! The errors that can occur between two servers.
 
 use super::Epoch;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What goes wrong, and how long things take.
+/// The network's faults and delays.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
     /// Shortest time one way.
@@ -153,7 +153,7 @@ impl Network {
         self.run_until(until);
     }
 
-    /// What happened so far, one line an event: equal for equal seeds and equal calls.
+    /// The events so far, a line each: equal for equal seeds and equal calls.
     #[must_use]
     pub fn trace(&self) -> Vec<String> {
         self.lock().trace.clone()

@@ -76,7 +76,7 @@ unsafe impl Memory for Vec<u8> {
     }
 }
 
-/// What a peer must hold to read a registered region. Made by [`Transport::register`], sent to others as bytes.
+/// The descriptor that a peer must hold to read a registered region. Made by [`Transport::register`], sent to others as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionDescriptor {
     /// Number of the region on its owner.
@@ -145,7 +145,7 @@ pub struct ByteRange {
 /// A message as its handler sees it. Its epoch already agreed with the receiver's.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// What it asks for; chosen by the application.
+    /// The kind of message; chosen by the application.
     pub kind: u16,
     /// The placement epoch it was sent in.
     pub epoch: Epoch,

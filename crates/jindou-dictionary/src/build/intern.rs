@@ -14,7 +14,7 @@ use crate::memory::{huge_zeroed, prefetch_at};
 use crate::spill::SpillDir;
 use jindou_model::{QuadBatch, Result, Span};
 
-/// What stands for the default graph in the graph place of [`Interner::intern`]'s output.
+/// Number that stands for the default graph in the graph place of [`Interner::intern`]'s output.
 pub const LOCAL_DEFAULT_GRAPH: u32 = u32::MAX;
 
 /// Quads in a group: up to 256 prefetches, which an L1 cache holds.

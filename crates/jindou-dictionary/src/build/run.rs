@@ -12,7 +12,7 @@ pub struct Run {
     terms: u32,
 }
 
-/// What [`Interner::close`](crate::Interner::close) gives.
+/// Result of [`Interner::close`](crate::Interner::close).
 #[derive(Debug)]
 pub struct ClosedRun {
     /// The terms.

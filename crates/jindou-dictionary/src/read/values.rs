@@ -13,7 +13,7 @@ use jindou_values::{Duration, Kind, Number, NumericKind, Temporal, Value};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// What ORDER BY sorts by: first the class, then the rank in it. Blank nodes < IRIs < literals <
+/// Key that ORDER BY sorts by: first the class, then the rank in it. Blank nodes < IRIs < literals <
 /// triple terms, as SPARQL asks; among literals numbers come first (NaN last of them), then strings,
 /// language-tagged strings (by tag, then text), booleans, each date and time datatype, durations,
 /// and all others by datatype and lexical form. Equal values have equal keys.

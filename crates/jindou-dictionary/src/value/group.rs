@@ -1,4 +1,4 @@
-//! Which datatypes share an order.
+//! Groups of datatypes that share an order.
 
 use jindou_model::term::{BOOLEAN_TAG, NUMERIC_TAGS, TEMPORAL_TAGS};
 

@@ -1,4 +1,4 @@
-//! What ranking needs to know of numbers before it reads them exactly.
+//! Approximations of numbers, which ranking uses before it reads them exactly.
 
 use jindou_model::term::FIRST_DATATYPE;
 use jindou_values::{Exact, Number, NumericKind};

@@ -32,7 +32,7 @@ pub fn batch(quads: &[Quad], reuse: bool) -> QuadBatch {
     b
 }
 
-/// What one worker made: its runs, and its quads by run in local ids.
+/// Output of one worker: its runs, and its quads by run in local ids.
 #[derive(Default)]
 pub struct Worker {
     pub runs: Vec<ClosedRun>,

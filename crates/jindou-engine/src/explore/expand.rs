@@ -502,7 +502,7 @@ impl<'a> Expand<'a> {
         Ok(done || row >= end)
     }
 
-    /// What all lists share in this row, made in `list`: for rows that named graphs or a patch touch.
+    /// Makes, in `list`, the ids that all lists share in this row: for rows that named graphs or a patch touch.
     fn share_merged(&mut self, input: View<'_>) {
         let mut acc = std::mem::take(&mut self.list);
         let mut other = std::mem::take(&mut self.graphs);

@@ -53,7 +53,7 @@ pub(crate) trait Consumer {
     fn batch(&mut self, rows: View<'_>) -> Flow;
 }
 
-/// What every part of a running query shares.
+/// Data that every part of a running query shares.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'r> {
     pub snapshot: &'r Snapshot,
@@ -68,9 +68,9 @@ pub(crate) struct Run<'r> {
     pub threads: usize,
     /// The plan was called heavy: more than one thread from the start.
     pub heavy: bool,
-    /// Who calls other endpoints.
+    /// The caller of other endpoints.
     pub service: Option<&'r dyn ServiceCaller>,
-    /// Whose threads help.
+    /// Threads that help.
     pub crew: &'r dyn Crew,
     /// Set when another worker failed, or when nobody wants more rows.
     pub stop: &'r AtomicBool,

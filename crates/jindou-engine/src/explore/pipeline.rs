@@ -223,7 +223,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// What each step did, the start first.
+    /// Counts and times of each step, the start first.
     pub fn stats(&self) -> Vec<StepStats> {
         std::iter::once(self.start_stats)
             .chain(self.steps.iter().map(|s| StepStats {

@@ -11,7 +11,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{Condition, FarEnd, GraphRef, PredicateRef, Slot, Step, StepKind};
 use std::time::Duration;
 
-/// What a step did, in one worker.
+/// Rows, time and bytes of a step, in one worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepStats {
     pub rows_in: u64,

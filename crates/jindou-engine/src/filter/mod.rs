@@ -15,7 +15,7 @@ pub(crate) const FALSE: u8 = 0;
 pub(crate) const TRUE: u8 = 1;
 pub(crate) const ERROR: u8 = 2;
 
-/// What a value is read from. A slot without a column is unbound.
+/// The source that a value is read from. A slot without a column is unbound.
 #[derive(Clone, Copy)]
 pub(crate) enum Value {
     Column(usize),

@@ -125,7 +125,7 @@ pub(crate) fn alone_of(kind: ApplyKind, matched: &[u8], out: &mut Vec<u32>) {
     }
 }
 
-/// What an apply is made from.
+/// Specification of an apply.
 pub(crate) struct ApplySpec<'a> {
     pub kind: ApplyKind,
     /// The inner part's stages.

@@ -10,7 +10,7 @@ use jindou_plan::{Count, Slot};
 /// Rows without columns that are looked at together.
 const MOST_BARE: usize = 1 << 16;
 
-/// What one count needs to know of the distinct values so far.
+/// The distinct values so far, in the form that one count needs.
 enum Distinct {
     /// Counts every row.
     No,

@@ -17,7 +17,7 @@ const BITMAP_FROM: usize = 1 << 13;
 /// Rows between fetching an entry and reading it.
 const AHEAD: usize = 8;
 
-/// What all workers share of a DISTINCT.
+/// State of a DISTINCT that all workers share.
 pub(crate) struct SharedDistinct {
     /// Columns to keep.
     columns: Vec<usize>,

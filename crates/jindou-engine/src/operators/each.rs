@@ -12,13 +12,13 @@ use jindou_model::{Error, Holder, Result};
 use jindou_plan::{ApplyKind, Operator, Slot};
 use std::sync::atomic::AtomicBool;
 
-/// What a dependent part sees of its outer row.
+/// The part of its outer row that a dependent part sees: slots, and their ids.
 pub(crate) struct OuterRow {
     pub slots: Vec<Slot>,
     pub values: Vec<u32>,
 }
 
-/// What it is made from.
+/// Specification of an [`Each`] stage.
 pub(crate) struct EachSpec<'a> {
     pub kind: ApplyKind,
     pub inner: &'a Operator,
@@ -32,7 +32,7 @@ pub(crate) struct EachSpec<'a> {
     pub booleans: [u32; 2],
 }
 
-/// What a combination gave.
+/// Result of running the inner part for a combination.
 enum Known {
     /// Not run, or forgotten.
     No,

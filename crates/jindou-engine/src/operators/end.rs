@@ -11,7 +11,7 @@ use crate::sink::{SinkFactory, WorkerSink};
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Aggregate, Count, Slot};
 
-/// What a pipeline's rows become.
+/// Specification of a pipeline's end: the form that its rows take there.
 #[derive(Clone, Copy)]
 pub(crate) enum EndSpec<'a, 's> {
     /// The query's result, with these columns.

@@ -8,7 +8,7 @@ use crate::values::{Equals, Partners};
 use jindou_model::{Holder, Result};
 use rustc_hash::FxHashSet;
 
-/// What the stage is made from.
+/// Specification of the stage.
 pub(crate) struct EqualSpec {
     /// The column whose value is looked up.
     column: usize,

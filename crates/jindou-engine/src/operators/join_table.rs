@@ -15,8 +15,7 @@ use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who holds it, in errors.
-/// Keys that may be unbound: a bit each.
+/// Most keys that may be unbound: each takes a bit.
 const MOST_UNSURE: usize = 64;
 
 /// A slot of both sides.

@@ -34,7 +34,7 @@ pub(crate) struct Sorter {
     bound: Option<u64>,
     /// Of this worker's rows, once they are sorted.
     order: Option<Order>,
-    /// What other workers had.
+    /// Rows of other workers.
     parts: Vec<Part>,
     /// Rows of inputs without columns.
     bare: u64,

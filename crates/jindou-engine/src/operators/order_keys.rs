@@ -117,7 +117,7 @@ struct Added {
     by: By,
 }
 
-/// What terms between the same two of the base are sorted by.
+/// Key that sorts a term among others between the same two terms of the base.
 enum By {
     Number(Number),
     Instant(i128),

@@ -10,7 +10,7 @@ use jindou_plan::{FarEnd, GraphRef, Operand, Path, Slot};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What it is made from.
+/// Specification of a path stage.
 pub(crate) struct PathSpec<'a> {
     pub subject: &'a FarEnd,
     pub path: &'a Path,
@@ -35,7 +35,7 @@ enum PathEnd {
     Free(usize),
 }
 
-/// Which graphs a row's search looks at.
+/// The graphs that a row's search looks at.
 enum Graphs {
     Fixed,
     Column(usize),
@@ -48,7 +48,7 @@ const KEPT: usize = 1 << 20;
 /// Rows between two looks at the clock.
 const CHECK: usize = 256;
 
-/// What earlier searches found, by end and graph.
+/// Nodes that earlier searches found, by end and graph.
 struct Memo {
     ids: Vec<u32>,
     places: FxHashMap<(u32, Option<u32>), Range<usize>>,

@@ -5,7 +5,7 @@ use crate::batch::{Batch, View};
 use crate::explore::{Consumer, Flow, Halt, Run};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all workers share of a slice.
+/// State of a slice that all workers share.
 pub(crate) struct SliceState {
     skip: u64,
     /// Row number after the last that is given.

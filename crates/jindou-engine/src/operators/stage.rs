@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// After the last stage.
 pub(crate) const END: usize = usize::MAX;
 
-/// What a stage is made from, once for all workers.
+/// Specification of a stage, made once for all workers.
 pub(crate) enum Spec<'a> {
     Filter(&'a Condition),
     Extend(&'a GeneralExpression),
@@ -49,7 +49,7 @@ pub(crate) struct Link<'a> {
     pub node: usize,
 }
 
-/// What a stage did, in one worker.
+/// Rows and time of a stage, in one worker.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StageStats {
     pub rows_in: u64,
@@ -126,7 +126,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What each step of a `Steps` did, and what the stages inside an `Apply` did.
+    /// Calls `each` with the node's number, the stage's counts and, of a `Steps`, those of each step; for an `Apply`, then also
+    /// for the stages inside it.
     pub fn inside(&self, each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {
         match &self.body {
             // The first entry is the start, which there is none of.
@@ -142,7 +143,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What comes after a stage.
+/// The rest of a pipeline after a stage.
 pub(crate) struct Rest<'x, 's, 'r> {
     stages: &'x mut [Stage<'s>],
     /// Number of the first of `stages`.

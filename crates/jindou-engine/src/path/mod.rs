@@ -43,7 +43,7 @@ pub(crate) struct PathSearch<'a> {
     behind: Side,
     /// Of the way back through the forward automaton, for searches from both ends.
     meeting: Side,
-    /// What the sides hold whole: the end that was searched from, and the graph.
+    /// The searches that `ahead` and `behind` hold whole: the end that each began at, and the graph.
     whole: [Option<(u32, Option<u32>)>; 2],
     /// The ends that were asked about last.
     last: Option<(u32, u32, Option<u32>)>,

@@ -23,7 +23,7 @@ pub(super) struct Side {
     scratch: Vec<u32>,
 }
 
-/// Which way a side goes through the automaton.
+/// The automaton's moves in the direction that a side takes through it, and the graphs to search.
 #[derive(Clone, Copy)]
 pub(super) struct Graph<'a> {
     moves: &'a [Vec<Move>],

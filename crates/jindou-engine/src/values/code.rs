@@ -27,7 +27,7 @@ const LEAST: usize = 1 << 10;
 const PART: usize = size_of::<Code>() + 16;
 const CONSTANT: usize = size_of::<Vec<u8>>() + size_of::<super::val::Val>() + 32;
 
-/// What a compiled expression does.
+/// Code of a compiled expression: an operation and its operands.
 pub(crate) enum Code {
     /// An error in every row.
     Error,
@@ -104,7 +104,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// What it does to a number, for those that take nothing else.
+    /// The function that it applies to a number, for calls that take nothing else.
     pub fn of_number(self) -> Option<fn(Num) -> Option<Num>> {
         match self {
             Self::Abs => Some(Num::abs),
@@ -129,7 +129,7 @@ pub(crate) struct Compiled {
     pub dear: bool,
     /// How many parts it has.
     pub parts: usize,
-    /// What it takes.
+    /// Memory that the compiled expression takes.
     charge: Charge,
 }
 

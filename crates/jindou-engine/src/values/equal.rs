@@ -1,8 +1,8 @@
-//! Which of a set of terms equal a given one, as `=` has it, without comparing with each.
+//! Finds the terms of a set that equal a given one, in the sense of `=`, without comparing with each.
 //!
 //! Equality of numbers is not transitive: 16777217 and 16777216 both equal `"16777216"^^xsd:float`. So there is no key that
-//! equal values share. Instead the numbers of the set are sorted by what each type of number compares by, and the partners of one are
-//! a range of each sort.
+//! equal values share. Instead, the numbers of the set are sorted by what each type of number compares by, and the partners of
+//! one are a range of each sort.
 
 use super::machine::Machine;
 use super::val::Val;
@@ -27,7 +27,7 @@ enum Class {
     /// Nothing: NaN, unbound.
     Nothing,
     Number(Number),
-    /// What shares this key.
+    /// All values that share this key.
     Keyed(Key),
     /// Nothing is known but by comparing: triple terms.
     Compared,

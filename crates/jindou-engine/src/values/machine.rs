@@ -37,7 +37,7 @@ impl Row<'_> {
     }
 }
 
-/// What the interpreter works with, apart from the code.
+/// State of the interpreter, apart from the code.
 pub(crate) struct Machine {
     /// Text of the row's values, cleared before each row.
     pub(super) arena: Vec<u8>,
@@ -52,7 +52,7 @@ pub(crate) struct Machine {
     pub(super) charge: Charge,
     /// Patterns of rows, once there are any; taken while one of them works.
     pub(super) patterns: Option<Box<Patterns>>,
-    /// What `BNODE` with a label makes of this row's labels.
+    /// Random seed by which `BNODE` makes blank nodes of this row's labels, once it is drawn.
     pub(super) row_seed: Option<u64>,
     numbers: Known,
 }
@@ -210,7 +210,7 @@ impl Machine {
         }
     }
 
-    /// What [`Self::canonical`] made last.
+    /// The canonical bytes that [`Self::canonical`] made last.
     pub(super) fn canonical_bytes(&self) -> &[u8] {
         &self.term
     }

@@ -5,8 +5,8 @@
 //!                                     └ numbers: columns of many rows, where all is arithmetic
 //! ```
 //!
-//! What values are, and what `=`, `<`, arithmetic and casts make of them, says `jindou-values`. Terms that an expression only
-//! passes on stay the terms they are.
+//! The crate `jindou-values` says what values are, and what `=`, `<`, arithmetic and casts make of them. Terms that an expression
+//! only passes on stay the terms they are.
 
 mod aggregate;
 mod code;

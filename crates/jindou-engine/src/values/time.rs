@@ -5,7 +5,7 @@ use super::val::{Text, Val};
 use crate::explore::Run;
 use jindou_values::{Num, Temporal};
 
-/// What is asked for.
+/// The part of a date or time that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimePart {
     Year,

@@ -1,4 +1,4 @@
-//! What each operator means, row by row.
+//! The meaning of each operator, row by row.
 
 use crate::world::{Row, V, World};
 use jindou_model::Direction;

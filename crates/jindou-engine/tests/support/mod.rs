@@ -309,7 +309,7 @@ pub struct Question {
     /// All its rows before DISTINCT, COUNT and the like, one more than [`MOST_ROWS`] at most.
     pub probe: String,
     pub order: Option<(String, bool)>,
-    /// Which of [`FROM`] the text has; `unordered` has none.
+    /// Number of the text's clause in [`FROM`]; `unordered` has none.
     pub from: usize,
 }
 

@@ -107,7 +107,7 @@ impl DeviceWithin {
     }
 }
 
-/// What one device step does.
+/// The work of one device step.
 pub(crate) enum Work<'a> {
     Start {
         to: Option<Slot>,
@@ -487,7 +487,7 @@ fn source_name(source: &StartSource) -> &'static str {
 /// `input` are the slots of rows that come in; without, the first step must be a start.
 ///
 /// # Errors
-/// What keeps the device from running anything, such as a broken driver; `Internal` for a malformed plan.
+/// Those that keep the device from running anything, such as a broken driver's; `Internal` for a malformed plan.
 pub(crate) fn compile<'a>(
     device: &'a Arc<Device>,
     cache: &'a SegmentCache,

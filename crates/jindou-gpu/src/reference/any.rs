@@ -1,4 +1,4 @@
-//! What predicate variables need: characteristic sets as a segment, and rows that name their own segment.
+//! Checks for predicate variables: characteristic sets as a segment, and rows that name their own segment.
 
 use super::expansion::{Expansion, Outputs};
 use super::model::{Model, Shape};

@@ -12,7 +12,7 @@ use jindou_store::segment::Scope;
 /// A row's candidates in the order of its driving list, before any test.
 pub(super) type Outputs = Vec<(usize, u32)>;
 
-/// What `Checker::expand` needs besides the prefix sums.
+/// The expansion that `Checker::expand` checks, without its carried columns and candidates.
 pub(super) struct Expansion<'a> {
     pub kernel: Kernel,
     pub rows: u32,

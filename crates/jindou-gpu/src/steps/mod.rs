@@ -13,7 +13,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
-/// What an expansion will make: the prefix sums of its rows' lengths and where the lists begin.
+/// The output of an expansion to come: the prefix sums of its rows' lengths and where the lists begin.
 pub(crate) struct Measured {
     /// Outputs before any test.
     total: u64,

@@ -2,7 +2,7 @@
 
 use jindou_model::{Result, Span};
 
-/// What is wrong in a line, and at which byte of the block.
+/// A fault in a line, and its place in the block.
 #[derive(Clone, Debug)]
 pub(crate) struct LineError {
     /// Byte offset into the block.
@@ -129,7 +129,7 @@ pub(super) fn unescape(
     Ok(at + 2 + digits)
 }
 
-/// What stands at a position, for a message.
+/// Description of the text at a position, for a message.
 pub(super) fn found(text: &[u8], at: usize) -> String {
     match text.get(at) {
         None | Some(b'\n' | b'\r') => "the end of the line".into(),

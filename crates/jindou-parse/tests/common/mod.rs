@@ -1,4 +1,4 @@
-//! What the tests share: collecting quads as `oxrdf` terms, finding the shared inputs.
+//! Helpers that the tests share: collecting quads as `oxrdf` terms, finding the shared inputs.
 #![allow(dead_code, missing_docs)]
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, term};

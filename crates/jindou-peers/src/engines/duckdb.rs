@@ -211,7 +211,7 @@ impl DuckDb {
 }
 
 impl Up {
-    /// What it wrote to standard error since the last complaint.
+    /// The text that it wrote to standard error since the last complaint.
     fn complaint(&mut self) -> String {
         let text = fs::read(&self.errors).unwrap_or_default();
         let new = &text[(self.errors_read as usize).min(text.len())..];

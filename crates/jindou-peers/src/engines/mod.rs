@@ -14,7 +14,7 @@ use crate::install::{self, Peer};
 use crate::{Engine, Error, Result};
 use std::path::{Path, PathBuf};
 
-/// What every engine is given, and where.
+/// Folders and limits that every engine is given.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Folder with the installed engines.

@@ -1,4 +1,4 @@
-//! What all HTTP servers have in common.
+//! Code common to all HTTP servers.
 
 use crate::engine::{Failure, Memory, Outcome, Timed};
 use crate::http::Endpoint;

@@ -291,7 +291,7 @@ fn queries(r: &Report, out: &mut String) {
     }
 }
 
-/// What a question costs that asks nothing, as the first section.
+/// Writes the first section: the time of a question that asks nothing.
 fn floor(r: &Report, scale: Scale, out: &mut String) {
     out.push_str("<section class=\"query\">\n<div class=\"head\"><h3>Asking nothing</h3><span class=\"soft\">what every question costs at least: \
                   the way there and back</span></div>\n");

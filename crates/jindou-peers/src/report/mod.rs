@@ -1,4 +1,4 @@
-//! What came out of a comparison, and its three shapes.
+//! The results of a comparison, and their three shapes.
 
 mod html;
 mod svg;
@@ -18,7 +18,7 @@ use std::path::Path;
 /// A whole comparison. Its JSON is this, field by field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What was compared.
+    /// The subject of the comparison.
     pub title: String,
     /// The data.
     pub data: Data,
@@ -54,9 +54,9 @@ pub struct Data {
 /// An engine's figures that belong to no query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// Who it is.
+    /// The engine's name, version and settings.
     pub about: About,
-    /// What the load took.
+    /// Time, disk space and memory that the load took.
     pub loaded: Option<Loaded>,
     /// Whether the load's figures are of an earlier run, whose store was used.
     pub load_reused: bool,
@@ -99,7 +99,7 @@ pub struct QueryReport {
     pub answers: Vec<Answer>,
 }
 
-/// What one engine made of one query.
+/// One engine's results for one query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The answer, boiled down.
@@ -227,7 +227,7 @@ impl Report {
             .collect()
     }
 
-    /// What does not agree, a sentence each: wrong row counts, other terms, what was not answered.
+    /// Disagreements, a sentence each: wrong row counts, other terms, queries that were not answered.
     #[must_use]
     pub fn differences(&self) -> Vec<String> {
         let mut out = Vec::new();

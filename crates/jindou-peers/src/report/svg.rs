@@ -65,7 +65,7 @@ pub struct Bar {
     pub range: Option<(f64, f64)>,
     /// Whether the truth is longer.
     pub cut: bool,
-    /// Which engine.
+    /// The colour's number, which stands for the engine.
     pub colour: usize,
 }
 

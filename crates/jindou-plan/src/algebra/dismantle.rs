@@ -9,7 +9,7 @@ use spargebra::term::{
 };
 use spargebra::{GraphUpdateOperation, Query};
 
-/// What is still to be taken apart.
+/// Parts that are still to be taken apart.
 #[derive(Default)]
 struct Open {
     patterns: Vec<GraphPattern>,

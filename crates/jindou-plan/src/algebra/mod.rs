@@ -237,7 +237,7 @@ pub fn read_update(
     Ok(parsed)
 }
 
-/// What a text under way is charged for.
+/// Meter of a text under way: charges its bytes to a budget, and checks for cancellation.
 struct Charging<'a> {
     charge: Charge,
     cancel: &'a CancelToken,

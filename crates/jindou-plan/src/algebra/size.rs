@@ -20,7 +20,7 @@ pub struct Size {
     pub nested: usize,
 }
 
-/// What the allocator adds to a piece, on average.
+/// Bytes that the allocator adds to a piece, on average.
 const PIECE: u64 = 16;
 
 enum Part<'a> {

@@ -3,7 +3,7 @@
 use super::*;
 use rustc_hash::FxHashSet;
 
-/// Which slots hold nodes of which graphs.
+/// Slots that hold nodes, each with the place of those graphs.
 pub(crate) type Nodes = Vec<(Place, Slot)>;
 
 /// Operators with what is known of their rows.

@@ -117,8 +117,8 @@ impl Builder<'_> {
         (rows.len() <= MAX_ROWS).then(|| constant_rows(vec![*one], rows))
     }
 
-    /// What the slot holds in the node's solutions, if it is the predicate of a pattern with nothing else, or of one with an
-    /// `rdf:type` beside it, or if the node is a union of such.
+    /// Predicates that the slot holds in the node's solutions, if it is the predicate of a pattern on its own or of one next
+    /// to an `rdf:type` pattern, or if the node is a union of such.
     fn predicates_in(&self, node: &Node, slot: Slot) -> Option<Vec<u32>> {
         if let Kind::Project(inner) = &node.kind {
             return self.predicates_in(inner, slot);

@@ -47,7 +47,7 @@ pub(crate) struct Builder<'a> {
     pub outer: OuterRow,
     /// Slots whose values an EXISTS puts into the patterns of its body: constants there.
     pub constants: SlotSet,
-    /// What is known of paths.
+    /// Shapes of the paths met so far, by path and graph.
     pub reaches: Reaches,
     pub graphs: Option<f64>,
     pub watch: &'a Watch<'a>,

@@ -1,7 +1,7 @@
 //! How far property paths lead: estimates from counts, and from a few walks where counts mislead.
 //!
-//! What `*` and `+` reach depends on how steps follow one another, of which counts say nothing: a hierarchy of ten levels and a
-//! chain of a million have the same. So a few nodes are looked at.
+//! The reach of `*` and `+` depends on how steps follow one another, of which counts say nothing: a hierarchy of ten levels
+//! and a chain of a million have the same counts. So a few nodes are looked at.
 
 use super::*;
 use crate::parameters::is_parameter;
@@ -15,7 +15,7 @@ const WALKS: u32 = 6;
 const LONGEST: usize = 48;
 /// Longest list that a walk reads; a longer one counts, but is not followed.
 const LIST: u64 = 64;
-/// What beginning a search costs, in visited vertices.
+/// Cost of beginning a search, in visited vertices.
 const BEGIN: f64 = 10.0;
 
 /// A path between free ends.

@@ -1,4 +1,4 @@
-//! What a move of the search costs and how many rows it leaves.
+//! Estimates of what a move of the search costs and how many rows it leaves.
 //!
 //! Costs are nanoseconds of one core, from the machine's figures: a random read misses the cache (some 15–20 ns
 //! when a batch prefetches), a sequential one does not, small segments stay cached.

@@ -26,7 +26,7 @@ pub(crate) enum What {
 /// How the search goes on from a state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Move {
-    /// What was bound before the search: everything that it settles is tested.
+    /// Slots that were bound before the search (a mask): everything that they settle is tested.
     Given(u128),
     /// Binds a slot that nothing bound reaches.
     Start(Slot, Source),
@@ -59,7 +59,7 @@ pub(crate) struct State {
     pub keys: Option<(Slot, usize)>,
 }
 
-/// What estimates depend on: bound slots, and [`State::keys`].
+/// The part of a state that estimates depend on: bound slots, and [`State::keys`].
 #[derive(Clone, Copy)]
 pub(super) struct Facts {
     pub bound: u128,

@@ -11,7 +11,7 @@ const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
 /// Where the variables were.
 pub(super) struct Uses {
-    /// Which of them the query has.
+    /// True for those that the query has, in the order of the values.
     pub of: Vec<bool>,
     /// All are subjects and objects of triple patterns that have another end to find, and no classes: there an id means the
     /// same whatever the term.

@@ -33,7 +33,7 @@ pub type Quad = [Term; 4];
 
 pub struct Case {
     pub snapshot: Snapshot,
-    /// What the snapshot holds.
+    /// Quads that the snapshot holds.
     pub quads: BTreeSet<Quad>,
     _folder: Box<dyn std::any::Any>,
 }

@@ -84,7 +84,7 @@ pub(super) async fn answer(
     Ok(reported(&report))
 }
 
-/// What an update did, as JSON.
+/// The report on an update, as JSON.
 pub(super) fn reported(report: &UpdateReport) -> Response<Body> {
     let ms = |d: Duration| (d.as_secs_f64() * 1e6).round() / 1e3;
     let document = serde_json::json!({

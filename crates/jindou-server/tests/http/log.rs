@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// What all servers of this process logged.
+/// The log of all servers of this process.
 #[derive(Default)]
 pub(crate) struct Log(Mutex<Vec<u8>>);
 

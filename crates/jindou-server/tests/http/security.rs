@@ -1,4 +1,4 @@
-//! Who may do what, from where, and over what.
+//! Tests of who may do what, from where, and over what.
 
 use crate::client::{Answer, connect, receive, request, send};
 use crate::{ask, options, serve, store, thousand};

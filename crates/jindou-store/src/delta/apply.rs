@@ -4,7 +4,7 @@ use super::{ChangeTerm, Changes, Net, record};
 use crate::snapshot::Snapshot;
 use jindou_model::{DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Result, VertexId};
 
-/// What [`Snapshot::apply`] made.
+/// Result of [`Snapshot::apply`].
 pub struct Applied {
     /// The next snapshot; nobody sees it until it is published.
     pub snapshot: Snapshot,
@@ -67,8 +67,9 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// What a record of this snapshot's line asked for, by the bytes of its terms, so that it can be applied to a snapshot of
-    /// another id epoch with the same quads as the one before the record. The record is of this snapshot or one before it.
+    /// Changes that a record of this snapshot's line asked for, by the bytes of their terms, so that they can be applied to a
+    /// snapshot of another id epoch that has the same quads as the one before the record. The record is of this snapshot or
+    /// of one before it.
     ///
     /// # Errors
     /// [`Error::Store`] for a record that is damaged or names what this snapshot does not have.

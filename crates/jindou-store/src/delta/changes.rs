@@ -1,4 +1,4 @@
-//! What one transaction asks for, in order, before any of it is looked up.
+//! Changes that one transaction asks for, in order, before any of them is looked up.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64;

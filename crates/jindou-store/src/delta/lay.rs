@@ -13,7 +13,7 @@ const ALONE: usize = 2048;
 /// At most so many edges of a subject are looked through to see whether it left a graph.
 const LOOK: usize = 64;
 
-/// What one direction's patches become.
+/// New patches of one direction, and what changes with them.
 struct Laid {
     patches: Vec<(u32, Arc<crate::segment::Patch>)>,
     more: MoreChange,

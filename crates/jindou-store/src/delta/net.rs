@@ -1,5 +1,5 @@
-//! What changes really change: terms become ids, of several changes of one quad the last counts, and what is so
-//! already is left out.
+//! The net effect of changes: terms become ids, the last of several changes to one quad counts, and a change that asks for
+//! what is so already is left out.
 
 use super::changes::{Change, Changes};
 use crate::segment::Scope;

@@ -1,5 +1,5 @@
-//! What edits did to index vertices: predicates of single vertices beyond their characteristic sets, graphs and
-//! their subjects.
+//! Effects of edits on index vertices: predicates of single vertices beyond their characteristic sets, graphs and their
+//! subjects.
 
 use super::list::CowVec;
 use crate::segment::CowTree;
@@ -97,7 +97,7 @@ impl Touched {
         self.wide.iter()
     }
 
-    /// Which pairs come for one predicate: keys that got edges and lack it so far.
+    /// Pairs, `vertex << 32 | predicate`, that come for one predicate: those of the keys that got edges and lack it so far.
     pub fn fresh_keys<'k>(
         &'k self,
         base: BaseSets<'k>,
@@ -213,7 +213,8 @@ impl Touched {
         &self.graphs
     }
 
-    /// What was written down of one: all lists ascending, and [`Self::widened_sets`]. The caller has checked the ids.
+    /// Rebuilds one from what was written down of it: all lists ascending, and [`Self::widened_sets`]. The caller has checked
+    /// the ids.
     pub fn from_parts<'a>(
         more: [&[u64]; 2],
         wide: impl Iterator<Item = (&'a [u32], u32)>,

@@ -24,7 +24,7 @@ pub struct Damage {
     pub file: String,
     /// Bytes that are affected, where they are known.
     pub bytes: Option<Range<u64>>,
-    /// What is wrong.
+    /// Description of the damage, without its place.
     pub what: String,
 }
 
@@ -265,8 +265,7 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
     dictionary(base, report);
 }
 
-/// What must agree between the two directions of a predicate: the number of edges and a sum over them that
-/// does not depend on order.
+/// Number of a predicate's edges, and a sum over them that does not depend on order: the two directions must agree in both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Sum {
     edges: u64,

@@ -1,4 +1,4 @@
-//! Which folder of a store directory has its base: the directory itself after a load, `base-N` after the store was
+//! The folder of a store directory that has its base: the directory itself after a load, `base-N` after the store was
 //! reclustered for the Nth time. `current.jd` says so, and replacing that file is the whole of the change from one base to
 //! the next.
 //!

@@ -1,4 +1,4 @@
-//! What merges add to a store: groups of files that `manifest.jd` names, each with a file of hashes of its own.
+//! Files that merges add to a store: groups that `manifest.jd` names, each with a file of hashes of its own.
 //!
 //! ```text
 //! merged 1170                        the last snapshot that is in the segments
@@ -7,7 +7,8 @@
 //! …
 //! ```
 //!
-//! `g<N>` are the segments of generation N, `s<N>` what was known beside segments when it was written.
+//! `g<N>` are the segments of generation N, `s<N>` the state outside the segments, as it was known when the group was
+//! written.
 
 use super::{Checksums, manifest::xxh3_of};
 use jindou_model::{Error, Result};
@@ -149,7 +150,7 @@ impl MergedFiles {
         self.groups.iter().filter(|g| g.has_segments())
     }
 
-    /// What is known beside segments.
+    /// The group with the state outside the segments.
     #[must_use]
     pub fn state(&self) -> Option<&FileGroup> {
         self.groups.iter().find(|g| !g.has_segments())

@@ -1,4 +1,4 @@
-//! What `jindou info` prints.
+//! The report that `jindou info` prints.
 
 use super::{FILES, SegmentInfo};
 use crate::segment::FinderKind;

@@ -58,7 +58,7 @@ pub struct Manifest {
     pub files: Vec<(String, u64)>,
     /// xxh3-64 of `checksums.jd`.
     pub checksums: u64,
-    /// What was merged since the load.
+    /// Files of the merges since the load.
     pub merged: MergedFiles,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn xxh3_of(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// What the first lines of a folder's manifest say.
+/// State of a folder's manifest, by its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A manifest of this format version.
@@ -173,7 +173,7 @@ impl Manifest {
             .and_then(|f| f.set_modified(now));
     }
 
-    /// What the manifest in a folder says. An error only if it is there and cannot be read.
+    /// Reads the manifest in a folder. An error only if it is there and cannot be read.
     pub fn read(dir: &Path) -> Result<Kind> {
         let path = dir.join(MANIFEST);
         let file = match File::open(&path) {

@@ -92,7 +92,8 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
-/// What updates keep beside a store's files: who writes, and the log. They go with the store that is replaced.
+/// Names of what updates keep next to a store's files: the writer's lock, and the log with its end. They go with the store
+/// that is replaced.
 const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
 
 /// Says whether a store may be written at `dir`: an error if something is there that must stay.

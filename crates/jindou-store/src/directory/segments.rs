@@ -53,7 +53,7 @@ pub struct SegmentRecord {
     pub max_degree: u32,
 }
 
-/// What `info` says of a segment.
+/// Counts, sizes and shape of a segment, for `info`.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentInfo {
     /// Edges.
@@ -294,12 +294,12 @@ impl SegmentFile {
     }
 }
 
-/// What a merged file says of itself beside its segments.
+/// Data that a merged file holds about itself, apart from its segments.
 #[derive(Clone, Copy, Debug)]
 pub struct MergedFile<'a> {
     /// The predicates that it holds, ascending, those without edges included.
     pub held: &'a [u32],
-    /// What the first tail id becomes in folded finders.
+    /// Folded id of the first tail id, in folded finders.
     pub fold: u32,
 }
 

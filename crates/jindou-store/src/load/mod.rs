@@ -71,7 +71,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// What a load did.
+/// Counts, times and sizes of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReport {
     /// Quads delivered by the source.
@@ -117,7 +117,7 @@ pub fn load(
     Ok(report)
 }
 
-/// What a base that takes another one's place goes on from.
+/// Starting point of a base that takes another one's place.
 #[derive(Clone, Copy, Debug)]
 pub struct Successor {
     /// Number of the snapshot whose quads the source delivers.

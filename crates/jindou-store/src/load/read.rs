@@ -19,7 +19,7 @@ pub(super) struct RunQuads {
     pub counts: Vec<(u32, u64, u64)>,
 }
 
-/// What reading gives: runs of terms, and the quads of each beside it.
+/// Result of reading: runs of terms, and at the same indexes the quads of each run.
 #[derive(Default)]
 pub(super) struct Read {
     pub terms: Vec<Run>,

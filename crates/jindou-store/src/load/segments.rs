@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex};
 /// segment's neighbour, key and offset.
 const BYTES_AN_EDGE: u64 = 32;
 
-/// What differs between edges of the default graph and of named graphs.
+/// Constants and operations that differ between edges of the default graph and those of named graphs.
 pub(super) trait Edge: Words {
     const NAMED: bool;
     /// Words from the least significant one, for sorting by (key, neighbour, graph).
@@ -240,7 +240,7 @@ impl Drop for WakeOnPanic<'_, '_> {
     }
 }
 
-/// What a thread does at a time.
+/// Work on a predicate that a thread does at a time: both directions, or one.
 #[derive(Clone, Copy)]
 enum Work {
     Both,

@@ -1,5 +1,5 @@
-//! What is known of a merged base beside its segments: counts, classes, characteristic sets for the planner, and which
-//! predicates of single vertices and which graphs' subjects are not there any more.
+//! Facts about a merged base that its segments do not hold: counts, classes, characteristic sets for the planner, and the
+//! predicates of single vertices and the subjects of graphs that are not there any more.
 
 use crate::base::Base;
 use crate::delta::{BaseSets, MoreChange, Touched};
@@ -242,7 +242,7 @@ impl Gathered {
     }
 }
 
-/// What a snapshot's [`Touched`] has, and the merged segments have not.
+/// Entries that a snapshot's [`Touched`] has and the merged segments have not.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     /// `vertex << 32 | predicate`, by direction.

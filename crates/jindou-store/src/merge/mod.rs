@@ -62,7 +62,7 @@ impl Default for MergeOptions {
     }
 }
 
-/// What a merge did.
+/// Counts, sizes and times of a merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergeReport {
     /// The last snapshot that is in the segments now.
@@ -163,7 +163,7 @@ impl Merging {
         &self.base
     }
 
-    /// What was done.
+    /// Counts, sizes and times of this merge.
     #[must_use]
     pub fn report(&self) -> &MergeReport {
         &self.report

@@ -12,7 +12,7 @@ const SYNC_EVERY: u64 = 32 << 20;
 /// The longest nap before a look at whether the merge was cancelled.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What all files of a merge share.
+/// State that all files of a merge share: where they are written, how fast, and whether to stop.
 pub(super) struct Pace<'a> {
     pub files: &'a dyn Files,
     pub cancel: &'a CancelToken,

@@ -17,7 +17,7 @@ const ROW_BUFFER: usize = 1 << 14;
 /// Bytes in memory for each key of the predicate that is written: the key, its list's end, its part of the finder.
 pub(super) const BYTES_A_KEY: u64 = 16;
 
-/// What a file of merged segments is made of.
+/// Inputs of a file of merged segments.
 pub(super) struct Job<'a> {
     pub snapshot: &'a Snapshot,
     /// Predicates to write, ascending.

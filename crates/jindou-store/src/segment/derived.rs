@@ -1,4 +1,4 @@
-//! What readers made of a patch and the next reader of the same version need not make again: merged lists, and keys.
+//! Data that readers made of a patch and the next reader of the same version need not make again: merged lists, and keys.
 
 use super::dirty::DirtyBits;
 use super::merged_lists::{Found, MergedLists};
@@ -78,7 +78,7 @@ impl Derived {
         made
     }
 
-    /// What merged lists, if there are any, know of a key.
+    /// Answer of the merged lists for a key; `Unknown` where there are none that hold for it.
     #[inline]
     pub fn find(&self, key: u32) -> Found<'_> {
         match (self.merged.get(), &self.older) {

@@ -1,4 +1,4 @@
-//! Which keys were touched: one bit to read, with false positives.
+//! Marks of the keys that were touched: one bit to read, with false positives.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -74,7 +74,7 @@ pub enum KeyFinder<'a> {
     },
     /// As `Bitmap`, of folded ids.
     FoldedBitmap {
-        /// What the first tail id becomes.
+        /// Folded id of the first tail id.
         fold: u32,
         /// Folded id of bit 0.
         first: u32,
@@ -83,7 +83,7 @@ pub enum KeyFinder<'a> {
     },
     /// As `Directory`; buckets are of folded ids, keys as they are.
     FoldedDirectory {
-        /// What the first tail id becomes.
+        /// Folded id of the first tail id.
         fold: u32,
         /// The smallest key, folded.
         first: u32,
@@ -436,7 +436,7 @@ pub(crate) struct FinderArrays {
     pub kind: u8,
     pub shift: u32,
     pub first: u32,
-    /// What the first tail id becomes, for folded kinds.
+    /// Folded id of the first tail id, for folded kinds.
     pub fold: u32,
     pub intervals: Vec<Interval>,
     pub blocks: Vec<RankBlock>,
@@ -445,7 +445,7 @@ pub(crate) struct FinderArrays {
     pub keys: Vec<u32>,
 }
 
-/// What tail ids are folded to behind a base of so many vertices.
+/// Folded id of the first tail id behind a base of so many vertices.
 pub(crate) fn fold_behind(vertices: u32) -> u32 {
     vertices.saturating_add(1).next_multiple_of(64)
 }

@@ -24,7 +24,7 @@ pub(super) struct MergedLists {
     last: u32,
 }
 
-/// What is known of a key.
+/// Answer of merged lists for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     /// No edit of the default graph has this key: the base's list is right.
@@ -74,7 +74,7 @@ impl MergedLists {
         Some(it)
     }
 
-    /// What is known of a key. O(1).
+    /// Looks a key up. O(1).
     #[inline]
     pub fn find(&self, key: u32) -> Found<'_> {
         if key > self.last && key < FIRST_TAIL_ID {

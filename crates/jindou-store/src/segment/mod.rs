@@ -189,7 +189,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// What both kinds of segments have, for the load and the check that walk whole ones.
+/// Interface that both kinds of segments have, for the load and the check, which walk whole ones.
 pub(crate) trait Rows {
     fn finder(&self) -> KeyFinder<'_>;
     fn key_count(&self) -> u32;

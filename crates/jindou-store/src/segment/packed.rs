@@ -319,7 +319,7 @@ impl<'a> NamedSegment<'a> {
     }
 }
 
-/// What a key has: gives (neighbour, graph), sorted. Copies are cheap.
+/// Iterator over the edges of a key, as (neighbour, graph), sorted. Copies are cheap.
 #[derive(Clone, Debug)]
 pub struct NamedList<'a> {
     segment: NamedSegment<'a>,

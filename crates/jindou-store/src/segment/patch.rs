@@ -43,7 +43,7 @@ pub fn edge(key: u32, neighbour: u32) -> u64 {
     u64::from(key) << 32 | u64::from(neighbour)
 }
 
-/// What one transaction changes in one patch: edges that were not there, and edges that were.
+/// Changes of one transaction to one patch: edges to add, which were not there, and edges to remove, which were.
 #[derive(Debug, Default)]
 pub(crate) struct PatchChange {
     pub added: Vec<u64>,
@@ -151,7 +151,7 @@ impl Patch {
         )
     }
 
-    /// What edits say of one edge: there, gone, or nothing. O(log edits).
+    /// State of one edge by the edits: true if it is there, false if it is gone, `None` if no edit is about it. O(log edits).
     #[must_use]
     pub fn says(&self, key: u32, neighbour: u32, graph: u32) -> Option<bool> {
         let (there, gone) = if graph == DEFAULT_GRAPH {

@@ -138,7 +138,7 @@ impl<T: Copy + Ord> Node<T> {
         }
     }
 
-    /// What takes this node's place: nodes of the same height, none without values.
+    /// Appends to `out` the nodes that take this one's place: of the same height, none without values.
     fn edited(self, inserts: &[T], removals: &[T], out: &mut Vec<Self>) {
         match self {
             Self::Leaf(l) => leaves(&merged(&l, inserts, removals), out),
@@ -410,7 +410,7 @@ impl<T: Copy + Ord> CowTree<T> {
 /// Where the last search of a tree ended, so that the next one, a little further on, need not begin at the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Finger<'a, T> {
-    /// What was looked for, and what lies from there on in its leaf.
+    /// The value that was looked for, and the values from there on in its leaf.
     last: Option<(T, &'a [T])>,
 }
 

@@ -7,7 +7,7 @@ use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
 
-/// Which graphs a triple pattern looks at.
+/// The graphs that a triple pattern looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope<'a> {
     /// The default graph only.
@@ -52,7 +52,7 @@ pub struct EdgeView<'a> {
     pub default: Segment<'a>,
     /// Edges of named graphs, with a graph column.
     pub named: NamedSegment<'a>,
-    /// What updates changed, as the reader's snapshot has it.
+    /// Changes by updates, as the reader's snapshot has them.
     pub patch: Option<&'a Patch>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::Place;
 
-/// What a word of SQL or another language is in SPARQL, where it stands.
+/// Message and remedy for a word of SQL or another language, by the place where it stands.
 pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'static str)> {
     use Place as P;
     let upper = word.to_ascii_uppercase();

@@ -81,7 +81,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// What can stand there.
+    /// Description of what can stand there.
     pub(crate) fn expected(self) -> String {
         let text = match self {
             Self::Query => "SELECT, ASK, CONSTRUCT or DESCRIBE",

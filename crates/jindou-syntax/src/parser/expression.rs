@@ -11,7 +11,7 @@ use spargebra::term::{Literal, NamedNode};
 
 pub(super) type Expr = Deep<Expression>;
 
-/// What an operator's place in the algebra takes, in bytes.
+/// Bytes that an operator's place in the algebra takes.
 const NODE: usize = 2 * size_of::<Expression>() + 32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

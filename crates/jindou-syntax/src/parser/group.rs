@@ -12,7 +12,7 @@ use spargebra::term::NamedNodePattern;
 
 pub(super) type Pattern = Deep<GraphPattern>;
 
-/// What an operator takes, in bytes.
+/// Bytes that an operator takes.
 pub(super) const NODE: usize = 2 * size_of::<GraphPattern>() + 32;
 
 /// The one solution without variables.

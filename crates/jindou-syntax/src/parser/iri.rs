@@ -8,7 +8,7 @@ use oxiri::Iri;
 use rustc_hash::FxHashMap;
 use spargebra::term::NamedNode;
 
-/// What an IRI takes, in bytes, without its text.
+/// Bytes that an IRI takes, without its text.
 const NODE: usize = 48;
 
 /// Declared prefixes, and those known without a declaration that were met.

@@ -103,7 +103,7 @@ pub(crate) struct Parser<'t, 'o> {
 #[derive(Default)]
 pub(crate) struct Open {
     list: Vec<Token>,
-    /// Which of them are braces.
+    /// Indexes in `list` of those that are braces.
     braces: Vec<usize>,
 }
 

@@ -8,7 +8,7 @@ use oxrdf::vocab::rdf;
 use spargebra::algebra::PropertyPathExpression as Path;
 use spargebra::term::NamedNode;
 
-/// What a step takes, in bytes.
+/// Bytes that a step takes.
 const STEP: usize = 2 * size_of::<Path>() + 32;
 
 impl Parser<'_, '_> {
@@ -85,7 +85,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// What follows `!`.
+    /// Reads the set of properties that follows `!`.
     fn negated(&mut self) -> Parse<Path> {
         let (mut direct, mut inverse) = (vec![], vec![]);
         if self.eat(Kind::OpenParen)? {

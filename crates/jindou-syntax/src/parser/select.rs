@@ -1,4 +1,4 @@
-//! What SELECT chooses, and the modifiers behind WHERE.
+//! The selection behind SELECT, and the modifiers behind WHERE.
 
 use super::expression::Expr;
 use super::group::{NODE, Pattern, join};
@@ -18,7 +18,7 @@ pub(super) enum Duplicates {
     Reduced,
 }
 
-/// What a query chooses.
+/// Items that a query chooses, and what becomes of duplicates.
 pub(super) struct Selection {
     pub duplicates: Duplicates,
     pub items: Items,

@@ -9,7 +9,7 @@ use oxrdf::BaseDirection;
 use oxrdf::vocab::xsd;
 use spargebra::term::Literal;
 
-/// What a literal takes, in bytes, without its text.
+/// Bytes that a literal takes, without its text.
 const LITERAL: usize = 120;
 
 impl Parser<'_, '_> {

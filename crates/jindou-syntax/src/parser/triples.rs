@@ -35,9 +35,9 @@ struct Object {
     at: Token,
 }
 
-/// What a fresh blank node takes, in bytes.
+/// Bytes that a fresh blank node takes.
 const BLANK: usize = 48;
-/// What a pattern takes, in bytes; lists grow by doubling.
+/// Bytes that a pattern takes; lists grow by doubling.
 const TRIPLE: usize = size_of::<Part>() * 3 / 2;
 
 impl Parser<'_, '_> {

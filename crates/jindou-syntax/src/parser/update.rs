@@ -414,7 +414,7 @@ const COPIED: usize = 2 * size_of::<TriplePattern>()
     + 4 * size_of::<(Op, usize, bool)>()
     + 512;
 
-/// What ADD stands for (SPARQL 1.1 Update §3.2.5).
+/// The operation that ADD stands for (SPARQL 1.1 Update §3.2.5).
 fn copied(from: GraphName, to: GraphName) -> Op {
     let v = Variable::new_unchecked;
     let bgp = GraphPattern::Bgp {

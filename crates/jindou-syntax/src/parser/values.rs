@@ -10,9 +10,9 @@ use rustc_hash::FxHashSet;
 use spargebra::algebra::GraphPattern;
 use spargebra::term::{GroundTerm, GroundTriple, Variable};
 
-/// What a value takes, in bytes, without its text.
+/// Bytes that a value takes, without its text.
 const VALUE: usize = size_of::<Option<GroundTerm>>() * 3 / 2;
-/// What a row takes.
+/// Bytes that a row takes, without its values.
 const ROW: usize = 64;
 
 impl Parser<'_, '_> {

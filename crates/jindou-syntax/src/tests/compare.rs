@@ -148,7 +148,7 @@ fn known(
     }
 }
 
-/// What `spargebra` refuses of grouped queries, or reads otherwise.
+/// Feature of a grouped query that `spargebra` refuses, or reads otherwise.
 fn grouped(q: &Query, refused: bool) -> Option<&'static str> {
     let (Query::Select { pattern, .. }
     | Query::Ask { pattern, .. }

@@ -25,7 +25,7 @@ use oxrdf::{Literal, Term};
 use spargebra::algebra::{Expression, Function};
 use std::cell::Cell;
 
-/// What an expression gives for a row.
+/// The result of an expression for a row.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The value; `None` for an error.
@@ -34,7 +34,7 @@ pub struct Outcome {
     pub free: Option<&'static str>,
 }
 
-/// What an expression's effective boolean value is for a row.
+/// The effective boolean value of an expression for a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Truth {
     /// `None` for an error.

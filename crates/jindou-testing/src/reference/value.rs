@@ -102,7 +102,7 @@ fn lower(term: &Term) -> Term {
 /// A language tag, with a base direction.
 pub(crate) type Tag = (String, Option<BaseDirection>);
 
-/// What a term stands for.
+/// The value that a term stands for.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Iri(String),

@@ -64,7 +64,7 @@ pub struct Bsbm {
     next: AtomicU64,
 }
 
-/// What a query's open constants are drawn from. All numbers count from 0.
+/// The source of a query's open constants. All numbers count from 0.
 impl Bsbm {
     /// The data of `products` products (at least 1). Some 20 ms for the words and 4 bytes a review.
     #[must_use]

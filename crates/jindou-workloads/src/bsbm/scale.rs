@@ -1,4 +1,4 @@
-//! Who there is: the tree of product types, and which producer, vendor, reviewer and site things belong to.
+//! The things of a data set: the tree of product types, and which producer, vendor, reviewer and site things belong to.
 
 use crate::random::Random;
 use crate::real::{ln, within_two};
@@ -50,7 +50,7 @@ impl Owned {
         self.0.last().copied().unwrap_or(0)
     }
 
-    /// Whose a thing is.
+    /// The owner of a thing.
     pub(crate) fn owner(&self, thing: u32) -> u32 {
         (self.0.partition_point(|start| *start <= thing) as u32).saturating_sub(1)
     }

@@ -92,7 +92,7 @@ const TEXTUAL: [usize; 6] = [
 ];
 const RATINGS: [usize; 4] = [RATING_1, RATING_2, RATING_3, RATING_4];
 
-/// Which of the optional properties 4, 5 and 6 a product has, and how many of 100 products have just those.
+/// The sets of the optional properties 4, 5 and 6 that products have, and how many of 100 products have just those.
 const OPTIONAL: [([bool; 3], u32); 6] = [
     ([false, false, false], 27),
     ([true, true, false], 37),

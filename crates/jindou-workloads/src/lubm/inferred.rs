@@ -1,4 +1,4 @@
-//! What follows from LUBM's data by its ontology, as far as the official queries ask for it, as statements:
+//! The statements that follow from LUBM's data by its ontology, as far as the official queries ask for them:
 //! superclasses and superproperties, students as those who take courses, chairs as those who head departments, the
 //! transitive `subOrganizationOf`, and `hasAlumnus` as the inverse of `degreeFrom`.
 

@@ -167,7 +167,7 @@ impl Vocabulary {
         }
     }
 
-    /// What every batch begins with.
+    /// The bytes that every batch begins with.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -28,7 +28,7 @@ pub struct Template {
     pub name: &'static str,
     /// SPARQL, with [`PLACEHOLDER`] for the constant.
     pub text: &'static str,
-    /// What the constant is an instance of.
+    /// The class that the constant is an instance of.
     pub class: Class,
 }
 

@@ -15,7 +15,7 @@ const MOST_INSTANCES: u32 = 1_000_000;
 pub struct Template {
     /// Short name, such as `L1`.
     pub name: String,
-    /// What stands for `%variable%`.
+    /// The constants that stand for `%variable%`.
     pub mappings: Vec<Mapping>,
     /// SPARQL with prefixes of the model, undeclared, and `%variable%` for each mapping.
     pub text: String,
@@ -24,7 +24,7 @@ pub struct Template {
 /// A constant left open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// What is between the percent signs.
+    /// The name between the percent signs.
     pub variable: String,
     /// The kind of entities drawn from, with a prefix of the model.
     pub kind: String,

@@ -1,4 +1,4 @@
-//! Who writes: a year's places for authors, dealt among old and new people.
+//! The authors: a year's places for them, dealt among old and new people.
 
 use super::curves::Year;
 use crate::random::Random;

@@ -88,7 +88,7 @@ const fn class(of: Class) -> usize {
     }
 }
 
-/// What a document's IRI is made of.
+/// The parts of a document's IRI.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     class: Class,

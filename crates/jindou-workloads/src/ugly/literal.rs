@@ -5,7 +5,7 @@ use crate::decimal::{push, push_padded};
 use crate::random::Random;
 use jindou_model::term::{LANG, STRING, TYPED};
 
-/// What a predicate's literals are.
+/// The kind of a predicate's literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Literal {
     /// Integers of several datatypes, several spellings of one value.

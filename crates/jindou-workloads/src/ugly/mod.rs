@@ -35,7 +35,7 @@ pub struct Ugly {
     next: AtomicU32,
 }
 
-/// What the graph says about one entity, made by itself.
+/// The graph's quads about one entity, made without the rest of the graph.
 #[derive(Debug, Default)]
 pub struct Description {
     /// The quads, in order. Those with another subject belong to blank nodes of the entity.

@@ -36,7 +36,7 @@ pub(super) const UNIT: u16 = 6;
 /// The first predicate that may point at the hub.
 pub(super) const FIRST_HUB: u16 = 7;
 
-/// What a predicate points at.
+/// The kind of object that a predicate points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Object {
     Class,
@@ -196,7 +196,7 @@ impl Shape {
         Predicate { object, most }
     }
 
-    /// What the sets of a family choose from.
+    /// The predicates that the sets of a family choose from, and the chance of each in 1/256.
     fn family(&self, number: u32, families: u32) -> Vec<(u16, u8)> {
         let mut random = Random::of(self.seed, stream::FAMILY, number.into());
         let all = self.predicates.len() as u32;

@@ -17,7 +17,7 @@ const MOST_ZIPFIAN_LITERALS: u64 = 1 << 24;
 /// About as many statements has a unit.
 const UNIT: f64 = 4096.0;
 
-/// What a literal is made of.
+/// The kind of a literal, with the first of its range.
 #[derive(Debug)]
 pub(super) enum Literal {
     /// A number, the smallest of which is this.
@@ -36,7 +36,7 @@ pub(super) struct Fact {
     /// Place among the properties.
     pub(super) property: u32,
     pub(super) literal: Literal,
-    /// What is added to the first.
+    /// The numbers drawn to be added to the first.
     pub(super) places: Places,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Link {
     object_class: Option<u32>,
 }
 
-/// What one part of the graph says about the entities of a kind.
+/// The statements that one part of the graph makes about the entities of a kind.
 #[derive(Debug)]
 pub(super) enum Says {
     Facts(Vec<Facts>),

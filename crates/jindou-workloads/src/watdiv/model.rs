@@ -1,4 +1,4 @@
-//! What a WatDiv model says: kinds of entities with their attributes, and associations between them.
+//! The contents of a WatDiv model: kinds of entities with their attributes, and associations between them.
 
 use crate::date::Day;
 use jindou_model::{Error, Result};
@@ -53,7 +53,7 @@ pub enum Values {
 pub struct Attribute {
     /// The property's IRI.
     pub property: String,
-    /// What its literals are.
+    /// The kind and range of its literals.
     pub values: Values,
     /// How one of them is drawn.
     pub distribution: Distribution,
@@ -79,7 +79,7 @@ pub struct Kind {
     pub count: u32,
     /// Whether there are `scale` times as many at another scale.
     pub scales: bool,
-    /// What they have.
+    /// The attributes that they have, by groups.
     pub groups: Vec<Group>,
 }
 

@@ -471,7 +471,7 @@ impl Model {
         );
     }
 
-    /// What concerts, albums, movies, books and articles have.
+    /// Adds the associations of concerts, albums, movies, books and articles.
     fn associate_categories(&mut self) {
         let flat = None;
         let even = Some(Uniform);
@@ -617,7 +617,7 @@ impl Model {
     }
 }
 
-/// Which subjects and objects an association has.
+/// The subjects and objects of an association.
 #[derive(Clone, Copy, Default)]
 struct Ends {
     subject: usize,

@@ -18,7 +18,7 @@ use jindou_log::Part;
 use std::fmt::Write as _;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the names of backups begin with.
+/// The beginning of every backup's name.
 const NAME: &str = "backup-";
 const FIRST_LINE: &str = "jindou-backup 1";
 
@@ -57,7 +57,7 @@ impl Document {
         format!("{NAME}{time:020}-{snapshot:010}")
     }
 
-    /// What a part of the log is called in the place for backups.
+    /// Name of a part of the log in the place for backups.
     pub fn name_of_log(part: &Part) -> String {
         let file = part.name.strip_suffix(".log").unwrap_or(&part.name);
         format!("log-{file}-{:016x}-{}", part.chain, part.length)

@@ -49,7 +49,7 @@ impl std::fmt::Debug for BackupTarget {
     }
 }
 
-/// What is known of one backup.
+/// Description of one backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupInfo {
     /// Its name in the place.

@@ -28,7 +28,7 @@ pub enum RestoreTo {
     Time(u64),
 }
 
-/// What a restore made.
+/// Report on a restore: the store that it made.
 #[derive(Clone, Debug)]
 pub struct RestoreReport {
     /// Name of the backup that it was made of.

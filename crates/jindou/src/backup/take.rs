@@ -22,7 +22,7 @@ const TRIES: usize = 10;
 /// So long a log that another process writes may take to prove what it had acknowledged.
 const PROOF: Duration = Duration::from_secs(3);
 
-/// What a backup did.
+/// Report on a backup that was taken.
 #[derive(Clone, Debug)]
 pub struct BackupReport {
     /// The backup.
@@ -98,7 +98,7 @@ struct Copy<'a> {
     progress: &'a Progress,
 }
 
-/// What was copied.
+/// Numbers of files and bytes that were copied.
 #[derive(Default)]
 struct Copied {
     files: u64,

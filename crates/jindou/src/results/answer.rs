@@ -4,7 +4,7 @@ use super::{AnswerSink, Rows};
 use jindou_model::{Error, MemoryBudget, Result, term};
 use oxrdf::{Term, Triple};
 
-/// What a query gave.
+/// Answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// SELECT: variable names, and rows with a cell for each, `None` where unbound.

@@ -3,8 +3,8 @@
 use super::rows::{push_json_term, push_xml_term};
 use super::text::{push_csv_term, push_tsv_term};
 
-/// What stands around the cells of a row. A cell's text depends on its column and its term only, so that it can be kept and used
-/// again.
+/// Text of a row's cells, and the text around them. A cell's text depends on its column and its term only, so it can be kept and
+/// used again.
 pub(crate) trait Layout {
     /// Before the first cell.
     const OPEN: &'static [u8];

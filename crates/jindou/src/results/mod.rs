@@ -40,7 +40,7 @@ pub trait AnswerSink: Send {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Which text [`AnswerSink::raw`] takes. Cheap to clone.
+/// Format of the text that [`AnswerSink::raw`] takes. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowText {
     /// TSV rows.

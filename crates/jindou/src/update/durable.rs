@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Opening a store for reading is tried again that often, if its files change meanwhile.
 const TRIES: usize = 20;
-/// What fails that often in a row for the same reason is no change of another process.
+/// Failures in a row for the same reason after which the reason is no longer taken for a change by another process.
 const SAME: usize = 3;
 
 /// Whether a database that is opened will be changed.
@@ -50,7 +50,7 @@ pub(crate) struct Disk {
     lock: StoreLock,
     options: Options,
     open: RwLock<Open>,
-    /// What is done to the files as a whole at present.
+    /// Name of the work that is done on the files as a whole at present.
     work: Mutex<Option<&'static str>>,
     /// Time of the last record.
     last: AtomicU64,
@@ -371,13 +371,13 @@ pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
 /// A store directory that was opened.
 pub(crate) struct Opened {
     pub writer: Writer,
-    /// What was found in its log, if it has one.
+    /// The findings in its log, if it has one.
     pub recovery: Option<Recovery>,
     /// `None`: it is only read.
     pub disk: Option<Arc<Disk>>,
     /// Of a store that is only read.
     pub reader: Option<Reader>,
-    /// What is known about the bytes of its files.
+    /// The state of the verification of its files.
     pub trust: Held,
 }
 

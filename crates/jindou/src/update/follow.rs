@@ -28,7 +28,7 @@ const COARSE: Duration = Duration::from_millis(100);
 /// Failures that last less are the other process's work on the files.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What tells whether a file changed: device, inode, length, and time in nanoseconds.
+/// Values that tell whether a file changed: device, inode, length, and modification time in nanoseconds.
 type Stamp = Option<(u64, u64, u64, i128)>;
 
 fn stamp(path: &Path) -> Stamp {

@@ -11,7 +11,7 @@ use spargebra::algebra::GraphTarget;
 /// Changes between looks at the clock and the budget.
 const LOOK: usize = 1 << 12;
 
-/// Which graphs.
+/// The graphs that an operation works on.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Default,

@@ -1,4 +1,4 @@
-//! What makes a transaction last. The database knows it by this seam only.
+//! The journal, which makes transactions last. The database knows it by this seam only.
 
 use jindou_model::Result;
 
@@ -52,7 +52,7 @@ pub trait Journal: Send + Sync {
         self.check_alone()
     }
 
-    /// What it does at present, if it is a log.
+    /// The present status of the journal, if it is a log.
     fn status(&self) -> Option<jindou_log::Status> {
         None
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the merges of a database did.
+/// The merges of a database: whether one runs, and counts of those that ended.
 #[derive(Default)]
 pub(crate) struct Merges {
     running: AtomicBool,
@@ -36,7 +36,7 @@ impl Merges {
     }
 }
 
-/// What merges did since the database was opened.
+/// State of a database's merges, and counts since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeStatus {
     /// One runs now.
@@ -194,7 +194,7 @@ impl Database {
         Ok(report)
     }
 
-    /// What merges did since the database was opened; `None` for one that cannot be merged.
+    /// State of the merges, and counts since the database was opened; `None` for a database that cannot be merged.
     #[must_use]
     pub fn merge_status(&self) -> Option<MergeStatus> {
         self.inner.disk.as_ref()?;

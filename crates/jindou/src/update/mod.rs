@@ -73,11 +73,11 @@ pub struct UpdateOptions {
     /// The graphs that patterns read in place of the store's default graph and named graphs (SPARQL 1.1 Protocol §2.2.3). A
     /// request with a USING or WITH of its own is refused then.
     pub using: Option<DatasetChoice>,
-    /// What relative IRIs stand under where the request has no BASE.
+    /// The IRI that relative IRIs are resolved against where the request has no BASE.
     pub base: Option<String>,
     /// The one graph that the request may change, and that it means where it names none (Graph Store Protocol, PATCH).
     pub only: Option<GraphName>,
-    /// Who asks other endpoints, for `SERVICE`. Without one such patterns are refused.
+    /// The caller that asks other endpoints, for `SERVICE`. Without one, such patterns are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Where `LOAD` finds documents. Without one LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
@@ -116,7 +116,7 @@ impl UpdateOptions {
     }
 }
 
-/// What an update did.
+/// Report on an update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpdateReport {
     /// The snapshot that shows it. An update that changed nothing makes none.
@@ -281,7 +281,7 @@ impl Database {
         self.inner.writer.journal()?.probe()
     }
 
-    /// What the log does at present; `None` for a database without one.
+    /// The present status of the log; `None` for a database without one.
     #[must_use]
     pub fn log_status(&self) -> Option<jindou_log::Status> {
         self.inner.writer.log_status()

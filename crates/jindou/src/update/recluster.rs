@@ -39,7 +39,7 @@ impl Default for ReclusterOptions {
     }
 }
 
-/// What a reclustering did.
+/// Report on a reclustering.
 #[derive(Clone, Debug, Default)]
 pub struct ReclusterReport {
     /// Quads of the new base.

@@ -12,7 +12,7 @@ const PREDICATE: u64 = 900;
 /// Memory is charged in steps of this size.
 const STEP: u64 = 1 << 16;
 
-/// What applying them takes.
+/// Bytes that applying these changes takes.
 pub(super) fn applying(changes: &Changes) -> u64 {
     changes.len() as u64 * APPLYING + changes.predicates() as u64 * PREDICATE
 }
@@ -35,7 +35,7 @@ pub(crate) struct Transaction {
 /// A snapshot that is ready, and its record.
 type Made = (Snapshot, Vec<u8>);
 
-/// What a transaction did.
+/// Numbers of quads that a transaction added and removed.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
     pub(super) added: u64,

@@ -47,7 +47,7 @@ pub(crate) fn compare(
     verify(folder, base.manifest(), before, threads, stop)
 }
 
-/// What is known about the bytes of an open store's files.
+/// State of the verification of an open store's files: of comparing their bytes with their hashes.
 #[derive(Debug, Default)]
 pub struct Trust {
     damage: OnceLock<String>,
@@ -115,7 +115,7 @@ impl Trust {
         whole.then(|| self.verified.load(Ordering::Relaxed))
     }
 
-    /// What is damaged, once that is found.
+    /// A message that says what is damaged, once damage is found.
     #[must_use]
     pub fn damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)

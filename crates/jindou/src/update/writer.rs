@@ -242,7 +242,7 @@ pub(crate) struct Turn<'w> {
 }
 
 impl Turn<'_> {
-    /// What the transaction begins with.
+    /// The snapshot that the transaction begins with.
     pub(crate) fn head(&self) -> &Snapshot {
         &self.head
     }

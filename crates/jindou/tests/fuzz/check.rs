@@ -1,4 +1,5 @@
-//! What holds of every query text whatsoever, from parser to written result. Also the body of the fuzz target `queries`.
+//! Properties that hold of every query text whatsoever, from parser to written result. Also the body of the fuzz target
+//! `queries`.
 
 use jindou::{Database, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter};
 use jindou_parse::{Format, Sources};
@@ -94,7 +95,7 @@ pub enum End {
 /// Asks, and looks at how it ended and what was written. A patient reader takes answers of any length.
 ///
 /// # Errors
-/// What must not be.
+/// A message that says what happened that must not.
 pub fn check(
     ground: &Ground,
     text: &str,

@@ -68,8 +68,8 @@ fn processor_time() -> Duration {
     Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 
-/// What a text may cost beyond its limits: parsing, planning and writing are not charged, and operators look at the clock
-/// now and then only.
+/// Time, and memory in bytes, that a text may cost beyond its limits: parsing, planning and writing are not charged, and
+/// operators look at the clock only now and then.
 const MORE_TIME: Duration = Duration::from_secs(3);
 const MORE_MEMORY: usize = 192 << 20;
 

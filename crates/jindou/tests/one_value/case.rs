@@ -4,7 +4,7 @@ use jindou_testing::reference::{Outcome, Truth, evaluate, truth};
 use jindou_testing::{Rng, Theme, Tree, tree};
 use oxrdf::Term;
 
-/// What `?a`, `?b` and `?c` are: numbers of values; `None` is unbound.
+/// Values of `?a`, `?b` and `?c`, as their numbers in [`Case::matrix`]; `None` is unbound.
 pub type Row = [Option<usize>; 3];
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];

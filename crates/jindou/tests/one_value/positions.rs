@@ -13,11 +13,11 @@ pub struct Setting<'s> {
     pub case: &'s Case<'s>,
     pub db: &'s Database,
     pub service: &'s Arc<Scripted>,
-    /// Which of the expressions and rows are taken where not all are.
+    /// A number that picks the rows, or the aggregate, where not all are taken.
     pub turn: usize,
 }
 
-/// What was got for an expression in a row.
+/// Result that was got for an expression in a row.
 pub struct Got {
     pub expression: usize,
     pub row: usize,
@@ -306,7 +306,7 @@ impl Setting<'_> {
         })
     }
 
-    /// Which rows pass each condition; the template has the expression's place.
+    /// The rows that pass each condition; in the template, `·` marks the expression's place.
     fn conditions(&self, rows: &str, template: &str, wanted: bool) -> Asked {
         let branches: Vec<String> = (0..self.count())
             .map(|k| {

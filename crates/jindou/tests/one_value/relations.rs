@@ -19,7 +19,7 @@ fn applied(op: &str, a: &str, b: &str) -> String {
     }
 }
 
-/// What every operator says of every two values.
+/// Truth of every operator for every two values: by operator, then by left value, then by right value.
 struct Relations {
     truths: Vec<Vec<Vec<Truth>>>,
 }

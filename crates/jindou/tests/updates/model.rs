@@ -116,7 +116,7 @@ impl Model {
         }
     }
 
-    /// What a pattern sees under USING, USING NAMED or WITH.
+    /// The dataset that a pattern sees under USING, USING NAMED or WITH.
     pub fn dataset(&self, using: &spargebra::algebra::QueryDataset) -> Dataset {
         let mut out = Dataset::new();
         for q in &self.0 {

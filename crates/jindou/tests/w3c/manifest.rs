@@ -25,7 +25,7 @@ pub struct Test {
     pub endpoints: Vec<(String, PathBuf)>,
     /// The expected answer.
     pub result: Option<PathBuf>,
-    /// What an update is expected to leave: files of the default graph, and of named graphs.
+    /// The data that an update is expected to leave: files of the default graph, and of named graphs with their names.
     #[allow(dead_code, reason = "the suites of queries do not read it")]
     pub after: (Vec<PathBuf>, Vec<(String, PathBuf)>),
     /// The order of rows counts.

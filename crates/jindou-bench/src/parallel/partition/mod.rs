@@ -107,7 +107,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Who owns what, and which predicates are with their subjects only.
+/// The owners of all vertices, and the predicates whose edges are with their subjects only.
 pub struct Cut {
     pub hops: u32,
     /// The owner of each vertex by id; [`NOBODY`] for literals.
@@ -197,7 +197,7 @@ impl Cut {
     }
 }
 
-/// Which predicates are one-way, and how many triples each vertex is the subject of.
+/// Flags of the one-way predicates, and the number of triples that each vertex is the subject of.
 fn look(graph: &Graph<'_>) -> (Vec<bool>, Vec<u32>) {
     let most = (graph.snapshot.quads() / HUB).max(FEW);
     let mut weights = vec![0u32; graph.ids()];

@@ -6,7 +6,7 @@ use jindou_model::term::IRI;
 /// A group may have this part of a worker's share; heavier ones are split at the next separator of their IRIs.
 const PARTS_A_WORKER: u64 = 8;
 
-/// What ends a step of an IRI's hierarchy.
+/// True for a byte that ends a step of an IRI's hierarchy.
 fn is_separator(b: u8) -> bool {
     matches!(b, b'/' | b'#' | b'_' | b'-' | b'.' | b':' | b'?' | b'=')
 }

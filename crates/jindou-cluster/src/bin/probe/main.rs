@@ -40,7 +40,7 @@ enum Carrier {
 /// Settings of both ends.
 #[derive(Args)]
 struct Common {
-    /// What carries the data; the same on both ends.
+    /// Carrier of the data; the same on both ends.
     #[arg(long, value_enum, default_value = "shm")]
     transport: Carrier,
     /// Network devices for UCX.

@@ -17,7 +17,7 @@ const MAGIC: &[u8; 8] = b"JDCTRL1\n";
 /// A worker's address has some hundred bytes, more with many devices.
 const MAX_ADDRESS: u32 = 64 << 10;
 
-/// What each end says first.
+/// The first message of each end.
 pub(super) struct Hello {
     pub fabric: u32,
     pub connection: u32,

@@ -1,8 +1,8 @@
-//! What goes over the wire: a frame and a payload.
+//! The messages on the wire: a frame and a payload each.
 
 use bytemuck::{Pod, Zeroable};
 
-/// What a frame is.
+/// The kinds of frames.
 pub(super) mod what {
     /// A message that wants an answer.
     pub const REQUEST: u8 = 1;

@@ -45,7 +45,7 @@ pub(super) fn check(lib: &LibUcp, status: ucs_status_t, call: &str) -> Result<()
     )))
 }
 
-/// What a non-blocking call returned (`UCS_PTR_IS_ERR` and friends of the C headers).
+/// The result of a non-blocking call (`UCS_PTR_IS_ERR` and friends of the C headers).
 pub(super) enum Started {
     /// Complete; no callback follows.
     Done,

@@ -3,7 +3,7 @@
 //! `libucp.so.0` is loaded by [`UcxTransport::new`] and by nothing else, through bindings that are generated
 //! once (`scripts/ucx-bindings.sh`) and committed.
 //!
-//! What UCX does not do is done here:
+//! The tasks that UCX leaves to us are done here:
 //!
 //! - **A control connection** (plain TCP) beside every UCX endpoint exchanges addresses and carries
 //!   heartbeats with the epoch. UCX reports a killed TCP peer in milliseconds, but never a silent one, and a
@@ -39,7 +39,7 @@ pub use transport::UcxTransport;
 
 use std::time::Duration;
 
-/// What carries the data.
+/// The carrier of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fabric {
     /// Shared memory: both ends on one machine, under one user. UCX reads other processes' memory directly
@@ -90,7 +90,7 @@ impl Fabric {
 /// Settings of one end.
 #[derive(Clone, Debug)]
 pub struct UcxOptions {
-    /// What carries the data; must be the same on both ends.
+    /// The carrier of the data; must be the same on both ends.
     pub fabric: Fabric,
     /// UCX's `NET_DEVICES`: comma-separated, for example `lo` or `mlx5_0:1`.
     pub devices: String,

@@ -113,12 +113,12 @@ pub(super) struct Sending {
     pub payload: Vec<u8>,
 }
 
-/// What UCX's callbacks write to. Touched only under the worker's lock.
+/// The state that UCX's callbacks write to. Touched only under the worker's lock.
 #[derive(Default)]
 pub(super) struct Callbacks {
     /// Requests whose reply is awaited.
     pub awaited: FxHashMap<u64, Arc<Operation>>,
-    /// What others asked.
+    /// Messages from others that are no replies.
     pub arrived: Vec<Incoming>,
     /// Endpoints that UCX found broken.
     pub broken: Vec<(u32, ucs_status_t)>,

@@ -27,7 +27,7 @@ struct Registered {
     memory: Arc<dyn Memory>,
 }
 
-/// What the transport's threads share.
+/// The state that the transport's threads share.
 pub(super) struct Shared {
     pub(super) core: Arc<Core>,
     epoch: AtomicU64,

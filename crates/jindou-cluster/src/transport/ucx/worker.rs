@@ -487,7 +487,7 @@ impl Worker {
         !self.closed && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0
     }
 
-    /// What UCX says to a status.
+    /// UCX's words for a status.
     pub(super) fn text(&self, status: ucs_status_t) -> String {
         text(self.lib, status)
     }

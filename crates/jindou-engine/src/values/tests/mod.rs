@@ -366,7 +366,7 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
     })
 }
 
-/// What a literal is, as far as `spareval` treats it otherwise.
+/// Sort of a literal, as far as `spareval` treats it differently.
 #[derive(Clone, Copy, PartialEq)]
 enum Sort {
     Number,

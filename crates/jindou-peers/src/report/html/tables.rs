@@ -79,7 +79,7 @@ pub(super) fn numbers(r: &Report, out: &mut String) {
     resources(r, out);
 }
 
-/// What loads took, and memory.
+/// Writes the table of loads and memory.
 fn resources(r: &Report, out: &mut String) {
     out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Load, size and memory\"><table>\n<caption>Load, size and memory</caption>\n<thead><tr><th scope=\"col\">engine</th>\
                   <th scope=\"col\">load, s</th><th scope=\"col\">on disk</th><th scope=\"col\">memory, load</th><th scope=\"col\">of it own</th>\

@@ -436,7 +436,7 @@ fn only(r: &Row, slots: &[Slot]) -> Row {
         .collect()
 }
 
-/// What may run on many outer rows at once.
+/// True if the operator may run on many outer rows at once.
 fn is_row_wise(op: &Operator) -> bool {
     match op {
         Operator::Outer(_) => true,
