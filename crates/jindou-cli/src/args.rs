@@ -128,7 +128,8 @@ pub struct Load {
     /// Take the place of the store that is there.
     #[arg(long)]
     pub replace: bool,
-    /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
+    /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files, but for some 40 bytes
+    /// of each term.
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Worker threads (default: one a core).

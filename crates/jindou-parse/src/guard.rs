@@ -13,8 +13,6 @@ use std::rc::Rc;
 
 /// How deep JSON values and XML elements may nest.
 const MAX_DEPTH: usize = 1000;
-/// How deep Turtle's blank nodes, collections and reified triples may nest: a parser keeps each level.
-const MAX_OPEN: usize = 10_000;
 /// Longest value of an XML entity after its own references are resolved. Namespaces are some
 /// hundred bytes; entities made of entities grow exponentially.
 const MAX_ENTITY: u64 = 4096;
@@ -142,7 +140,11 @@ impl<R: Read> Read for Guard<R> {
         let bytes = &buf[..n];
         self.tail.borrow_mut().add(bytes);
         let (seen, tokens) = match &mut self.watch {
-            Watch::Turtle(w) => (w.see(bytes), 0),
+            Watch::Turtle(w) => {
+                let seen = w.see(bytes);
+                self.meter.levels(w.open as u64);
+                (seen, 0)
+            }
             Watch::Xml(w) => (w.see(bytes), std::mem::take(&mut w.elements)),
             Watch::Json(w) => (w.see(bytes), std::mem::take(&mut w.tokens)),
         };
@@ -175,7 +177,7 @@ struct Turtle {
     state: TurtleState,
     /// Of triple terms.
     depth: usize,
-    /// Of all brackets.
+    /// Of all brackets: a parser keeps each level.
     open: usize,
     /// The last letters, lower case, if nothing but white space is behind them.
     word: [u8; 4],
@@ -246,17 +248,6 @@ impl Turtle {
         self.letters += 1;
     }
 
-    /// A bracket opens.
-    fn opened(&mut self) -> Result<(), String> {
-        self.open += 1;
-        if self.open > MAX_OPEN {
-            return Err(format!(
-                "brackets nest too deep, expected at most {MAX_OPEN} levels"
-            ));
-        }
-        Ok(())
-    }
-
     /// The end of an IRI, which may be a new base. A relative one may add its whole length to the base before.
     fn based(&mut self) -> Result<(), String> {
         if self.iri.is_base {
@@ -285,7 +276,7 @@ impl Turtle {
                     b'#' => self.state = S::Comment,
                     b'<' => self.state = S::Less(1),
                     b'"' | b'\'' => self.state = S::Open(b, 1),
-                    b'[' | b'(' => self.opened().map_err(|m| (i, m))?,
+                    b'[' | b'(' => self.open += 1,
                     b']' => self.open = self.open.saturating_sub(1),
                     b')' => {
                         self.open = self.open.saturating_sub(1);
@@ -328,7 +319,7 @@ impl Turtle {
                 }
                 S::Less(_) => {
                     self.state = S::Plain;
-                    self.opened().map_err(|m| (i, m))?;
+                    self.open += 1;
                     if b != b'(' {
                         continue; // `<<` and then something of its own
                     }

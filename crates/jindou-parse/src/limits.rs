@@ -31,13 +31,18 @@ const COPIES: u64 = 4;
 const FREE_TOKENS: u64 = 1 << 12;
 /// Bytes of a value, key or element that a parser keeps until its list, context or collection ends.
 const TOKEN: u64 = 600;
+/// Levels of brackets that a document may have for nothing.
+const FREE_LEVELS: u64 = 1 << 10;
+/// Bytes that a parser keeps for each level.
+const LEVEL: u64 = 1000;
 
 /// Counts what was read since the last statement: no parser holds more text than that, and one that holds a literal or a comment
-/// of gibibytes holds all of it, as one holds a whole list or context of JSON-LD.
+/// of gibibytes holds all of it, as one holds a whole list or context of JSON-LD. Open brackets are held whatever was said since.
 pub(crate) struct Meter {
     limits: Limits,
     since: Cell<u64>,
     tokens: Cell<u64>,
+    levels: Cell<u64>,
     charge: RefCell<Charge>,
     failed: RefCell<Option<Error>>,
 }
@@ -48,6 +53,7 @@ impl Meter {
             limits: limits.clone(),
             since: Cell::new(0),
             tokens: Cell::new(0),
+            levels: Cell::new(0),
             charge: RefCell::new(Charge::new(Holder::Text, &limits.memory)),
             failed: RefCell::new(None),
         }
@@ -58,19 +64,15 @@ impl Meter {
         let since = self.since.get() + bytes as u64;
         self.since.set(since);
         let checked = self.limits.cancel.check().and_then(|()| {
-            let text = if since > FREE { since * COPIES } else { 0 };
-            let tokens = self.tokens.get();
-            let held = if tokens > FREE_TOKENS {
-                tokens * TOKEN
-            } else {
-                0
-            };
-            if text + held == 0 {
+            let (tokens, levels) = (self.tokens.get(), self.levels.get());
+            let text = beyond(since, FREE) * COPIES;
+            let parts = beyond(tokens, FREE_TOKENS) * TOKEN + beyond(levels, FREE_LEVELS) * LEVEL;
+            if text + parts == 0 {
                 return Ok(());
             }
             let mut charge = self.charge.borrow_mut();
-            charge.set(text + held).map_err(|e| match held > text {
-                true => held_back(e, tokens),
+            charge.set(text + parts).map_err(|e| match parts > text {
+                true => held_back(e, tokens.max(levels)),
                 false => no_room(e, since),
             })
         });
@@ -85,13 +87,21 @@ impl Meter {
         self.tokens.set(self.tokens.get() + more);
     }
 
+    /// So many brackets are open.
+    pub(crate) fn levels(&self, open: u64) {
+        self.levels.set(open);
+    }
+
     /// A statement came.
     #[inline]
     pub(crate) fn statement(&self) {
         let (since, tokens) = (self.since.replace(0), self.tokens.replace(0));
         if since > FREE || tokens > FREE_TOKENS {
+            let mut charge = self.charge.borrow_mut();
+            let open = beyond(self.levels.get(), FREE_LEVELS) * LEVEL;
             // Giving back is never refused.
-            let _ = self.charge.borrow_mut().set(0);
+            let less = open.min(charge.bytes());
+            let _ = charge.set(less);
         }
     }
 
@@ -110,6 +120,11 @@ pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
         )),
         other => other,
     }
+}
+
+/// `n` where that is more than what is free.
+fn beyond(n: u64, free: u64) -> u64 {
+    if n > free { n } else { 0 }
 }
 
 /// The budget's refusal, with what was kept.

@@ -93,7 +93,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         report
     };
     match report {
-        Done::New(report) => print(&a.store, &report),
+        Done::New(report) => print(&a.store, &report, a.memory),
         Done::Into(report) => {
             super::update::print(&report);
             if let To::Into(db, update) = &to {
@@ -202,7 +202,7 @@ impl To<'_> {
     }
 }
 
-fn print(store: &Option<PathBuf>, report: &LoadReport) {
+fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
     let seconds: f64 = report.seconds.iter().map(|p| p.1).sum();
     let each = match report.quads_stored {
         0 => String::new(),
@@ -219,6 +219,15 @@ fn print(store: &Option<PathBuf>, report: &LoadReport) {
         report.store_bytes as f64 / (1 << 20) as f64,
         report.peak_bytes as f64 / (1 << 20) as f64,
     );
+    if let Some(memory) = memory
+        && report.peak_bytes > memory + memory / 10
+    {
+        eprintln!(
+            "note: this is more than --memory ({} MiB), since some 40 bytes of each of the {} have to be in memory",
+            memory >> 20,
+            counted(report.terms, "term"),
+        );
+    }
 }
 
 /// `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.
