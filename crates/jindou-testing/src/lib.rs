@@ -21,4 +21,4 @@ pub use oracle::{Answer, answer};
 pub use path::{PathQuery, path_data, path_query};
 pub use query::{Query, query};
 pub use random::{Rng, quads};
-pub use specified::{as_specified, in_pattern as pattern_as_specified};
+pub use specified::{as_specified, evaluator, in_pattern as pattern_as_specified};

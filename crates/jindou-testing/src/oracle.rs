@@ -1,7 +1,7 @@
 //! `spareval` over a dataset of its own.
 
 use oxrdf::{Dataset, Quad, Term};
-use spareval::{QueryEvaluator, QueryResults};
+use spareval::QueryResults;
 
 /// An answer whose rows are a bag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn answer(quads: &[Quad], text: &str) -> Result<Answer, String> {
     for q in quads {
         data.insert(q);
     }
-    let results = QueryEvaluator::new()
+    let results = crate::evaluator()
         .prepare(&query)
         .execute(&data)
         .map_err(|e| e.to_string())?;

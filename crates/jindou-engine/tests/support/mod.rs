@@ -1,8 +1,6 @@
 //! Random small graphs with edits laid over them, random queries, and two oracles: a nested loop over the quads
 //! for patterns, and `spareval` on an `oxrdf` dataset for everything.
 
-mod times;
-
 use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::{Error, term};
@@ -10,7 +8,7 @@ use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::testing::store_of_terms;
 use jindou_store::{Base, QuadEdit, Snapshot};
 use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
-use spareval::{QueryEvaluator, QueryResults};
+use spareval::QueryResults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -517,10 +515,9 @@ pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>)
     if let spargebra::Query::Select { pattern, .. } | spargebra::Query::Ask { pattern, .. } =
         &mut query
     {
-        times::tell_apart(pattern);
         jindou_testing::pattern_as_specified(pattern);
     }
-    match QueryEvaluator::new()
+    match jindou_testing::evaluator()
         .prepare(&query)
         .execute(&world.datasets[from])
         .unwrap()

@@ -199,7 +199,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
         ("", &*sorted, 507, "limit", "memory"),
         // A profile throws the rows away, so the limit is met before the answer begins.
         ("profile=true&", MILLION, 507, "limit", "500000"),
-        ("", &*deep, 400, "query-limit", "nested"),
+        ("", &*deep, 400, "query-limit", "nest more than"),
     ];
     std::thread::scope(|scope| {
         for _ in 0..5 {

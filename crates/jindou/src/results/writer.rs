@@ -92,6 +92,12 @@ fn unjoined<'t>(kind: &mut Kind, text: &'t [u8]) -> &'t [u8] {
     }
 }
 
+/// True if a graph in this format is written as JSON-LD.
+fn is_json_ld(format: ResultFormat) -> bool {
+    use ResultFormat::{Json, Rdf};
+    matches!(format, Json | Rdf(RdfFormat::JsonLd { .. }))
+}
+
 /// Writes one answer: `solutions` then `rows`*, or `boolean`, or `triples`*; then `finish`.
 pub struct ResultWriter<W: Write> {
     state: State<W>,
@@ -244,6 +250,14 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
+            State::Graph(_)
+                if matches!(triple.object, Term::Triple(_)) && is_json_ld(self.graphs) =>
+            {
+                Err(Error::Unsupported(
+                    "JSON-LD has no triple terms: ask for Turtle, TriG, N-Triples or N-Quads"
+                        .into(),
+                ))
+            }
             State::Graph(g) => g.serialize_triple(triple).map_err(closed),
             State::Text(out, buffer, Kind::Rows(text, _)) => {
                 let parts = [

@@ -328,6 +328,15 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
         }) {
             return true;
         }
+        // A term is less than or equal to itself there, whatever it is.
+        if let E::Less(a, b) | E::LessOrEqual(a, b) | E::Greater(a, b) | E::GreaterOrEqual(a, b) = e
+            && value(a).is_some()
+            && value(a) == value(b)
+            && literal(a)
+                .is_none_or(|l| kind(a) == Some(Sort::Other) && l.datatype() != xsd::STRING)
+        {
+            return true;
+        }
         match e {
             // NaN is told by its sign; there are no orders of booleans, and none of dates with and without a zone.
             E::Less(a, b)
@@ -403,6 +412,7 @@ fn compared_otherwise(a: Option<Sort>, b: Option<Sort>) -> bool {
     match (a, b) {
         (Some(Sort::Nan), _) | (_, Some(Sort::Nan)) => true,
         (Some(Sort::Boolean), Some(Sort::Boolean)) => true,
+        (Some(Sort::IllTyped), Some(Sort::IllTyped)) => true,
         (Some(Sort::Time(k, zone)), Some(Sort::Time(l, other))) => k != l || zone != other,
         _ => false,
     }

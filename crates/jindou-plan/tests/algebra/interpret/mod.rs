@@ -57,7 +57,7 @@ impl<'a> Data<'a> {
             snapshot,
             quads,
             made: RefCell::default(),
-            evaluator: QueryEvaluator::new(),
+            evaluator: jindou_testing::evaluator(),
         }
     }
 
