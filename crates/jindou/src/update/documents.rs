@@ -1,7 +1,9 @@
 //! LOAD, and quads from any source.
 
+use super::UpdateOptions;
 use super::target::GraphName;
 use super::transaction::{Transaction, applying};
+use crate::Database;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
     Result, term,
@@ -112,25 +114,25 @@ impl DocumentSource for Documents {
     }
 }
 
-/// LOAD.
+/// The quads of a document that LOAD names. Its blank nodes are its own.
 pub(super) fn load(
     iri: &str,
     into: Option<&str>,
-    documents: Option<&dyn DocumentSource>,
-    memory: &MemoryBudget,
-    tx: &mut Transaction,
-) -> Result<()> {
-    let Some(documents) = documents else {
+    options: &UpdateOptions,
+    cancel: &CancelToken,
+) -> Result<Gathered> {
+    let Some(documents) = options.documents.as_deref() else {
         return Err(Error::Document {
             iri: iri.to_owned(),
             message: "LOAD is not allowed here: name folders with --load-from, or hosts with --load-allow".into(),
         });
     };
-    let document = documents.fetch(iri, &tx.cancel, memory)?;
+    let memory = &options.memory;
+    let document = documents.fetch(iri, cancel, memory)?;
     let graph = into.map(str::to_owned);
     let builder = Sources::builder()
         .base_iri(Some(iri.to_owned()))
-        .documents_from(tx.labels.document());
+        .documents_from(Database::document_number());
     let builder = match document {
         Document::File(path) => builder.input(Input {
             path,
@@ -140,20 +142,12 @@ pub(super) fn load(
         Document::Text(text, format) => builder.graph(graph).text(iri, text, format),
     };
     let limits = Limits {
-        cancel: tx.cancel.clone(),
+        cancel: cancel.clone(),
         memory: memory.clone(),
     };
     let source = builder.limits(limits).build()?;
-    let (workers, cancel) = (tx.threads, tx.cancel.clone());
-    gather(
-        &source,
-        None,
-        workers,
-        memory,
-        &cancel,
-        &Progress::default(),
-    )?
-    .add_to(tx)
+    let (workers, progress) = (options.threads.max(1), Progress::default());
+    gather(&source, None, workers, memory, cancel, &progress)
 }
 
 /// The quads of a source, to be there: read before anybody's turn to write, so that nobody waits for a parser.

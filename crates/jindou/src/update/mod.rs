@@ -178,8 +178,17 @@ impl Database {
         }
         let parse_time = started.elapsed();
         let operations = parsed.request.operations.len();
+        let loaded = guarded(|| {
+            Ok(operations::read_documents(
+                &parsed.request,
+                options,
+                &cancel,
+            ))
+        })?;
         let mut report = self.transact(options, &cancel, |tx| {
-            with_stack(depth, || operations::run(&parsed.request, options, tx))?
+            with_stack(depth, || {
+                operations::run(&parsed.request, loaded, options, tx)
+            })?
         })?;
         (report.parse_time, report.operations) = (parse_time, operations);
         Ok(report)

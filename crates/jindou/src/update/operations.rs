@@ -1,15 +1,16 @@
 //! The operations of a request.
 
+use super::UpdateOptions;
+use super::documents::{self, Gathered};
 use super::graphs::{self, Target};
 use super::template::{self, Quads};
 use super::transaction::Transaction;
-use super::{UpdateOptions, documents};
 use crate::blank_nodes;
 use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
-use jindou_model::{Charge, Error, Holder, Result, term};
+use jindou_model::{CancelToken, Charge, Error, Holder, Result, term};
 use jindou_plan::{Operation, Parsed, PlanLimits, PlanOptions, Request};
 use jindou_store::ChangeTerm;
-use oxrdf::{NamedNode, NamedOrBlankNode, Term, Variable};
+use oxrdf::{NamedOrBlankNode, Term, Variable};
 use rustc_hash::FxHashMap;
 use spargebra::algebra::{GraphPattern, QueryDataset};
 use spargebra::term::{GraphName, GroundQuad, GroundQuadPattern, Quad, QuadPattern};
@@ -18,11 +19,50 @@ use spargebra::{GraphUpdateOperation as Op, Query};
 /// Quads between looks at the clock and the budget.
 const LOOK: usize = 1 << 12;
 
+/// Documents of LOADs, by the numbers of their operations.
+pub(super) type Loaded = FxHashMap<usize, Result<Gathered>>;
+
+/// Reads the documents of a request's LOADs: before the turn to write, so that nobody waits for a parser or another server. What
+/// fails is said when the operation's turn comes; unless it is SILENT, those behind it are not read.
+pub(super) fn read_documents(
+    request: &Request,
+    options: &UpdateOptions,
+    cancel: &CancelToken,
+) -> Loaded {
+    let mut loaded = Loaded::default();
+    for (number, operation) in request.operations.iter().enumerate() {
+        let Op::Load {
+            silent,
+            source,
+            destination,
+        } = &operation.operation
+        else {
+            continue;
+        };
+        let into = match destination {
+            GraphName::NamedNode(n) => Some(n.as_str()),
+            GraphName::DefaultGraph => None,
+        };
+        let read = documents::load(source.as_str(), into, options, cancel);
+        let failed = read.is_err() && !silent;
+        loaded.insert(number, read);
+        if failed {
+            break;
+        }
+    }
+    loaded
+}
+
 /// Runs a request's operations in order, each over what those before made.
 ///
 /// # Errors
 /// The first operation's that fails, with its place in the request.
-pub(super) fn run(request: &Request, options: &UpdateOptions, tx: &mut Transaction) -> Result<()> {
+pub(super) fn run(
+    request: &Request,
+    mut loaded: Loaded,
+    options: &UpdateOptions,
+    tx: &mut Transaction,
+) -> Result<()> {
     let using = match &options.using {
         Some(choice) => Some(choice.dataset()?),
         None => None,
@@ -39,14 +79,14 @@ pub(super) fn run(request: &Request, options: &UpdateOptions, tx: &mut Transacti
         )));
     }
     let several = request.operations.len() > 1;
-    for operation in &request.operations {
+    for (number, operation) in request.operations.iter().enumerate() {
         let one = Evaluation {
             operation,
             request,
             options,
             using: using.as_ref(),
         };
-        one.run(tx)
+        one.run(loaded.remove(&number), tx)
             .map_err(|e| if several { placed(e, operation.at) } else { e })?;
     }
     Ok(())
@@ -65,6 +105,23 @@ fn placed(e: Error, (line, column): (usize, usize)) -> Error {
     }
 }
 
+/// Adds a document that was read.
+fn load(silent: bool, loaded: Option<Result<Gathered>>, tx: &mut Transaction) -> Result<()> {
+    let loaded =
+        loaded.unwrap_or_else(|| Err(Error::Internal("a document was not read for LOAD".into())));
+    match loaded {
+        Ok(quads) => quads.add_to(tx),
+        Err(
+            Error::Document { .. }
+            | Error::Syntax { .. }
+            | Error::Io { .. }
+            | Error::Unsupported(_)
+            | Error::Conflict(_),
+        ) if silent => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
 struct Evaluation<'a> {
     operation: &'a Operation,
     request: &'a Request,
@@ -73,7 +130,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    fn run(&self, tx: &mut Transaction) -> Result<()> {
+    fn run(&self, loaded: Option<Result<Gathered>>, tx: &mut Transaction) -> Result<()> {
         tx.cancel.check()?;
         match &self.operation.operation {
             Op::InsertData { data } => insert_data(data, tx),
@@ -84,11 +141,7 @@ impl Evaluation<'_> {
                 using,
                 pattern,
             } => self.delete_insert(delete, insert, using.as_ref(), pattern, tx),
-            Op::Load {
-                silent,
-                source,
-                destination,
-            } => self.load(*silent, source, destination, tx),
+            Op::Load { silent, .. } => load(*silent, loaded, tx),
             // The store keeps no empty graphs: one without quads is not there, and clearing it is no error (§3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
@@ -99,37 +152,6 @@ impl Evaluation<'_> {
                 }
                 Ok(())
             }
-        }
-    }
-
-    fn load(
-        &self,
-        silent: bool,
-        source: &NamedNode,
-        destination: &GraphName,
-        tx: &mut Transaction,
-    ) -> Result<()> {
-        let into = match destination {
-            GraphName::NamedNode(n) => Some(n.as_str()),
-            GraphName::DefaultGraph => None,
-        };
-        if silent {
-            // What a document that breaks off brought must go again, and only that.
-            tx.current()?;
-        }
-        let from = self.options.documents.as_deref();
-        match documents::load(source.as_str(), into, from, &self.options.memory, tx) {
-            Err(
-                Error::Document { .. }
-                | Error::Syntax { .. }
-                | Error::Io { .. }
-                | Error::Unsupported(_)
-                | Error::Conflict(_),
-            ) if silent => {
-                tx.forget();
-                Ok(())
-            }
-            done => done,
         }
     }
 

@@ -115,11 +115,6 @@ impl Transaction {
         self.charge.set(self.record.capacity() as u64)
     }
 
-    /// Forgets the changes that are not in the snapshot yet.
-    pub(super) fn forget(&mut self) {
-        self.changes = Changes::new();
-    }
-
     /// The snapshot to publish and its record; `None` when nothing changed.
     pub(super) fn finish(&mut self) -> Result<(Option<Made>, Outcome)> {
         self.settle()?;
