@@ -323,6 +323,8 @@ impl Turtle {
                     if b != b'(' {
                         continue; // `<<` and then something of its own
                     }
+                    // Its `)` counts by itself, as that of a collection does.
+                    self.open += 1;
                     self.depth += 1;
                     if self.depth > MAX_NESTING {
                         let m = format!(
@@ -590,4 +592,28 @@ fn check_entities(doctype: &[u8]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_that_close_leave_none_open() {
+        let open = |text: &str| {
+            let mut turtle = Turtle::default();
+            assert!(turtle.see(text.as_bytes()).is_ok(), "{text}");
+            turtle.open
+        };
+        for (text, want) in [
+            ("<s> <p> [ <q> ( 1 2 ) ] .", 0),
+            ("<s> <p> <<( <a> <b> <c> )>> , <<( <a> <b> <c> ) >> .", 0),
+            ("<< <a> <b> <c> >> <p> <> .", 0),
+            ("[ <p> <<( <a> <b> <c> )>> , [ <q> (", 3),
+            ("<s> <p> \"[[\" , '((' , <http://e/[> . # [[[", 0),
+            ("<s> <p> <<( <a> <b> <<( <c> <d> (", 5),
+        ] {
+            assert_eq!(open(text), want, "{text}");
+        }
+    }
 }

@@ -66,15 +66,23 @@ impl Meter {
         let checked = self.limits.cancel.check().and_then(|()| {
             let (tokens, levels) = (self.tokens.get(), self.levels.get());
             let text = beyond(since, FREE) * COPIES;
-            let parts = beyond(tokens, FREE_TOKENS) * TOKEN + beyond(levels, FREE_LEVELS) * LEVEL;
-            if text + parts == 0 {
+            let parts = beyond(tokens, FREE_TOKENS) * TOKEN;
+            let open = beyond(levels, FREE_LEVELS) * LEVEL;
+            let all = text + parts + open;
+            if all == 0 {
                 return Ok(());
             }
-            let mut charge = self.charge.borrow_mut();
-            charge.set(text + parts).map_err(|e| match parts > text {
-                true => held_back(e, tokens.max(levels)),
-                false => no_room(e, since),
-            })
+            let refused = |e| match all {
+                _ if open > text + parts => because(e, format!("{levels} brackets are open")),
+                _ if parts > text => because(
+                    e,
+                    format!(
+                        "a list, context or collection has {tokens} parts and does not end yet"
+                    ),
+                ),
+                _ => no_room(e, since),
+            };
+            self.charge.borrow_mut().set(all).map_err(refused)
         });
         checked.map_err(|e| {
             *self.failed.borrow_mut() = Some(e);
@@ -113,11 +121,17 @@ impl Meter {
 
 /// The budget's refusal, with what was too long.
 pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
+    let long = format!(
+        "a literal, comment, line or name has {} MiB and does not end yet",
+        bytes >> 20
+    );
+    because(error, long)
+}
+
+/// The budget's refusal, with what there is no room for.
+fn because(error: Error, what: String) -> Error {
     match error {
-        Error::Limit(why) => Error::Limit(format!(
-            "a literal, comment, line or name has {} MiB and does not end yet: {why}",
-            bytes >> 20
-        )),
+        Error::Limit(why) => Error::Limit(format!("{what}: {why}")),
         other => other,
     }
 }
@@ -125,16 +139,6 @@ pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
 /// `n` where that is more than what is free.
 fn beyond(n: u64, free: u64) -> u64 {
     if n > free { n } else { 0 }
-}
-
-/// The budget's refusal, with what was kept.
-fn held_back(error: Error, tokens: u64) -> Error {
-    match error {
-        Error::Limit(why) => Error::Limit(format!(
-            "a list, context or collection has {tokens} parts and does not end yet: {why}"
-        )),
-        other => other,
-    }
 }
 
 /// The error of a reader that may have met a limit.

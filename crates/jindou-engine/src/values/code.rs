@@ -19,8 +19,9 @@ const DEEPEST: usize = 1024;
 
 /// Parts of an expression between two looks at the clock while it is compiled.
 const CHECK: usize = 1 << 10;
-/// Patterns of an expression that are compiled with it; others wait for the first row, as patterns do that rows compute.
-const FIXED: usize = 16;
+/// Patterns of an expression that are compiled with it, as far as there is memory; others wait for the rows, as patterns do that
+/// rows compute.
+const FIXED: usize = 512;
 /// Bytes that an expression takes whatever it does.
 const LEAST: usize = 1 << 10;
 /// Bytes of a part, and of a constant beside its text.
@@ -441,13 +442,16 @@ impl Compiler<'_, '_> {
         if let Some((pattern, flags)) = known
             && self.fixed < FIXED
         {
-            self.fixed += 1;
+            self.run.check()?;
             let Some((compiled, bytes)) = patterns::measured(&pattern, &flags) else {
                 return Ok(None);
             };
-            self.bytes += bytes;
-            self.charge()?;
-            return Ok(Some(Pattern::Fixed(Box::new(compiled))));
+            if self.out.charge.set(self.bytes + bytes).is_ok() {
+                self.bytes += bytes;
+                self.fixed += 1;
+                return Ok(Some(Pattern::Fixed(Box::new(compiled))));
+            }
+            self.fixed = FIXED;
         }
         let flags = flags.map(|f| self.code(f, depth)).transpose()?;
         Ok(Some(Pattern::Computed(self.code(pattern, depth)?, flags)))

@@ -535,13 +535,12 @@ fn cut(bgp: &Bgp, watch: &Watch<'_>) -> (Vec<Node>, Vec<Expr>) {
         let fits = |(b, s): &(Bgp, SlotSet)| {
             b.patterns.len() < half && (s.len() + slots.len() <= half || s.or(&slots).len() <= half)
         };
-        let connected = p.slots().filter_map(|s| last_with.get(&s).copied()).min();
+        let room = |&i: &usize| parts.get(i).is_some_and(fits);
+        let connected = p.slots().filter_map(|s| last_with.get(&s).copied());
         let at = connected
-            .filter(|&i| parts.get(i).is_some_and(fits))
-            .or_else(|| {
-                let last = parts.len().checked_sub(1)?;
-                parts.get(last).is_some_and(fits).then_some(last)
-            });
+            .filter(room)
+            .min()
+            .or_else(|| parts.len().checked_sub(1).filter(room));
         let at = at.unwrap_or(parts.len());
         p.slots().for_each(|s| {
             last_with.insert(s, at);
