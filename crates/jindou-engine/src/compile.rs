@@ -5,11 +5,11 @@ mod leaves;
 use crate::batch::Batch;
 use crate::execute::Exec;
 use crate::explore::{FIRST_HIDDEN, Halt, layout_after};
-use crate::held::Held;
 use crate::operators::{
     ApplySpec, Attach, END, EachSpec, End, EndSpec, EqualSpec, JoinTable, Link, PathSpec, Shape,
     SharedDistinct, SliceState, Sorter, Spec,
 };
+use crate::row_buffer::RowBuffer;
 use crate::tree::{
     common, is_false, is_never, made_slots, needs_inner, outer_slots, row_wise, slots_of, with,
 };
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 /// Where rows come from.
 pub(crate) enum Source<'a> {
     Explore(&'a Exploration),
-    Held(Held),
+    RowBuffer(RowBuffer),
     /// Columns of any length.
     Whole(Batch),
     /// Sorted when they are read; the order holds as long as one worker reads.
@@ -159,12 +159,12 @@ impl<'e, 'a> Builder<'e, 'a> {
                 if e.empty.is_some() {
                     return Ok(vec![]);
                 }
-                let there = match self.exec.elsewhere {
-                    Some(elsewhere) => elsewhere.rows(self.exec, e, node)?,
+                let there = match self.exec.offload {
+                    Some(offload) => offload.rows(self.exec, e, node)?,
                     None => None,
                 };
                 if let Some((held, slots, first)) = there {
-                    self.leaf(Source::Held(held), node);
+                    self.leaf(Source::RowBuffer(held), node);
                     let rest = e.steps.get(first..).unwrap_or(&[]);
                     if rest.is_empty() {
                         return Ok(slots);
@@ -180,12 +180,12 @@ impl<'e, 'a> Builder<'e, 'a> {
             Operator::Values { slots, rows } if rows.is_empty() => slots.clone(),
             Operator::Values { slots, rows } => {
                 let held = self.values(slots.len(), rows)?;
-                self.leaf(Source::Held(held), node);
+                self.leaf(Source::RowBuffer(held), node);
                 slots.clone()
             }
             Operator::Service(service) => {
                 let (held, slots) = self.service(service)?;
-                self.leaf(Source::Held(held), node);
+                self.leaf(Source::RowBuffer(held), node);
                 slots
             }
             Operator::Steps { input, steps } => {

@@ -1,11 +1,11 @@
 //! Runs a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
-use crate::beyond::Elsewhere;
 use crate::compile::{Builder, Pipe};
 use crate::explore::{Halt, Run, StepStats};
-use crate::held::Held;
+use crate::offload::Offload;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, Spec, StageStats};
 use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
+use crate::row_buffer::RowBuffer;
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
@@ -58,7 +58,7 @@ pub(crate) fn drive(
     options: &ExecOptions,
     terms: &QueryTerms,
     sinks: &dyn SinkFactory,
-    elsewhere: Option<&Elsewhere<'_>>,
+    offload: Option<&Offload<'_>>,
 ) -> Result<Profile> {
     let begin = Instant::now();
     if !plan.validity.holds(snapshot) {
@@ -79,14 +79,14 @@ pub(crate) fn drive(
         threads: options.threads.max(1),
         heavy: plan.weight == Weight::Heavy,
         service: options.service.as_deref(),
-        crew: options.crew.as_deref().unwrap_or(&Spawned),
+        pool: options.pool.as_deref().unwrap_or(&Spawned),
         stop: &stop,
     };
     if let (Operator::Explore(e), 1, None, false) =
-        (&plan.root, run.threads, elsewhere, plan.is_ask())
+        (&plan.root, run.threads, offload, plan.is_ask())
         && e.empty.is_none()
     {
-        return guarded(|| crate::alone::run(plan, e, &run, sinks, begin));
+        return guarded(|| crate::single_thread::run(plan, e, &run, sinks, begin));
     }
     let nodes = Nodes::of(&plan.root)?;
     let profile = Mutex::new(Profile {
@@ -99,7 +99,7 @@ pub(crate) fn drive(
         nodes: &nodes,
         profile: &profile,
         outer: None,
-        elsewhere,
+        offload,
     };
     let all = || guarded(|| unhalted(exec.output(plan, sinks)));
     if nodes.depth <= PLAIN_DEPTH {
@@ -118,7 +118,7 @@ pub(crate) fn drive(
     profile.elapsed = begin.elapsed();
     if let Some(node) = bottom(&plan.root) {
         profile.steps = profile.nodes.get(node).map_or(vec![], |n| n.steps.clone());
-        profile.elsewhere = profile.nodes.get(node).and_then(|n| n.there.clone());
+        profile.offloaded = profile.nodes.get(node).and_then(|n| n.there.clone());
     }
     Ok(profile)
 }
@@ -153,7 +153,7 @@ pub(crate) struct Exec<'a> {
     /// The row that a dependent part is run for.
     pub outer: Option<&'a OuterRow>,
     /// Another executor that begins explorations.
-    pub elsewhere: Option<&'a Elsewhere<'a>>,
+    pub offload: Option<&'a Offload<'a>>,
 }
 
 impl<'a> Exec<'a> {
@@ -206,9 +206,9 @@ impl<'a> Exec<'a> {
         op: &'a Operator,
         node: usize,
         holder: Holder,
-    ) -> Result<(Held, Vec<Slot>), Halt> {
-        match self.run_into(op, node, EndSpec::Held(holder), node)? {
-            (End::Held(held), slots) => Ok((held, slots)),
+    ) -> Result<(RowBuffer, Vec<Slot>), Halt> {
+        match self.run_into(op, node, EndSpec::RowBuffer(holder), node)? {
+            (End::RowBuffer(held), slots) => Ok((held, slots)),
             _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
         }
     }

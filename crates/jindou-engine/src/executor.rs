@@ -223,7 +223,7 @@ impl CpuExecutor {
             threads: 1,
             heavy: false,
             service: None,
-            crew: &Spawned,
+            pool: &Spawned,
             stop: &stop,
         };
         let flow = |f: Flow| match f {

@@ -6,7 +6,7 @@
 //! | one 16 times the other, or made of runs | leapfrog: each seeks the other's next id | matches + jumps × log |
 //! | else | merge, no branch on data | short + long |
 
-use crate::within::clip;
+use crate::id_test::clip;
 
 const TINY: usize = 8;
 const SCANNED: usize = 64;

@@ -3,7 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `execute` | runs a plan |
-//! | `alone` | runs a plan that is one exploration, on one thread |
+//! | `single_thread` | runs a plan that is one exploration, on one thread |
 //! | `compile` | operators to pipelines: leaves, stages, ends |
 //! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
@@ -11,41 +11,41 @@
 //! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
 //! | `path` | property paths |
 //! | `values` | expressions, computed terms, aggregates |
-//! | `held`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
+//! | `row_buffer`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
 //! | `values` | expressions: values of rows as ids; aggregates |
 //! | `sink` | where rows go |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
-//! | `beyond` | a plan whose first steps another executor runs |
+//! | `offload` | a plan whose first steps another executor runs |
 
-mod alone;
 mod batch;
-mod beyond;
 mod compile;
 mod execute;
 mod executor;
 mod explore;
 mod filter;
-mod held;
+mod id_test;
 mod intersect;
 mod key_table;
+mod offload;
 mod operators;
 mod options;
 mod path;
+mod row_buffer;
+mod single_thread;
 mod sink;
 mod table;
 mod terms;
 mod tree;
 mod values;
-mod within;
 mod worker;
 
-pub use beyond::execute_on;
 pub use execute::{execute, execute_streaming};
 pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
+pub use offload::execute_on;
 pub use options::{
-    Crew, DEFAULT_BATCH_ROWS, ExecOptions, Main, NodeProfile, Profile, ServiceCaller, Spawned,
-    StepProfile, TakeRow,
+    DEFAULT_BATCH_ROWS, ExecOptions, Main, NodeProfile, Profile, ServiceCaller, Spawned,
+    StepProfile, TakeRow, WorkerPool,
 };
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

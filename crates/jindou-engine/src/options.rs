@@ -34,7 +34,7 @@ pub trait ServiceCaller: Debug + Send + Sync {
 pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
 
 /// Threads that help a heavy plan. Without one of its own a query starts threads for itself.
-pub trait Crew: Debug + Send + Sync {
+pub trait WorkerPool: Debug + Send + Sync {
     /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to so many further threads call `help`
     /// once each, if there are any to spare. Returns when `main` and all calls of `help` that began have returned; none
     /// begins afterwards. Neither of them panics.
@@ -48,7 +48,7 @@ const STACK: usize = 8 << 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spawned;
 
-impl Crew for Spawned {
+impl WorkerPool for Spawned {
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
         std::thread::scope(|scope| {
             main(&mut |helpers| {
@@ -80,7 +80,7 @@ pub struct ExecOptions {
     /// The caller of other endpoints; without one, a plan with `SERVICE` is an error.
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Threads that a heavy plan uses besides this one; `None`: its own.
-    pub crew: Option<Arc<dyn Crew>>,
+    pub pool: Option<Arc<dyn WorkerPool>>,
 }
 
 impl Default for ExecOptions {
@@ -92,7 +92,7 @@ impl Default for ExecOptions {
             batch_rows: DEFAULT_BATCH_ROWS,
             profile: false,
             service: None,
-            crew: None,
+            pool: None,
         }
     }
 }
@@ -148,14 +148,14 @@ pub struct Profile {
     /// Threads that took part, at most at once.
     pub threads: usize,
     /// Where the first steps ran, and how many: `None` for this CPU alone.
-    pub elsewhere: Option<(String, usize)>,
+    pub offloaded: Option<(String, usize)>,
 }
 
 impl Profile {
     /// Where a step ran, for people.
     #[must_use]
     pub fn place(&self, step: usize) -> &str {
-        match &self.elsewhere {
+        match &self.offloaded {
             Some((place, steps)) if step < *steps => place,
             _ => "cpu",
         }

@@ -4,8 +4,8 @@ use crate::batch::{Batch, View};
 use crate::compile::{Leaf, Pipe, Source};
 use crate::execute::Exec;
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
-use crate::held::Held;
 use crate::operators::{END, End, EndSpec, Sorter, Stage, StageStats, finish, push};
+use crate::row_buffer::RowBuffer;
 use jindou_model::{Error, Result};
 use jindou_plan::Exploration;
 use std::ops::Range;
@@ -51,7 +51,7 @@ enum Work<'p> {
     /// Predicates, for a scan of everything.
     Scan(Start<'p>),
     /// Chunks; with the bare rows first.
-    Held(&'p Held),
+    RowBuffer(&'p RowBuffer),
     /// Rows of long columns.
     Whole(&'p Batch),
     Sorted(&'p Mutex<Sorter>),
@@ -110,7 +110,7 @@ pub(crate) fn run_pipe<'a, 's>(
     for (at, leaf) in pipe.leaves.iter().enumerate() {
         let (work, total, pipeline) = job(leaf, &run, heavy)?;
         let morsel = match &work {
-            Work::Scan(_) | Work::Held(_) => 1,
+            Work::Scan(_) | Work::RowBuffer(_) => 1,
             Work::Sorted(_) => total.max(1),
             _ if threads == 1 => total.max(1),
             _ => (total / (threads as u64 * MORSELS_A_THREAD)).clamp(MORSEL.start, MORSEL.end),
@@ -173,9 +173,9 @@ fn job<'p, 'a>(
             let (work, total) = cut(e, &mut pipeline, run, heavy)?;
             (work, total, Some(pipeline))
         }
-        Source::Held(h) => {
+        Source::RowBuffer(h) => {
             let total = h.chunks().len() as u64 + u64::from(h.bare() > 0);
-            (Work::Held(h), total, None)
+            (Work::RowBuffer(h), total, None)
         }
         Source::Whole(b) => (Work::Whole(b), b.rows as u64, None),
         Source::Sorted(s) => (Work::Sorted(s), 1, None),
@@ -292,7 +292,7 @@ fn run_workers<'p, 'a, 's>(
             lock(&others).extend(d);
         };
         let mut first = Some(first);
-        shared.run.crew.work(&help, &mut |ask| {
+        shared.run.pool.work(&help, &mut |ask| {
             let begin = Instant::now();
             let mut waiting = true;
             let mut start = |at_once: bool| {
@@ -501,7 +501,7 @@ fn take_job<'p>(
                     p.rows(run, rows, steps.clone(), chain)
                 })?;
             }
-            Work::Held(held) => {
+            Work::RowBuffer(held) => {
                 run.check()?;
                 let bare = usize::from(held.bare() > 0);
                 for place in range {

@@ -165,7 +165,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
             Err(e) => panic!("{text}: {e}"),
         };
         let steps = plan.exploration().unwrap().steps.len();
-        let (place, there) = profile.elsewhere.clone().unwrap();
+        let (place, there) = profile.offloaded.clone().unwrap();
         assert!(place.contains("shim"), "{place}");
         assert!(
             there == steps || !all_there,

@@ -96,7 +96,7 @@ pub enum Holder {
     /// Answers of other endpoints.
     Service,
     /// Rows that another executor made.
-    Elsewhere,
+    Offload,
     /// A text, its algebra and its plan.
     Text,
 }
@@ -114,7 +114,7 @@ impl Holder {
         Self::Terms,
         Self::Values,
         Self::Service,
-        Self::Elsewhere,
+        Self::Offload,
         Self::Text,
     ];
     // Budgets count by a holder's place in it.
@@ -135,7 +135,7 @@ impl Holder {
             Self::Terms => "terms that the query makes",
             Self::Values => "VALUES",
             Self::Service => "SERVICE",
-            Self::Elsewhere => "the rows of another executor",
+            Self::Offload => "the rows of another executor",
             Self::Text => "the text and its plan",
         }
     }

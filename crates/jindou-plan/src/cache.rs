@@ -141,7 +141,7 @@ fn hash(key: &CacheKey<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Exploration, Operator, StartSource, Step, StepKind, Within};
+    use crate::{Exploration, IdFilter, Operator, StartSource, Step, StepKind};
 
     fn key(text: &str) -> CacheKey<'_> {
         CacheKey {
@@ -210,7 +210,7 @@ mod tests {
             cost: 1.0,
             why: String::new(),
         };
-        let within = Within::exactly((0..1000).map(|i| [i * 3, i * 3 + 1]).collect());
+        let within = IdFilter::exactly((0..1000).map(|i| [i * 3, i * 3 + 1]).collect());
         let mut heavy = (*plan("")).clone();
         let before = heavy.heap_bytes();
         heavy.root = Operator::Slice {
@@ -218,7 +218,7 @@ mod tests {
                 input: Box::new(Operator::Explore(Exploration {
                     steps: vec![step(StepKind::Start {
                         to: Some(0),
-                        source: StartSource::Within,
+                        source: StartSource::IdFilter,
                         within: Some(within.clone()),
                     })],
                     empty: None,

@@ -42,7 +42,7 @@ impl EdgeInfo {
         scope: Scope<'_>,
         longest: [u32; 2],
         graphs: f64,
-        within: &[Option<crate::Within>],
+        within: &[Option<crate::IdFilter>],
         ids: &[f64],
     ) -> Self {
         // Part of the named edges that the scope sees, all graphs taken as equally large.

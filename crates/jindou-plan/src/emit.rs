@@ -5,8 +5,8 @@ use crate::model::{Model, Move, Source, State, Sub, What, edges_of};
 use crate::resolve::{Edge, Graph, Node, Predicate};
 use crate::slots::binds;
 use crate::{
-    Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
-    StepKind, Within, show,
+    Condition, EdgeList, FarEnd, GraphRef, IdFilter, Operand, PredicateRef, Slot, StartSource,
+    Step, StepKind, show,
 };
 use jindou_model::Direction;
 use jindou_store::Snapshot;
@@ -123,10 +123,10 @@ impl<'a> Emitter<'a> {
     fn start(&mut self, slot: Slot, source: Source, sub: &Sub) {
         let mut within = self.model.resolved.within[usize::from(slot)].clone();
         let (source, why) = match source {
-            Source::Within => {
+            Source::IdFilter => {
                 let why = self.model.resolved.within_why[usize::from(slot)].join(" and ");
                 (
-                    StartSource::Within,
+                    StartSource::IdFilter,
                     format!("fewest to begin with: ?{} {why}", self.name(slot)),
                 )
             }
@@ -228,7 +228,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The part of `within` that must still be tested of a slot that is bound along an edge.
-    fn beyond(&self, within: Option<Within>, e: usize, slot: Slot) -> Option<Within> {
+    fn beyond(&self, within: Option<IdFilter>, e: usize, slot: Slot) -> Option<IdFilter> {
         if self.is_redundant(e, slot) {
             return None;
         }
@@ -425,7 +425,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// True if the step before bound the slot as a graph of `FROM NAMED`, and that is all that is asked.
-    fn is_graph_list(&self, slot: Slot, within: &Within) -> bool {
+    fn is_graph_list(&self, slot: Slot, within: &IdFilter) -> bool {
         let Some(named) = &self.model.resolved.named else {
             return false;
         };

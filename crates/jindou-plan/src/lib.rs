@@ -16,6 +16,7 @@ mod emit;
 mod equal;
 mod explain;
 mod expression;
+mod id_filter;
 mod intervals;
 mod joins;
 mod keyed;
@@ -41,7 +42,6 @@ mod update;
 mod validity;
 mod watch;
 mod weigh;
-mod within;
 
 pub use algebra::{
     MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, drop_query, read, read_update,
@@ -50,6 +50,7 @@ pub use algebra::{
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
 pub use expression::{parts as expression_parts, parts_mut as expression_parts_mut};
+pub use id_filter::{IdFilter, Member, TouchedBy};
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service,
@@ -67,4 +68,3 @@ pub use planner::{PlanOptions, plan, plan_within};
 pub use update::{Operation, Request, parse_update, parse_update_with};
 pub use validity::Validity;
 pub use watch::PlanLimits;
-pub use within::{Member, TouchedBy, Within};

@@ -13,7 +13,7 @@
 //!   Step::ScanAll          nothing known
 //! ```
 
-use crate::{Operator, Validity, Within};
+use crate::{IdFilter, Operator, Validity};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
 
@@ -87,7 +87,7 @@ pub enum StartSource {
     /// One row without columns: everything the next steps need is a constant.
     Unit,
     /// Exactly the vertices of `Step::Start::within` (which is then `Some`).
-    Within,
+    IdFilter,
     /// The neighbour list of a constant (instances of a class, …).
     List(EdgeList),
     /// The index vertex of a predicate: the keys of its segment. With graphs chosen or a patch the keys are a
@@ -132,7 +132,7 @@ pub enum StepKind {
         /// The values.
         source: StartSource,
         /// Exact extra condition: only these vertices (classes, predicates' keys).
-        within: Option<Within>,
+        within: Option<IdFilter>,
     },
     /// Binds `to` to every vertex that is in **all** lists (the shortest drives; sorted lists intersect) and
     /// in `within`. A list whose graph is `Bind` must be the only one; its rows are (neighbour, graph).
@@ -142,7 +142,7 @@ pub enum StepKind {
         /// At least one.
         lists: Vec<EdgeList>,
         /// Exact extra condition.
-        within: Option<Within>,
+        within: Option<IdFilter>,
     },
     /// Keeps rows whose edge `list.anchor` – `other` exists. With `GraphRef::Bind` one row a graph that has it.
     Check {
@@ -156,7 +156,7 @@ pub enum StepKind {
         /// The bound slot.
         slot: Slot,
         /// The vertices.
-        within: Within,
+        within: IdFilter,
     },
     /// The predicate is a variable and one end is known. The same edge in two graphs of a merged scope is one row.
     ExpandAny {
@@ -190,7 +190,7 @@ pub enum StepKind {
         /// As in `Start`; never `Unit`.
         source: StartSource,
         /// As in `Start`.
-        within: Option<Within>,
+        within: Option<IdFilter>,
     },
 }
 

@@ -3,12 +3,12 @@
 
 use crate::condition::{Compiled, Compiler};
 use crate::expression::Expr;
+use crate::id_filter;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
 use crate::validity::Watched;
-use crate::within;
 use crate::{
-    Condition, GraphRef, Intervals, PlanOptions, Slot, TouchedBy, Within, intervals, show,
+    Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
 use jindou_store::segment::Scope;
@@ -79,7 +79,7 @@ impl Edge {
 pub(crate) struct Resolved {
     pub edges: Vec<Edge>,
     /// Exact conditions on slots: all that the vertex must be in.
-    pub within: Vec<Option<Within>>,
+    pub within: Vec<Option<IdFilter>>,
     /// For EXPLAIN: where `within` comes from.
     pub within_why: Vec<Vec<String>>,
     /// Classes that `within` stands for.
@@ -203,10 +203,10 @@ impl Resolver<'_> {
         self.classes();
         self.keys();
         for within in &mut self.out.within {
-            *within = within.take().map(Within::pruned);
+            *within = within.take().map(IdFilter::pruned);
         }
         for (slot, within) in self.out.within.iter().enumerate() {
-            if within.as_ref().is_some_and(Within::is_never) {
+            if within.as_ref().is_some_and(IdFilter::is_never) {
                 let name = names.get(slot).map_or("", String::as_str);
                 let why = self
                     .out
@@ -338,13 +338,13 @@ impl Resolver<'_> {
         let Some(within) = self.out.within.get_mut(slot as usize) else {
             return;
         };
-        let member = within::Member {
+        let member = id_filter::Member {
             intervals: to,
             touched,
         };
         match within {
             Some(w) => w.and(member),
-            None => *within = Some(Within::of(member)),
+            None => *within = Some(IdFilter::of(member)),
         }
         self.out.within_why[slot as usize].push(why());
     }

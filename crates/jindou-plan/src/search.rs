@@ -178,7 +178,7 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
 
 fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
     if model.within(slot).is_finite() {
-        out.push(Move::Start(slot, Source::Within));
+        out.push(Move::Start(slot, Source::IdFilter));
     }
     let mut smallest: Option<(f64, Source)> = None;
     for (e, edge) in model.edges.iter().enumerate() {

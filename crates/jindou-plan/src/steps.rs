@@ -180,7 +180,7 @@ fn source(s: &mut StartSource, map: &impl Fn(&mut Slot)) {
     match s {
         StartSource::List(l) => list(l, map),
         StartSource::Keys { graph: g, .. } => graph(g, map),
-        StartSource::Unit | StartSource::Within | StartSource::Graphs(_) => {}
+        StartSource::Unit | StartSource::IdFilter | StartSource::Graphs(_) => {}
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::algebra::expression_bytes;
 use crate::{
-    Cell, Condition, EdgeList, Exploration, Form, GeneralExpression, Operator, Path, Plan,
-    StartSource, Step, StepKind, TemplateTerm, Within,
+    Cell, Condition, EdgeList, Exploration, Form, GeneralExpression, IdFilter, Operator, Path,
+    Plan, StartSource, Step, StepKind, TemplateTerm,
 };
 
 /// Bytes that the allocator adds to a piece, on average.
@@ -175,7 +175,7 @@ fn step(step: &Step) -> u64 {
             .sum::<u64>()
 }
 
-fn intervals(w: &Within) -> u64 {
+fn intervals(w: &IdFilter) -> u64 {
     let members = w.members.iter();
     list::<[u32; 2]>(w.intervals.len())
         + members

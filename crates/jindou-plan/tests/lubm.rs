@@ -49,7 +49,7 @@ fn lubm_plans_have_the_shapes_that_are_fast() {
                     matches!(
                         first,
                         Some(StepKind::Start {
-                            source: StartSource::Within,
+                            source: StartSource::IdFilter,
                             ..
                         })
                     ),

@@ -1,7 +1,7 @@
 //! Jobs, and what runs them.
 
 use crate::{Class, Refused};
-use jindou_engine::Crew;
+use jindou_engine::WorkerPool;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,12 +15,12 @@ pub trait Work: Send + Sync + 'static {
     /// A worker's own state, made on its thread.
     fn local(&self, worker: usize) -> Self::Local;
 
-    /// Does it. Of a heavy task the `crew` are other workers that may be asked to help, `threads` at most with this one.
+    /// Does it. Of a heavy task the `pool` are other workers that may be asked to help, `threads` at most with this one.
     fn run(
         &self,
         job: Job<Self::Task>,
         local: &mut Self::Local,
-        crew: &Arc<dyn Crew>,
+        pool: &Arc<dyn WorkerPool>,
         threads: usize,
     ) -> Ran<Self::Task>;
 

@@ -10,14 +10,14 @@
 //!                                             else its own queue
 //! ```
 //!
-//! Nothing here knows what a query is: [`Work`] runs tasks. A heavy task is given a [`Crew`](jindou_engine::Crew) whose
+//! Nothing here knows what a query is: [`Work`] runs tasks. A heavy task is given a [`WorkerPool`](jindou_engine::WorkerPool) whose
 //! threads are the scheduler's other workers, so that there never are more threads that compute than workers.
 
 mod admission;
 mod counts;
-mod crew;
 mod job;
 mod options;
+mod pool;
 mod queue;
 mod scheduler;
 mod worker;

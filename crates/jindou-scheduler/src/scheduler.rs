@@ -1,12 +1,12 @@
 //! The scheduler: its workers' queues, what is let into them, and its end.
 
 use crate::counts::Counters;
-use crate::crew::Heavy;
+use crate::pool::Heavy;
 use crate::queue::Queue;
 use crate::{
     Admission, Class, Counts, Dropped, Job, Options, Policy, Reason, Refused, Submit, Work,
 };
-use jindou_engine::Crew;
+use jindou_engine::WorkerPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -27,7 +27,7 @@ pub(crate) struct Inner<W: Work> {
     pub heavy_queue: Queue<W::Task>,
     pub heavy: Arc<Heavy>,
     /// The same, as the engine knows it.
-    pub crew: Arc<dyn Crew>,
+    pub pool: Arc<dyn WorkerPool>,
     /// Workers that take light queries: the first so many.
     pub light_workers: usize,
     turn: AtomicUsize,
@@ -54,7 +54,7 @@ impl<W: Work> Scheduler<W> {
             admission: Admission::new(options.limits.clone()),
             queues: (0..workers).map(|w| Queue::new(w, begin)).collect(),
             heavy_queue: Queue::new(usize::MAX, begin),
-            crew: Arc::clone(&heavy) as Arc<dyn Crew>,
+            pool: Arc::clone(&heavy) as Arc<dyn WorkerPool>,
             heavy,
             light_workers,
             turn: AtomicUsize::new(0),

@@ -255,7 +255,7 @@ impl<W: Work> Inner<W> {
         };
         one(counter);
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            self.work.run(job, local, &self.crew, threads)
+            self.work.run(job, local, &self.pool, threads)
         }));
         let end = Instant::now();
         let time = end.saturating_duration_since(turn.since);

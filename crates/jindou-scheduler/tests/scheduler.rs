@@ -1,6 +1,6 @@
 //! Workers with tasks that say what they did.
 
-use jindou_engine::Crew;
+use jindou_engine::WorkerPool;
 use jindou_scheduler::{
     Class, Counts, Drawn, Dropped, Job, Limits, Options, Policy, Ran, Reason, Scheduler, Work,
 };
@@ -84,7 +84,13 @@ impl Work for Sayer {
 
     fn local(&self, _: usize) {}
 
-    fn run(&self, job: Job<Task>, (): &mut (), crew: &Arc<dyn Crew>, threads: usize) -> Ran<Task> {
+    fn run(
+        &self,
+        job: Job<Task>,
+        (): &mut (),
+        pool: &Arc<dyn WorkerPool>,
+        threads: usize,
+    ) -> Ran<Task> {
         match &job.task {
             Task::Say(n) => self.say(*n),
             Task::Wait(gate, n) => {
@@ -105,7 +111,7 @@ impl Work for Sayer {
                         std::thread::yield_now();
                     }
                 };
-                crew.work(&both, &mut |ask| {
+                pool.work(&both, &mut |ask| {
                     ask((*helpers).min(threads - 1));
                     both();
                 });

@@ -13,9 +13,9 @@
 //! | `base` | what relative IRIs of a query stand under |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
 //! | `write` | one update from admission to its answer |
-//! | `at_once` | light queries, answered where their request was read |
+//! | `inline` | light queries, answered where their request was read |
 //! | `sinks` | where a query's rows go, counted on the way |
-//! | `outlet` | formatted answers → chunks → the response's body, compressed on the way |
+//! | `writer` | formatted answers → chunks → the response's body, compressed on the way |
 //! | `slots` | how many queries compute at once |
 //! | `live` | queries that exist now: seen, counted, cancelled |
 //! | `problem`, `paths` | errors as HTTP answers, without the places of files |
@@ -24,23 +24,23 @@
 //!
 //! It knows the database by its front door only, the crate `jindou`.
 
-mod at_once;
 mod auth;
 mod base;
 mod batch;
 mod bodies;
 mod guard;
+mod inline;
 mod jobs;
 mod listen;
 mod live;
 mod metrics;
 mod negotiate;
 mod options;
-mod outlet;
 mod paths;
 mod problem;
 mod quads;
 mod registry;
+mod response;
 mod routes;
 mod run;
 mod shared;

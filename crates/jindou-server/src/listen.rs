@@ -118,7 +118,7 @@ impl Server {
                 heavy_workers: options.heavy_slots,
             })),
             prepared: Registry::default(),
-            at_once: Semaphore::new(cores),
+            inline: Semaphore::new(cores),
             memory: MemoryBudget::new(options.memory),
             metrics,
             jobs: Jobs::default(),

@@ -13,7 +13,7 @@ pub(crate) fn push_rows<W: Write>(rows: &Rows, to: &mut WriterQuadSerializer<W>)
         let quad = quad(rows.row(r)).ok_or_else(|| {
             Error::Store("the store's dictionary is damaged; run `jindou check`".into())
         })?;
-        // Only the outlet can fail, and it knows why itself.
+        // Only the writer can fail, and it knows why itself.
         to.serialize_quad(&quad).map_err(|_| Error::SinkClosed)?;
     }
     Ok(())

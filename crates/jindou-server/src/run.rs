@@ -1,13 +1,13 @@
-//! One query from admission to its last byte. If it is not answered at once ([`at_once`]) it runs on a thread of its own (of a
+//! One query from admission to its last byte. If it is not answered at once ([`inline`]) it runs on a thread of its own (of a
 //! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
 
-use crate::at_once::{self, Attempt};
 use crate::auth::Caller;
 use crate::base;
+use crate::inline::{self, Attempt};
 use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State, shown};
 use crate::negotiate::{Coding, Offer};
-use crate::outlet::{self, Head, Outlet};
 use crate::problem::Problem;
+use crate::response::{self, Head, ResponseWriter};
 use crate::shared::Shared;
 use crate::sinks::{Count, Counter, HttpSink, Out, QuadSink};
 use crate::slots::Slot;
@@ -188,11 +188,11 @@ pub(crate) async fn answer(
         Problem::busy(crowded.to_string())
     })?;
     let query = Arc::clone(&admitted.query);
-    let prepared = match at_once::attempt(shared, &query, &request) {
+    let prepared = match inline::attempt(shared, &query, &request) {
         Attempt::Done(done) => return done,
         Attempt::Later(prepared) => prepared,
     };
-    let (outlet, inlet) = outlet::pair(
+    let (writer, response) = response::pair(
         &query,
         shared.slots.slot(true),
         request.coding,
@@ -200,9 +200,9 @@ pub(crate) async fn answer(
     );
     let shared = Arc::clone(shared);
     let job =
-        tokio::task::spawn_blocking(move || work(&shared, admitted, request, prepared, outlet));
-    let body = inlet.body;
-    let Ok(head) = inlet.head.await else {
+        tokio::task::spawn_blocking(move || work(&shared, admitted, request, prepared, writer));
+    let body = response.body;
+    let Ok(head) = response.head.await else {
         return Err(match job.await {
             Ok(Err(failure)) => failure.problem(&query),
             // Panics end here; their message is on standard error.
@@ -239,18 +239,18 @@ fn work(
     admitted: Admitted,
     request: Request,
     prepared: Option<Prepared>,
-    mut outlet: Outlet,
+    mut writer: ResponseWriter,
 ) -> Result<(), Failure> {
     let query = &admitted.query;
-    let done = carry_out(shared, query, &request, prepared, &mut outlet);
-    let started = outlet.is_started();
+    let done = carry_out(shared, query, &request, prepared, &mut writer);
+    let started = writer.is_started();
     let done = match done {
-        Ok(()) => outlet.finish().map_err(Failure::running),
+        Ok(()) => writer.finish().map_err(Failure::running),
         Err(mut failure) => {
-            if let Some(better) = outlet.take_failure() {
+            if let Some(better) = writer.take_failure() {
                 failure.error = better;
             }
-            drop(outlet);
+            drop(writer);
             Err(failure)
         }
     };
@@ -329,7 +329,7 @@ pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> 
         gpu: shared.options.gpu,
         dataset: request.dataset.clone(),
         service: shared.options.service.clone(),
-        crew: None,
+        pool: None,
         common_prefixes: shared.options.common_prefixes,
     }
 }
@@ -339,7 +339,7 @@ fn carry_out(
     query: &Arc<LiveQuery>,
     request: &Request,
     prepared: Option<Prepared>,
-    outlet: &mut Outlet,
+    writer: &mut ResponseWriter,
 ) -> Result<(), Failure> {
     let options = options(shared, query, request);
     query.check().map_err(Failure::running)?;
@@ -366,7 +366,7 @@ fn carry_out(
     drop(place);
     let computing = Instant::now();
     let done = compute(
-        shared, query, request, options, outlet, slot, &text, &planned, plan_time,
+        shared, query, request, options, writer, slot, &text, &planned, plan_time,
     );
     if !query.has_waited() {
         shared.admission.served(class, computing.elapsed());
@@ -383,19 +383,19 @@ fn compute(
     query: &Arc<LiveQuery>,
     request: &Request,
     mut options: QueryOptions,
-    outlet: &mut Outlet,
+    writer: &mut ResponseWriter,
     slot: Slot,
     text: &str,
     planned: &PlannedQuery,
     plan_time: Duration,
 ) -> Result<(), Failure> {
-    outlet.set_slot(slot);
+    writer.set_slot(slot);
     query.set_state(State::Running);
     options.timeout = Some(query.left());
     match &request.work {
         Work::Query(_) | Work::Bound(_) => {
             let count = Count::new(shared, query);
-            let mut sink = HttpSink::new(outlet, request.tables, request.graphs, count);
+            let mut sink = HttpSink::new(writer, request.tables, request.graphs, count);
             let ran = shared.db.run_planned(planned, text, &options, &mut sink);
             let unacceptable = sink.unacceptable();
             ran.map(drop).map_err(|error| Failure {
@@ -412,20 +412,20 @@ fn compute(
                 .run_planned(planned, text, &options, &mut sink)
                 .map_err(Failure::running)?;
             report.plan_time = plan_time;
-            outlet.set_content_type("application/json");
+            writer.set_content_type("application/json");
             let text = serde_json::to_vec_pretty(&profile(&report, planned.is_cached()))
                 .map_err(|e| Failure::running(Error::Internal(e.to_string())))?;
-            std::io::Write::write_all(outlet, &text)
+            std::io::Write::write_all(writer, &text)
                 .map_err(|e| Failure::running(Error::io("<response>", e)))
         }
         Work::Graph(texts, (content_type, format)) => {
-            outlet.set_content_type(content_type);
+            writer.set_content_type(content_type);
             let format = match format {
                 ResultFormat::Rdf(format) => *format,
                 _ => RdfFormat::NTriples,
             };
             let mut sink = QuadSink {
-                writer: RdfSerializer::from_format(format).for_writer(outlet),
+                writer: RdfSerializer::from_format(format).for_writer(writer),
                 count: Count::new(shared, query),
             };
             for text in texts {

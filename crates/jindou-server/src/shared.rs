@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: Registry,
     /// Queries that may be answered by the runtime's own threads at a time: one fewer than there are threads.
-    pub(crate) at_once: Semaphore,
+    pub(crate) inline: Semaphore,
     /// Of all queries together.
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,

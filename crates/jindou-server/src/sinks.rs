@@ -2,8 +2,8 @@
 
 use crate::live::LiveQuery;
 use crate::negotiate::{GRAPH_ANSWERS, Offer, TABLES};
-use crate::outlet::Outlet;
 use crate::quads;
+use crate::response::ResponseWriter;
 use crate::shared::Shared;
 use jindou::results::{RowText, Rows};
 use jindou::{AnswerSink, Error, Result, ResultWriter};
@@ -145,7 +145,7 @@ impl<O: Out> AnswerSink for HttpSink<'_, O> {
 
 /// Rows as quads.
 pub(crate) struct QuadSink<'o> {
-    pub(crate) writer: WriterQuadSerializer<&'o mut Outlet>,
+    pub(crate) writer: WriterQuadSerializer<&'o mut ResponseWriter>,
     pub(crate) count: Count,
 }
 

@@ -1,6 +1,6 @@
 //! The base under all patches: the files of a load, and those of the merges since.
 
-use crate::delta::{TailTerms, Touched};
+use crate::delta::{TailTerms, VertexDelta};
 use crate::directory::{IndexParts, Manifest, SegmentFile};
 use crate::segment::{NamedSegment, Segment};
 use crate::statistics::Statistics;
@@ -27,7 +27,7 @@ pub(crate) struct Merged {
     /// The last snapshot that is in the segments.
     pub number: u32,
     pub tail: TailTerms,
-    pub touched: Touched,
+    pub touched: VertexDelta,
 }
 
 /// The immutable part of a store: what a bulk load made, and merges since. Shared by all snapshots until the next merge.

@@ -1,7 +1,7 @@
 //! The data that a query reads: an immutable base and the patches that lie over it at one snapshot number.
 
 use crate::base::{Base, ObjectTerms};
-use crate::delta::{BaseSets, CowVec, Net, TailTerms, Touched};
+use crate::delta::{BaseSets, CowVec, Net, TailTerms, VertexDelta};
 use crate::segment::{EdgeView, Patch, Scope};
 use crate::sets::CharacteristicSets;
 use crate::statistics::{PredicateStatistics, Statistics};
@@ -28,15 +28,15 @@ pub struct Snapshot {
     number: u32,
     version: u64,
     shape: u64,
-    laid: Arc<Laid>,
+    delta: Arc<Delta>,
 }
 
 /// All that updates laid over the base. Cloning is O(1).
 #[derive(Clone, Default)]
-pub(crate) struct Laid {
+pub(crate) struct Delta {
     /// `[direction]` by dense predicate id.
     pub patches: [CowVec<Option<Arc<Patch>>>; 2],
-    pub touched: Touched,
+    pub touched: VertexDelta,
     pub tail: TailTerms,
     /// Vertices of the predicates that updates brought; their ids follow the base's.
     pub predicates: Arc<Vec<u32>>,
@@ -66,17 +66,17 @@ impl Snapshot {
     /// The base alone: the snapshot that it was made of, or the last one that was merged into it.
     #[must_use]
     pub fn of_base(base: Arc<Base>) -> Self {
-        let laid = Laid {
+        let delta = Delta {
             touched: base.merged.touched.clone(),
             tail: base.merged.tail.clone(),
-            ..Laid::default()
+            ..Delta::default()
         };
         Self {
             number: base.number(),
             base,
             version: 0,
             shape: 0,
-            laid: Arc::new(laid),
+            delta: Arc::new(delta),
         }
     }
 
@@ -147,7 +147,7 @@ impl Snapshot {
     /// True if any edit lies over the base.
     #[must_use]
     pub fn is_patched(&self) -> bool {
-        self.laid.patches.iter().any(|p| p.len() > 0)
+        self.delta.patches.iter().any(|p| p.len() > 0)
     }
 
     /// True if nothing was changed since the load, so that characteristic sets say exactly what there is.
@@ -159,14 +159,14 @@ impl Snapshot {
     /// Number of predicates.
     #[must_use]
     pub fn predicate_count(&self) -> u32 {
-        (self.base.statistics.predicates.len() + self.laid.predicates.len()) as u32
+        (self.base.statistics.predicates.len() + self.delta.predicates.len()) as u32
     }
 
     /// The dense id of a predicate's term.
     #[must_use]
     pub fn predicate_of(&self, v: VertexId) -> Option<PredicateId> {
         let known = self.base.predicate_of.get(&v.0);
-        let known = known.or_else(|| self.laid.predicate_of.get(&v.0));
+        let known = known.or_else(|| self.delta.predicate_of.get(&v.0));
         known.copied().map(PredicateId)
     }
 
@@ -178,7 +178,7 @@ impl Snapshot {
         VertexId(match known.get(at) {
             Some(s) => s.vertex,
             None => {
-                let new = self.laid.predicates.get(at.wrapping_sub(known.len()));
+                let new = self.delta.predicates.get(at.wrapping_sub(known.len()));
                 new.copied().unwrap_or(0)
             }
         })
@@ -196,7 +196,7 @@ impl Snapshot {
     }
 
     pub(crate) fn patch(&self, p: u32, direction: Direction) -> Option<&Arc<Patch>> {
-        let patches = &self.laid.patches[direction as usize];
+        let patches = &self.delta.patches[direction as usize];
         patches.get(p as usize).and_then(Option::as_ref)
     }
 
@@ -233,13 +233,13 @@ impl Snapshot {
     /// Quads, patches included. O(1).
     #[must_use]
     pub fn quads(&self) -> u64 {
-        (self.base.statistics.quads + self.laid.added).saturating_sub(self.laid.removed)
+        (self.base.statistics.quads + self.delta.added).saturating_sub(self.delta.removed)
     }
 
     /// Terms that have an id. O(1).
     #[must_use]
     pub fn vertices(&self) -> u32 {
-        self.base.vertices() + self.laid.tail.len()
+        self.base.vertices() + self.delta.tail.len()
     }
 
     /// Members of a class, patches included; one that is a member in several graphs may count more than once.
@@ -268,8 +268,8 @@ impl Snapshot {
         }
     }
 
-    pub(crate) fn touched(&self) -> &Touched {
-        &self.laid.touched
+    pub(crate) fn touched(&self) -> &VertexDelta {
+        &self.delta.touched
     }
 
     /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a
@@ -277,7 +277,7 @@ impl Snapshot {
     #[must_use]
     pub fn predicates_of(&self, v: u32, direction: Direction) -> Cow<'_, [u32]> {
         let base = self.sets_of_base();
-        self.laid.touched.predicates_of(base, v, direction)
+        self.delta.touched.predicates_of(base, v, direction)
     }
 
     /// True if a predicate's edges are not just the base's.
@@ -307,7 +307,7 @@ impl Snapshot {
     /// [`Self::predicates_of`] gives it. O(edits).
     #[must_use]
     pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, Cow<'_, [u32]>)> {
-        let vertices = self.laid.touched.widened(direction).into_iter();
+        let vertices = self.delta.touched.widened(direction).into_iter();
         vertices
             .map(|v| (v, self.predicates_of(v, direction)))
             .collect()
@@ -317,7 +317,7 @@ impl Snapshot {
     /// vertices' out-predicates. The planner must add them to the base's characteristic sets before it calls
     /// anything empty. O(different lists).
     pub fn widened_sets(&self) -> impl Iterator<Item = (&[u32], u32)> {
-        self.laid.touched.widened_sets()
+        self.delta.touched.widened_sets()
     }
 
     /// The instances of a class in the **base** (default and named graphs merged) as intervals, if they are few. Exact for
@@ -334,10 +334,10 @@ impl Snapshot {
     /// True if a named graph holds a quad. O(log edits) where it lost none, else O(its subjects) at worst.
     #[must_use]
     pub fn has_graph(&self, graph: u32) -> bool {
-        if !self.is_base_graph(graph) && !self.laid.touched.has_graph(graph) {
+        if !self.is_base_graph(graph) && !self.delta.touched.has_graph(graph) {
             return false;
         }
-        if !self.laid.touched.may_be_empty(graph) {
+        if !self.delta.touched.may_be_empty(graph) {
             return true;
         }
         let mut subjects = Vec::new();
@@ -356,10 +356,10 @@ impl Snapshot {
     pub fn named_graphs(&self) -> Vec<u32> {
         let mut out = self.base.index.graph_ids().to_vec();
         if !self.is_as_loaded() {
-            out.extend(self.laid.touched.graphs());
+            out.extend(self.delta.touched.graphs());
             out.sort();
             out.dedup();
-            let shrunk = self.laid.touched.shrunk();
+            let shrunk = self.delta.touched.shrunk();
             let empty: Vec<u32> = shrunk.filter(|&g| !self.has_graph(g)).collect();
             if !empty.is_empty() {
                 out.retain(|g| empty.binary_search(g).is_err());
@@ -380,7 +380,7 @@ impl Snapshot {
             out.extend(small.filter(|&&s| named.has(s, graph)));
         }
         let base = out.len();
-        out.extend(self.laid.touched.graph_subjects(graph, predicate.0));
+        out.extend(self.delta.touched.graph_subjects(graph, predicate.0));
         if out.len() > base {
             out.sort();
             out.dedup();
@@ -402,7 +402,7 @@ impl Snapshot {
                 }
             }
         }
-        out.extend(self.laid.touched.graph_predicates(graph));
+        out.extend(self.delta.touched.graph_predicates(graph));
         out.sort_unstable();
         out.dedup();
         out
@@ -414,13 +414,13 @@ impl Snapshot {
         self.base
             .dictionary
             .lookup(canonical)
-            .or_else(|| self.laid.tail.lookup(canonical))
+            .or_else(|| self.delta.tail.lookup(canonical))
     }
 
     /// Appends the canonical bytes of a base or tail term; false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
         if v.0 >= FIRST_TAIL_ID {
-            let term = self.laid.tail.term(v);
+            let term = self.delta.tail.term(v);
             term.map(|t| out.extend_from_slice(t)).is_some()
         } else {
             self.base.dictionary.term(v, out)
@@ -430,40 +430,40 @@ impl Snapshot {
     /// Terms that came after the load.
     #[must_use]
     pub fn tail(&self) -> &TailTerms {
-        &self.laid.tail
+        &self.delta.tail
     }
 
     /// Edits that lie over the base: quads that it lacks and quads of it that are gone.
     #[must_use]
     pub fn edit_count(&self) -> u64 {
-        let patches = self.laid.patches[Direction::Out as usize].iter();
+        let patches = self.delta.patches[Direction::Out as usize].iter();
         patches.flatten().map(|p| p.len() as u64).sum()
     }
 
     /// Bytes on the heap of all that lies over the base, what other snapshots share included. O(edits / 100).
     #[must_use]
     pub fn delta_bytes(&self) -> usize {
-        let patches = self.laid.patches.iter().flat_map(CowVec::iter).flatten();
+        let patches = self.delta.patches.iter().flat_map(CowVec::iter).flatten();
         let patches: usize = patches.map(|p| p.bytes() + 200).sum();
         patches
-            + self.laid.touched.bytes()
-            + self.laid.tail.bytes()
-            + self.laid.predicates.len() * 24
+            + self.delta.touched.bytes()
+            + self.delta.tail.bytes()
+            + self.delta.predicates.len() * 24
     }
 
-    pub(crate) fn laid(&self) -> &Laid {
-        &self.laid
+    pub(crate) fn delta(&self) -> &Delta {
+        &self.delta
     }
 
     /// The same content over another base.
-    pub(crate) fn on(&self, base: Arc<Base>, laid: Laid) -> Self {
+    pub(crate) fn on(&self, base: Arc<Base>, delta: Delta) -> Self {
         let version = base.next_version();
         Self {
             base,
             number: self.number,
             version,
             shape: version,
-            laid: Arc::new(laid),
+            delta: Arc::new(delta),
         }
     }
 
@@ -471,40 +471,40 @@ impl Snapshot {
     pub(crate) fn successor(&self, number: u32) -> Self {
         Self {
             number,
-            laid: Arc::new((*self.laid).clone()),
+            delta: Arc::new((*self.delta).clone()),
             ..self.clone()
         }
     }
 
-    fn laid_mut(&mut self) -> &mut Laid {
-        Arc::make_mut(&mut self.laid)
+    fn delta_mut(&mut self) -> &mut Delta {
+        Arc::make_mut(&mut self.delta)
     }
 
     pub(crate) fn tail_mut(&mut self) -> &mut TailTerms {
-        &mut self.laid_mut().tail
+        &mut self.delta_mut().tail
     }
 
-    pub(crate) fn touched_mut(&mut self) -> &mut Touched {
-        &mut self.laid_mut().touched
+    pub(crate) fn touched_mut(&mut self) -> &mut VertexDelta {
+        &mut self.delta_mut().touched
     }
 
     pub(crate) fn set_patch(&mut self, direction: usize, p: u32, patch: Arc<Patch>) {
-        self.laid_mut().patches[direction].set(p as usize, Some(patch));
+        self.delta_mut().patches[direction].set(p as usize, Some(patch));
     }
 
     /// Gives a term the next dense predicate id.
     pub(crate) fn add_predicate(&mut self, vertex: u32) {
         let next = self.predicate_count();
-        let laid = self.laid_mut();
-        Arc::make_mut(&mut laid.predicates).push(vertex);
-        Arc::make_mut(&mut laid.predicate_of).insert(vertex, next);
+        let delta = self.delta_mut();
+        Arc::make_mut(&mut delta.predicates).push(vertex);
+        Arc::make_mut(&mut delta.predicate_of).insert(vertex, next);
     }
 
     /// Counts the quads and names the version; `moved`: plans must look again.
     pub(crate) fn finish(&mut self, added: u64, removed: u64, moved: bool) {
-        let laid = self.laid_mut();
-        laid.added += added;
-        laid.removed += removed;
+        let delta = self.delta_mut();
+        delta.added += added;
+        delta.removed += removed;
         self.version = self.base.next_version();
         if moved {
             self.shape = self.version;

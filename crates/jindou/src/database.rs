@@ -6,10 +6,10 @@ use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;
 use crate::update::{
-    self, Disk, Held, Journal, Merges, Nothing, OpenOptions, Opened, Reader, Trust, Writer,
+    self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust, Writer,
 };
-use crate::{blank_nodes, native};
-use jindou_engine::{Crew, ServiceCaller};
+use crate::{blank_nodes, execute};
+use jindou_engine::{ServiceCaller, WorkerPool};
 use jindou_log::Recovery;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadSource, Result,
@@ -94,7 +94,7 @@ pub struct QueryOptions {
     /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Threads that a heavy query uses besides the caller's; `None`: some that are made for it.
-    pub crew: Option<Arc<dyn Crew>>,
+    pub pool: Option<Arc<dyn WorkerPool>>,
     /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
     pub common_prefixes: bool,
 }
@@ -162,7 +162,7 @@ impl Default for QueryOptions {
             gpu: GpuChoice::Off,
             dataset: None,
             service: None,
-            crew: None,
+            pool: None,
             common_prefixes: false,
         }
     }
@@ -326,7 +326,7 @@ impl Database {
     /// A database over one snapshot, in memory: changes end with the process.
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
-        Self::with_journal(snapshot, Box::new(Nothing))
+        Self::with_journal(snapshot, Box::new(NullJournal))
     }
 
     /// Loads a source into a store directory, all or nothing. See [`LoadOptions`]; [`Self::open`] then opens it. A store that
@@ -565,7 +565,7 @@ impl Database {
         let cancel = options.token();
         guarded(|| {
             let (plan, snapshot) = (&query.plan, &query.snapshot);
-            native::checksum(&self.inner.device, plan, snapshot, options, &cancel)
+            execute::checksum(&self.inner.device, plan, snapshot, options, &cancel)
         })
     }
 
@@ -645,7 +645,7 @@ impl Database {
         };
         let device = &self.inner.device;
         let (rows, measured) =
-            native::run(device, plan, &described, snapshot, options, cancel, sink)?;
+            execute::run(device, plan, &described, snapshot, options, cancel, sink)?;
         // Damage that was found meanwhile.
         self.inner.trust.0.check()?;
         Ok(QueryReport {

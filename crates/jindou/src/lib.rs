@@ -9,13 +9,13 @@ mod blank_nodes;
 mod database;
 mod default_graph;
 mod device;
+mod execute;
 mod formatted;
 mod graph_forms;
-mod held;
-mod native;
 mod prepared;
 mod profile;
 pub mod results;
+mod row_buffer;
 mod summary;
 mod update;
 
@@ -25,7 +25,7 @@ pub use backup::{
 };
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
-pub use jindou_engine::{Crew, ServiceCaller, TakeRow};
+pub use jindou_engine::{ServiceCaller, TakeRow, WorkerPool};
 pub use jindou_log::Files;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
@@ -47,6 +47,6 @@ pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use summary::Summary;
 pub use update::{
     Access, BackgroundMerges, Batch, Documents, Following, GraphName, Journal, MergePolicy,
-    MergeStatus, Nothing as NoJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions,
-    ReclusterReport, Ticket, Trust, UpdateOptions, UpdateReport, Verify,
+    MergeStatus, NullJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport,
+    Ticket, Trust, UpdateOptions, UpdateReport, Verify,
 };

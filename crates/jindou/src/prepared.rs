@@ -4,7 +4,7 @@ use crate::database::{
     Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport, guarded,
 };
 use crate::default_graph::DefaultGraph;
-use crate::native;
+use crate::execute;
 use crate::results::{Answer, AnswerSink, Collector};
 use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term};
 use jindou_plan::{Form, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
@@ -276,14 +276,14 @@ impl Session {
                         .unwrap_or(snapshot.base().union_default());
                     let own = DefaultGraph::of(snapshot, dataset.as_ref(), union);
                     return report(
-                        native::run(device, plan, &own, snapshot, options, &cancel, sink)?,
+                        execute::run(device, plan, &own, snapshot, options, &cancel, sink)?,
                         begin,
                         planned,
                     );
                 }
                 let own = DefaultGraph::Own;
                 report(
-                    native::run(device, plan, &own, snapshot, options, &cancel, sink)?,
+                    execute::run(device, plan, &own, snapshot, options, &cancel, sink)?,
                     begin,
                     planned,
                 )
@@ -310,7 +310,7 @@ impl Session {
         guarded(|| {
             let shared = Arc::clone(&self.shared);
             self.with_plan(values, options, &cancel, |plan, snapshot, _| {
-                native::checksum(shared.db.device(), plan, snapshot, options, &cancel)
+                execute::checksum(shared.db.device(), plan, snapshot, options, &cancel)
             })
         })
     }
@@ -360,7 +360,7 @@ impl Session {
 }
 
 fn report(
-    (rows, measured): (u64, native::Measured),
+    (rows, measured): (u64, execute::Measured),
     begin: Instant,
     plan_cached: bool,
 ) -> Result<QueryReport> {

@@ -42,7 +42,7 @@ impl ProfileNode {
 
     /// A plan and what running it took.
     pub(crate) fn of(plan: &Plan, profile: &Profile) -> Self {
-        let place = match &profile.elsewhere {
+        let place = match &profile.offloaded {
             Some((place, _)) => place.as_str(),
             None => "cpu",
         };

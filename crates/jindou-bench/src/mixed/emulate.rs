@@ -6,7 +6,7 @@ use super::machine::{Neighbour, Reading, pin};
 use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
 use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
-use jindou::{Crew, Database, Error, PlannedQuery, QueryOptions, Result, Session, Value};
+use jindou::{Database, Error, PlannedQuery, QueryOptions, Result, Session, Value, WorkerPool};
 use jindou_scheduler::{
     Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
 };
@@ -267,13 +267,13 @@ impl Work for Emulator {
         &self,
         job: Job<Task>,
         local: &mut Local,
-        crew: &Arc<dyn Crew>,
+        pool: &Arc<dyn WorkerPool>,
         threads: usize,
     ) -> Ran<Task> {
         let light = job.class == Weight::Light;
         if !light {
             local.heavy.threads = threads;
-            local.heavy.crew = Some(Arc::clone(crew));
+            local.heavy.pool = Some(Arc::clone(pool));
         }
         let options = if light { &local.light } else { &local.heavy };
         let mut again = light;

@@ -2,9 +2,9 @@
 //! partitions, and the master joins what comes back.
 
 use super::algebra::{Bgp, Bindings, Divided, Shape, divide, ground, rebuild};
-use super::crew::{Crew, unexpected};
 use super::decompose::{PartQuery, Rules, choices, naive};
 use super::join::{Relation, join};
+use super::processes::{WorkerProcesses, unexpected};
 use super::wire::{Message, Share, Table};
 use super::worker::options;
 use crate::measure::Null;
@@ -210,7 +210,7 @@ impl Prepared {
 
     /// How many matches all patterns have together in the whole store, and how many the naive form finds: every worker is sent
     /// each pattern whole, and what is found twice counts once. For parts that fit in memory.
-    pub fn missed(&self, db: &Database, crew: &mut Crew) -> Result<(u64, u64)> {
+    pub fn missed(&self, db: &Database, processes: &mut WorkerProcesses) -> Result<(u64, u64)> {
         let options = options();
         let (mut all, mut found) = (0, 0);
         for (bgp, naive) in self.divided.bgps.iter().zip(&self.naive) {
@@ -221,8 +221,8 @@ impl Prepared {
                 text: false,
                 parts: vec![naive.text.clone()],
             };
-            crew.tell_all(&message)?;
-            let tables = collect(crew, false, 1)?.1;
+            processes.tell_all(&message)?;
+            let tables = collect(processes, false, 1)?.1;
             let whole = Relation {
                 columns: naive.columns.clone(),
                 table: tables.into_iter().next().unwrap_or_default(),
@@ -236,7 +236,7 @@ impl Prepared {
     ///
     /// # Errors
     /// [`Error::Store`] if a worker ended or failed.
-    pub fn round(&self, db: &Database, crew: &mut Crew, how: How) -> Result<Round> {
+    pub fn round(&self, db: &Database, processes: &mut WorkerProcesses, how: How) -> Result<Round> {
         let How {
             gather,
             cold,
@@ -250,15 +250,15 @@ impl Prepared {
             parts: only.map_or_else(|| self.texts(), |text| vec![text.clone()]),
         };
         let start = Instant::now();
-        crew.tell_all(&message)?;
-        let (shares, tables) = collect(crew, gather, self.parts())?;
+        processes.tell_all(&message)?;
+        let (shares, tables) = collect(processes, gather, self.parts())?;
         let collected = start.elapsed().as_secs_f64();
         let answer = match (only, &self.divided.shape) {
             (Some(_), Shape::Bgp { columns, .. }) => written(&shares, columns)?,
             _ => self.finish(db, tables, check)?,
         };
         let seconds = start.elapsed().as_secs_f64();
-        let mut workers = vec![(0.0, 0); crew.len()];
+        let mut workers = vec![(0.0, 0); processes.len()];
         for s in &shares {
             workers[s.worker as usize] = (s.wall as f64 / 1e9, s.rows);
         }
@@ -278,13 +278,17 @@ impl Prepared {
 }
 
 /// Waits for all shares, and appends their tables part by part.
-fn collect(crew: &mut Crew, gather: bool, parts: usize) -> Result<(Vec<Share>, Vec<Table>)> {
+fn collect(
+    processes: &mut WorkerProcesses,
+    gather: bool,
+    parts: usize,
+) -> Result<(Vec<Share>, Vec<Table>)> {
     let mut shares: Vec<Share> = vec![];
-    while shares.len() < crew.len() {
+    while shares.len() < processes.len() {
         // With the tree only worker 0 has something to say; another may fail.
-        let (worker, message) = crew.hear_any()?;
+        let (worker, message) = processes.hear_any()?;
         match message {
-            Message::Found(more) if gather == (more.len() > 1) || crew.len() == 1 => {
+            Message::Found(more) if gather == (more.len() > 1) || processes.len() == 1 => {
                 shares.extend(more);
             }
             m => return Err(unexpected(worker, &m)),

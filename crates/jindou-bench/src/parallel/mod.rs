@@ -10,20 +10,20 @@
 //!   │     ├── decompose  a pattern in parts that are complete inside a partition
 //!   │     ├── join       the parts' rows
 //!   │     └── build, partition/   the partitions' stores
-//!   ├── crew, worker, wire   processes and what they say to each other
+//!   ├── processes, worker, wire   processes and what they say to each other
 //!   ├── footprint   bytes touched; cold files
 //!   └── fit, report tables, plots, the projection
 //! ```
 
 mod algebra;
 mod build;
-mod crew;
 mod data;
 mod decompose;
 mod fit;
 mod footprint;
 mod join;
 mod partition;
+mod processes;
 mod report;
 mod study;
 mod task;

@@ -1,11 +1,11 @@
 //! The study itself: classify, then every model in turn.
 
 use super::build::{Parts, parts};
-use super::crew::{Crew, unexpected};
 use super::data::{How, Prepared, Round, estimate, prepare};
 use super::decompose::Rules;
 use super::fit::{Line, mean_and_deviation};
 use super::footprint;
+use super::processes::{WorkerProcesses, unexpected};
 use super::report;
 use super::task::{self, Pass, Right};
 use super::wire::Message;
@@ -84,10 +84,10 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
         // Closed before any cold run: what is mapped here would stay in memory.
     }
     let bytes = footprint::size(&workload.store)?;
-    let mut crew = task::crew(workload, 1)?;
+    let mut processes = task::processes(workload, 1)?;
     let queries = out.iter().map(|q| q.query.texts[0].clone()).collect();
-    crew.tell(0, &Message::Touch { queries })?;
-    let touched = match crew.hear(0)? {
+    processes.tell(0, &Message::Touch { queries })?;
+    let touched = match processes.hear(0)? {
         Message::Touched(t) => t,
         m => return Err(unexpected(0, &m)),
     };
@@ -96,12 +96,12 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
         q.is_large = touched as f64 >= a.large * bytes as f64;
         let pool = [q.query.texts[0].as_str(); RUNS];
         let right = [q.right[0]; RUNS];
-        let pass = task::serial(&mut crew, &pool, &right, false)?;
+        let pass = task::serial(&mut processes, &pool, &right, false)?;
         q.warm = median(pass.ran.iter().map(|r| r.wall as f64 / 1e9));
         q.processor = pass.processor_share();
         if a.cold_rounds > 0 {
             let n = a.cold_rounds.min(RUNS);
-            let cold = task::serial(&mut crew, &pool[..n], &right[..n], true)?;
+            let cold = task::serial(&mut processes, &pool[..n], &right[..n], true)?;
             q.cold = Some(median(cold.ran.iter().map(|r| r.wall as f64 / 1e9)));
         }
     }
@@ -176,34 +176,34 @@ fn warm_passes(
     pool: &[&str],
     right: &[Right],
 ) -> Result<Vec<Pass>> {
-    let mut alone = task::crew(workload, 1)?;
+    let mut alone = task::processes(workload, 1)?;
     let mut crews = a
         .workers
         .iter()
-        .map(|&w| task::crew(workload, w))
-        .collect::<Result<Vec<Crew>>>()?;
+        .map(|&w| task::processes(workload, w))
+        .collect::<Result<Vec<WorkerProcesses>>>()?;
     // Every worker plans every query before it counts.
     let mut distinct: Vec<String> = pool.iter().map(|q| (*q).to_owned()).collect();
     distinct.sort();
     distinct.dedup();
-    for crew in crews.iter_mut().chain([&mut alone]) {
-        for worker in 0..crew.len() {
+    for processes in crews.iter_mut().chain([&mut alone]) {
+        for worker in 0..processes.len() {
             let queries = distinct.clone();
-            crew.tell(
+            processes.tell(
                 worker,
                 &Message::Run {
                     cold: false,
                     queries,
                 },
             )?;
-            crew.hear(worker)?;
+            processes.hear(worker)?;
         }
     }
     let mut all: Vec<Vec<Pass>> = vec![vec![]; crews.len() + 1];
     for _ in 0..PASSES {
         all[0].push(task::serial(&mut alone, pool, right, false)?);
-        for (crew, passes) in crews.iter_mut().zip(&mut all[1..]) {
-            passes.push(task::parallel(crew, pool, right, false)?);
+        for (processes, passes) in crews.iter_mut().zip(&mut all[1..]) {
+            passes.push(task::parallel(processes, pool, right, false)?);
         }
     }
     Ok(all
@@ -224,14 +224,14 @@ fn cold_passes(
     right: &[Right],
 ) -> Result<Vec<Pass>> {
     let mut out = vec![task::serial(
-        &mut task::crew(workload, 1)?,
+        &mut task::processes(workload, 1)?,
         pool,
         right,
         true,
     )?];
     for &w in &a.workers {
         out.push(task::parallel(
-            &mut task::crew(workload, w)?,
+            &mut task::processes(workload, w)?,
             pool,
             right,
             true,
@@ -249,7 +249,7 @@ pub fn data(
     lines: &mut Vec<Line>,
 ) -> Result<()> {
     let db = Database::open(&workload.store)?;
-    let mut alone = task::crew(workload, 1)?;
+    let mut alone = task::processes(workload, 1)?;
     for &how in &a.partition {
         let hops: &[u32] = match how {
             Partition::Hash => &[0],
@@ -281,12 +281,12 @@ fn one_partition(
     queries: &[Classified],
     parts: &Parts,
     a: &BenchParallel,
-    alone: &mut Crew,
+    alone: &mut WorkerProcesses,
     lines: &mut Vec<Line>,
 ) -> Result<Vec<Asked>> {
     let rules = Rules::of(parts);
-    let mut crew = Crew::start(parts.workers)?;
-    crew.open(parts.stores())?;
+    let mut processes = WorkerProcesses::start(parts.workers)?;
+    processes.open(parts.stores())?;
     let mut asked = vec![];
     let mut ready: Vec<(&Classified, Prepared)> = vec![];
     for q in queries {
@@ -303,14 +303,14 @@ fn one_partition(
             check: true,
             ..How::default()
         };
-        let round = prepared.round(db, &mut crew, checked)?;
+        let round = prepared.round(db, &mut processes, checked)?;
         // Which rows a LIMIT without an order leaves is nobody's to say.
         let upper = text.to_ascii_uppercase();
         let is_open = upper.contains("LIMIT") && !upper.contains("ORDER BY");
         if round.answer.0 != right.0 || !is_open && round.answer != right {
             return Err(unequal(q, parts, round.answer.0, right.0));
         }
-        let (matches, naive) = prepared.missed(db, &mut crew)?;
+        let (matches, naive) = prepared.missed(db, &mut processes)?;
         asked.push(Asked {
             name: q.query.name.clone(),
             is_large: q.is_large,
@@ -332,7 +332,8 @@ fn one_partition(
             // The round of median time of each query, a list for each way.
             let mut of_way: Vec<Vec<Round>> = vec![vec![]; ways(a).len()];
             for (q, prepared) in &mine {
-                let (alone_took, took) = measure(db, q, prepared, (&mut crew, alone), a, cold)?;
+                let (alone_took, took) =
+                    measure(db, q, prepared, (&mut processes, alone), a, cold)?;
                 serial += alone_took;
                 for (round, list) in took.into_iter().zip(&mut of_way) {
                     let right = q.right[0];
@@ -356,7 +357,7 @@ fn measure(
     db: &Database,
     q: &Classified,
     prepared: &Prepared,
-    (crew, alone): (&mut Crew, &mut Crew),
+    (processes, alone): (&mut WorkerProcesses, &mut WorkerProcesses),
     a: &BenchParallel,
     cold: bool,
 ) -> Result<(f64, Vec<Round>)> {
@@ -377,7 +378,7 @@ fn measure(
                 cold,
                 check: false,
             };
-            list.push(prepared.round(db, crew, how)?);
+            list.push(prepared.round(db, processes, how)?);
         }
     }
     let middle = of_way

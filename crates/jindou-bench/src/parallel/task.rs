@@ -1,7 +1,7 @@
 //! Task parallelism (algorithm 1 of the paper): the master hands the queries of a pool to whichever worker is free, one at a time. All
 //! workers have the whole store, and share its pages in the system's cache.
 
-use super::crew::{Crew, unexpected};
+use super::processes::{WorkerProcesses, unexpected};
 use super::wire::{Message, Ran};
 use super::workload::Workload;
 use jindou::{Error, Result};
@@ -38,23 +38,28 @@ impl Pass {
     }
 }
 
-/// Opens the workload's store in every worker of a new crew.
-pub fn crew(workload: &Workload, workers: u32) -> Result<Crew> {
-    let mut crew = Crew::start(workers)?;
+/// Opens the workload's store in every worker of a new processes.
+pub fn processes(workload: &Workload, workers: u32) -> Result<WorkerProcesses> {
+    let mut processes = WorkerProcesses::start(workers)?;
     let store = workload.store.to_string_lossy().into_owned();
-    crew.open(std::iter::repeat((store, String::new())))?;
-    Ok(crew)
+    processes.open(std::iter::repeat((store, String::new())))?;
+    Ok(processes)
 }
 
 /// One worker alone, which gets the whole pool at once: the serial time.
 ///
 /// # Errors
 /// [`Error::Store`] for a wrong answer or a worker that ended.
-pub fn serial(crew: &mut Crew, pool: &[&str], right: &[Right], cold: bool) -> Result<Pass> {
+pub fn serial(
+    processes: &mut WorkerProcesses,
+    pool: &[&str],
+    right: &[Right],
+    cold: bool,
+) -> Result<Pass> {
     let queries = pool.iter().map(|q| (*q).to_owned()).collect();
     let start = Instant::now();
-    crew.tell(0, &Message::Run { cold, queries })?;
-    let ran = match crew.hear(0)? {
+    processes.tell(0, &Message::Run { cold, queries })?;
+    let ran = match processes.hear(0)? {
         Message::Outcomes(ran) => ran,
         m => return Err(unexpected(0, &m)),
     };
@@ -73,8 +78,13 @@ pub fn serial(crew: &mut Crew, pool: &[&str], right: &[Right], cold: bool) -> Re
 ///
 /// # Errors
 /// [`Error::Store`] for a wrong answer or a worker that ended.
-pub fn parallel(crew: &mut Crew, pool: &[&str], right: &[Right], cold: bool) -> Result<Pass> {
-    let workers = crew.len();
+pub fn parallel(
+    processes: &mut WorkerProcesses,
+    pool: &[&str],
+    right: &[Right],
+    cold: bool,
+) -> Result<Pass> {
+    let workers = processes.len();
     let mut pass = Pass {
         tasks: vec![0; workers],
         busy: vec![0.0; workers],
@@ -84,21 +94,24 @@ pub fn parallel(crew: &mut Crew, pool: &[&str], right: &[Right], cold: bool) -> 
     let mut at: Vec<Option<usize>> = vec![None; workers];
     let mut waited = Duration::ZERO;
     let start = Instant::now();
-    let hand_out = |crew: &mut Crew, worker: usize, at: &mut Option<usize>, next: &mut usize| {
+    let hand_out = |processes: &mut WorkerProcesses,
+                    worker: usize,
+                    at: &mut Option<usize>,
+                    next: &mut usize| {
         *at = pool.get(*next).map(|_| *next);
         let Some(text) = pool.get(*next) else {
             return Ok(());
         };
         *next += 1;
         let queries = vec![(*text).to_owned()];
-        crew.tell(worker, &Message::Run { cold, queries })
+        processes.tell(worker, &Message::Run { cold, queries })
     };
     for (worker, at) in at.iter_mut().enumerate() {
-        hand_out(crew, worker, at, &mut next)?;
+        hand_out(processes, worker, at, &mut next)?;
     }
     while at.iter().any(Option::is_some) {
         let wait = Instant::now();
-        let (worker, message) = crew.hear_any()?;
+        let (worker, message) = processes.hear_any()?;
         waited += wait.elapsed();
         let Message::Outcomes(outcomes) = message else {
             return Err(unexpected(worker, &message));
@@ -109,7 +122,7 @@ pub fn parallel(crew: &mut Crew, pool: &[&str], right: &[Right], cold: bool) -> 
             pass.busy[worker] += ran.wall as f64 / 1e9;
             pass.ran.push(ran);
         }
-        hand_out(crew, worker, &mut at[worker], &mut next)?;
+        hand_out(processes, worker, &mut at[worker], &mut next)?;
     }
     pass.seconds = start.elapsed().as_secs_f64();
     pass.master = pass.seconds - waited.as_secs_f64();

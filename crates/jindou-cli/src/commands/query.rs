@@ -28,7 +28,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         profile: a.profile,
         gpu: a.gpu,
         service: service(&a.service_allow),
-        crew: None,
+        pool: None,
         common_prefixes: !a.no_common_prefixes,
         ..QueryOptions::default()
     };

@@ -3,7 +3,7 @@
 use super::{Builder, Outer, Source, internal};
 use crate::batch::Batch;
 use crate::explore::Halt;
-use crate::held::Held;
+use crate::row_buffer::RowBuffer;
 use crate::tree::{common, with};
 use jindou_model::term::Parts;
 use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Result, VertexId, term};
@@ -44,9 +44,9 @@ impl Builder<'_, '_> {
         }
     }
 
-    pub(super) fn values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<Held> {
+    pub(super) fn values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<RowBuffer> {
         let run = &self.exec.run;
-        let mut held = Held::new(width, run, Holder::Values);
+        let mut held = RowBuffer::new(width, run, Holder::Values);
         let mut batch = Batch::new(width, run.budget);
         for part in rows.chunks(run.batch_rows) {
             batch.ensure(part.len())?;
@@ -102,7 +102,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    pub(super) fn service(&self, service: &Service) -> Result<(Held, Vec<Slot>)> {
+    pub(super) fn service(&self, service: &Service) -> Result<(RowBuffer, Vec<Slot>)> {
         let run = &self.exec.run;
         let slots = with(vec![], service.slots.iter().map(|s| s.1));
         let call = || {
@@ -113,7 +113,7 @@ impl Builder<'_, '_> {
                     message: "calls to other endpoints are not allowed here; --service-allow names those that are".into(),
                 });
             };
-            let mut held = Held::new(slots.len(), run, Holder::Service);
+            let mut held = RowBuffer::new(slots.len(), run, Holder::Service);
             let mut batch = Batch::new(slots.len(), run.budget);
             batch.ensure(run.batch_rows)?;
             let names: Vec<&str> = service.slots.iter().map(|s| s.0.as_str()).collect();
@@ -151,7 +151,7 @@ impl Builder<'_, '_> {
                 | Error::Internal(_)),
             ) => Err(e),
             Err(_) if service.silent => {
-                let mut held = Held::new(0, run, Holder::Service);
+                let mut held = RowBuffer::new(0, run, Holder::Service);
                 held.push(crate::batch::View {
                     columns: &[],
                     rows: 1,

@@ -4,8 +4,8 @@ use super::lists::Lists;
 use super::{Anchor, Emit, Plumb, Run};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
+use crate::id_test::IdTest;
 use crate::intersect::has;
-use crate::within::Within;
 use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef, Operand};
 
@@ -144,15 +144,15 @@ impl<'a> Check<'a> {
 /// Keeps rows whose column is inside.
 pub(crate) struct Restrict<'a> {
     column: usize,
-    within: Within<'a>,
+    within: IdTest<'a>,
     row: usize,
 }
 
 impl<'a> Restrict<'a> {
-    pub fn new(column: usize, within: &'a jindou_plan::Within, plumb: &Plumb<'a>) -> Self {
+    pub fn new(column: usize, within: &'a jindou_plan::IdFilter, plumb: &Plumb<'a>) -> Self {
         Self {
             column,
-            within: Within::new(Some(within), plumb.snapshot),
+            within: IdTest::new(Some(within), plumb.snapshot),
             row: 0,
         }
     }

@@ -3,10 +3,10 @@
 use super::lists::{Bounds, Lists};
 use super::{Emit, Plumb, Run};
 use crate::batch::{View, is_run};
+use crate::id_test::IdTest;
 #[cfg(target_arch = "x86_64")]
 use crate::intersect::intersect_in_registers;
 use crate::intersect::{Placed, intersect, intersect_inside, retain_in};
-use crate::within::Within;
 use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef};
 use jindou_store::segment::prefetch;
@@ -128,7 +128,7 @@ fn prefetch_list(array: &[u32], bounds: [u32; 2]) {
 
 pub(crate) struct Expand<'a> {
     lists: Vec<Lists<'a>>,
-    within: Within<'a>,
+    within: IdTest<'a>,
     /// Output columns.
     to: Option<usize>,
     graph: Option<usize>,
@@ -149,7 +149,7 @@ impl<'a> Expand<'a> {
     pub fn new(
         to: Option<usize>,
         lists: &'a [EdgeList],
-        within: Option<&'a jindou_plan::Within>,
+        within: Option<&'a jindou_plan::IdFilter>,
         plumb: &Plumb<'a>,
     ) -> Result<Self> {
         let bind = lists.iter().find_map(|l| match &l.graph {
@@ -161,7 +161,7 @@ impl<'a> Expand<'a> {
                 .iter()
                 .map(|l| Lists::new(l, plumb))
                 .collect::<Result<_>>()?,
-            within: Within::new(within, plumb.snapshot),
+            within: IdTest::new(within, plumb.snapshot),
             to,
             graph: bind.flatten(),
             bind: bind.is_some(),
@@ -214,7 +214,7 @@ impl<'a> Expand<'a> {
 
     /// True if a clipped list must still be tested id by id.
     fn is_loose(&self) -> bool {
-        matches!(self.within, Within::Many(_) | Within::Except(_))
+        matches!(self.within, IdTest::Many(_) | IdTest::Except(_))
     }
 
     /// Appends rows until the input is done (false) or the output is full (true).
@@ -226,15 +226,15 @@ impl<'a> Expand<'a> {
             return self.fill_shared(run, input, out);
         }
         match &self.within {
-            Within::All => self.fill_one(run, input, out, |_| true),
-            &Within::One(start, width) => {
+            IdTest::All => self.fill_one(run, input, out, |_| true),
+            &IdTest::One(start, width) => {
                 self.fill_one(run, input, out, move |v| v.wrapping_sub(start) < width)
             }
-            Within::Many(runs) => {
+            IdTest::Many(runs) => {
                 let runs = Arc::clone(runs);
                 self.fill_one(run, input, out, |v| runs.contains(v))
             }
-            Within::Except(_) => {
+            IdTest::Except(_) => {
                 let within = self.within.clone();
                 self.fill_one(run, input, out, |v| within.contains(v))
             }

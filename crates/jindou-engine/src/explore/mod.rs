@@ -23,7 +23,7 @@ pub(crate) use source::Source;
 pub(crate) use step::{FIRST_HIDDEN, StepStats, layout, layout_after};
 
 use crate::batch::{Batch, View};
-use crate::options::{Crew, ServiceCaller};
+use crate::options::{ServiceCaller, WorkerPool};
 use crate::terms::QueryTerms;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Operand, Slot};
@@ -71,7 +71,7 @@ pub(crate) struct Run<'r> {
     /// The caller of other endpoints.
     pub service: Option<&'r dyn ServiceCaller>,
     /// Threads that help.
-    pub crew: &'r dyn Crew,
+    pub pool: &'r dyn WorkerPool,
     /// Set when another worker failed, or when nobody wants more rows.
     pub stop: &'r AtomicBool,
 }

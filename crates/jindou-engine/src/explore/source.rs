@@ -3,7 +3,7 @@
 
 use super::Plumb;
 use super::lists::{ConstantList, RowGraph, constant_list};
-use crate::within::{Within, intersect_runs};
+use crate::id_test::{IdTest, intersect_runs};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
 use jindou_store::Snapshot;
@@ -17,7 +17,7 @@ enum Form<'a> {
     /// Index ranges of a list.
     Slices(ConstantList<'a>, Vec<[u32; 2]>),
     /// Keys by number, tested against the intervals.
-    Keys(Segment<'a>, Within<'a>),
+    Keys(Segment<'a>, IdTest<'a>),
 }
 
 pub(crate) struct Source<'a> {
@@ -30,14 +30,14 @@ pub(crate) struct Source<'a> {
 impl<'a> Source<'a> {
     pub fn new(
         source: &'a StartSource,
-        within: Option<&'a jindou_plan::Within>,
+        within: Option<&'a jindou_plan::IdFilter>,
         plumb: &Plumb<'a>,
     ) -> Result<Self> {
-        let tested = || Within::new(within, plumb.snapshot);
+        let tested = || IdTest::new(within, plumb.snapshot);
         let form = match source {
             StartSource::Unit => Form::Unit,
-            StartSource::Within => {
-                let within = within.map(|w| Within::exact(w, plumb.snapshot));
+            StartSource::IdFilter => {
+                let within = within.map(|w| IdTest::exact(w, plumb.snapshot));
                 Form::Runs(within.and_then(|w| w.runs()).ok_or_else(|| {
                     Error::Internal("the plan starts at intervals but gives none".into())
                 })?)
@@ -172,17 +172,17 @@ impl<'a> Source<'a> {
 }
 
 /// A sorted list's parts inside the intervals.
-fn slices<'a>(list: ConstantList<'a>, within: &Within<'_>) -> Form<'a> {
+fn slices<'a>(list: ConstantList<'a>, within: &IdTest<'_>) -> Form<'a> {
     let all = list.len() as u32;
     let runs = match within {
-        Within::All => vec![[0, all]],
-        Within::One(start, width) => {
+        IdTest::All => vec![[0, all]],
+        IdTest::One(start, width) => {
             vec![[
                 list.partition_point(|v| v < start) as u32,
                 list.partition_point(|&v| v < start + width) as u32,
             ]]
         }
-        Within::Many(runs) if runs.len() < list.len() / 8 => runs
+        IdTest::Many(runs) if runs.len() < list.len() / 8 => runs
             .iter()
             .map(|r| {
                 let a = list.partition_point(|&v| v < r[0]);
@@ -191,7 +191,7 @@ fn slices<'a>(list: ConstantList<'a>, within: &Within<'_>) -> Form<'a> {
             })
             .filter(|r| r[0] < r[1])
             .collect(),
-        Within::Many(_) | Within::Except(_) => {
+        IdTest::Many(_) | IdTest::Except(_) => {
             let kept: Vec<u32> = list
                 .iter()
                 .copied()
@@ -209,13 +209,13 @@ fn keys<'a>(
     predicate: PredicateId,
     direction: Direction,
     scope: Scope<'_>,
-    within: Within<'a>,
+    within: IdTest<'a>,
 ) -> Form<'a> {
     let view = snapshot.edges(predicate, direction);
     match view.plain(scope) {
         Some(s) => match s.finder {
             KeyFinder::Empty => Form::Runs(vec![]),
-            KeyFinder::Intervals(runs) if !matches!(within, Within::Except(_)) => {
+            KeyFinder::Intervals(runs) if !matches!(within, IdTest::Except(_)) => {
                 let runs: Vec<[u32; 2]> = runs
                     .iter()
                     .map(|r| [r.start, r.end])
@@ -258,7 +258,7 @@ fn keys<'a>(
 }
 
 /// The keys inside, looked up one by one, where so few ids are inside that this is less than making all keys.
-fn few(view: &EdgeView<'_>, scope: Scope<'_>, within: &Within<'_>) -> Option<Vec<u32>> {
+fn few(view: &EdgeView<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
     /// Keys that are made in the time of one lookup.
     const EACH: u64 = 8;
     let runs = within.runs()?;

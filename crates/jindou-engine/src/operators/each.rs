@@ -6,8 +6,8 @@ use super::stage::{Rest, hand_all, hand_on};
 use crate::batch::{Batch, Charge, View};
 use crate::execute::Exec;
 use crate::explore::{Flow, Halt, Run};
-use crate::held::Held;
 use crate::key_table::KeyTable;
+use crate::row_buffer::RowBuffer;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{ApplyKind, Operator, Slot};
 use std::sync::atomic::AtomicBool;
@@ -38,7 +38,7 @@ enum Known {
     No,
     /// Whether there is a row.
     Any(bool),
-    Rows(Held, Attach),
+    Rows(RowBuffer, Attach),
 }
 
 pub(crate) struct Each<'a> {
@@ -141,7 +141,7 @@ impl<'a> Each<'a> {
         let stop = AtomicBool::new(false);
         let exec = Exec {
             // A device is not worth the way for one row at a time.
-            elsewhere: None,
+            offload: None,
             run: Run {
                 threads: 1,
                 heavy: false,
@@ -171,7 +171,7 @@ impl<'a> Each<'a> {
 }
 
 /// Calls `f` with all rows, a batch at most at a time.
-fn each_part(held: &Held, run: &Run<'_>, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
+fn each_part(held: &RowBuffer, run: &Run<'_>, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
     held.each(|view| {
         if !view.columns.is_empty() {
             return f(view);

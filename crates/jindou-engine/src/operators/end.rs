@@ -6,7 +6,7 @@ use super::group::Grouping;
 use super::order::Sorter;
 use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, Run};
-use crate::held::Held;
+use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Aggregate, Count, Slot};
@@ -17,7 +17,7 @@ pub(crate) enum EndSpec<'a, 's> {
     /// The query's result, with these columns.
     Output(&'a [Slot], &'s dyn SinkFactory),
     /// Rows in memory, held by an operator of this name.
-    Held(Holder),
+    RowBuffer(Holder),
     /// Whether there is one.
     Any,
     Count(&'a [Slot], &'a [Count]),
@@ -29,7 +29,7 @@ pub(crate) enum EndSpec<'a, 's> {
 /// One worker's part of an end.
 pub(crate) enum End<'a, 's> {
     Output(Output<'s>),
-    Held(Held),
+    RowBuffer(RowBuffer),
     Any(bool),
     Count(Box<Counter<'a>>),
     Group(Box<Grouping>),
@@ -42,7 +42,9 @@ impl<'a, 's> End<'a, 's> {
             EndSpec::Output(output, sinks) => {
                 Self::Output(Output::new(output, layout, sinks.worker()))
             }
-            EndSpec::Held(holder) => Self::Held(Held::new(layout.len(), run, holder)),
+            EndSpec::RowBuffer(holder) => {
+                Self::RowBuffer(RowBuffer::new(layout.len(), run, holder))
+            }
             EndSpec::Any => Self::Any(false),
             EndSpec::Count(group, counts) => {
                 Self::Count(Box::new(Counter::new(group, counts, layout, run)))
@@ -57,7 +59,7 @@ impl<'a, 's> End<'a, 's> {
     pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>) -> Flow {
         match self {
             Self::Output(o) => o.batch(rows),
-            Self::Held(h) => Ok(h.push(rows)?),
+            Self::RowBuffer(h) => Ok(h.push(rows)?),
             Self::Any(any) => {
                 *any |= rows.rows > 0;
                 if *any { Err(Halt::Stop) } else { Ok(()) }
@@ -72,7 +74,7 @@ impl<'a, 's> End<'a, 's> {
     pub fn merge(&mut self, run: &Run<'_>, other: Self) -> Result<()> {
         match (self, other) {
             (Self::Output(a), Self::Output(b)) => a.rows += b.rows,
-            (Self::Held(a), Self::Held(b)) => a.append(b)?,
+            (Self::RowBuffer(a), Self::RowBuffer(b)) => a.append(b)?,
             (Self::Any(a), Self::Any(b)) => *a |= b,
             (Self::Count(a), Self::Count(b)) => a.merge(&b)?,
             (Self::Group(a), Self::Group(b)) => a.merge(run, *b)?,
@@ -85,7 +87,7 @@ impl<'a, 's> End<'a, 's> {
     /// Bytes that it holds.
     pub fn bytes(&self) -> u64 {
         match self {
-            Self::Held(h) => h.bytes(),
+            Self::RowBuffer(h) => h.bytes(),
             Self::Count(c) => c.bytes(),
             Self::Group(g) => g.bytes(),
             Self::Order(o) => o.bytes(),

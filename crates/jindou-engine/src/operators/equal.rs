@@ -3,7 +3,7 @@
 use super::stage::{Rest, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
 use crate::explore::{Flow, Run};
-use crate::held::Held;
+use crate::row_buffer::RowBuffer;
 use crate::values::{Equals, Partners};
 use jindou_model::{Holder, Result};
 use rustc_hash::FxHashSet;
@@ -19,7 +19,13 @@ pub(crate) struct EqualSpec {
 
 impl EqualSpec {
     /// Of the terms that the held rows have in a column.
-    pub fn new(column: usize, held: &Held, of: usize, first: bool, run: &Run<'_>) -> Result<Self> {
+    pub fn new(
+        column: usize,
+        held: &RowBuffer,
+        of: usize,
+        first: bool,
+        run: &Run<'_>,
+    ) -> Result<Self> {
         let mut seen = FxHashSet::default();
         let mut charge = crate::batch::Charge::of(Holder::HashJoin, run.budget);
         for chunk in held.chunks() {

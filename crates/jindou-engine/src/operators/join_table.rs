@@ -7,8 +7,8 @@
 
 use crate::batch::{Charge, View};
 use crate::explore::{Flow, Run};
-use crate::held::Held;
 use crate::key_table::{KeyTable, NONE};
+use crate::row_buffer::RowBuffer;
 use jindou_dictionary::huge_zeroed;
 use jindou_model::{Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
@@ -130,7 +130,7 @@ impl Index {
     }
 }
 
-/// Held rows in which the same keys are bound.
+/// RowBuffer rows in which the same keys are bound.
 pub(crate) struct Class {
     /// Bits of the unsure keys that are bound.
     pub mask: u64,
@@ -151,7 +151,7 @@ pub(crate) struct JoinTable<'a> {
 
 impl<'a> JoinTable<'a> {
     /// Takes the right side's rows.
-    pub fn build(shape: Shape<'a>, held: Held, run: &Run<'_>) -> Result<Self> {
+    pub fn build(shape: Shape<'a>, held: RowBuffer, run: &Run<'_>) -> Result<Self> {
         let budget = run.budget.clone();
         let mut classes = Vec::new();
         if shape.unsure.is_empty() {
@@ -227,9 +227,9 @@ fn keys<'s>(shape: &'s Shape<'_>, mask: u64) -> impl Iterator<Item = Key> + 's {
     shape.sure.iter().copied().chain(unsure)
 }
 
-/// Held rows by which unsure keys are bound.
-fn split(shape: &Shape<'_>, held: Held, run: &Run<'_>) -> Result<Vec<(u64, Held)>> {
-    let mut parts: Vec<(u64, Held)> = Vec::new();
+/// RowBuffer rows by which unsure keys are bound.
+fn split(shape: &Shape<'_>, held: RowBuffer, run: &Run<'_>) -> Result<Vec<(u64, RowBuffer)>> {
+    let mut parts: Vec<(u64, RowBuffer)> = Vec::new();
     let (mut masks, mut index, mut seen) = (vec![], vec![], vec![]);
     let mut columns: Vec<Vec<u32>> = Vec::new();
     for chunk in held.chunks() {
@@ -245,7 +245,10 @@ fn split(shape: &Shape<'_>, held: Held, run: &Run<'_>) -> Result<Vec<(u64, Held)
             let at = match parts.iter().position(|p| p.0 == mask) {
                 Some(at) => at,
                 None => {
-                    parts.push((mask, Held::new(rows.columns.len(), run, Holder::HashJoin)));
+                    parts.push((
+                        mask,
+                        RowBuffer::new(rows.columns.len(), run, Holder::HashJoin),
+                    ));
                     parts.len() - 1
                 }
             };
@@ -289,7 +292,7 @@ pub(crate) fn masks_of<'c>(
 }
 
 impl Class {
-    fn new(shape: &Shape<'_>, mask: u64, held: Held, run: &Run<'_>) -> Result<Self> {
+    fn new(shape: &Shape<'_>, mask: u64, held: RowBuffer, run: &Run<'_>) -> Result<Self> {
         let rows = usize::try_from(held.rows())
             .ok()
             .filter(|r| u32::try_from(*r).is_ok_and(|r| r < NONE))

@@ -10,7 +10,7 @@ use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, alone};
 use jindou_model::{Error, Result};
 use jindou_plan::{
-    EdgeList, GraphRef, Intervals, Operand, Slot, StartSource, Step, StepKind, Within,
+    EdgeList, GraphRef, IdFilter, Intervals, Operand, Slot, StartSource, Step, StepKind,
 };
 use jindou_store::Snapshot;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
@@ -274,7 +274,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The condition in device memory: exact intervals, whatever updates touched.
-    fn within(&self, within: Option<&Within>, start: bool) -> Result<DeviceWithin> {
+    fn within(&self, within: Option<&IdFilter>, start: bool) -> Result<DeviceWithin> {
         match within {
             Some(w) if !w.is_exact() => {
                 let exact = w.exact(self.snapshot);
@@ -287,11 +287,11 @@ impl<'a> Compiler<'a> {
     fn source(
         &mut self,
         source: &StartSource,
-        within: Option<&Within>,
+        within: Option<&IdFilter>,
     ) -> Result<DeviceSource<'a>> {
         Ok(match source {
             StartSource::Unit => DeviceSource::Unit,
-            StartSource::Within => DeviceSource::Intervals(self.within(
+            StartSource::IdFilter => DeviceSource::Intervals(self.within(
                 Some(within.ok_or_else(|| Error::Internal("a start without intervals".into()))?),
                 true,
             )?),
@@ -365,7 +365,7 @@ impl<'a> Compiler<'a> {
         let mut works: Vec<Part<'a>> = Vec::new();
         let (work, name) = match &step.kind {
             StepKind::Start { to, source, within } => {
-                if !matches!(source, StartSource::Within) {
+                if !matches!(source, StartSource::IdFilter) {
                     extra = to.zip(within.as_ref());
                 }
                 let name = format!("start {}", source_name(source));
@@ -378,7 +378,7 @@ impl<'a> Compiler<'a> {
                 )
             }
             StepKind::Cross { to, source, within } => {
-                if !matches!(source, StartSource::Within) {
+                if !matches!(source, StartSource::IdFilter) {
                     extra = within.as_ref().map(|w| (*to, w));
                 }
                 let name = format!("cross {}", source_name(source));
@@ -476,7 +476,7 @@ impl<'a> Compiler<'a> {
 fn source_name(source: &StartSource) -> &'static str {
     match source {
         StartSource::Unit => "from nothing",
-        StartSource::Within => "from intervals",
+        StartSource::IdFilter => "from intervals",
         StartSource::List(_) => "from a list",
         StartSource::Keys { .. } => "from keys",
         StartSource::Graphs(_) => "from graphs",

@@ -58,7 +58,7 @@ impl Explainer<'_> {
         let name = to.map_or(String::new(), |s| self.slot(s));
         match source {
             StartSource::Unit => "one empty row".into(),
-            StartSource::Within => format!("{name} by intervals"),
+            StartSource::IdFilter => format!("{name} by intervals"),
             StartSource::List(l) => self.edge(l, &name),
             StartSource::Keys {
                 predicate,
@@ -85,7 +85,7 @@ impl Explainer<'_> {
     }
 
     pub(super) fn step(&self, step: &Step) -> String {
-        let inside = |w: &Option<crate::Within>| {
+        let inside = |w: &Option<crate::IdFilter>| {
             w.as_ref().map_or(String::new(), |w| {
                 format!(
                     ", within {} ids in {} intervals{}",

@@ -398,7 +398,7 @@ impl<'a> Model<'a> {
     /// Values and cost of a start.
     fn start(&self, slot: Slot, source: Source) -> (f64, f64) {
         match source {
-            Source::Within => (self.within(slot), 0.5 * self.within(slot)),
+            Source::IdFilter => (self.within(slot), 0.5 * self.within(slot)),
             Source::Keys(e, d) => {
                 let Some(info) = &self.info[e] else {
                     return (self.vertices, self.vertices);

@@ -43,7 +43,7 @@ pub(crate) enum Move {
 /// Values for [`Move::Start`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source {
-    Within,
+    IdFilter,
     Keys(usize, Direction),
 }
 

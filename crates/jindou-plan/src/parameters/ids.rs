@@ -1,8 +1,8 @@
 //! Every id in a plan that stands for a term of the query.
 
 use crate::{
-    Cell, Condition, EdgeList, FarEnd, GraphRef, Intervals, Operand, Operator, StartSource, Step,
-    StepKind, Within,
+    Cell, Condition, EdgeList, FarEnd, GraphRef, IdFilter, Intervals, Operand, Operator,
+    StartSource, Step, StepKind,
 };
 
 /// Calls `f` with each id: true if it is an operand, which means the same whatever the id; false where the planner has drawn
@@ -99,7 +99,7 @@ fn steps(list: &mut [Step], f: &mut dyn FnMut(&mut u32, bool)) {
 
 fn start(source: &mut StartSource, f: &mut dyn FnMut(&mut u32, bool)) {
     match source {
-        StartSource::Unit | StartSource::Within | StartSource::Graphs(None) => {}
+        StartSource::Unit | StartSource::IdFilter | StartSource::Graphs(None) => {}
         StartSource::List(list) => edge(list, f),
         StartSource::Keys { graph: g, .. } => graph(g, f),
         StartSource::Graphs(Some(list)) => list.iter_mut().for_each(|id| f(id, false)),
@@ -137,7 +137,7 @@ fn graph(g: &mut GraphRef, f: &mut dyn FnMut(&mut u32, bool)) {
     }
 }
 
-fn inside(within: Option<&mut Within>, f: &mut dyn FnMut(&mut u32, bool)) {
+fn inside(within: Option<&mut IdFilter>, f: &mut dyn FnMut(&mut u32, bool)) {
     let Some(within) = within else { return };
     intervals(&mut within.intervals, f);
     for m in &mut within.members {

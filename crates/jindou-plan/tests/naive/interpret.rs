@@ -3,8 +3,8 @@
 use super::query::{Case, MAX_ROWS, Term};
 use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
 use jindou_plan::{
-    Cell, Condition, EdgeList, FarEnd, GraphRef, JoinKind, Operand, Operator, Plan, PredicateRef,
-    Relation, Slot, StartSource, Step, StepKind, TermTest, Within,
+    Cell, Condition, EdgeList, FarEnd, GraphRef, IdFilter, JoinKind, Operand, Operator, Plan,
+    PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest,
 };
 use jindou_store::Snapshot;
 use spargebra::algebra::Expression;
@@ -276,11 +276,11 @@ impl Data<'_> {
             .collect()
     }
 
-    fn source(&self, source: &StartSource, within: Option<&Within>) -> BTreeSet<u32> {
+    fn source(&self, source: &StartSource, within: Option<&IdFilter>) -> BTreeSet<u32> {
         let row = Row::new();
         let mut out: BTreeSet<u32> = match source {
             StartSource::Unit => panic!("unit has no values"),
-            StartSource::Within => within
+            StartSource::IdFilter => within
                 .expect("within")
                 .exact(&self.case.snapshot)
                 .iter()
@@ -550,6 +550,6 @@ impl Data<'_> {
     }
 }
 
-fn inside(snapshot: &Snapshot, within: Option<&Within>, v: u32) -> bool {
+fn inside(snapshot: &Snapshot, within: Option<&IdFilter>, v: u32) -> bool {
     within.is_none_or(|w| w.holds(snapshot, v))
 }

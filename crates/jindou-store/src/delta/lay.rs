@@ -1,7 +1,7 @@
 //! Lays the net effect of a transaction over a snapshot: the next one, sharing all that is not touched.
 
 use super::net::Net;
-use super::touched::MoreChange;
+use super::vertices::MoreChange;
 use crate::segment::PatchChange;
 use crate::snapshot::Snapshot;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
@@ -14,7 +14,7 @@ const ALONE: usize = 2048;
 const LOOK: usize = 64;
 
 /// New patches of one direction, and what changes with them.
-struct Laid {
+struct DirectionDelta {
     patches: Vec<(u32, Arc<crate::segment::Patch>)>,
     more: MoreChange,
     /// `[subject, graph, predicate]` of edges that updates had brought and now took (`Out` only).
@@ -55,9 +55,9 @@ fn changes_of(net: &Net, direction: Direction) -> BTreeMap<u32, PatchChange> {
 }
 
 impl Snapshot {
-    fn lay_direction(&self, net: &Net, direction: Direction) -> Laid {
+    fn lay_direction(&self, net: &Net, direction: Direction) -> DirectionDelta {
         let base = self.sets_of_base();
-        let mut laid = Laid {
+        let mut delta = DirectionDelta {
             patches: vec![],
             more: MoreChange::default(),
             dropped: vec![],
@@ -69,11 +69,12 @@ impl Snapshot {
             let seen = (patch.has_default(), patch.has_named());
             let (lost, dropped) = patch.apply(&change);
             let keys = change.keys_added();
-            let before = (laid.more.inserts.len(), laid.more.removals.len());
-            laid.more
+            let before = (delta.more.inserts.len(), delta.more.removals.len());
+            delta
+                .more
                 .inserts
                 .extend(self.touched().fresh_keys(base, &keys, p, direction));
-            laid.more.removals.extend(
+            delta.more.removals.extend(
                 lost.iter()
                     .filter(|&&v| self.touched().has_more(v, p, direction) && !patch.adds_to(v))
                     // Merged segments may have further edges of it.
@@ -81,11 +82,13 @@ impl Snapshot {
                     .map(|&v| u64::from(v) << 32 | u64::from(p)),
             );
             patch.count_keys(
-                laid.more.inserts.len() - before.0,
-                laid.more.removals.len() - before.1,
+                delta.more.inserts.len() - before.0,
+                delta.more.removals.len() - before.1,
             );
             if direction == Direction::Out {
-                laid.dropped.extend(dropped.iter().map(|e| [e[0], e[2], p]));
+                delta
+                    .dropped
+                    .extend(dropped.iter().map(|e| [e[0], e[2], p]));
             }
             let view = self.edges(PredicateId(p), direction);
             let base_edges = view.default.edge_count() + view.named.edge_count();
@@ -94,15 +97,15 @@ impl Snapshot {
             let edges = (base_edges + plus + named_plus).saturating_sub(minus + named_minus);
             if old.is_none() || seen != (patch.has_default(), patch.has_named()) {
                 patch.note(edges);
-                laid.moved = true;
+                delta.moved = true;
             } else {
-                laid.moved |= patch.note_drift(edges);
+                delta.moved |= patch.note_drift(edges);
             }
-            laid.patches.push((p, Arc::new(patch)));
+            delta.patches.push((p, Arc::new(patch)));
         }
-        laid.more.inserts.sort_unstable();
-        laid.more.removals.sort_unstable();
-        laid
+        delta.more.inserts.sort_unstable();
+        delta.more.removals.sort_unstable();
+        delta
     }
 
     /// This snapshot with the net effect of a transaction laid over it.

@@ -15,7 +15,7 @@ mod list;
 mod net;
 mod record;
 mod tail;
-mod touched;
+mod vertices;
 
 pub use apply::Applied;
 pub use changes::{ChangeTerm, Changes};
@@ -25,4 +25,4 @@ pub use tail::TailTerms;
 
 pub(crate) use list::CowVec;
 pub(crate) use net::Net;
-pub(crate) use touched::{BaseSets, MoreChange, Touched};
+pub(crate) use vertices::{BaseSets, MoreChange, VertexDelta};

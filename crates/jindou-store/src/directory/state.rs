@@ -3,7 +3,7 @@
 
 use super::{Bytes, SectionFile, SectionWriter};
 use crate::base::Merged;
-use crate::delta::{TailTerms, Touched};
+use crate::delta::{TailTerms, VertexDelta};
 use jindou_model::{Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result};
 use std::io::{Seek, Write};
 
@@ -141,7 +141,7 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<Merged>
     }
     Some(Merged {
         number: u32::try_from(number).ok()?,
-        touched: Touched::from_parts(more, wide.into_iter(), graphs, shrunk),
+        touched: VertexDelta::from_parts(more, wide.into_iter(), graphs, shrunk),
         tail,
     })
 }

@@ -2,7 +2,7 @@
 //! predicates of single vertices and the subjects of graphs that are not there any more.
 
 use crate::base::Base;
-use crate::delta::{BaseSets, MoreChange, Touched};
+use crate::delta::{BaseSets, MoreChange, VertexDelta};
 use crate::directory::IndexBuilder;
 use crate::segment::{EdgeView, NO_KEY, Scope};
 use crate::snapshot::Snapshot;
@@ -242,7 +242,7 @@ impl Gathered {
     }
 }
 
-/// Entries that a snapshot's [`Touched`] has and the merged segments have not.
+/// Entries that a snapshot's [`VertexDelta`] has and the merged segments have not.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     /// `vertex << 32 | predicate`, by direction.
@@ -273,7 +273,7 @@ impl Gone {
     /// subject) say what edits brought since.
     pub fn prune(
         &self,
-        touched: &mut Touched,
+        touched: &mut VertexDelta,
         sets: BaseSets<'_>,
         has_edge: impl Fn(u32, u32, Direction) -> bool,
         in_graph: impl Fn([u32; 3]) -> bool,

@@ -3,7 +3,7 @@
 use super::Merging;
 use crate::delta::CowVec;
 use crate::segment::Patch;
-use crate::snapshot::{Laid, Snapshot};
+use crate::snapshot::{Delta, Snapshot};
 use jindou_model::{Direction, Error, Result};
 use std::sync::Arc;
 
@@ -20,26 +20,26 @@ impl Merging {
                 "a merge's base does not fit the present snapshot; open the store again".into(),
             ));
         }
-        let (was, is) = (then.laid(), now.laid());
+        let (was, is) = (then.delta(), now.delta());
         let known = was.predicates.len();
         let predicates: Vec<u32> = is.predicates.iter().skip(known).copied().collect();
         let first = self.base.statistics.predicates.len() as u32;
-        let mut laid = Laid {
+        let mut delta = Delta {
             touched: is.touched.clone(),
             tail: is.tail.clone(),
             predicate_of: Arc::new((first..).zip(&predicates).map(|(p, &v)| (v, p)).collect()),
             predicates: Arc::new(predicates),
             added: is.added.saturating_sub(was.added),
             removed: is.removed.saturating_sub(was.removed),
-            ..Laid::default()
+            ..Delta::default()
         };
         for (d, direction) in [Direction::Out, Direction::In].into_iter().enumerate() {
-            laid.patches[d] = self.patches(now, direction);
+            delta.patches[d] = self.patches(now, direction);
         }
         let patch = |p: u32, d: Direction| -> Option<&Arc<Patch>> {
-            laid.patches[d as usize].get(p as usize)?.as_ref()
+            delta.patches[d as usize].get(p as usize)?.as_ref()
         };
-        let mut touched = laid.touched.clone();
+        let mut touched = delta.touched.clone();
         self.gone.prune(
             &mut touched,
             now.sets_of_base(),
@@ -51,8 +51,8 @@ impl Merging {
                 })
             },
         );
-        laid.touched = touched;
-        Ok(now.on(Arc::clone(&self.base), laid))
+        delta.touched = touched;
+        Ok(now.on(Arc::clone(&self.base), delta))
     }
 
     fn patches(&self, now: &Snapshot, direction: Direction) -> CowVec<Option<Arc<Patch>>> {

@@ -201,7 +201,7 @@ impl Patch {
         )
     }
 
-    /// Touched keys, ascending, each once. O(edits).
+    /// VertexDelta keys, ascending, each once. O(edits).
     #[must_use]
     pub fn keys(&self) -> Vec<u32> {
         let mut keys = self.default_keys();
@@ -225,7 +225,7 @@ impl Patch {
         Some((first >> 32) as u32)
     }
 
-    /// Touched keys, about. O(1).
+    /// VertexDelta keys, about. O(1).
     pub(super) fn touched_keys(&self) -> u64 {
         self.dirty.count()
     }

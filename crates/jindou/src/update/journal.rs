@@ -70,9 +70,9 @@ pub trait Ticket: Send {
 
 /// Keeps nothing: for databases in memory, whose changes end with the process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
+pub struct NullJournal;
 
-impl Journal for Nothing {
+impl Journal for NullJournal {
     fn append(&self, _: u32, _: Vec<u8>) -> Result<Box<dyn Ticket>> {
         Ok(Box::new(Self))
     }
@@ -82,7 +82,7 @@ impl Journal for Nothing {
     }
 }
 
-impl Ticket for Nothing {
+impl Ticket for NullJournal {
     fn wait(self: Box<Self>) -> Result<()> {
         Ok(())
     }

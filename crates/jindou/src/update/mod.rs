@@ -38,7 +38,7 @@ pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
 pub(crate) use durable::{Disk, Opened, Reader, alone, check_log, log_in, log_size, micros, open};
 pub use follow::Following;
-pub use journal::{Journal, Nothing, Ticket};
+pub use journal::{Journal, NullJournal, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};

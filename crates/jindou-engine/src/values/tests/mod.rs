@@ -266,7 +266,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         threads: 1,
         heavy: false,
         service: None,
-        crew: &crate::options::Spawned,
+        pool: &crate::options::Spawned,
         stop: &stop,
     };
     let ids: Vec<u32> = all

@@ -3,8 +3,8 @@
 use super::{Data, MAX_ROWS, Row, Rows, TooLarge};
 use jindou_model::{DEFAULT_GRAPH, Direction};
 use jindou_plan::{
-    EdgeList, FarEnd, GraphRef, Operand, Path, PredicateRef, Slot, StartSource, Step, StepKind,
-    Within,
+    EdgeList, FarEnd, GraphRef, IdFilter, Operand, Path, PredicateRef, Slot, StartSource, Step,
+    StepKind,
 };
 use jindou_store::Snapshot;
 use std::collections::BTreeSet;
@@ -46,11 +46,11 @@ impl Data<'_> {
             .collect()
     }
 
-    pub(super) fn source(&self, source: &StartSource, within: Option<&Within>) -> BTreeSet<u32> {
+    pub(super) fn source(&self, source: &StartSource, within: Option<&IdFilter>) -> BTreeSet<u32> {
         let row = Row::new();
         let mut out: BTreeSet<u32> = match source {
             StartSource::Unit => panic!("unit has no values"),
-            StartSource::Within => within
+            StartSource::IdFilter => within
                 .expect("within")
                 .exact(self.snapshot)
                 .iter()
@@ -318,6 +318,6 @@ impl Data<'_> {
     }
 }
 
-fn inside(snapshot: &Snapshot, within: Option<&Within>, v: u32) -> bool {
+fn inside(snapshot: &Snapshot, within: Option<&IdFilter>, v: u32) -> bool {
     within.is_none_or(|w| w.holds(snapshot, v))
 }

@@ -11,7 +11,7 @@ use jindou_store::segment::{EdgeView, Patch, Scope};
 
 /// See the module. The conditions hold for any snapshot of one base that has patches where they say so.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Within {
+pub struct IdFilter {
     /// Ids that all members have in the base.
     pub intervals: Intervals,
     /// Conditions whose intersection the intervals are, if updates touched any of them; else empty, and the intervals are
@@ -137,7 +137,7 @@ impl TouchedBy {
     }
 }
 
-impl Within {
+impl IdFilter {
     /// Exactly these ids.
     #[must_use]
     pub fn exactly(intervals: Intervals) -> Self {
@@ -316,7 +316,7 @@ impl Within {
     }
 }
 
-impl Within {
+impl IdFilter {
     /// The instances of the smallest class among the members that are inside, if they are fewer than the edits.
     fn of_smallest_class(&self, tests: &[Test<'_>], snapshot: &Snapshot) -> Option<Intervals> {
         let class = |(i, t): (usize, &Test<'_>)| {

@@ -37,7 +37,7 @@ impl<'a> BaseSets<'a> {
 /// See the module. All of it is supersets of what is there: what comes with an edge goes with the last edge that an
 /// update added, but the base's part stays.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct VertexDelta {
     /// By direction: predicates that a vertex has beyond its characteristic set.
     more: [CowTree<u64>; 2],
     wide: WideSets,
@@ -54,7 +54,7 @@ pub(crate) struct MoreChange {
     pub removals: Vec<u64>,
 }
 
-impl Touched {
+impl VertexDelta {
     /// The predicates of a vertex, ascending.
     pub fn predicates_of<'a>(
         &self,

@@ -13,7 +13,7 @@ const FEW: u64 = 64;
 
 /// Condition on a vertex, in the form that tests fastest: ascending, disjoint, non-empty intervals of ids.
 #[derive(Clone, Debug)]
-pub(crate) enum Within<'a> {
+pub(crate) enum IdTest<'a> {
     /// No condition.
     All,
     /// One interval: `start`, `width`.
@@ -24,7 +24,7 @@ pub(crate) enum Within<'a> {
     Except(Arc<Except<'a>>),
 }
 
-/// See [`Within::Many`].
+/// See [`IdTest::Many`].
 #[derive(Debug)]
 pub(crate) struct Runs {
     /// `[start, end)`.
@@ -114,18 +114,18 @@ fn set(bits: &mut [u64], from: u32, to: u32) {
     bits[b] |= high;
 }
 
-/// See [`Within::Except`].
+/// See [`IdTest::Except`].
 #[derive(Debug)]
 pub(crate) struct Except<'a> {
     /// For vertices that no patch marks.
-    clean: Within<'a>,
+    clean: IdTest<'a>,
     dirty: Vec<Dirty<'a>>,
     members: Vec<Member<'a>>,
 }
 
 #[derive(Debug)]
 struct Member<'a> {
-    intervals: Within<'a>,
+    intervals: IdTest<'a>,
     touched: Option<(&'a TouchedBy, EdgeView<'a>, Scope<'a>)>,
     /// Edges looked up.
     looked: AtomicU64,
@@ -167,8 +167,8 @@ impl Except<'_> {
     }
 }
 
-impl<'a> Within<'a> {
-    pub fn new(within: Option<&'a jindou_plan::Within>, snapshot: &'a Snapshot) -> Self {
+impl<'a> IdTest<'a> {
+    pub fn new(within: Option<&'a jindou_plan::IdFilter>, snapshot: &'a Snapshot) -> Self {
         let Some(within) = within else {
             return Self::All;
         };
@@ -199,7 +199,7 @@ impl<'a> Within<'a> {
     }
 
     /// As [`Self::new`], as intervals only: O(exceptions), for those who list the ids.
-    pub fn exact(within: &jindou_plan::Within, snapshot: &Snapshot) -> Self {
+    pub fn exact(within: &jindou_plan::IdFilter, snapshot: &Snapshot) -> Self {
         if within.is_exact() {
             return Self::of(&within.intervals);
         }
@@ -402,7 +402,7 @@ mod tests {
         ) {
             let (a, b) = (runs(&a), runs(&b));
             let inside = |r: &[[u32; 2]], v: u32| r.iter().any(|r| r[0] <= v && v < r[1]);
-            let w = Within::of(&a);
+            let w = IdTest::of(&a);
             let list: Vec<u32> = list.into_iter().collect();
             let both = intersect_runs(&a, &b);
             for v in 0..9000 {

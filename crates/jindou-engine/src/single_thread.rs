@@ -75,6 +75,6 @@ pub(crate) fn run<'a>(
         rows,
         elapsed: begin.elapsed(),
         threads: 1,
-        elsewhere: None,
+        offloaded: None,
     })
 }

@@ -20,7 +20,7 @@ impl Chunk {
 }
 
 /// Rows in chunks, charged to the query's budget. Giving a chunk to a pipeline copies nothing.
-pub(crate) struct Held {
+pub(crate) struct RowBuffer {
     width: usize,
     chunks: Vec<Chunk>,
     /// Rows in chunks.
@@ -32,7 +32,7 @@ pub(crate) struct Held {
     charge: Charge,
 }
 
-impl Held {
+impl RowBuffer {
     /// For rows of `width` columns, on behalf of the operator `holder`.
     pub fn new(width: usize, run: &Run<'_>, holder: Holder) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl Held {
     }
 }
 
-impl Consumer for Held {
+impl Consumer for RowBuffer {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         Ok(self.push(rows)?)
     }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Worker processes and the sockets to them. They end with this.
-pub struct Crew {
-    processes: Vec<Child>,
+pub struct WorkerProcesses {
+    children: Vec<Child>,
     sockets: Vec<UnixStream>,
     /// Where the sockets are.
     _folder: TempDir,
 }
 
-impl Crew {
+impl WorkerProcesses {
     /// Starts `workers` processes of this same program.
     ///
     /// # Errors
@@ -35,22 +35,22 @@ impl Crew {
             .map_err(|e| Error::io(&place, e))?;
         let program =
             std::env::current_exe().map_err(|e| Error::io(Path::new("/proc/self/exe"), e))?;
-        let mut crew = Self {
-            processes: vec![],
+        let mut processes = Self {
+            children: vec![],
             sockets: vec![],
             _folder: folder,
         };
         for number in 0..workers {
             let child = Command::new(&program)
                 .args(["parallel-worker", "--sockets"])
-                .arg(crew._folder.path())
+                .arg(processes._folder.path())
                 .args(["--number", &number.to_string()])
                 .args(["--workers", &workers.to_string()])
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .spawn()
                 .map_err(|e| Error::io(&program, e))?;
-            crew.processes.push(child);
+            processes.children.push(child);
         }
         let mut arrived: Vec<Option<UnixStream>> = (0..workers).map(|_| None).collect();
         let until = Instant::now() + Duration::from_secs(60);
@@ -67,9 +67,9 @@ impl Crew {
                     }
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                    for number in 0..crew.processes.len() {
-                        if let Ok(Some(_)) = crew.processes[number].try_wait() {
-                            return Err(crew.ended(number));
+                    for number in 0..processes.children.len() {
+                        if let Ok(Some(_)) = processes.children[number].try_wait() {
+                            return Err(processes.ended(number));
                         }
                     }
                     if Instant::now() > until {
@@ -82,8 +82,8 @@ impl Crew {
                 Err(e) => return Err(Error::io(&place, e)),
             }
         }
-        crew.sockets = arrived.into_iter().flatten().collect();
-        Ok(crew)
+        processes.sockets = arrived.into_iter().flatten().collect();
+        Ok(processes)
     }
 
     /// How many there are.
@@ -93,7 +93,7 @@ impl Crew {
 
     /// Why a worker does not answer.
     fn ended(&mut self, worker: usize) -> Error {
-        let child = &mut self.processes[worker];
+        let child = &mut self.children[worker];
         // Its socket closes a moment before it has ended.
         let until = Instant::now() + Duration::from_secs(2);
         let how = loop {
@@ -184,14 +184,14 @@ pub fn unexpected(worker: usize, message: &Message) -> Error {
     Error::Internal(format!("worker {worker} said {message:?}"))
 }
 
-impl Drop for Crew {
+impl Drop for WorkerProcesses {
     fn drop(&mut self) {
         for socket in &mut self.sockets {
             let _ = send(socket, &Message::Quit);
         }
         self.sockets.clear();
         let until = Instant::now() + Duration::from_secs(2);
-        for child in &mut self.processes {
+        for child in &mut self.children {
             while matches!(child.try_wait(), Ok(None)) {
                 if Instant::now() > until {
                     let _ = child.kill();

@@ -128,7 +128,7 @@ impl Coder {
 }
 
 /// The query's end.
-pub(crate) struct Outlet {
+pub(crate) struct ResponseWriter {
     query: Arc<LiveQuery>,
     slot: Slot,
     head: Option<oneshot::Sender<Head>>,
@@ -144,7 +144,7 @@ pub(crate) struct Outlet {
 }
 
 /// The response's end.
-pub(crate) struct Inlet {
+pub(crate) struct ResponseBody {
     pub(crate) head: oneshot::Receiver<Head>,
     pub(crate) body: AnswerBody,
 }
@@ -155,10 +155,10 @@ pub(crate) fn pair(
     slot: Slot,
     wanted: Coding,
     most_bytes: Option<u64>,
-) -> (Outlet, Inlet) {
+) -> (ResponseWriter, ResponseBody) {
     let (head, on_head) = oneshot::channel();
     let (items, on_items) = mpsc::channel(WAITING);
-    let outlet = Outlet {
+    let writer = ResponseWriter {
         query: Arc::clone(query),
         slot,
         head: Some(head),
@@ -170,7 +170,7 @@ pub(crate) fn pair(
         most_bytes: most_bytes.unwrap_or(u64::MAX),
         failure: None,
     };
-    let inlet = Inlet {
+    let response = ResponseBody {
         head: on_head,
         body: AnswerBody {
             items: on_items,
@@ -178,10 +178,10 @@ pub(crate) fn pair(
             ended: false,
         },
     };
-    (outlet, inlet)
+    (writer, response)
 }
 
-impl Outlet {
+impl ResponseWriter {
     /// The slot that is given back while the reader is waited for.
     pub(crate) fn set_slot(&mut self, slot: Slot) {
         self.slot = slot;
@@ -275,13 +275,13 @@ impl Outlet {
     }
 }
 
-impl Out for Outlet {
+impl Out for ResponseWriter {
     fn set_content_type(&mut self, content_type: &'static str) {
         self.content_type = content_type;
     }
 }
 
-impl Write for Outlet {
+impl Write for ResponseWriter {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         if self.failure.is_none()
             && let Err(e) = self.add(text)

@@ -4,11 +4,11 @@
 //! A query that runs here must not keep a thread of the runtime for long: only short texts are planned, only plans that the
 //! planner calls light are run, for [`TIME`] at most, with little memory and room for a short answer. A run that exceeds any of
 //! this is thrown away (nothing of it has been sent), and the query runs again on a thread of its own, under its own limits. One
-//! thread of the runtime is always left for sockets: see [`Shared::at_once`].
+//! thread of the runtime is always left for sockets: see [`Shared::inline`].
 
 use crate::live::{LiveQuery, State};
-use crate::outlet::{self, Head};
 use crate::problem::Problem;
+use crate::response::{self, Head};
 use crate::run::{self, Failure, Prepared, Request, Work};
 use crate::shared::Shared;
 use crate::sinks::{Count, HttpSink, Out};
@@ -72,7 +72,7 @@ pub(crate) fn attempt(shared: &Shared, query: &Arc<LiveQuery>, request: &Request
     if request.work.text().len() > LONGEST_TEXT || shared.options.gpu == GpuChoice::On {
         return Attempt::Later(None);
     }
-    let Ok(_permit) = shared.at_once.try_acquire() else {
+    let Ok(_permit) = shared.inline.try_acquire() else {
         return Attempt::Later(None);
     };
     let tried = catch_unwind(AssertUnwindSafe(|| answer(shared, query, request)));
@@ -141,7 +141,7 @@ fn run_here(
     }
     query.bytes.store(out.text.len() as u64, Ordering::Relaxed);
     let content_type = out.content_type;
-    let (body, coding) = outlet::coded(out.text, request.coding)
+    let (body, coding) = response::coded(out.text, request.coding)
         .map_err(|e| Failure::running(Error::io("<response>", e)))?;
     let head = Head {
         content_type,

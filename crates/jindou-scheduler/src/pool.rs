@@ -1,6 +1,6 @@
 //! Helpers of a heavy query: the scheduler's other workers, as many as are let.
 
-use jindou_engine::{Crew, Main};
+use jindou_engine::{Main, WorkerPool};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,7 +147,7 @@ impl Drop for Asked<'_> {
     }
 }
 
-impl Crew for Heavy {
+impl WorkerPool for Heavy {
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
         let call: *const (dyn Fn() + Sync + '_) = help;
         // SAFETY: only the lifetime changes. The pointer is read while `running > 0`, and `Asked::drop`, which runs before

@@ -5,9 +5,9 @@ use crate::batch::{Batch, View};
 use crate::execute::Exec;
 use crate::executor::{Executor, Task, columns_after};
 use crate::explore::{Halt, Run};
-use crate::held::Held;
 use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
+use crate::row_buffer::RowBuffer;
 use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
 use jindou_model::{Error, Holder, Result};
@@ -27,20 +27,20 @@ pub fn execute_on(
     executor: &dyn Executor,
     sink: &mut dyn Sink,
 ) -> Result<Profile> {
-    let elsewhere = Elsewhere::of(plan, snapshot, options, executor)?;
+    let offload = Offload::of(plan, snapshot, options, executor)?;
     let streaming = Streaming::new(sink);
-    crate::execute::drive(plan, snapshot, options, terms, &streaming, Some(&elsewhere))
+    crate::execute::drive(plan, snapshot, options, terms, &streaming, Some(&offload))
 }
 
 /// Another executor, and what it runs.
-pub(crate) struct Elsewhere<'a> {
+pub(crate) struct Offload<'a> {
     executor: &'a dyn Executor,
     options: &'a ExecOptions,
     /// By node of the plan: how many steps of its exploration, from the start on.
     first: Vec<usize>,
 }
 
-impl<'a> Elsewhere<'a> {
+impl<'a> Offload<'a> {
     fn of(
         plan: &Plan,
         snapshot: &Snapshot,
@@ -84,7 +84,7 @@ impl<'a> Elsewhere<'a> {
         exec: &Exec<'_>,
         e: &Exploration,
         node: usize,
-    ) -> Result<Option<(Held, Vec<Slot>, usize)>, Halt> {
+    ) -> Result<Option<(RowBuffer, Vec<Slot>, usize)>, Halt> {
         let first = self.first.get(node).copied().unwrap_or(0);
         if first == 0 {
             return Ok(None);
@@ -92,7 +92,7 @@ impl<'a> Elsewhere<'a> {
         let there = e.steps.get(..first).unwrap_or(&[]);
         let columns = columns_after(&[], there);
         let mut keep = Keep {
-            held: Held::new(columns.len(), &exec.run, Holder::Elsewhere),
+            held: RowBuffer::new(columns.len(), &exec.run, Holder::Offload),
             chunk: Batch::new(columns.len(), exec.run.budget),
             run: &exec.run,
         };
@@ -128,7 +128,7 @@ impl<'a> Elsewhere<'a> {
 
 /// Keeps an executor's rows, whose batches may be much larger than ours.
 struct Keep<'r, 'a> {
-    held: Held,
+    held: RowBuffer,
     chunk: Batch,
     run: &'r Run<'a>,
 }

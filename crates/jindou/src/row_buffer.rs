@@ -17,14 +17,14 @@ struct Chunk {
 }
 
 /// See the module. Charged to the query's budget.
-pub(crate) struct HeldRows {
+pub(crate) struct RowBuffer {
     width: usize,
     chunks: Vec<Chunk>,
     bytes: u64,
     budget: MemoryBudget,
 }
 
-impl HeldRows {
+impl RowBuffer {
     /// No rows, of so many columns.
     pub fn new(width: usize, budget: &MemoryBudget) -> Self {
         Self {
@@ -51,11 +51,11 @@ impl HeldRows {
 
     fn release(&mut self, bytes: u64) {
         self.bytes -= bytes;
-        self.budget.release_for(Holder::Elsewhere, bytes);
+        self.budget.release_for(Holder::Offload, bytes);
     }
 }
 
-impl Sink for HeldRows {
+impl Sink for RowBuffer {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         if columns.len() != self.width {
             return Err(Error::Internal("a device gave other columns".into()));
@@ -69,7 +69,7 @@ impl Sink for HeldRows {
                     MOST >> 20
                 )));
             }
-            self.budget.charge_for(Holder::Elsewhere, bytes)?;
+            self.budget.charge_for(Holder::Offload, bytes)?;
             self.bytes += bytes;
             let mut ids = Vec::with_capacity(n * self.width);
             for column in columns {
@@ -88,7 +88,7 @@ impl Sink for HeldRows {
     }
 }
 
-impl Drop for HeldRows {
+impl Drop for RowBuffer {
     fn drop(&mut self) {
         self.release(self.bytes);
     }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn rows_come_out_as_they_went_in_and_memory_is_given_back() {
         let budget = MemoryBudget::new(4 << 20);
-        let mut held = HeldRows::new(2, &budget);
+        let mut held = RowBuffer::new(2, &budget);
         let (a, b): (Vec<u32>, Vec<u32>) = (0..100_000).map(|i| (i, i * 7)).unzip();
         held.batch(&[&a, &b], a.len()).unwrap();
         held.batch(&[&a[..3], &b[..3]], 3).unwrap();
@@ -114,7 +114,7 @@ mod tests {
         assert!((0..100_003).all(|i| rows[i] == [a[i % 100_000], b[i % 100_000]]));
         assert_eq!(budget.used(), 0);
         // No columns: rows are counted all the same.
-        let mut held = HeldRows::new(0, &budget);
+        let mut held = RowBuffer::new(0, &budget);
         held.batch(&[], 70_000).unwrap();
         let mut out = CollectSink::default();
         held.give(&CancelToken::new(), &mut out).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn too_many_rows_are_refused_and_leave_nothing_charged() {
         let budget = MemoryBudget::new(1 << 20);
-        let mut held = HeldRows::new(1, &budget);
+        let mut held = RowBuffer::new(1, &budget);
         let ids = vec![1u32; 1 << 16];
         let refused = (0..100).find_map(|_| held.batch(&[&ids], ids.len()).err());
         assert!(matches!(refused, Some(Error::Limit(_))));

@@ -8,9 +8,9 @@ use crate::default_graph::DefaultGraph;
 use crate::device::{Device, GpuChoice, demanded};
 use crate::formatted::{GROUP, RowFormatter};
 use crate::graph_forms::{self, Construct, Resources};
-use crate::held::HeldRows;
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
+use crate::row_buffer::RowBuffer;
 use jindou_engine::{
     ChecksumSink, CountSink, ExecOptions, NodeProfile, ParallelSink, Profile, QueryTerms, Sink,
     Summed, TermDecoder, execute, execute_on, execute_streaming,
@@ -38,7 +38,7 @@ fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
         memory: options.memory.clone(),
         profile: options.profile,
         service: options.service.clone(),
-        crew: options.crew.clone(),
+        pool: options.pool.clone(),
         ..ExecOptions::default()
     }
 }
@@ -203,7 +203,7 @@ pub(crate) fn run(
         };
         let done = if options.gpu == GpuChoice::Auto {
             // Nothing goes out before the device is done, so that the CPU can begin from the start.
-            let mut held = HeldRows::new(plan.output.len(), &options.memory);
+            let mut held = RowBuffer::new(plan.output.len(), &options.memory);
             let done = settle(options.gpu, there.run(&mut held))?;
             if done.is_ok() {
                 held.give(cancel, &mut decoded)?;
@@ -345,7 +345,7 @@ fn on_device(plan: &Plan, result: &GpuResult) -> Profile {
         rows: result.rows,
         elapsed: Duration::from_secs_f64(p.seconds + p.bring_seconds),
         threads: 1,
-        elsewhere: Some((p.device.clone(), steps)),
+        offloaded: Some((p.device.clone(), steps)),
         ..Profile::default()
     };
     // Such plans are one exploration with nothing above it that the device does not do.
