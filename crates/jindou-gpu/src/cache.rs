@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::index::{Catalog, IndexKey};
 use crate::resident::{Arrays, ResidentSegment, alone, locked};
 use jindou_model::{Direction, Error, PredicateId, Result};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::Scope;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,16 +70,17 @@ impl SegmentCache {
     pub fn get(
         &self,
         device: &Arc<Device>,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         predicate: PredicateId,
         direction: Direction,
         scope: Scope<'_>,
     ) -> Result<Arc<ResidentSegment>> {
         let view = snapshot.edges(predicate, direction);
         let segment = alone(&view, scope)?;
-        let generation = snapshot.base().generation_of(predicate);
+        let generation = snapshot.generation_of(predicate);
+        let identity = snapshot.identity();
         let whose = ArraysKey {
-            epoch: snapshot.base().epoch(),
+            epoch: identity.epoch,
             predicate: predicate.0,
             direction,
         };
@@ -89,7 +90,7 @@ impl SegmentCache {
         };
         let version = Version {
             generation,
-            snapshot: view.patch.map_or(0, |_| snapshot.version()),
+            snapshot: view.patch.map_or(0, |_| identity.version),
         };
         if let Some((v, s)) = locked(&self.held).get(&key)
             && *v == version

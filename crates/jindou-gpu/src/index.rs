@@ -9,11 +9,11 @@ use crate::device::{Device, DeviceBuffer, Packer};
 use crate::params::{self, FINDER_SETS};
 use crate::resident::{ResidentSegment, alone, live_keys};
 use jindou_model::{Direction, Error, PredicateId, Result};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::{FinderKind, Scope};
 use std::sync::Arc;
 
-fn term_of(snapshot: &Snapshot, p: u32) -> u32 {
+fn term_of(snapshot: &dyn Graph, p: u32) -> u32 {
     snapshot.vertex_of(PredicateId(p)).0
 }
 
@@ -32,10 +32,10 @@ fn folded_bits(keys: &[u32]) -> (Vec<u64>, u32) {
 /// The terms of each vertex' predicates. O(runs + sets + vertices that edits widened).
 fn bring_sets(
     device: &Arc<Device>,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     direction: Direction,
 ) -> Result<ResidentSegment> {
-    let sets = snapshot.base_sets();
+    let sets = snapshot.predicates().sets();
     // Runs that differ in the other direction only are one here.
     let (mut starts, mut numbers): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
     for run in sets.runs {
@@ -59,7 +59,7 @@ fn bring_sets(
     p.key_count = sets.offsets.len().saturating_sub(1) as u32;
     p.edges = terms.len() as u32;
     let (mut bits, mut keys, mut list_starts) = (Vec::new(), Vec::new(), Vec::new());
-    let widened = snapshot.widened_vertices(direction);
+    let widened = snapshot.predicates().widened_vertices(direction);
     if !widened.is_empty() {
         keys = widened.iter().map(|w| w.0).collect();
         list_starts.push(0u32);
@@ -97,7 +97,7 @@ fn bring_sets(
 /// The subjects of each predicate, by its term. O(subjects of all predicates).
 fn bring_subjects(
     device: &Arc<Device>,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     scope: Scope<'_>,
 ) -> Result<ResidentSegment> {
     let mut predicates: Vec<(u32, u32)> = (0..snapshot.predicate_count())
@@ -154,7 +154,7 @@ impl Catalog {
     fn bring(
         device: &Arc<Device>,
         cache: &SegmentCache,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         direction: Direction,
         scope: Scope<'_>,
         predicates: impl Iterator<Item = u32>,
@@ -215,10 +215,11 @@ pub(crate) struct IndexKey {
 }
 
 impl IndexKey {
-    fn new(snapshot: &Snapshot, direction: Direction, scope: Scope<'_>) -> Self {
+    fn new(snapshot: &dyn Graph, direction: Direction, scope: Scope<'_>) -> Self {
+        let identity = snapshot.identity();
         Self {
-            epoch: snapshot.base().epoch(),
-            snapshot: snapshot.version(),
+            epoch: identity.epoch,
+            snapshot: identity.version,
             direction,
             union: scope == Scope::Union,
         }
@@ -230,7 +231,7 @@ impl SegmentCache {
     pub(crate) fn sets(
         &self,
         device: &Arc<Device>,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         direction: Direction,
     ) -> Result<Arc<ResidentSegment>> {
         // They do not depend on the scope.
@@ -248,7 +249,7 @@ impl SegmentCache {
     pub(crate) fn subjects(
         &self,
         device: &Arc<Device>,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         scope: Scope<'_>,
     ) -> Result<Arc<ResidentSegment>> {
         let key = IndexKey::new(snapshot, Direction::Out, scope);
@@ -265,7 +266,7 @@ impl SegmentCache {
     pub(crate) fn catalog(
         &self,
         device: &Arc<Device>,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         direction: Direction,
         scope: Scope<'_>,
         anchor: Option<u32>,

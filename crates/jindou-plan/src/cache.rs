@@ -1,7 +1,7 @@
 //! Plans by query text: a bounded cache, least recently used out first.
 
 use crate::{Plan, PlanOptions};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -54,7 +54,7 @@ impl PlanCache {
 
     /// The plan, if it is there and may run on the snapshot. No allocation; O(log entries).
     #[must_use]
-    pub fn get(&self, key: &CacheKey<'_>, snapshot: &Snapshot) -> Option<Arc<Plan>> {
+    pub fn get(&self, key: &CacheKey<'_>, snapshot: &dyn Graph) -> Option<Arc<Plan>> {
         self.get_if(key, |plan| plan.validity.holds(snapshot))
     }
 

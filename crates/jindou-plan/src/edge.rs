@@ -5,7 +5,7 @@ use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node};
 use crate::{intervals, sample};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::{EdgeView, Scope};
 
 /// Segments up to this many bytes stay in a core's cache.
@@ -154,7 +154,7 @@ impl EdgeInfo {
 }
 
 /// Edges at a constant over all its predicates; only the first of a long list of predicates are counted.
-pub(crate) fn any_list(snapshot: &Snapshot, c: u32, d: Direction) -> f64 {
+pub(crate) fn any_list(snapshot: &dyn Graph, c: u32, d: Direction) -> f64 {
     const COUNTED: usize = 64;
     if is_parameter(c) {
         return snapshot.quads() as f64 / f64::from(snapshot.vertices().max(1));

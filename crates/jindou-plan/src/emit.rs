@@ -2,18 +2,18 @@
 
 use crate::condition::for_each_slot;
 use crate::model::{Model, Move, Source, State, Sub, What, edges_of};
-use crate::resolve::{Edge, Graph, Node, Predicate};
+use crate::resolve::{Edge, Node, PatternGraph, Predicate};
 use crate::slots::binds;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, IdFilter, Operand, PredicateRef, Slot, StartSource,
     Step, StepKind, show,
 };
 use jindou_model::Direction;
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 
 pub(crate) struct Emitter<'a> {
     pub model: &'a Model<'a>,
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a dyn Graph,
     /// Grows by hidden slots.
     pub slots: &'a mut Vec<String>,
     pub steps: Vec<Step>,
@@ -27,7 +27,7 @@ pub(crate) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub(crate) fn new(
         model: &'a Model<'a>,
-        snapshot: &'a Snapshot,
+        snapshot: &'a dyn Graph,
         slots: &'a mut Vec<String>,
         given: Option<(u128, f64)>,
     ) -> Self {
@@ -237,7 +237,7 @@ impl<'a> Emitter<'a> {
         within?.forget(|t| {
             Predicate::Known(t.predicate) == edge.predicate
                 && (t.direction == Direction::In) == is_object
-                && Graph::Fixed(t.graph.clone()) == edge.graph
+                && PatternGraph::Fixed(t.graph.clone()) == edge.graph
         })
     }
 
@@ -252,7 +252,8 @@ impl<'a> Emitter<'a> {
 
     fn bind_graph(&mut self, e: usize, sub: &Sub) {
         let edge = &self.model.edges[e];
-        let (Predicate::Known(predicate), Graph::Slot(g)) = (edge.predicate, &edge.graph) else {
+        let (Predicate::Known(predicate), PatternGraph::Slot(g)) = (edge.predicate, &edge.graph)
+        else {
             return;
         };
         if self.steps.is_empty() {
@@ -390,7 +391,7 @@ impl<'a> Emitter<'a> {
         filters: &mut Vec<Condition>,
     ) -> GraphRef {
         match edge.graph {
-            Graph::Slot(g) if self.state.bound >> g & 1 == 0 => GraphRef::Bind(
+            PatternGraph::Slot(g) if self.state.bound >> g & 1 == 0 => GraphRef::Bind(
                 self.fresh(g, taken, filters),
                 self.model.resolved.named.clone(),
             ),
@@ -401,8 +402,8 @@ impl<'a> Emitter<'a> {
     /// The graph of an edge whose graph variable, if any, is bound.
     fn graph(&self, edge: &Edge, bound: u128) -> GraphRef {
         match &edge.graph {
-            Graph::Fixed(g) => g.clone(),
-            Graph::Slot(g) => {
+            PatternGraph::Fixed(g) => g.clone(),
+            PatternGraph::Slot(g) => {
                 debug_assert!(bound >> g & 1 == 1);
                 GraphRef::Slot(*g)
             }
@@ -449,8 +450,8 @@ impl<'a> Emitter<'a> {
         };
         let (anchor, other) = ends(edge, direction);
         let graph = match &edge.graph {
-            Graph::Fixed(g) => g.clone(),
-            Graph::Slot(g) => GraphRef::Slot(*g),
+            PatternGraph::Fixed(g) => g.clone(),
+            PatternGraph::Slot(g) => GraphRef::Slot(*g),
         };
         let list = EdgeList {
             anchor: operand(anchor),

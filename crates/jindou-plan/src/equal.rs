@@ -8,7 +8,7 @@ use crate::Slot;
 use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::set::SlotSet;
-use jindou_store::{ObjectTerms, Snapshot};
+use jindou_store::{Graph, ObjectTerms};
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
 
@@ -40,7 +40,7 @@ pub(crate) fn between(f: &Expr, left: &SlotSet, right: &SlotSet) -> Option<(Slot
 
 /// The group with one slot in place of two wherever a filter lets only one and the same term through, and what each
 /// slot that is gone is a copy of; `None` if there is no such filter.
-pub(crate) fn unified(group: &Bgp, snapshot: &Snapshot) -> Option<(Bgp, Vec<(Slot, Expr)>)> {
+pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Slot, Expr)>)> {
     let mut out: Option<(Bgp, Vec<(Slot, Expr)>)> = None;
     loop {
         let at = out.as_ref().map_or(group, |o| &o.0);
@@ -116,7 +116,7 @@ fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
 }
 
 /// Slots that are equal to nothing but the same term, wherever the patterns match.
-fn identical(patterns: &[Pattern], snapshot: &Snapshot) -> SlotSet {
+fn identical(patterns: &[Pattern], snapshot: &dyn Graph) -> SlotSet {
     let slot = |e: &End| match e {
         End::Slot(s) => Some(*s),
         End::Term(_) => None,

@@ -6,7 +6,7 @@
 
 use crate::{GraphRef, Intervals, intervals};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::{EdgeView, Patch, Scope};
 
 /// See the module. The conditions hold for any snapshot of one base that has patches where they say so.
@@ -44,7 +44,7 @@ pub struct TouchedBy {
 impl TouchedBy {
     /// The edges of the vertices, and the graphs of them that count.
     #[must_use]
-    pub fn view<'s>(&'s self, snapshot: &'s Snapshot) -> (EdgeView<'s>, Scope<'s>) {
+    pub fn view<'s>(&'s self, snapshot: &'s dyn Graph) -> (EdgeView<'s>, Scope<'s>) {
         let scope = self.graph.scope().unwrap_or(Scope::Default);
         (snapshot.edges(self.predicate, self.direction), scope)
     }
@@ -71,7 +71,7 @@ impl TouchedBy {
     }
 
     /// Edits to look at to find the vertices that edits brought or took. O(log edits).
-    fn edits(&self, snapshot: &Snapshot) -> u64 {
+    fn edits(&self, snapshot: &dyn Graph) -> u64 {
         let Some(p) = self.deciding(snapshot).patch else {
             return 0;
         };
@@ -86,7 +86,7 @@ impl TouchedBy {
     }
 
     /// The segments whose edits tell which vertices changed: of a class the instances, else the keys.
-    fn deciding<'s>(&self, snapshot: &'s Snapshot) -> EdgeView<'s> {
+    fn deciding<'s>(&self, snapshot: &'s dyn Graph) -> EdgeView<'s> {
         match self.neighbour {
             Some(_) => snapshot.edges(self.predicate, self.direction.reverse()),
             None => snapshot.edges(self.predicate, self.direction),
@@ -97,7 +97,7 @@ impl TouchedBy {
     /// in a few ascending runs. O(edits).
     fn changed(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         mut brought: impl FnMut(u32),
         mut took: impl FnMut(u32),
     ) {
@@ -119,7 +119,7 @@ impl TouchedBy {
     }
 
     /// Vertices that edits may have brought, about: those of the base, and those of the tail. For the planner. O(log edits).
-    fn brought(&self, snapshot: &Snapshot) -> [f64; 2] {
+    fn brought(&self, snapshot: &dyn Graph) -> [f64; 2] {
         let Some(p) = self.deciding(snapshot).patch else {
             return [0.0; 2];
         };
@@ -228,7 +228,7 @@ impl IdFilter {
     }
 
     /// Ids inside, about. O(intervals + members log edits).
-    pub(crate) fn count(&self, snapshot: &Snapshot) -> f64 {
+    pub(crate) fn count(&self, snapshot: &dyn Graph) -> f64 {
         // Whatever edits brought to one condition must fulfil the others as well: new vertices must have been brought to all.
         let (mut base, mut tail) = (0.0, f64::from(snapshot.vertices()));
         for m in &self.members {
@@ -246,21 +246,21 @@ impl IdFilter {
 
     /// At most so many vertices are not as the intervals say. O(members log edits).
     #[must_use]
-    pub fn most_exceptions(&self, snapshot: &Snapshot) -> u64 {
+    pub fn most_exceptions(&self, snapshot: &dyn Graph) -> u64 {
         let touched = self.members.iter().filter_map(|m| m.touched.as_ref());
         touched.map(|t| t.edits(snapshot)).sum()
     }
 
     /// True if the vertex is inside.
     #[must_use]
-    pub fn holds(&self, snapshot: &Snapshot, v: u32) -> bool {
+    pub fn holds(&self, snapshot: &dyn Graph, v: u32) -> bool {
         if self.is_exact() {
             return inside(&self.intervals, v);
         }
         self.tests(snapshot).iter().all(|t| t.holds(v))
     }
 
-    fn tests<'s>(&'s self, snapshot: &'s Snapshot) -> Vec<Test<'s>> {
+    fn tests<'s>(&'s self, snapshot: &'s dyn Graph) -> Vec<Test<'s>> {
         let test = |m: &'s Member| Test {
             intervals: &m.intervals,
             touched: m.touched.as_ref().and_then(|by| {
@@ -274,7 +274,7 @@ impl IdFilter {
     /// The ids inside in this snapshot. O(intervals + exceptions × (log edits + log intervals)), or O(instances × those) of
     /// a class that has fewer.
     #[must_use]
-    pub fn exact(&self, snapshot: &Snapshot) -> Intervals {
+    pub fn exact(&self, snapshot: &dyn Graph) -> Intervals {
         let tests = self.tests(snapshot);
         if let Some(found) = self.of_smallest_class(&tests, snapshot) {
             return found;
@@ -318,7 +318,7 @@ impl IdFilter {
 
 impl IdFilter {
     /// The instances of the smallest class among the members that are inside, if they are fewer than the edits.
-    fn of_smallest_class(&self, tests: &[Test<'_>], snapshot: &Snapshot) -> Option<Intervals> {
+    fn of_smallest_class(&self, tests: &[Test<'_>], snapshot: &dyn Graph) -> Option<Intervals> {
         let class = |(i, t): (usize, &Test<'_>)| {
             let (by, ..) = t.touched.as_ref()?;
             let (class, instances) = (by.neighbour?, by.deciding(snapshot));
@@ -340,7 +340,7 @@ impl IdFilter {
     }
 
     /// The vertices of the tail inside, where no interval has any: ascending. O(edits of the members).
-    fn tail(&self, tests: &[Test<'_>], snapshot: &Snapshot) -> Vec<u32> {
+    fn tail(&self, tests: &[Test<'_>], snapshot: &dyn Graph) -> Vec<u32> {
         let mut lists: Vec<Vec<u32>> = vec![];
         for m in &self.members {
             // Exact intervals without a vertex of the tail.

@@ -8,7 +8,7 @@ use crate::validity::Watched;
 use crate::watch::{PlanLimits, Watch};
 use crate::{Form, LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 
 /// Options that the caller chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,7 +26,7 @@ pub struct PlanOptions {
 /// [`Error::Unsupported`] names what no plan can do: SERVICE with a variable that nothing before it binds, an aggregate that
 /// is not SPARQL's, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
 /// for it.
-pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions) -> Result<Plan> {
+pub fn plan(query: &spargebra::Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
     let limits = PlanLimits {
         cancel: &CancelToken::new(),
         memory: &MemoryBudget::unlimited(),
@@ -40,7 +40,7 @@ pub fn plan(query: &spargebra::Query, snapshot: &Snapshot, options: &PlanOptions
 /// Those of [`plan`], `Timeout`, `Cancelled` and `Limit`.
 pub fn plan_within(
     query: &spargebra::Query,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &PlanOptions,
     limits: PlanLimits<'_>,
 ) -> Result<Plan> {
@@ -50,7 +50,7 @@ pub fn plan_within(
 /// [`plan_within`]; the query may have placeholders of parameters.
 pub(crate) fn plan_over(
     query: &spargebra::Query,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &PlanOptions,
     limits: PlanLimits<'_>,
     parameters: bool,
@@ -90,7 +90,7 @@ fn is_shallow(query: &spargebra::Query) -> bool {
 
 fn plan_here(
     query: &spargebra::Query,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &PlanOptions,
     limits: PlanLimits<'_>,
     parameters: bool,

@@ -12,7 +12,7 @@ use crate::{
 };
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
 use jindou_store::segment::Scope;
-use jindou_store::{ObjectTerms, Snapshot};
+use jindou_store::{Graph, ObjectTerms};
 use spargebra::algebra::QueryDataset;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
@@ -34,7 +34,7 @@ pub(crate) enum Predicate {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Graph {
+pub(crate) enum PatternGraph {
     Fixed(GraphRef),
     /// A graph variable; the graphs it may take are [`Resolved::named`].
     Slot(Slot),
@@ -46,15 +46,17 @@ pub(crate) struct Edge {
     pub subject: Node,
     pub predicate: Predicate,
     pub object: Node,
-    pub graph: Graph,
+    pub graph: PatternGraph,
 }
 
 impl Edge {
     /// Where to read, as far as known before the graph variable is bound.
     pub(crate) fn graph_ref(&self, named: Option<&[u32]>) -> GraphRef {
         match &self.graph {
-            Graph::Fixed(g) => g.clone(),
-            Graph::Slot(_) => named.map_or(GraphRef::AnyNamed, |n| GraphRef::Set(n.to_vec())),
+            PatternGraph::Fixed(g) => g.clone(),
+            PatternGraph::Slot(_) => {
+                named.map_or(GraphRef::AnyNamed, |n| GraphRef::Set(n.to_vec()))
+            }
         }
     }
 
@@ -68,7 +70,7 @@ impl Edge {
         if let Predicate::Slot(s) = self.predicate {
             mask |= 1 << s;
         }
-        if let Graph::Slot(s) = self.graph {
+        if let PatternGraph::Slot(s) = self.graph {
             mask |= 1 << s;
         }
         mask
@@ -228,8 +230,8 @@ impl Resolver<'_> {
 
     fn pattern(&mut self, p: &Pattern) -> Result<(), Empty> {
         let graph = match &p.place {
-            Place::Default => Graph::Fixed(self.dataset.default.clone()),
-            Place::Slot(g) => Graph::Slot(*g),
+            Place::Default => PatternGraph::Fixed(self.dataset.default.clone()),
+            Place::Slot(g) => PatternGraph::Slot(*g),
             Place::Named(bytes) => {
                 self.vertex(bytes)?;
                 let Some(g) = self.dataset.graph(bytes, self.snapshot) else {
@@ -238,10 +240,10 @@ impl Resolver<'_> {
                         show::term(bytes)
                     ));
                 };
-                Graph::Fixed(GraphRef::Named(g))
+                PatternGraph::Fixed(GraphRef::Named(g))
             }
         };
-        if graph == Graph::Fixed(GraphRef::Set(vec![])) {
+        if graph == PatternGraph::Fixed(GraphRef::Set(vec![])) {
             return Err("the query's default graph is empty".into());
         }
         let node = |e: &End| match e {
@@ -277,11 +279,11 @@ impl Resolver<'_> {
                 if view.edge_estimate(scope) == 0 {
                     return Err(format!(
                         "{} has no edge in {}",
-                        show::predicate(self.snapshot, id),
-                        show::graph(self.snapshot, &read)
+                        show::predicate(self.snapshot.graph(), id),
+                        show::graph(self.snapshot.graph(), &read)
                     ));
                 }
-                if let (Node::Const(s), Node::Const(o), Graph::Fixed(_)) =
+                if let (Node::Const(s), Node::Const(o), PatternGraph::Fixed(_)) =
                     (subject, object, &edge.graph)
                 {
                     // Settled here, for this version of the data.
@@ -291,9 +293,9 @@ impl Resolver<'_> {
                     } else {
                         Err(format!(
                             "there is no edge {} {} {}",
-                            show::vertex(self.snapshot, s),
-                            show::predicate(self.snapshot, id),
-                            show::vertex(self.snapshot, o)
+                            show::vertex(self.snapshot.graph(), s),
+                            show::predicate(self.snapshot.graph(), id),
+                            show::vertex(self.snapshot.graph(), o)
                         ))
                     };
                 }
@@ -313,7 +315,7 @@ impl Resolver<'_> {
             .edges
             .iter()
             .filter_map(|e| {
-                if let Graph::Slot(g) = e.graph {
+                if let PatternGraph::Slot(g) = e.graph {
                     Some(g)
                 } else {
                     None
@@ -353,7 +355,7 @@ impl Resolver<'_> {
         let mut resources = 0u128;
         let compares = filters.iter().any(|f| f.slots().len() > 1);
         for e in &self.out.edges {
-            let graph = if let Graph::Slot(g) = e.graph {
+            let graph = if let PatternGraph::Slot(g) = e.graph {
                 Some(g)
             } else {
                 None
@@ -415,7 +417,7 @@ impl Resolver<'_> {
             MAX_OPEN_INTERVALS
         };
         edges.retain(|e| {
-            let (Node::Slot(slot), Node::Const(class), Graph::Fixed(graph)) =
+            let (Node::Slot(slot), Node::Const(class), PatternGraph::Fixed(graph)) =
                 (e.subject, e.object, &e.graph)
             else {
                 return true;
@@ -438,7 +440,7 @@ impl Resolver<'_> {
                         neighbour: Some(class),
                     });
                     self.narrow(slot, i.to_vec(), touched, || {
-                        format!("is a {}", show::vertex(self.snapshot, class))
+                        format!("is a {}", show::vertex(self.snapshot.graph(), class))
                     });
                     self.out.classes.push((slot, class));
                     false
@@ -453,7 +455,7 @@ impl Resolver<'_> {
     fn keys(&mut self) {
         for i in 0..self.out.edges.len() {
             let e = self.out.edges[i].clone();
-            let (Predicate::Known(p), Graph::Fixed(graph)) = (e.predicate, &e.graph) else {
+            let (Predicate::Known(p), PatternGraph::Fixed(graph)) = (e.predicate, &e.graph) else {
                 continue;
             };
             let Some(scope) = graph.scope() else { continue };
@@ -487,7 +489,7 @@ impl Resolver<'_> {
                     } else {
                         "is reached by"
                     };
-                    format!("{what} {}", show::predicate(self.snapshot, p))
+                    format!("{what} {}", show::predicate(self.snapshot.graph(), p))
                 });
                 if direction == Direction::Out {
                     self.out.absorbed_keys |= 1 << i;
@@ -509,7 +511,7 @@ pub(crate) struct SlotStar {
 /// The stars of all slots, or the reason why one of them cannot match.
 pub(crate) fn stars(
     r: &Resolved,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     slots: &[String],
 ) -> Result<Vec<Option<SlotStar>>, Empty> {
     let statistics = snapshot.statistics();
@@ -555,6 +557,7 @@ pub(crate) fn stars(
         let mut star = Star::new(statistics, members.clone());
         if !star.possible(star.all()) {
             let mut there = snapshot
+                .predicates()
                 .widened_sets()
                 .any(|(list, _)| required.iter().all(|p| list.binary_search(p).is_ok()));
             // An edit may have given a class to a vertex whose set lacks it: then only predicates say what is empty.

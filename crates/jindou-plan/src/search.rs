@@ -5,7 +5,7 @@
 
 use crate::Slot;
 use crate::model::{Model, Move, Source, State, bits};
-use crate::resolve::{Graph, Node, Predicate};
+use crate::resolve::{Node, PatternGraph, Predicate};
 use crate::watch::Watch;
 use jindou_model::Direction;
 use rustc_hash::FxHashMap;
@@ -153,7 +153,7 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
         match edge.predicate {
             Predicate::Slot(_) if reached => out.push(Move::Any(e)),
             Predicate::Known(_) if reached => {
-                if let Graph::Slot(g) = edge.graph
+                if let PatternGraph::Slot(g) = edge.graph
                     && bound >> g & 1 == 0
                 {
                     out.push(Move::Graph(e));
@@ -189,7 +189,7 @@ fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
         ] {
             // A constant's list is a list, not a start.
             if end != Node::Slot(slot)
-                || matches!(other, Node::Const(_)) && matches!(edge.graph, Graph::Fixed(_))
+                || matches!(other, Node::Const(_)) && matches!(edge.graph, PatternGraph::Fixed(_))
             {
                 continue;
             }

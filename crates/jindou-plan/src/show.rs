@@ -3,7 +3,7 @@
 use crate::GraphRef;
 use jindou_model::term::{self, Parts};
 use jindou_model::{PredicateId, VertexId};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 
 /// Longest text of one term.
 const MAX_TEXT: usize = 60;
@@ -44,7 +44,7 @@ pub(crate) fn term(bytes: &[u8]) -> String {
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
-pub(crate) fn vertex(snapshot: &Snapshot, id: u32) -> String {
+pub(crate) fn vertex(snapshot: &dyn Graph, id: u32) -> String {
     let mut bytes = vec![];
     if snapshot.term(VertexId(id), &mut bytes) {
         term(&bytes)
@@ -53,11 +53,11 @@ pub(crate) fn vertex(snapshot: &Snapshot, id: u32) -> String {
     }
 }
 
-pub(crate) fn predicate(snapshot: &Snapshot, id: PredicateId) -> String {
+pub(crate) fn predicate(snapshot: &dyn Graph, id: PredicateId) -> String {
     vertex(snapshot, snapshot.vertex_of(id).0)
 }
 
-pub(crate) fn graph(snapshot: &Snapshot, graph: &GraphRef) -> String {
+pub(crate) fn graph(snapshot: &dyn Graph, graph: &GraphRef) -> String {
     match graph {
         GraphRef::Default => "the default graph".into(),
         GraphRef::Named(g) => format!("graph {}", vertex(snapshot, *g)),

@@ -51,9 +51,9 @@ pub(crate) fn plan(
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
     let found = resolve::resolve(&inside, &names, dataset, snapshot)
-        .and_then(|r| resolve::stars(&r, snapshot, &names).map(|stars| (r, stars)));
+        .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
-    let model = Model::new(&resolved, snapshot, stars);
+    let model = Model::new(&resolved, snapshot.graph(), stars);
     let given = given.map(|(set, rows)| {
         let mask = local
             .globals
@@ -77,7 +77,7 @@ pub(crate) fn plan(
     let Some(moves) = search::order(&model, need, known, given.map_or(1.0, |g| g.1), watch) else {
         return given_up();
     };
-    let mut emitter = Emitter::new(&model, snapshot, &mut names, given);
+    let mut emitter = Emitter::new(&model, snapshot.graph(), &mut names, given);
     let (rows, cost) = emitter.run(&moves);
     let mut steps = emitter.steps;
     let mut conditions = if steps.is_empty() {

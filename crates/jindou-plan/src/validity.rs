@@ -2,12 +2,12 @@
 
 use crate::parameters::placeholder_of;
 use jindou_model::VertexId;
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use std::cell::Cell;
 use std::ops::Deref;
 
 /// The snapshots that a plan is good for. Ids stay the same in an epoch, so a plan outlives transactions until they
-/// change the graph's *shape* ([`Snapshot::shape`]); one that took a term for absent or rows from the data is good for
+/// change the graph's *shape* ([`Identity::shape`](jindou_store::Identity::shape)); one that took a term for absent or rows from the data is good for
 /// one version of it only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Validity {
@@ -22,35 +22,37 @@ pub struct Validity {
 impl Validity {
     /// For this very version.
     #[must_use]
-    pub fn of(snapshot: &Snapshot) -> Self {
+    pub fn of(snapshot: &dyn Graph) -> Self {
+        let identity = snapshot.identity();
         Self {
-            epoch: snapshot.base().epoch(),
-            shape: snapshot.shape(),
-            version: Some(snapshot.version()),
+            epoch: identity.epoch,
+            shape: identity.shape,
+            version: Some(identity.version),
         }
     }
 
     /// True if the plan may run on the snapshot.
     #[must_use]
-    pub fn holds(&self, snapshot: &Snapshot) -> bool {
-        self.epoch == snapshot.base().epoch()
+    pub fn holds(&self, snapshot: &dyn Graph) -> bool {
+        let identity = snapshot.identity();
+        self.epoch == identity.epoch
             && match self.version {
-                Some(version) => version == snapshot.version(),
-                None => self.shape == snapshot.shape(),
+                Some(version) => version == identity.version,
+                None => self.shape == identity.shape,
             }
     }
 }
 
 /// A snapshot that is planned for, and whether the plan depends on what it holds now.
 pub(crate) struct Watched<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     bound: Cell<bool>,
     /// Placeholders of parameters are terms, with ids that no vertex has.
     parameters: bool,
 }
 
 impl<'a> Watched<'a> {
-    pub fn new(snapshot: &'a Snapshot) -> Self {
+    pub fn new(snapshot: &'a dyn Graph) -> Self {
         Self {
             snapshot,
             bound: Cell::new(false),
@@ -59,11 +61,15 @@ impl<'a> Watched<'a> {
     }
 
     /// For a query whose parameters are placeholders.
-    pub fn with_parameters(snapshot: &'a Snapshot) -> Self {
+    pub fn with_parameters(snapshot: &'a dyn Graph) -> Self {
         Self {
             parameters: true,
             ..Self::new(snapshot)
         }
+    }
+
+    pub fn graph(&self) -> &'a dyn Graph {
+        self.snapshot
     }
 
     /// The plan depends on data that any transaction may change.
@@ -71,7 +77,7 @@ impl<'a> Watched<'a> {
         self.bound.set(true);
     }
 
-    /// As [`Snapshot::lookup`]; an absent term may come with any transaction.
+    /// As [`Graph::lookup`]; an absent term may come with any transaction.
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         if self.parameters
             && let Some(id) = placeholder_of(canonical)
@@ -94,10 +100,10 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Deref for Watched<'_> {
-    type Target = Snapshot;
+impl<'a> Deref for Watched<'a> {
+    type Target = dyn Graph + 'a;
 
-    fn deref(&self) -> &Snapshot {
+    fn deref(&self) -> &Self::Target {
         self.snapshot
     }
 }

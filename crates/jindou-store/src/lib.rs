@@ -4,6 +4,7 @@
 mod base;
 pub mod delta;
 pub mod directory;
+mod graph;
 mod load;
 mod merge;
 mod quads;
@@ -17,6 +18,7 @@ pub use base::Base;
 pub use base::ObjectTerms;
 pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
 pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
+pub use graph::{Graph, Identity, Predicates, TermDecoding, TermSource, Vocabulary};
 pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
 pub use merge::{MergeOptions, MergeReport, Merging};
 pub use quads::SnapshotQuads;

@@ -2,8 +2,8 @@
 
 use crate::base::{Base, ObjectTerms};
 use crate::delta::{BaseSets, CowVec, Net, TailTerms, VertexDelta};
+use crate::graph::{Predicates, Vocabulary};
 use crate::segment::{EdgeView, Patch, Scope};
-use crate::sets::CharacteristicSets;
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_dictionary::DictionaryOverlay;
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId, VertexId};
@@ -165,9 +165,7 @@ impl Snapshot {
     /// The dense id of a predicate's term.
     #[must_use]
     pub fn predicate_of(&self, v: VertexId) -> Option<PredicateId> {
-        let known = self.base.predicate_of.get(&v.0);
-        let known = known.or_else(|| self.delta.predicate_of.get(&v.0));
-        known.copied().map(PredicateId)
+        self.predicates().of_term(v)
     }
 
     /// The term of a predicate; vertex 0 for an unknown number.
@@ -272,12 +270,10 @@ impl Snapshot {
         &self.delta.touched
     }
 
-    /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a
-    /// superset where a patch removed edges. O(log runs + log edits); borrowed where no edit gave it another.
+    /// As [`Predicates::of_vertex`].
     #[must_use]
     pub fn predicates_of(&self, v: u32, direction: Direction) -> Cow<'_, [u32]> {
-        let base = self.sets_of_base();
-        self.delta.touched.predicates_of(base, v, direction)
+        self.predicates().of_vertex(v, direction)
     }
 
     /// True if a predicate's edges are not just the base's.
@@ -297,27 +293,18 @@ impl Snapshot {
         self.base.object_terms(p.0)
     }
 
-    /// The characteristic sets of the base. Edits widen those of some vertices: [`Self::widened_vertices`].
+    /// Predicates by term and by vertex.
     #[must_use]
-    pub fn base_sets(&self) -> CharacteristicSets<'_> {
-        self.base.index.sets()
+    pub fn predicates(&self) -> Predicates<'_> {
+        let base = self.sets_of_base();
+        Predicates::new(&self.base.predicate_of, base.sets, base.vertices)
+            .with_edits(&self.delta.predicate_of, &self.delta.touched)
     }
 
-    /// The vertices whose predicate lists in a direction edits widened, ascending, each with its whole list as
-    /// [`Self::predicates_of`] gives it. O(edits).
+    /// Terms ↔ ids, and the values of terms.
     #[must_use]
-    pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, Cow<'_, [u32]>)> {
-        let vertices = self.delta.touched.widened(direction).into_iter();
-        vertices
-            .map(|v| (v, self.predicates_of(v, direction)))
-            .collect()
-    }
-
-    /// The different predicate lists of the vertices that edits widened, and how many have each: supersets of the
-    /// vertices' out-predicates. The planner must add them to the base's characteristic sets before it calls
-    /// anything empty. O(different lists).
-    pub fn widened_sets(&self) -> impl Iterator<Item = (&[u32], u32)> {
-        self.delta.touched.widened_sets()
+    pub fn vocabulary(&self) -> Vocabulary<'_> {
+        Vocabulary::stored(&self.base.dictionary, &self.delta.tail)
     }
 
     /// The instances of a class in the **base** (default and named graphs merged) as intervals, if they are few. Exact for
@@ -411,20 +398,12 @@ impl Snapshot {
     /// The id of a term, given its canonical bytes.
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
-        self.base
-            .dictionary
-            .lookup(canonical)
-            .or_else(|| self.delta.tail.lookup(canonical))
+        self.vocabulary().lookup(canonical)
     }
 
     /// Appends the canonical bytes of a base or tail term; false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
-        if v.0 >= FIRST_TAIL_ID {
-            let term = self.delta.tail.term(v);
-            term.map(|t| out.extend_from_slice(t)).is_some()
-        } else {
-            self.base.dictionary.term(v, out)
-        }
+        self.vocabulary().term(v, out)
     }
 
     /// Terms that came after the load.

@@ -94,7 +94,7 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
             };
             let widened = |(own, _): (&[u32], u32)| list.iter().all(|p| own.contains(p));
             assert!(
-                s.statistics().sets.iter().any(has) || s.widened_sets().any(widened),
+                s.statistics().sets.iter().any(has) || s.predicates().widened_sets().any(widened),
                 "{v} in {class}"
             );
         }

@@ -26,6 +26,21 @@ pub struct SortKey {
 }
 
 impl SortKey {
+    /// As [`Dictionary::place`] in a dictionary without terms: the class says all but for the few values that every dictionary
+    /// ranks alike.
+    #[must_use]
+    pub fn alone(bytes: &[u8]) -> (Self, bool) {
+        let key = |class, rank, known| (Self { class, rank }, known);
+        match jindou_values::value(bytes) {
+            Some(Value::Number(n)) if n.to_f64().is_nan() => key(class::NUMBER, NAN_RANK, true),
+            Some(Value::Number(_)) => key(class::NUMBER, 0, false),
+            Some(Value::Boolean(b)) => key(class::BOOLEAN, b.into(), true),
+            Some(Value::Temporal(t)) => key(class::TEMPORAL + t.kind() as u8, 0, false),
+            Some(Value::Duration(_)) => key(class::DURATION, 0, false),
+            _ => key(class_of(bytes), 0, false),
+        }
+    }
+
     /// The key as one number with the same order.
     #[must_use]
     pub fn packed(self) -> u64 {
@@ -59,6 +74,18 @@ mod class {
     pub(super) const DURATION: u8 = TEMPORAL + super::TEMPORAL_GROUPS;
     pub(super) const OTHER: u8 = DURATION + 1;
     pub(super) const TRIPLE: u8 = OTHER + 1;
+}
+
+/// The class of a term that has no value but itself.
+fn class_of(bytes: &[u8]) -> u8 {
+    match bytes.first() {
+        Some(&BLANK) => class::BLANK,
+        Some(&IRI) => class::IRI,
+        Some(&STRING) => class::STRING,
+        Some(&LANG) => class::LANG,
+        Some(&TRIPLE) => class::TRIPLE,
+        _ => class::OTHER,
+    }
 }
 
 impl Dictionary {
@@ -363,14 +390,7 @@ impl Dictionary {
                 among(class::DURATION, equal)
             }
             _ => {
-                let class = match bytes.first() {
-                    Some(&BLANK) => class::BLANK,
-                    Some(&IRI) => class::IRI,
-                    Some(&STRING) => class::STRING,
-                    Some(&LANG) => class::LANG,
-                    Some(&TRIPLE) => class::TRIPLE,
-                    _ => class::OTHER,
-                };
+                let class = class_of(bytes);
                 let lex = self.strings().lower_bound(bytes);
                 (key(class, lex), self.strings().is(lex, bytes))
             }

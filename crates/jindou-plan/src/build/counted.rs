@@ -190,7 +190,7 @@ impl Builder<'_> {
         }
         let class = self.snapshot.lookup(class)?;
         let intervals = self.snapshot.class_intervals(class)?;
-        let sets = self.snapshot.base_sets();
+        let sets = self.snapshot.predicates().sets();
         let mut found: Vec<u32> = vec![];
         for &[from, to] in intervals {
             let first = sets

@@ -270,7 +270,7 @@ impl Builder<'_> {
             let (parts, filters) = cut(bgp, self.watch);
             return self.join(&parts, filters);
         }
-        if let Some((group, copies)) = equal::unified(bgp, self.snapshot) {
+        if let Some((group, copies)) = equal::unified(bgp, self.snapshot.graph()) {
             let one = self.explore(&group);
             return copies
                 .iter()

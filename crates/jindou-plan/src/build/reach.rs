@@ -6,7 +6,7 @@
 use super::*;
 use crate::parameters::is_parameter;
 use jindou_model::{Direction, PredicateId};
-use jindou_store::segment::Scope;
+use jindou_store::segment::{EdgeView, Scope};
 use rustc_hash::FxHashSet;
 
 /// Nodes to walk from.
@@ -237,7 +237,7 @@ impl Builder<'_> {
         let zero = f64::from(u8::from(shape.nullable));
         let scope = scope_of(graph);
         if !repeats(path) {
-            let degree = |l: &Label| self.degree(*l, scope, v) as f64;
+            let degree = |l: &Label| degree(self.snapshot.edges(l.0, l.1), scope, v) as f64;
             let single = matches!(path, Path::ZeroOrOne(_));
             return single.then(|| zero + labels.iter().map(degree).sum::<f64>());
         }
@@ -245,34 +245,23 @@ impl Builder<'_> {
         Some(zero + self.walk(&labels, scope, v, ends))
     }
 
-    fn degree(&self, (p, way): Label, scope: Scope<'_>, v: u32) -> u64 {
-        let view = self.snapshot.edges(p, way);
-        let default = if matches!(scope, Scope::Default | Scope::Union) {
-            view.default_degree(v)
-        } else {
-            0
-        };
-        let named = if matches!(scope, Scope::Default) {
-            0
-        } else {
-            view.named_degree(v)
-        };
-        default + named
-    }
-
     /// Nodes that steps lead to from one of them: counted up to a few, then guessed. `most` is how many there are.
     fn walk(&self, labels: &[Label], scope: Scope<'_>, from: u32, most: f64) -> f64 {
         let mut seen = FxHashSet::default();
         let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);
         let mut scratch = vec![];
+        let views: Vec<EdgeView<'_>> = labels
+            .iter()
+            .map(|&(p, way)| self.snapshot.edges(p, way))
+            .collect();
         while let Some(&v) = order.get(at) {
             at += 1;
-            for &(p, way) in labels {
-                let degree = self.degree((p, way), scope, v);
+            for view in &views {
+                let degree = degree(*view, scope, v);
                 if degree > LIST {
                     skipped += degree as f64;
                 } else if degree > 0 {
-                    let list = self.snapshot.edges(p, way).read(v, scope, &mut scratch);
+                    let list = view.read(v, scope, &mut scratch);
                     order.extend(list.iter().filter(|n| seen.insert(**n)));
                 }
             }
@@ -286,6 +275,20 @@ impl Builder<'_> {
         }
         seen.len() as f64 + skipped
     }
+}
+
+fn degree(view: EdgeView<'_>, scope: Scope<'_>, v: u32) -> u64 {
+    let default = if matches!(scope, Scope::Default | Scope::Union) {
+        view.default_degree(v)
+    } else {
+        0
+    };
+    let named = if matches!(scope, Scope::Default) {
+        0
+    } else {
+        view.named_degree(v)
+    };
+    default + named
 }
 
 /// The graphs to look at; all for graphs that rows choose.

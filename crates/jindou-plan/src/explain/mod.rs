@@ -4,13 +4,13 @@ mod parts;
 
 use crate::condition::selectivity;
 use crate::{ApplyKind, Endpoint, Form, JoinKind, Operator, Plan, Slot, Weight, cost};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use std::fmt::Write;
 
 /// The plan as text: the tree of operators, indented, one a line with estimated rows and time; below explorations
 /// their steps: what each does, what it keeps, why it comes there.
 #[must_use]
-pub fn explain(plan: &Plan, snapshot: &Snapshot) -> String {
+pub fn explain(plan: &Plan, snapshot: &dyn Graph) -> String {
     let e = Explainer { plan, snapshot };
     let weight = match plan.weight {
         Weight::Light => "light",
@@ -61,7 +61,7 @@ pub fn explain(plan: &Plan, snapshot: &Snapshot) -> String {
 /// The same as a document: `form`, `weight`, `cost_ns`, `output`, and `plan`, a tree of nodes with `operator` (its
 /// number in preorder is `node`), `rows`, `cost_ns` (both estimates, of the node with its inputs), `steps` and `inputs`.
 #[must_use]
-pub fn explain_json(plan: &Plan, snapshot: &Snapshot) -> serde_json::Value {
+pub fn explain_json(plan: &Plan, snapshot: &dyn Graph) -> serde_json::Value {
     let e = Explainer { plan, snapshot };
     let output: Vec<String> = plan.output.iter().map(|s| e.slot(*s)).collect();
     let mut number = 0;
@@ -125,7 +125,7 @@ struct StepText {
 
 struct Explainer<'a> {
     plan: &'a Plan,
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
 }
 
 impl Explainer<'_> {

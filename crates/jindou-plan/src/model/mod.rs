@@ -6,10 +6,10 @@
 mod moves;
 
 use crate::edge::{EdgeInfo, any_list};
-use crate::resolve::{Edge, Graph, Node, Predicate, Resolved, SlotStar};
+use crate::resolve::{Edge, Node, PatternGraph, Predicate, Resolved, SlotStar};
 use crate::{Condition, Slot, condition};
 use jindou_model::Direction;
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use moves::Facts;
 pub(crate) use moves::{Move, Source, State, Sub, What, bits, edges_of};
 
@@ -50,14 +50,14 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     pub(crate) fn new(
         resolved: &'a Resolved,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         stars: Vec<Option<SlotStar>>,
     ) -> Self {
         let edges = &resolved.edges;
         let named = resolved.named.as_deref();
         let graphs = if edges
             .iter()
-            .any(|e| e.graph != Graph::Fixed(crate::GraphRef::Default))
+            .any(|e| e.graph != PatternGraph::Fixed(crate::GraphRef::Default))
         {
             snapshot.named_graphs().len().max(1) as f64
         } else {
@@ -154,8 +154,8 @@ impl<'a> Model<'a> {
     pub(crate) fn is_plain(&self, e: usize, bound: u128) -> bool {
         matches!(self.edges[e].predicate, Predicate::Known(_))
             && match self.edges[e].graph {
-                Graph::Fixed(_) => true,
-                Graph::Slot(g) => bound >> g & 1 == 1,
+                PatternGraph::Fixed(_) => true,
+                PatternGraph::Slot(g) => bound >> g & 1 == 1,
             }
     }
 
@@ -251,7 +251,7 @@ impl<'a> Model<'a> {
                 len = len.min(side.longest.max(1.0));
             }
         }
-        if let Graph::Slot(g) = self.edges[e].graph
+        if let PatternGraph::Slot(g) = self.edges[e].graph
             && facts.bound >> g & 1 == 1
         {
             // One graph out of those that the list spreads over; the anchor often comes from the same one.

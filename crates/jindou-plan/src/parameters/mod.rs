@@ -12,7 +12,7 @@ use crate::planner::plan_over;
 use crate::watch::PlanLimits;
 use crate::{Plan, PlanOptions};
 use jindou_model::{Error, FIRST_QUERY_ID, Result};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use oxrdf::{NamedNode, Term, Variable};
 use spargebra::Query;
 
@@ -140,7 +140,7 @@ impl Prepared {
     /// As [`crate::plan_within`].
     pub fn plan(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         options: &PlanOptions,
         limits: PlanLimits<'_>,
     ) -> Result<Option<Parametric>> {
