@@ -12,7 +12,7 @@ use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Operator, Plan, Slot, Weight};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -29,7 +29,7 @@ const STACK_A_LEVEL: usize = 8 << 10;
 /// another epoch or snapshot or a bug. Rows given before an error are not taken back.
 pub fn execute<P: ParallelSink>(
     plan: &Plan,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &ExecOptions,
     terms: &QueryTerms,
     sinks: &P,
@@ -43,7 +43,7 @@ pub fn execute<P: ParallelSink>(
 /// As [`execute`].
 pub fn execute_streaming(
     plan: &Plan,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &ExecOptions,
     terms: &QueryTerms,
     sink: &mut dyn Sink,
@@ -54,7 +54,7 @@ pub fn execute_streaming(
 /// Runs a plan; explorations that another executor begins, there.
 pub(crate) fn drive(
     plan: &Plan,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &ExecOptions,
     terms: &QueryTerms,
     sinks: &dyn SinkFactory,
@@ -70,6 +70,7 @@ pub(crate) fn drive(
     let stop = AtomicBool::new(false);
     let run = Run {
         snapshot,
+        vocabulary: snapshot.vocabulary(),
         terms,
         cancel: &options.cancel,
         budget: &options.memory,

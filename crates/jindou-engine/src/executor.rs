@@ -11,7 +11,7 @@ use crate::sink::Sink;
 use crate::terms::QueryTerms;
 use jindou_model::{Error, MemoryBudget, Result};
 use jindou_plan::{Exploration, Slot, Step};
-use jindou_store::Snapshot;
+use jindou_store::{Graph, Identity};
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
 
@@ -33,12 +33,12 @@ impl Table {
     /// A handle over an executor's own body.
     #[must_use]
     pub fn new(
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         slots: Vec<Slot>,
         rows: u64,
         body: Box<dyn Any + Send>,
     ) -> Self {
-        let (epoch, version) = (snapshot.base().epoch(), snapshot.version());
+        let Identity { epoch, version, .. } = snapshot.identity();
         Self {
             epoch,
             snapshot: version,
@@ -58,8 +58,8 @@ impl Table {
     ///
     /// # Errors
     /// `Internal`.
-    pub fn belongs_to(&self, snapshot: &Snapshot) -> Result<()> {
-        if self.epoch == snapshot.base().epoch() && self.snapshot == snapshot.version() {
+    pub fn belongs_to(&self, snapshot: &dyn Graph) -> Result<()> {
+        if (self.epoch, self.snapshot) == (snapshot.identity().epoch, snapshot.identity().version) {
             Ok(())
         } else {
             Err(Error::Internal(
@@ -72,7 +72,7 @@ impl Table {
 /// Steps to run, and under which limits.
 pub struct Task<'a> {
     /// The state of the graph.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a dyn Graph,
     /// The steps. With an input table they go on from it; without one, the first is a `Start`.
     pub steps: &'a [Step],
     /// Threads, deadline, memory.
@@ -214,6 +214,7 @@ impl CpuExecutor {
         let options = task.options;
         let run = Run {
             snapshot: task.snapshot,
+            vocabulary: task.snapshot.vocabulary(),
             terms: &terms,
             cancel: &options.cancel,
             budget: &options.memory,

@@ -2,7 +2,7 @@
 
 use jindou_model::FIRST_TAIL_ID;
 use jindou_plan::TouchedBy;
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::{Dirty, EdgeView, Scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -168,7 +168,7 @@ impl Except<'_> {
 }
 
 impl<'a> IdTest<'a> {
-    pub fn new(within: Option<&'a jindou_plan::IdFilter>, snapshot: &'a Snapshot) -> Self {
+    pub fn new(within: Option<&'a jindou_plan::IdFilter>, snapshot: &'a dyn Graph) -> Self {
         let Some(within) = within else {
             return Self::All;
         };
@@ -199,7 +199,7 @@ impl<'a> IdTest<'a> {
     }
 
     /// As [`Self::new`], as intervals only: O(exceptions), for those who list the ids.
-    pub fn exact(within: &jindou_plan::IdFilter, snapshot: &Snapshot) -> Self {
+    pub fn exact(within: &jindou_plan::IdFilter, snapshot: &dyn Graph) -> Self {
         if within.is_exact() {
             return Self::of(&within.intervals);
         }

@@ -12,7 +12,7 @@ use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Exploration, Operator, Plan, Slot};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 
 /// Runs a plan of whose explorations `executor` runs the first steps, as many as it can, and this CPU the rest.
 ///
@@ -21,7 +21,7 @@ use jindou_store::Snapshot;
 /// [`crate::execute`].
 pub fn execute_on(
     plan: &Plan,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &ExecOptions,
     terms: &QueryTerms,
     executor: &dyn Executor,
@@ -43,7 +43,7 @@ pub(crate) struct Offload<'a> {
 impl<'a> Offload<'a> {
     fn of(
         plan: &Plan,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         options: &'a ExecOptions,
         executor: &'a dyn Executor,
     ) -> Result<Self> {

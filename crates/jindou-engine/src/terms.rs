@@ -3,11 +3,10 @@
 use crate::batch::Charge;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use jindou_dictionary::Decoder;
 use jindou_model::{
-    Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Holder, MemoryBudget, NO_VERTEX, Result, VertexId, term,
+    Error, FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, Result, VertexId, term,
 };
-use jindou_store::Snapshot;
+use jindou_store::{Graph, TermDecoding, Vocabulary};
 use jindou_values::Temporal;
 use oxrdf::Term;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -161,11 +160,11 @@ impl QueryTerms {
     /// `Limit` when the budget refuses or the ids are used up.
     pub fn resolve(
         &self,
-        snapshot: &Snapshot,
+        vocabulary: Vocabulary<'_>,
         canonical: &[u8],
         budget: &MemoryBudget,
     ) -> Result<VertexId> {
-        match snapshot.lookup(canonical) {
+        match vocabulary.lookup(canonical) {
             Some(v) => Ok(v),
             None => self.insert_charged(canonical, Some(budget)),
         }
@@ -202,21 +201,18 @@ impl QueryTerms {
 /// Turns ids of results into terms. Keeps the dictionary block decoded last, so ids near each other cost
 /// little. One per thread.
 pub struct TermDecoder<'a> {
-    snapshot: &'a Snapshot,
     terms: &'a QueryTerms,
-    decoder: Decoder<'a>,
+    decoding: TermDecoding<'a>,
     scratch: Vec<u8>,
 }
 
 impl<'a> TermDecoder<'a> {
     /// For results over this snapshot.
     #[must_use]
-    pub fn new(snapshot: &'a Snapshot, terms: &'a QueryTerms) -> Self {
-        let decoder = snapshot.base().dictionary().decoder();
+    pub fn new(snapshot: &'a dyn Graph, terms: &'a QueryTerms) -> Self {
         Self {
-            snapshot,
             terms,
-            decoder,
+            decoding: snapshot.vocabulary().decoding(),
             scratch: Vec::new(),
         }
     }
@@ -230,19 +226,14 @@ impl<'a> TermDecoder<'a> {
             return Ok(None);
         }
         let v = VertexId(id);
-        if id < FIRST_TAIL_ID {
-            return match self.decoder.term(v) {
+        if id < FIRST_QUERY_ID {
+            return match self.decoding.term(v) {
                 Some(t) => Ok(Some(t)),
                 None => Err(no_term(id)),
             };
         }
         self.scratch.clear();
-        let found = if id >= FIRST_QUERY_ID {
-            self.terms.term(v, &mut self.scratch)
-        } else {
-            self.snapshot.term(v, &mut self.scratch)
-        };
-        if found {
+        if self.terms.term(v, &mut self.scratch) {
             Ok(Some(&self.scratch))
         } else {
             Err(no_term(id))
@@ -250,8 +241,8 @@ impl<'a> TermDecoder<'a> {
     }
 
     /// Fetches what [`Self::canonical`] of these ids will read: some tens of ids, before decoding the first.
-    pub fn prefetch(&self, ids: &[u32]) {
-        self.decoder.prefetch(ids);
+    pub fn prefetch(&mut self, ids: &[u32]) {
+        self.decoding.prefetch(ids);
     }
 
     /// The term of an id; `None` for 0 (unbound).

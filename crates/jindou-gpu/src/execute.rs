@@ -16,7 +16,7 @@ use crate::table::{NewTable, Table, compact};
 use crate::turns::Turns;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,7 @@ impl GpuExecutor {
     pub fn execute(
         &self,
         plan: &Plan,
-        snapshot: &Snapshot,
+        snapshot: &dyn Graph,
         output: Output<'_>,
         options: &GpuOptions,
     ) -> Result<GpuResult> {
@@ -159,7 +159,7 @@ impl GpuExecutor {
     /// As many of the first steps as the device runs.
     pub(crate) fn compile<'a>(
         &'a self,
-        snapshot: &'a Snapshot,
+        snapshot: &'a dyn Graph,
         steps: &[Step],
         input: Option<&[Slot]>,
         keep_tested: bool,

@@ -56,7 +56,7 @@ impl Builder<'_, '_> {
                     *o = match row.get(c) {
                         None | Some(Cell::Unbound) => 0,
                         Some(Cell::Id(v)) => *v,
-                        Some(Cell::Term(t)) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
+                        Some(Cell::Term(t)) => run.terms.resolve(run.vocabulary, t, run.budget)?.0,
                     };
                 }
             }
@@ -89,7 +89,7 @@ impl Builder<'_, '_> {
         if id >= FIRST_QUERY_ID {
             run.terms.term(VertexId(id), &mut bytes);
         } else {
-            run.snapshot.term(VertexId(id), &mut bytes);
+            run.vocabulary.term(VertexId(id), &mut bytes);
         }
         match term::parts(&bytes) {
             Some(Parts::Iri(iri)) => Ok(Cow::Owned(iri.to_owned())),
@@ -125,7 +125,7 @@ impl Builder<'_, '_> {
                     if let Some(c) = column.and_then(|c| batch.columns.get_mut(c)) {
                         c[at] = match cell {
                             None => 0,
-                            Some(t) => run.terms.resolve(run.snapshot, t, run.budget)?.0,
+                            Some(t) => run.terms.resolve(run.vocabulary, t, run.budget)?.0,
                         };
                     }
                 }
@@ -167,6 +167,6 @@ impl Builder<'_, '_> {
         let run = &self.exec.run;
         let mut bytes = vec![term::BOOLEAN_TAG];
         bytes.extend_from_slice(lexical.as_bytes());
-        Ok(run.terms.resolve(run.snapshot, &bytes, run.budget)?.0)
+        Ok(run.terms.resolve(run.vocabulary, &bytes, run.budget)?.0)
     }
 }

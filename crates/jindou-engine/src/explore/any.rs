@@ -2,12 +2,13 @@
 //! characteristic set) are looked at.
 
 use super::lists::{RowGraph, constant_list};
+use super::views::{RowPredicate, RowPredicates};
 use super::{Anchor, Emit, Plumb, Run};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
-use jindou_store::Snapshot;
+use jindou_store::Predicates;
 use std::borrow::Cow;
 
 /// A predicate variable: bound here (to an output column, if anybody reads it) or before.
@@ -40,7 +41,9 @@ enum Far {
 }
 
 pub(crate) struct ExpandAny<'a> {
-    snapshot: &'a Snapshot,
+    /// By vertex and by term.
+    known: Predicates<'a>,
+    views: RowPredicates<'a>,
     anchor: Anchor,
     direction: Direction,
     predicate: AnyPredicate,
@@ -78,7 +81,8 @@ impl<'a> ExpandAny<'a> {
             _ => (false, None),
         };
         Ok(Self {
-            snapshot: plumb.snapshot,
+            known: plumb.snapshot.predicates(),
+            views: RowPredicates::new(plumb.snapshot, direction),
             anchor: plumb.anchor(anchor)?,
             direction,
             predicate: AnyPredicate::new(predicate, plumb)?,
@@ -119,12 +123,12 @@ impl<'a> ExpandAny<'a> {
         match self.predicate {
             AnyPredicate::Bind(_) => {
                 let v = self.anchor.of(input, self.row);
-                self.predicates = self.snapshot.predicates_of(v, self.direction);
+                self.predicates = self.known.of_vertex(v, self.direction);
             }
             AnyPredicate::Column(c) => {
                 let term = input.column(c).get(self.row).copied().unwrap_or(0);
                 self.predicates = Cow::Borrowed(&[]);
-                if let Some(p) = self.snapshot.predicate_of(VertexId(term)) {
+                if let Some(p) = self.known.of_term(VertexId(term)) {
                     self.one = [p.0];
                     self.use_one = true;
                 }
@@ -145,10 +149,12 @@ impl<'a> ExpandAny<'a> {
 
     /// Makes `list` (and `graphs`) what the predicate gives.
     fn open_list(&mut self, p: PredicateId, input: View<'_>) {
-        let view = self.snapshot.edges(p, self.direction);
+        let RowPredicate {
+            term, edges: view, ..
+        } = self.views.get(p);
         let v = self.anchor.of(input, self.row);
         let scope = self.graph.of(input, self.row);
-        self.term = self.snapshot.vertex_of(p).0;
+        self.term = term;
         self.place = 0;
         self.graphs.clear();
         match (&self.far, self.bind_graph) {

@@ -17,17 +17,19 @@ mod pipeline;
 mod scan;
 mod source;
 mod step;
+mod views;
 
 pub(crate) use pipeline::Pipeline;
 pub(crate) use source::Source;
 pub(crate) use step::{FIRST_HIDDEN, StepStats, layout, layout_after};
+pub(crate) use views::RowPredicates;
 
 use crate::batch::{Batch, View};
 use crate::options::{ServiceCaller, WorkerPool};
 use crate::terms::QueryTerms;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Operand, Slot};
-use jindou_store::Snapshot;
+use jindou_store::{Graph, Vocabulary};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a pipeline ended before its input did.
@@ -56,7 +58,9 @@ pub(crate) trait Consumer {
 /// Data that every part of a running query shares.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'r> {
-    pub snapshot: &'r Snapshot,
+    pub snapshot: &'r dyn Graph,
+    /// The snapshot's terms.
+    pub vocabulary: Vocabulary<'r>,
     pub terms: &'r QueryTerms,
     pub cancel: &'r CancelToken,
     pub budget: &'r MemoryBudget,
@@ -89,7 +93,7 @@ impl Run<'_> {
 
 /// Where a step's columns come from and go to, while the pipeline is put together.
 pub(crate) struct Plumb<'a> {
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a dyn Graph,
     /// Slots of the input's columns.
     pub input: Vec<Slot>,
     /// Slots of the output's columns.

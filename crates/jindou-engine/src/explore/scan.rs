@@ -9,7 +9,7 @@ use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{GraphRef, PredicateRef, Slot};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::{EdgeView, Scope, Segment};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use std::ops::Range;
 const KEY_CHUNK: u32 = 4096;
 
 pub(crate) struct ScanAll<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     subject: Option<usize>,
     predicate: AnyPredicate,
     object: Option<usize>,

@@ -6,7 +6,7 @@ use super::lists::{ConstantList, RowGraph, constant_list};
 use crate::id_test::{IdTest, intersect_runs};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::{EdgeView, KeyFinder, Scope, Segment};
 
 enum Form<'a> {
@@ -205,7 +205,7 @@ fn slices<'a>(list: ConstantList<'a>, within: &IdTest<'_>) -> Form<'a> {
 }
 
 fn keys<'a>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     predicate: PredicateId,
     direction: Direction,
     scope: Scope<'_>,
@@ -279,7 +279,7 @@ fn few(view: &EdgeView<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec
 /// Vertices that may be keys of a predicate in `scope` (a superset), ascending, appended. Chosen named
 /// graphs are read through their index vertices.
 pub(crate) fn graph_keys(
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     predicate: PredicateId,
     direction: Direction,
     scope: Scope<'_>,

@@ -1,15 +1,14 @@
 //! `?x < constant` and the like, by rank. What ranks do not settle (ill-typed literals, durations, terms that updates brought or the
 //! query made) is compared by value.
 
-use super::{ERROR, FALSE, TRUE, Value, dictionary};
+use super::{ERROR, FALSE, TRUE, Value};
 use crate::batch::View;
 use crate::explore::Run;
 use crate::values::holds;
-use jindou_dictionary::{Comparison, NAN_RANK, NO_RANK, NumericBounds};
+use jindou_dictionary::{Comparison, Dictionary, NAN_RANK, NO_RANK, NumericBounds};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId};
 use jindou_plan::Relation;
-use jindou_store::Snapshot;
 use jindou_values::{Kind, Number, NumericKind, Temporal, equal_values, order, value};
 use std::ops::Range;
 
@@ -38,7 +37,8 @@ pub(crate) struct Compare<'a> {
     iris: Range<u32>,
     blanks: Range<u32>,
     langs: Range<u32>,
-    snapshot: &'a Snapshot,
+    /// Where the ranks are, if there are any.
+    ranks: Option<&'a Dictionary>,
     /// The constant's canonical bytes, and their value.
     constant: (&'a [u8], jindou_values::Value<'a>),
     bytes: Vec<u8>,
@@ -46,7 +46,7 @@ pub(crate) struct Compare<'a> {
 
 impl<'a> Compare<'a> {
     pub fn new(value: Value, relation: Relation, bytes: &'a [u8], run: &Run<'a>) -> Result<Self> {
-        let d = dictionary(run.snapshot);
+        let ranks = run.vocabulary.ranks();
         // `!=` is the negation of `=` wherever `=` has a value.
         let comparison = match relation {
             Relation::Equal | Relation::NotEqual => Comparison::Equal,
@@ -55,9 +55,10 @@ impl<'a> Compare<'a> {
             Relation::Greater => Comparison::Greater,
             Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
         };
-        let right = match term::parts(bytes) {
-            Some(Parts::String(s)) => Right::String(d.string_bounds(comparison, s)),
-            Some(Parts::Coded(s, tag)) if term::NUMERIC_TAGS.contains(&tag) => {
+        let right = match (term::parts(bytes), ranks) {
+            (_, None) => Right::Other,
+            (Some(Parts::String(s)), Some(d)) => Right::String(d.string_bounds(comparison, s)),
+            (Some(Parts::Coded(s, tag)), Some(d)) if term::NUMERIC_TAGS.contains(&tag) => {
                 match Number::parse(tag, s) {
                     Some(n) if !n.to_f64().is_nan() => {
                         let bounds = d.numeric_bounds(comparison, &n);
@@ -67,7 +68,7 @@ impl<'a> Compare<'a> {
                     _ => Right::Other,
                 }
             }
-            Some(Parts::Coded(s, tag)) => {
+            (Some(Parts::Coded(s, tag)), Some(d)) => {
                 match Kind::of_tag(tag).and_then(|kind| Temporal::parse(kind, s)) {
                     Some(t) => Right::Temporal(tag, d.temporal_bounds(comparison, t)),
                     None => Right::Other,
@@ -75,6 +76,7 @@ impl<'a> Compare<'a> {
             }
             _ => Right::Other,
         };
+        let tagged = |tag| ranks.map_or(0..0, |d| d.tag_range(tag));
         let constant = jindou_values::value(bytes)
             .ok_or_else(|| Error::Internal("a plan's constant is no term".into()))?;
         Ok(Self {
@@ -85,12 +87,12 @@ impl<'a> Compare<'a> {
                 bytes.first(),
                 Some(&(term::IRI | term::BLANK | term::TRIPLE))
             ),
-            numeric: d.tag_span(term::NUMERIC_TAGS),
-            strings: d.tag_range(term::STRING),
-            iris: d.tag_range(term::IRI),
-            blanks: d.tag_range(term::BLANK),
-            langs: d.tag_range(term::LANG),
-            snapshot: run.snapshot,
+            numeric: ranks.map_or(0..0, |d| d.tag_span(term::NUMERIC_TAGS)),
+            strings: tagged(term::STRING),
+            iris: tagged(term::IRI),
+            blanks: tagged(term::BLANK),
+            langs: tagged(term::LANG),
+            ranks,
             constant: (bytes, constant),
             bytes: vec![],
         })
@@ -119,7 +121,7 @@ impl<'a> Compare<'a> {
         if id >= FIRST_TAIL_ID || !self.literal {
             return None;
         }
-        let d = dictionary(self.snapshot);
+        let d = self.ranks?;
         let lex = d.lex(VertexId(id))?;
         if self.iris.contains(&lex) || self.blanks.contains(&lex) {
             return Some(self.unlike());
@@ -173,7 +175,7 @@ impl<'a> Compare<'a> {
         if id >= FIRST_QUERY_ID {
             run.terms.term(v, &mut self.bytes);
         } else {
-            run.snapshot.term(v, &mut self.bytes);
+            run.vocabulary.term(v, &mut self.bytes);
         }
         let Some(own) = value(&self.bytes) else {
             return ERROR;

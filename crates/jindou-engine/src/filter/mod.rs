@@ -7,9 +7,8 @@ use crate::explore::Run;
 use crate::values::Evaluator;
 use compare::Compare;
 use jindou_dictionary::TermKind;
-use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId, term};
+use jindou_model::{FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
-use jindou_store::Snapshot;
 
 pub(crate) const FALSE: u8 = 0;
 pub(crate) const TRUE: u8 = 1;
@@ -205,20 +204,20 @@ fn kind(run: &Run<'_>, id: u32, test: TermTest) -> u8 {
     })
 }
 
-/// Canonical bytes of an id that is not the base dictionary's.
+/// Canonical bytes of an id that has no value rank.
 pub(crate) fn added_term(run: &Run<'_>, id: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     if id >= FIRST_QUERY_ID {
         run.terms.term(VertexId(id), &mut bytes);
     } else {
-        run.snapshot.term(VertexId(id), &mut bytes);
+        run.vocabulary.term(VertexId(id), &mut bytes);
     }
     bytes
 }
 
 fn term_kind(run: &Run<'_>, id: u32) -> Option<TermKind> {
-    if id < FIRST_TAIL_ID {
-        return dictionary(run.snapshot).kind(VertexId(id));
+    if let Some(ranks) = run.vocabulary.ranks_of(id) {
+        return ranks.kind(VertexId(id));
     }
     Some(match *added_term(run, id).first()? {
         term::IRI => TermKind::Iri,
@@ -229,10 +228,8 @@ fn term_kind(run: &Run<'_>, id: u32) -> Option<TermKind> {
 }
 
 fn is_numeric(run: &Run<'_>, id: u32) -> bool {
-    if id < FIRST_TAIL_ID {
-        return dictionary(run.snapshot)
-            .numeric_rank(VertexId(id))
-            .is_some();
+    if let Some(ranks) = run.vocabulary.ranks_of(id) {
+        return ranks.numeric_rank(VertexId(id)).is_some();
     }
     match term::parts(&added_term(run, id)) {
         Some(term::Parts::Coded(lexical, code)) => {
@@ -240,10 +237,6 @@ fn is_numeric(run: &Run<'_>, id: u32) -> bool {
         }
         _ => false,
     }
-}
-
-pub(crate) fn dictionary(snapshot: &Snapshot) -> &jindou_dictionary::Dictionary {
-    snapshot.base().dictionary()
 }
 
 /// Conditions that must all be true.

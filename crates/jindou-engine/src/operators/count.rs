@@ -55,7 +55,7 @@ impl<'a> Counter<'a> {
                 let distinct = match (c.distinct, group.is_empty(), row.len()) {
                     (false, ..) => Distinct::No,
                     (true, true, 1) => {
-                        Distinct::Ids(IdSet::new(run.snapshot.base().vertices(), run.budget))
+                        Distinct::Ids(IdSet::new(run.snapshot.dense_ids(), run.budget))
                     }
                     (true, ..) => Distinct::Rows(TupleSet::new(row.len() + 1, run.budget)),
                 };
@@ -266,5 +266,5 @@ impl SmallNumbers {
 fn number(run: &Run<'_>, n: u64) -> Result<u32> {
     let mut bytes = vec![term::FIRST_DATATYPE];
     bytes.extend_from_slice(n.to_string().as_bytes());
-    Ok(run.terms.resolve(run.snapshot, &bytes, run.budget)?.0)
+    Ok(run.terms.resolve(run.vocabulary, &bytes, run.budget)?.0)
 }

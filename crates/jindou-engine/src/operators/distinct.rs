@@ -60,8 +60,7 @@ impl SharedDistinct {
             bits: OnceLock::new(),
             span: run
                 .snapshot
-                .base()
-                .vertices()
+                .dense_ids()
                 .saturating_add(1)
                 .min(FIRST_TAIL_ID),
             budget: run.budget.clone(),

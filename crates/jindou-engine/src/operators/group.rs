@@ -19,7 +19,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub fn new(by: &[Slot], layout: &[Slot], run: &Run<'_>) -> Self {
-        let vertices = run.snapshot.base().vertices().saturating_add(1);
+        let vertices = run.snapshot.dense_ids().saturating_add(1);
         Self {
             columns: by
                 .iter()

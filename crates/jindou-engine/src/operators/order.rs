@@ -8,7 +8,7 @@ use super::BATCH;
 use super::order_keys::{Keys, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
 use crate::explore::{Flow, Run};
-use jindou_model::{Error, FIRST_TAIL_ID, Holder, MemoryBudget, Result};
+use jindou_model::{Error, Holder, MemoryBudget, Result};
 use jindou_plan::Slot;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -158,10 +158,11 @@ impl Sorter {
             self.bare += rows.rows as u64;
             return Ok(());
         }
+        let end = run.vocabulary.ranked_end();
         self.added |= self
             .by
             .iter()
-            .any(|by| rows.column(by.0).iter().any(|&v| v >= FIRST_TAIL_ID));
+            .any(|by| rows.column(by.0).iter().any(|&v| v >= end));
         match self.bound {
             Some(bound) if !self.added => self.push_within(run, rows, bound)?,
             _ => self.rows.push(rows)?,
@@ -421,9 +422,10 @@ impl Order {
             });
         }
         if added {
+            let end = run.vocabulary.ranked_end();
             for (column, _) in by {
                 let ids = rows.ids.iter().skip(*column).step_by(width);
-                keys.place_added(run, ids.copied().filter(|&v| v >= FIRST_TAIL_ID));
+                keys.place_added(run, ids.copied().filter(|&v| v >= end));
             }
         }
         let key = |row: &[u32], by: &(usize, bool)| {

@@ -5,9 +5,10 @@
 //! their place among each other. Unbound is 0, before everything.
 
 use crate::explore::Run;
-use crate::filter::{added_term, dictionary};
+use crate::filter::added_term;
 use jindou_dictionary::{Dictionary, SortKey};
-use jindou_model::{FIRST_TAIL_ID, VertexId};
+use jindou_model::VertexId;
+use jindou_store::Vocabulary;
 use jindou_values::{DurationKey, Number, Value, value};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -18,15 +19,15 @@ pub(super) const PLACE_BITS: u32 = 23;
 
 /// Sort keys of ids.
 pub(super) struct Keys<'r> {
-    dictionary: &'r Dictionary,
-    /// Of terms that the base does not have.
+    vocabulary: Vocabulary<'r>,
+    /// Of terms that have no rank.
     added: FxHashMap<u32, u64>,
 }
 
 impl<'r> Keys<'r> {
     pub fn new(run: &Run<'r>) -> Self {
         Self {
-            dictionary: dictionary(run.snapshot),
+            vocabulary: run.vocabulary,
             added: FxHashMap::default(),
         }
     }
@@ -36,10 +37,10 @@ impl<'r> Keys<'r> {
         if id == 0 {
             return 0;
         }
-        if id >= FIRST_TAIL_ID {
+        let Some(ranks) = self.vocabulary.ranks_of(id) else {
             return self.added.get(&id).copied().unwrap_or(u64::MAX);
-        }
-        let SortKey { class, rank } = self.dictionary.sort_key(VertexId(id));
+        };
+        let SortKey { class, rank } = ranks.sort_key(VertexId(id));
         pack(class, rank, true, 0)
     }
 
@@ -49,7 +50,7 @@ impl<'r> Keys<'r> {
         for id in ids {
             if let Entry::Vacant(e) = self.added.entry(id) {
                 e.insert(u64::MAX);
-                terms.push((id, Added::new(self.dictionary, added_term(run, id))));
+                terms.push((id, Added::new(self.vocabulary.ranks(), added_term(run, id))));
             }
         }
         if terms.is_empty() {
@@ -88,8 +89,7 @@ const PLACES: usize = 1 << 14;
 impl Places {
     /// How two bound ids compare. Between two of the base, two reads of its rank columns.
     pub fn compare(&mut self, run: &Run<'_>, a: u32, b: u32) -> Ordering {
-        let d = dictionary(run.snapshot);
-        if a < FIRST_TAIL_ID && b < FIRST_TAIL_ID {
+        if let Some(d) = run.vocabulary.ranks_of(a.max(b)) {
             let key = |id| d.sort_key(VertexId(id)).packed();
             return key(a).cmp(&key(b));
         }
@@ -99,7 +99,7 @@ impl Places {
         for id in [a, b] {
             self.known
                 .entry(id)
-                .or_insert_with(|| Added::new(d, added_term(run, id)));
+                .or_insert_with(|| Added::new(run.vocabulary.ranks(), added_term(run, id)));
         }
         match (self.known.get(&a), self.known.get(&b)) {
             (Some(a), Some(b)) => a.order(b),
@@ -126,8 +126,11 @@ enum By {
 }
 
 impl Added {
-    fn new(d: &Dictionary, bytes: Vec<u8>) -> Self {
-        let (key, equal) = d.place(&bytes);
+    fn new(ranks: Option<&Dictionary>, bytes: Vec<u8>) -> Self {
+        let (key, equal) = match ranks {
+            Some(d) => d.place(&bytes),
+            None => SortKey::alone(&bytes),
+        };
         let by = match value(&bytes) {
             Some(Value::Number(n)) => By::Number(n),
             Some(Value::Temporal(t)) => By::Instant(t.instant()),

@@ -2,7 +2,7 @@
 
 use super::automaton::{Automaton, Label, Move, Way};
 use super::seen::Seen;
-use crate::explore::Run;
+use crate::explore::{RowPredicates, Run};
 use jindou_model::{PredicateId, Result};
 use jindou_store::segment::{KeyFinder, Scope, Segment};
 
@@ -147,13 +147,15 @@ impl Side {
             }
         }
         for (not, way) in &label.others {
+            let known = run.snapshot.predicates();
+            let mut views = RowPredicates::new(run.snapshot, way.direction());
             for &v in front {
-                for &p in run.snapshot.predicates_of(v, way.direction()).iter() {
+                for &p in known.of_vertex(v, way.direction()).iter() {
                     let p = PredicateId(p);
                     if not.contains(&p) {
                         continue;
                     }
-                    let view = run.snapshot.edges(p, way.direction());
+                    let view = views.get(p).edges;
                     let list = view.read(v, scope, &mut self.scratch);
                     if add(&mut self.seen[to], list, other)? {
                         return Ok(true);

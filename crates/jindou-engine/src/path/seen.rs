@@ -29,8 +29,7 @@ impl Seen {
             bits: vec![],
             span: run
                 .snapshot
-                .base()
-                .vertices()
+                .dense_ids()
                 .saturating_add(1)
                 .min(FIRST_TAIL_ID),
             charge: Charge::of(Holder::Path, run.budget),

@@ -319,7 +319,7 @@ impl Accumulators {
         let mut bytes = Vec::new();
         let mut columns = Vec::with_capacity(self.all.len());
         for one in self.all {
-            let made = |bytes: &[u8]| Ok(run.terms.resolve(run.snapshot, bytes, run.budget)?.0);
+            let made = |bytes: &[u8]| Ok(run.terms.resolve(run.vocabulary, bytes, run.budget)?.0);
             let number = |n: Option<Number>, bytes: &mut Vec<u8>| match n {
                 None => Ok(0),
                 Some(n) => {
@@ -421,7 +421,7 @@ impl Text {
         if id >= FIRST_QUERY_ID {
             run.terms.term(v, scratch);
         } else if id != 0 {
-            run.snapshot.term(v, scratch);
+            run.vocabulary.term(v, scratch);
         }
         let text = match term::parts(scratch) {
             Some(Parts::String(s) | Parts::Lang(s, _)) => s,

@@ -9,10 +9,10 @@ use super::patterns::Patterns;
 use super::val::{Span, Text, Val};
 use crate::batch::{Charge, View};
 use crate::explore::Run;
-use crate::filter::{Value, dictionary};
+use crate::filter::Value;
 use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
-use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId};
+use jindou_model::{FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::TermTest;
 use jindou_values::{Kind, Num, Number, truth};
 use rustc_hash::FxHashMap;
@@ -73,7 +73,7 @@ impl Machine {
         };
         m.constants = constants
             .iter()
-            .map(|bytes| match run.snapshot.lookup(bytes) {
+            .map(|bytes| match run.vocabulary.lookup(bytes) {
                 Some(v) => Val::Id(v.0),
                 None => match m.value_of(bytes) {
                     Some(v) => v,
@@ -159,14 +159,14 @@ impl Machine {
         if id >= FIRST_QUERY_ID {
             run.terms.term(v, &mut self.term);
         } else {
-            run.snapshot.term(v, &mut self.term);
+            run.vocabulary.term(v, &mut self.term);
         }
     }
 
     /// The tag of a term.
     pub(super) fn tag(&mut self, run: &Run<'_>, id: u32) -> Option<u8> {
-        if id < FIRST_TAIL_ID {
-            return dictionary(run.snapshot).tag(VertexId(id));
+        if let Some(ranks) = run.vocabulary.ranks_of(id) {
+            return ranks.tag(VertexId(id));
         }
         self.load(run, id);
         self.term.first().copied()
@@ -268,7 +268,7 @@ impl Machine {
             return Ok(id);
         }
         self.canonical(run, v);
-        let id = run.terms.resolve(run.snapshot, &self.term, run.budget)?.0;
+        let id = run.terms.resolve(run.vocabulary, &self.term, run.budget)?.0;
         if let Some(key) = key {
             if self.made.len() >= MADE {
                 self.made.clear();
@@ -494,7 +494,7 @@ pub(super) fn number_of_bytes(bytes: &[u8]) -> Option<Number> {
 
 /// The value of a date or time by id.
 pub(super) fn instant_of_id(run: &Run<'_>, id: u32) -> Option<(Kind, i128)> {
-    let d = dictionary(run.snapshot);
+    let d = run.vocabulary.ranks_of(id)?;
     let lex = d.lex(VertexId(id))?;
     let kind = Kind::of_tag(d.tag_ranges().tag_of(lex)?)?;
     let instant = d.instant(kind, d.value_rank(lex))?;
@@ -507,8 +507,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// The value of a numeric literal by id, if it is a small number: from the value columns where they hold it exactly, else from its
 /// text.
 pub(crate) fn number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
-    if id < FIRST_TAIL_ID {
-        let d = dictionary(run.snapshot);
+    if let Some(d) = run.vocabulary.ranks_of(id) {
         let lex = d.lex(VertexId(id))?;
         if !d.tag_span(term::NUMERIC_TAGS).contains(&lex) {
             return None;
@@ -543,7 +542,7 @@ pub(crate) fn long_number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -
     if id >= FIRST_QUERY_ID {
         run.terms.term(v, scratch);
     } else {
-        run.snapshot.term(v, scratch);
+        run.vocabulary.term(v, scratch);
     }
     number_of_bytes(scratch)
 }

@@ -12,7 +12,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{
     EdgeList, GraphRef, IdFilter, Intervals, Operand, Slot, StartSource, Step, StepKind,
 };
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
 use std::sync::Arc;
 
@@ -234,7 +234,7 @@ type Part<'a> = (Work<'a>, String);
 struct Compiler<'a> {
     device: &'a Arc<Device>,
     cache: &'a SegmentCache,
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     segments: Vec<Arc<ResidentSegment>>,
     /// Slots that some step so far binds.
     bound: Vec<Slot>,
@@ -491,7 +491,7 @@ fn source_name(source: &StartSource) -> &'static str {
 pub(crate) fn compile<'a>(
     device: &'a Arc<Device>,
     cache: &'a SegmentCache,
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     plan: &[Step],
     input: Option<&[Slot]>,
     keep_tested: bool,

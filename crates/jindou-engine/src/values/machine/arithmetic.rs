@@ -4,7 +4,6 @@ use super::{Machine, Maybe, instant_of_id, number_of_bytes};
 use crate::explore::Run;
 use crate::values::code::Cast;
 use crate::values::val::{Span, Text, Val};
-use jindou_model::FIRST_TAIL_ID;
 use jindou_model::term;
 use jindou_values::{
     Arithmetic, Duration, Kind, Num, Number, Temporal, Value, cast, cast_text, push_string, value,
@@ -69,7 +68,7 @@ impl Machine {
     pub(super) fn instant(&mut self, run: &Run<'_>, v: Val) -> Option<(Kind, i128)> {
         match v {
             Val::Time(t) => Some((t.kind(), t.instant())),
-            Val::Id(id) if id < FIRST_TAIL_ID => instant_of_id(run, id),
+            Val::Id(id) if id < run.vocabulary.ranked_end() => instant_of_id(run, id),
             Val::Id(_) | Val::Term(_) => {
                 let t = self.time(run, v)?;
                 Some((t.kind(), t.instant()))

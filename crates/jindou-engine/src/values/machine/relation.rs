@@ -2,11 +2,10 @@
 
 use super::Machine;
 use crate::explore::Run;
-use crate::filter::dictionary;
 use crate::values::val::{Span, Val};
 use jindou_dictionary::{Dictionary, Group, NO_RANK};
+use jindou_model::VertexId;
 use jindou_model::term;
-use jindou_model::{FIRST_TAIL_ID, VertexId};
 use jindou_plan::{Relation, TermTest};
 use jindou_values::{order, value};
 use std::cmp::Ordering;
@@ -22,13 +21,13 @@ impl Machine {
                 term::NUMERIC_TAGS.contains(&tag)
                     && match v {
                         Val::Num(_) => true,
-                        Val::Id(id) if id < FIRST_TAIL_ID => dictionary(run.snapshot)
-                            .numeric_rank(VertexId(id))
-                            .is_some(),
-                        _ => {
-                            self.canonical(run, v);
-                            super::number_of_bytes(&self.term).is_some()
-                        }
+                        v => match ranks_of(run, v) {
+                            Some((ranks, id)) => ranks.numeric_rank(VertexId(id)).is_some(),
+                            None => {
+                                self.canonical(run, v);
+                                super::number_of_bytes(&self.term).is_some()
+                            }
+                        },
                     }
             }
         }
@@ -39,8 +38,10 @@ impl Machine {
         match (a, b) {
             (Val::Num(a), Val::Num(b)) => return Some(a.order(b) == Some(Ordering::Equal)),
             (Val::Bool(a), Val::Bool(b)) => return Some(a == b),
-            (Val::Id(a), Val::Id(b)) if a.max(b) < FIRST_TAIL_ID => {
-                if let Some((x, y)) = ranks(dictionary(run.snapshot), a, b) {
+            (Val::Id(a), Val::Id(b)) => {
+                if let Some(d) = run.vocabulary.ranks_of(a.max(b))
+                    && let Some((x, y)) = ranks(d, a, b)
+                {
                     return Some(x == y);
                 }
             }
@@ -107,9 +108,8 @@ impl Machine {
 
     fn order(&mut self, run: &Run<'_>, a: Val, b: Val) -> Option<Option<Ordering>> {
         if let (Val::Id(x), Val::Id(y)) = (a, b)
-            && x.max(y) < FIRST_TAIL_ID
+            && let Some(d) = run.vocabulary.ranks_of(x.max(y))
         {
-            let d = dictionary(run.snapshot);
             // Places in the order of all terms' bytes are those of strings by their characters.
             let strings = d.tag_range(term::STRING);
             if let (Some(x), Some(y)) = (d.lex(VertexId(x)), d.lex(VertexId(y)))
@@ -138,7 +138,12 @@ impl Machine {
     }
 }
 
-/// The ranks of two base terms, where ranks say all: dates and times of one datatype.
+fn ranks_of<'r>(run: &Run<'r>, v: Val) -> Option<(&'r Dictionary, u32)> {
+    let Val::Id(id) = v else { return None };
+    Some((run.vocabulary.ranks_of(id)?, id))
+}
+
+/// The ranks of two terms that have some, where ranks say all: dates and times of one datatype.
 fn ranks(d: &Dictionary, a: u32, b: u32) -> Option<(u32, u32)> {
     let (x, y) = (d.lex(VertexId(a))?, d.lex(VertexId(b))?);
     let tags = d.tag_ranges();

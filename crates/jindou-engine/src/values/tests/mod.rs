@@ -257,6 +257,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
     );
     let run = Run {
         snapshot: &snapshot,
+        vocabulary: snapshot.vocabulary(),
         terms: &terms,
         cancel: &cancel,
         budget: &budget,
@@ -273,7 +274,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         .iter()
         .map(|t| {
             terms
-                .resolve(&snapshot, &term::encode(t), &budget)
+                .resolve(snapshot.vocabulary(), &term::encode(t), &budget)
                 .unwrap()
                 .0
         })
