@@ -5,10 +5,13 @@ SHELL := /bin/bash
 
 JINDOU := target/release/jindou
 
-.PHONY: build demo test lint unit test-long bench bench-quick fuzz needs
+.PHONY: build demo test lint unit test-long bench bench-quick fuzz needs needs-test
 
 needs:
 	@scripts/needs.sh
+
+needs-test:
+	@scripts/needs.sh test
 
 build: needs
 	cargo build --release --locked -p jindou-cli
@@ -18,12 +21,13 @@ demo: build
 
 test: lint unit
 
-lint: needs
+lint: needs-test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 
-unit: needs
+unit: needs-test
 	cargo test --workspace --locked $(PROFILE) $(TESTFLAGS)
+	cargo test -p jindou --test features --locked $(PROFILE) $(TESTFLAGS)
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet $(PROFILE)
 
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.

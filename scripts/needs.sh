@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Names, in one sentence each, what a build needs and this machine lacks.
+# Names, in one sentence each, what a build needs and this machine lacks; `needs.sh test`: what the tests need as well.
 set -u
 missing=0
 need() { # command, sentence
@@ -11,7 +11,9 @@ need() { # command, sentence
 [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
 need cargo "install Rust with rustup (https://rustup.rs), then open a new shell."
 need cc "install a C compiler (Debian, Ubuntu: apt-get install build-essential)."
-need c++ "install a C++ compiler, which builds the GPU kernels for the CPU (Debian, Ubuntu: apt-get install build-essential)."
+if [ "${1:-}" = test ]; then
+  need c++ "install a C++ compiler, which builds the GPU kernels for the CPU, for tests (Debian, Ubuntu: apt-get install build-essential)."
+fi
 if command -v rustc >/dev/null 2>&1; then
   have=$(rustc --version | awk '{print $2}')
   want=1.90.0

@@ -1,10 +1,10 @@
 //! The command line.
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use jindou::service::Allowed;
 use jindou::{Durability, GpuChoice, ResultFormat, Verify};
 use jindou_model::units::{parse_duration, parse_size};
 use jindou_parse::Format;
-use jindou_service::Allowed;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;

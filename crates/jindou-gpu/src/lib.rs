@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The driver is loaded when a GPU is asked for, never linked; without one, [`open`] says so in a sentence and
-//! nothing else changes. The same kernels run on the CPU through `shim/`: that is how tests check them.
+//! nothing else changes. With the feature `shim`, which needs a C++ compiler, the same kernels run on
+//! the CPU: that is how tests check them.
 
 pub mod backend;
 mod cache;
@@ -25,6 +26,7 @@ mod queue;
 pub mod reference;
 mod resident;
 mod results;
+#[cfg(feature = "shim")]
 pub mod shim;
 mod steps;
 mod table;
@@ -41,14 +43,24 @@ pub use resident::ResidentSegment;
 use std::sync::Arc;
 
 /// The device that this machine offers: a GPU, or with `JINDOU_GPU=shim` in the environment the CPU in its
-/// place. The error is one sentence for the user.
+/// place (feature `shim`). The error is one sentence for the user.
 pub fn open() -> Result<Arc<dyn Backend>, String> {
     match std::env::var("JINDOU_GPU").as_deref() {
-        Ok("shim") => match shim::Shim::open(shim::ShimOptions::default()) {
-            Ok(s) => Ok(Arc::new(s)),
-            Err(e) => Err(e.to_string()),
-        },
+        Ok("shim") => open_shim(),
         Ok("off") => Err("the GPU is switched off (JINDOU_GPU=off)".into()),
         _ => Cuda::open().map(|c| Arc::new(c) as Arc<dyn Backend>),
     }
+}
+
+#[cfg(feature = "shim")]
+fn open_shim() -> Result<Arc<dyn Backend>, String> {
+    match shim::Shim::open(shim::ShimOptions::default()) {
+        Ok(s) => Ok(Arc::new(s)),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+#[cfg(not(feature = "shim"))]
+fn open_shim() -> Result<Arc<dyn Backend>, String> {
+    Err("JINDOU_GPU=shim is for tests: this program was built without the feature `shim` of jindou-gpu".into())
 }

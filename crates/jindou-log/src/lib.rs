@@ -15,6 +15,7 @@ mod files;
 mod format;
 mod lock;
 mod log;
+#[cfg(feature = "object-store")]
 mod objects;
 mod options;
 mod parts;
@@ -27,6 +28,7 @@ pub use faulty::{Crash, Faults, Faulty};
 pub use files::{Directory, File, Files};
 pub use lock::StoreLock;
 pub use log::{Log, Ticket};
+#[cfg(feature = "object-store")]
 pub use objects::Objects;
 pub use options::{Durability, Options, Status};
 pub use parts::{Part, is_part, parts, record_after};

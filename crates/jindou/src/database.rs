@@ -1,7 +1,8 @@
 //! The front door: open, load, query.
 
 use crate::default_graph::DefaultGraph;
-use crate::device::{Device, GpuChoice};
+use crate::device::GpuChoice;
+use crate::gpu::Device;
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
 use crate::summary::Summary;

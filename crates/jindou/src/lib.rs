@@ -11,11 +11,15 @@ mod default_graph;
 mod device;
 mod execute;
 mod formatted;
+#[cfg(feature = "gpu")]
+mod gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_gpu.rs"]
+mod gpu;
 mod graph_forms;
 mod prepared;
 mod profile;
 pub mod results;
-mod row_buffer;
 mod summary;
 mod update;
 
@@ -25,8 +29,12 @@ pub use backup::{
 };
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
+#[cfg(feature = "cluster")]
+pub use jindou_cluster as cluster;
 pub use jindou_engine::{ServiceCaller, TakeRow, WorkerPool};
 pub use jindou_log::Files;
+#[cfg(feature = "object-store")]
+pub use jindou_log::Objects;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
@@ -37,6 +45,8 @@ pub use jindou_model::{
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{COMMON_PREFIXES, parse as parse_query, parse_update};
+#[cfg(feature = "service")]
+pub use jindou_service as service;
 pub use jindou_store::{
     CheckReport, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES,

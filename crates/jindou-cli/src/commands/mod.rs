@@ -13,8 +13,8 @@ mod serve;
 mod update;
 
 use crate::args::{Args, Command, DocumentArgs, Generate};
+use jindou::service::{Allowed, HttpCaller};
 use jindou::{CancelToken, Database, DocumentSource, Documents, Error, Result, ServiceCaller};
-use jindou_service::{Allowed, HttpCaller};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;

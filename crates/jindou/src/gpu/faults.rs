@@ -1,15 +1,17 @@
 //! Queries on a device that fails at every call in turn.
 
 use super::*;
+use crate::QueryOptions;
+use crate::default_graph::DefaultGraph;
+use crate::execute::run;
 use crate::results::Collector;
-use jindou_gpu::Backend;
 use jindou_gpu::faults::{Fault, Faults};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_model::MemoryBudget;
-use jindou_plan::{PlanOptions, Weight, parse, plan};
+use jindou_model::{CancelToken, MemoryBudget};
+use jindou_plan::{PlanOptions, parse, plan};
+use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
-use std::sync::Arc;
 
 /// `n` nodes in a ring: `:p` to the next three, `:q` to the seventh, `:v` to its number.
 fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {

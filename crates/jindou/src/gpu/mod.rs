@@ -1,0 +1,198 @@
+//! Where a plan's exploration runs: on this CPU, or on a GPU where there is one and the plan is worth the way.
+//!
+//! A GPU can go at any time: its context is lost, it hangs, somebody pulls it. Who runs a query there hears of it from
+//! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
+
+#[cfg(test)]
+mod faults;
+mod row_buffer;
+mod run;
+
+pub(crate) use run::{ask, checksum, solutions};
+
+use crate::device::{GpuChoice, demanded};
+use jindou_gpu::{Backend, GpuExecutor};
+use jindou_model::Result;
+use jindou_plan::{Plan, Weight};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+/// How long a missing or lost GPU is not looked for again.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// Opens a device, or says in a sentence why there is none.
+type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
+
+enum State {
+    /// Nobody asked yet.
+    Unknown,
+    Ready(Arc<GpuExecutor>),
+    /// Why there is none, and since when that is known.
+    Absent(String, Instant),
+}
+
+/// The machine's GPU, looked for when the first query wants it.
+pub(crate) struct Device {
+    state: Mutex<State>,
+    /// Held by who opens it.
+    opening: Mutex<()>,
+    open: Opener,
+    retry: Duration,
+}
+
+impl Default for Device {
+    fn default() -> Self {
+        Self::of(Box::new(jindou_gpu::open), RETRY)
+    }
+}
+
+impl Device {
+    /// A device that is opened so, and looked for again after so long.
+    pub(crate) fn of(open: Opener, retry: Duration) -> Self {
+        Self {
+            state: Mutex::new(State::Unknown),
+            opening: Mutex::default(),
+            open,
+            retry,
+        }
+    }
+
+    /// The executor to run this plan's exploration with; `None` for the CPU.
+    ///
+    /// # Errors
+    /// `Unsupported`, in one sentence, if a GPU was demanded and there is none.
+    pub(crate) fn choose(
+        &self,
+        plan: &Plan,
+        choice: GpuChoice,
+    ) -> Result<Option<Arc<GpuExecutor>>> {
+        match choice {
+            GpuChoice::Off => return Ok(None),
+            GpuChoice::Auto if plan.weight == Weight::Light => return Ok(None),
+            GpuChoice::Auto | GpuChoice::On => {}
+        }
+        match (self.look(choice == GpuChoice::On), choice) {
+            (Ok(gpu), GpuChoice::On) => match gpu {
+                Some(gpu) => Ok(Some(gpu)),
+                None => Err(demanded("it is being opened")),
+            },
+            (Ok(gpu), _) => Ok(gpu),
+            (Err(why), GpuChoice::On) => Err(demanded(&why)),
+            (Err(_), _) => Ok(None),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The executor, or why there is none, as far as that is known; `None`: nothing is known, or nothing recent.
+    fn known(&self) -> Option<Result<Arc<GpuExecutor>, String>> {
+        let mut state = self.state();
+        if let State::Ready(gpu) = &*state
+            && let Some(why) = gpu.failure()
+        {
+            let lost = State::Absent(format!("the GPU is lost: {why}"), Instant::now());
+            let gone = std::mem::replace(&mut *state, lost);
+            drop(state);
+            // The last holder's drop closes it, which may take a while.
+            drop(gone);
+            state = self.state();
+        }
+        match &*state {
+            State::Ready(gpu) => Some(Ok(Arc::clone(gpu))),
+            State::Absent(why, since) if since.elapsed() < self.retry => Some(Err(why.clone())),
+            State::Absent(..) | State::Unknown => None,
+        }
+    }
+
+    /// The executor, opened if it is time to; `None` while somebody else opens it, unless `wait`.
+    fn look(&self, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
+        if let Some(known) = self.known() {
+            return known.map(Some);
+        }
+        let _opening = match self.opening.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(p)) => p.into_inner(),
+            Err(TryLockError::WouldBlock) if wait => {
+                self.opening.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
+        if let Some(known) = self.known() {
+            return known.map(Some);
+        }
+        let opened = (self.open)().map(|b| Arc::new(GpuExecutor::new(b)));
+        *self.state() = match &opened {
+            Ok(gpu) => State::Ready(Arc::clone(gpu)),
+            Err(why) => State::Absent(why.clone(), Instant::now()),
+        };
+        opened.map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jindou_gpu::shim::{Shim, ShimOptions};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn shim() -> Arc<dyn Backend> {
+        Arc::new(Shim::open(ShimOptions::default()).unwrap())
+    }
+
+    #[test]
+    fn a_lost_device_is_dropped_and_tried_again_later() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&opened);
+        let device = Device::of(
+            Box::new(move || match count.fetch_add(1, Ordering::Relaxed) {
+                1 => Err("no GPU is used: it is gone".into()),
+                _ => Ok(shim()),
+            }),
+            Duration::from_millis(200),
+        );
+        let gpu = device.look(false).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&gpu, &device.look(false).unwrap().unwrap()));
+        gpu.device().lose("a test");
+        // Lost, and not looked for at once.
+        for _ in 0..3 {
+            let why = device.look(true).map(|_| ()).unwrap_err();
+            assert!(why.contains("a test"), "{why}");
+        }
+        // Nobody but the running query holds it any more.
+        assert_eq!(Arc::strong_count(&gpu), 1);
+        assert_eq!(opened.load(Ordering::Relaxed), 1);
+        std::thread::sleep(Duration::from_millis(250));
+        // The next try finds none, the one after that does.
+        for _ in 0..2 {
+            let why = device.look(true).map(|_| ()).unwrap_err();
+            assert!(why.contains("it is gone"), "{why}");
+        }
+        assert_eq!(opened.load(Ordering::Relaxed), 2);
+        std::thread::sleep(Duration::from_millis(250));
+        assert!(device.look(true).unwrap().is_some());
+        assert_eq!(opened.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn only_one_query_waits_for_a_device_to_open() {
+        let device = Device::of(
+            Box::new(|| {
+                std::thread::sleep(Duration::from_millis(400));
+                Ok(shim())
+            }),
+            RETRY,
+        );
+        std::thread::scope(|s| {
+            let first = s.spawn(|| device.look(false).unwrap().is_some());
+            std::thread::sleep(Duration::from_millis(100));
+            let began = Instant::now();
+            assert!(device.look(false).unwrap().is_none());
+            assert!(began.elapsed() < Duration::from_millis(200));
+            // Who demands it waits.
+            assert!(device.look(true).unwrap().is_some());
+            assert!(first.join().unwrap());
+        });
+    }
+}
