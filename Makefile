@@ -22,6 +22,7 @@ demo: build
 test: lint unit
 
 lint: needs-test
+	@scripts/words.sh
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 

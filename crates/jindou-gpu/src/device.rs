@@ -49,7 +49,7 @@ struct Half {
     mark: Option<Mark>,
 }
 
-/// See the module.
+/// A device: memory that frees itself, copies through pinned memory, bounded waits.
 pub struct Device {
     backend: Arc<dyn Backend>,
     pinned: Mutex<Pinned>,

@@ -129,7 +129,7 @@ pub fn planted_bugs() -> Vec<(u32, String)> {
         .collect()
 }
 
-/// See the module.
+/// A device that runs the kernels on the CPU: slow and exact.
 pub struct Shim {
     options: ShimOptions,
     numbers: Vec<u32>,

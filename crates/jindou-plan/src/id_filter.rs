@@ -1,7 +1,7 @@
 //! The vertices that a variable can be: intervals of ids, and how to tell for those that updates touched.
 //!
 //! Ids are clustered, so the instances of a class and the keys of a predicate are a few intervals of the base. An
-//! update leaves the intervals as they are: they are a hint with exceptions (DESIGN: ids). A vertex that no patch of
+//! update leaves the intervals as they are: they are a hint with exceptions (ARCHITECTURE.md, "Ids"). A vertex that no patch of
 //! the conditions marks dirty is inside exactly if the intervals have it; for the others the class is looked up.
 
 use crate::{GraphRef, Intervals, intervals};
@@ -9,7 +9,7 @@ use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
 use jindou_store::Graph;
 use jindou_store::segment::{EdgeView, Patch, Scope};
 
-/// See the module. The conditions hold for any snapshot of one base that has patches where they say so.
+/// The vertices that a variable can be. The conditions hold for any snapshot of one base that has patches where they say so.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct IdFilter {
     /// Ids that all members have in the base.

@@ -77,7 +77,7 @@ impl Edge {
     }
 }
 
-/// See the module.
+/// A group of patterns against one snapshot: edges that steps look up, and conditions on the variables.
 pub(crate) struct Resolved {
     pub edges: Vec<Edge>,
     /// Exact conditions on slots: all that the vertex must be in.

@@ -14,7 +14,7 @@ const WATCHES: u8 = 1;
 /// It sleeps: wake it for whatever it may take.
 const SLEEPS: u8 = 2;
 
-/// See the module. Queues of different workers share no cache line.
+/// A worker's queue, and what others may know of that worker. Queues of different workers share no cache line.
 #[repr(align(128))]
 pub(crate) struct Queue<T> {
     jobs: Mutex<VecDeque<Job<T>>>,

@@ -16,11 +16,11 @@
 use jindou_model::Direction;
 use jindou_store::segment::Scope;
 
-/// Message kinds.
+/// Asks for the number of predicates and the regions that hold the segments.
 pub const OPEN: u16 = 0x4A01;
-/// See the module.
+/// Asks which keys updates have changed, and at which snapshot.
 pub const DIRTY: u16 = 0x4A02;
-/// See the module.
+/// Asks for the neighbour lists of keys in one scope.
 pub const LISTS: u16 = 0x4A03;
 
 /// Values in one reply to LISTS, at least one list's worth of progress.

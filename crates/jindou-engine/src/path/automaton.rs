@@ -55,7 +55,7 @@ pub(super) struct Move {
     pub state: usize,
 }
 
-/// See the module.
+/// A property path as a finite automaton over labelled edges.
 pub(super) struct Automaton {
     pub labels: Vec<Label>,
     /// The labels' edges taken the other way.

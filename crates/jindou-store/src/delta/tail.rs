@@ -30,7 +30,7 @@ impl Chunk {
 
 type Shelf = Vec<Arc<Chunk>>;
 
-/// See the module. Cloning is O(1); adding a term copies a chunk, a shelf's pointers and a path of the index.
+/// Terms that updates brought, shared by snapshots. Cloning is O(1); adding a term copies a chunk, a shelf's pointers and a path of the index.
 #[derive(Clone, Debug, Default)]
 pub struct TailTerms {
     len: u32,

@@ -34,7 +34,7 @@ impl<'a> BaseSets<'a> {
     }
 }
 
-/// See the module. All of it is supersets of what is there: what comes with an edge goes with the last edge that an
+/// Effects of edits on index vertices. All of it is supersets of what is there: what comes with an edge goes with the last edge that an
 /// update added, but the base's part stays.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VertexDelta {

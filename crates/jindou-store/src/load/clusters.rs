@@ -28,7 +28,7 @@ pub(super) struct Cluster {
     pub len: u32,
 }
 
-/// See the module.
+/// All clusters in the order of their ids, and the sets that define them.
 #[derive(Debug)]
 pub(super) struct Clusters {
     /// In the order of ids.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Most ids kept for one patch: 16 megabytes.
 const ROOM: usize = 4 << 20;
 
-/// See the module. A clone is made to be changed: it starts empty, but knows which of the merged lists stay right.
+/// Merged lists and keys that readers made of one version of a patch. A clone is made to be changed: it starts empty, but knows which of the merged lists stay right.
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     lists: Mutex<FxHashMap<u32, Arc<[u32]>>>,

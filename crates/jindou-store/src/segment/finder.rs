@@ -47,7 +47,7 @@ pub struct RankBlock {
     pub pad: u32,
 }
 
-/// See the module.
+/// An index from a vertex to the number of its key in a segment.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyFinder<'a> {
     /// No keys.

@@ -11,7 +11,7 @@ use jindou_model::FIRST_TAIL_ID;
 /// Longer lists are merged when they are asked for: there are few of them, and they cost room.
 const LONG: usize = 1 << 16;
 
-/// See the module. Of the default graph's edges.
+/// Merged lists of all keys that a patch of the default graph touches.
 #[derive(Debug, Default)]
 pub(super) struct MergedLists {
     finder: FinderArrays,

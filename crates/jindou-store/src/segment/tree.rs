@@ -11,7 +11,7 @@ const LEAF: usize = 128;
 /// Most children of an inner node.
 const FAN: usize = 32;
 
-/// See the module. Cloning is O(1).
+/// A sorted set, a B+tree of reference-counted nodes, that copies what a change touches. Cloning is O(1).
 #[derive(Clone, Debug)]
 pub struct CowTree<T> {
     root: Option<Node<T>>,

@@ -45,7 +45,7 @@ impl Scope<'_> {
     }
 }
 
-/// See the module.
+/// The edges of one predicate in one direction as a query sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeView<'a> {
     /// Edges of the default graph.

@@ -16,7 +16,7 @@ struct Chunk {
     bytes: u64,
 }
 
-/// See the module. Charged to the query's budget.
+/// Rows that a device made, held until it is done with all of them. Charged to the query's budget.
 pub(crate) struct RowBuffer {
     width: usize,
     chunks: Vec<Chunk>,

@@ -8,7 +8,7 @@ const SAMPLE: usize = 200;
 /// No column is padded wider than this.
 const MAX_WIDTH: usize = 60;
 
-/// See the module.
+/// A table for people that is drawn while rows come in.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     header: Vec<String>,

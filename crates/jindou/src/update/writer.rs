@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How often a transaction that waits for its turn looks at its own deadline.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// See the module.
+/// The published snapshot, the head that the next transaction is evaluated over, and the transactions between them that wait for the journal.
 pub(crate) struct Writer {
     published: RwLock<Snapshot>,
     state: Mutex<State>,

@@ -13,7 +13,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// See the module.
+/// A connection to another server; callers see it as a [`Peer`].
 pub(super) struct Link {
     pub(super) core: Arc<Core>,
     /// The other end's address.
