@@ -1,102 +1,205 @@
-//! Plots as SVG: axes, curves, a legend.
+//! Plots as SVG: axes, curves, labels. They follow the reader's light or dark setting.
 
 use std::fmt::Write as _;
 
-const COLOURS: [&str; 10] = [
-    "#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e",
-    "#ff8ab7", "#333333",
+/// Colours that can be told apart in one panel: on white, and on black.
+const COLOURS: [[&str; 2]; 10] = [
+    ["#2563c9", "#7aaeff"],
+    ["#c2500a", "#ff9d5c"],
+    ["#1f7a34", "#63cf7d"],
+    ["#8a3fc4", "#c99bff"],
+    ["#c4183c", "#ff7b93"],
+    ["#0b7a80", "#4fd0d6"],
+    ["#7a5230", "#d2a679"],
+    ["#b0207f", "#ff8bd0"],
+    ["#6b7000", "#d3d45a"],
+    ["#555c66", "#b4bcc8"],
 ];
 
-/// The colour of a name, by its place in the legend.
-pub fn colour(legend: &[&str], name: &str) -> &'static str {
-    let at = legend.iter().position(|n| *n == name).unwrap_or(0);
-    COLOURS[at % COLOURS.len()]
+/// Distance between lines of text.
+pub const LINE: f64 = 13.0;
+
+/// A colour, by its number from 0; there are ten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour(pub usize);
+
+impl Colour {
+    /// The colour of a name, by its place in the legend.
+    pub fn of(legend: &[&str], name: &str) -> Self {
+        Self(legend.iter().position(|n| *n == name).unwrap_or(0))
+    }
+
+    fn class(self) -> usize {
+        self.0 % COLOURS.len()
+    }
+}
+
+/// The kind of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stroke {
+    /// Solid: the figures are measured.
+    Measured,
+    /// Dashed and lighter: the figures are projected.
+    Projected,
+}
+
+/// The end of a text that its place means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Middle => "middle",
+            Self::End => "end",
+        }
+    }
 }
 
 /// A drawing; lengths are pixels, from the upper left corner.
 pub struct Canvas(String);
 
 impl Canvas {
-    /// An empty one on white.
-    pub fn new(width: f64, height: f64) -> Self {
-        Self(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-        ))
+    /// An empty drawing; `title` is for those who do not see it.
+    pub fn new(width: f64, height: f64, title: &str) -> Self {
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"11\">\n<title>{}</title>\n<style>\n\
+             .page {{ fill: #fff }}\ntext {{ fill: #1c2128 }}\n.muted {{ fill: #59636e }}\n\
+             .grid {{ stroke: #dfe3e8; fill: none }}\n.guide {{ stroke: #9aa4b0; fill: none }}\n",
+            escape(title)
+        );
+        let colours = |out: &mut String, theme: usize| {
+            for (i, c) in COLOURS.iter().enumerate() {
+                let _ = writeln!(
+                    out,
+                    ".s{i} {{ stroke: {0}; fill: none }} .f{i} {{ fill: {0} }}",
+                    c[theme]
+                );
+            }
+        };
+        colours(&mut out, 0);
+        out += "@media (prefers-color-scheme: dark) {\n.page { fill: #14171c }\ntext { fill: #e8ebef }\n.muted { fill: #a3adb8 }\n\
+                .grid { stroke: #2d333b }\n.guide { stroke: #6b7580 }\n";
+        colours(&mut out, 1);
+        out += "}\n</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
+        Self(out)
+    }
+
+    fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, attributes: &str, text: &str) {
+        let _ = writeln!(
+            self.0,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{}\"{attributes}>{}</text>",
+            anchor.name(),
+            escape(text)
+        );
+    }
+
+    /// The heading of several panels.
+    pub fn heading(&mut self, x: f64, y: f64, text: &str) {
+        self.text(
+            (x, y),
+            Anchor::Start,
+            " font-weight=\"bold\" font-size=\"14\"",
+            text,
+        );
     }
 
     /// A panel's title.
     pub fn title(&mut self, x: f64, y: f64, text: &str) {
-        let _ = writeln!(
-            self.0,
-            "<text x=\"{x}\" y=\"{y}\" font-weight=\"bold\">{}</text>",
-            escape(text)
-        );
+        self.text((x, y), Anchor::Start, " font-weight=\"bold\"", text);
+    }
+
+    /// A remark in a lighter grey.
+    pub fn note(&mut self, x: f64, y: f64, anchor: Anchor, text: &str) {
+        self.text((x, y), anchor, " class=\"muted\"", text);
+    }
+
+    /// A text in the colour of the curve that it belongs to.
+    pub fn label(&mut self, x: f64, y: f64, anchor: Anchor, colour: Colour, text: &str) {
+        let class = format!(" class=\"f{}\"", colour.class());
+        self.text((x, y), anchor, &class, text);
     }
 
     /// A line of the grid with its label below.
     pub fn vertical(&mut self, x: f64, top: f64, height: f64, label: &str) {
         let _ = writeln!(
             self.0,
-            "<path d=\"M{x:.1} {top}V{:.1}\" stroke=\"#ddd\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            top + height,
-            top + height + 14.0,
-            escape(label)
+            "<path class=\"grid\" d=\"M{x:.1} {top:.1}v{height:.1}\"/>"
         );
+        self.note(x, top + height + 14.0, Anchor::Middle, label);
     }
 
     /// A line of the grid with its label on the left.
     pub fn horizontal(&mut self, left: f64, y: f64, width: f64, label: &str) {
         let _ = writeln!(
             self.0,
-            "<path d=\"M{left} {y:.1}h{width}\" stroke=\"#ddd\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            left - 5.0,
-            y + 4.0,
-            escape(label)
+            "<path class=\"grid\" d=\"M{left:.1} {y:.1}h{width:.1}\"/>"
+        );
+        self.note(left - 5.0, y + 4.0, Anchor::End, label);
+    }
+
+    /// A line that helps reading and stands for no figures.
+    pub fn guide(&mut self, from: (f64, f64), to: (f64, f64)) {
+        let _ = writeln!(
+            self.0,
+            "<path class=\"guide\" stroke-dasharray=\"1 3\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"/>",
+            from.0, from.1, to.0, to.1
         );
     }
 
     /// A line through points.
-    pub fn curve(&mut self, points: impl Iterator<Item = (f64, f64)>, colour: &str, dashed: bool) {
-        let mut d = String::new();
-        for (x, y) in points {
-            let _ = write!(d, "{}{x:.1} {y:.1}", if d.is_empty() { 'M' } else { 'L' });
-        }
-        let dashes = if dashed {
-            " stroke-dasharray=\"4 3\""
-        } else {
-            ""
+    pub fn curve(
+        &mut self,
+        points: impl Iterator<Item = (f64, f64)>,
+        colour: Colour,
+        stroke: Stroke,
+    ) {
+        let how = match stroke {
+            Stroke::Measured => "stroke-width=\"2\"",
+            Stroke::Projected => {
+                "stroke-width=\"1.4\" stroke-dasharray=\"5 4\" stroke-opacity=\"0.65\""
+            }
         };
         let _ = writeln!(
             self.0,
-            "<path d=\"{d}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dashes}/>"
+            "<path class=\"s{}\" {how} d=\"{}\"/>",
+            colour.class(),
+            path(points)
+        );
+    }
+
+    /// The area inside points.
+    pub fn area(&mut self, points: impl Iterator<Item = (f64, f64)>, colour: Colour) {
+        let _ = writeln!(
+            self.0,
+            "<path class=\"f{}\" fill-opacity=\"0.1\" d=\"{}Z\"/>",
+            colour.class(),
+            path(points)
         );
     }
 
     /// A measured point.
-    pub fn dot(&mut self, x: f64, y: f64, colour: &str) {
+    pub fn dot(&mut self, x: f64, y: f64, colour: Colour) {
         let _ = writeln!(
             self.0,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/>"
+            "<circle class=\"f{}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>",
+            colour.class()
         );
     }
 
     /// Names with their colours, side by side.
     pub fn legend(&mut self, names: &[&str], left: f64, y: f64, step: f64) {
-        self.legend_of(names, names, left, y, step);
-    }
-
-    /// Some of them, for a legend of several rows.
-    pub fn legend_of(&mut self, all: &[&str], names: &[&str], left: f64, y: f64, step: f64) {
         for (i, name) in names.iter().enumerate() {
             let at = left + step * i as f64;
-            let _ = writeln!(
-                self.0,
-                "<path d=\"M{at} {y}h16\" stroke=\"{}\" stroke-width=\"3\"/><text x=\"{}\" y=\"{}\">{}</text>",
-                colour(all, name),
-                at + 20.0,
-                y + 4.0,
-                escape(name)
-            );
+            let ends = [(at, y), (at + 16.0, y)];
+            self.curve(ends.into_iter(), Colour(i), Stroke::Measured);
+            self.text((at + 20.0, y + 4.0), Anchor::Start, "", name);
         }
     }
 
@@ -106,6 +209,63 @@ impl Canvas {
     }
 }
 
+fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut d = String::new();
+    for (x, y) in points {
+        let _ = write!(d, "{}{x:.1} {y:.1}", if d.is_empty() { 'M' } else { 'L' });
+    }
+    d
+}
+
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+/// Heights of labels, moved apart so that no two are nearer than [`LINE`], none above `top` and, while there is room, none
+/// below `bottom`. The order stays; a label moves no further than it must.
+pub fn apart(heights: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..heights.len()).collect();
+    order.sort_by(|a, b| heights[*a].total_cmp(&heights[*b]));
+    let mut out = heights.to_vec();
+    let mut least = top;
+    for &i in &order {
+        out[i] = out[i].max(least);
+        least = out[i] + LINE;
+    }
+    let mut most = bottom.max(top + LINE * order.len().saturating_sub(1) as f64);
+    for &i in order.iter().rev() {
+        out[i] = out[i].min(most);
+        most = out[i] - LINE;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_move_apart_and_stay_inside() {
+        assert_eq!(apart(&[10.0, 50.0], 0.0, 100.0), [10.0, 50.0]);
+        assert_eq!(apart(&[50.0, 48.0], 0.0, 100.0), [61.0, 48.0]);
+        assert_eq!(apart(&[99.0, 100.0, 98.0], 0.0, 100.0), [87.0, 100.0, 74.0]);
+        assert_eq!(apart(&[5.0, 5.0, 5.0], 0.0, 20.0), [0.0, 13.0, 26.0]);
+        assert!(apart(&[], 0.0, 1.0).is_empty());
+    }
+
+    #[test]
+    fn text_is_escaped_and_colours_repeat_only_after_the_last() {
+        let mut c = Canvas::new(10.0, 10.0, "a < b");
+        c.title(0.0, 0.0, "R&D");
+        let out = c.finish();
+        assert!(out.contains("<title>a &lt; b</title>") && out.contains("R&amp;D"));
+        let legend: Vec<String> = (0..10).map(|i| i.to_string()).collect();
+        let legend: Vec<&str> = legend.iter().map(String::as_str).collect();
+        let mut seen: Vec<usize> = legend
+            .iter()
+            .map(|n| Colour::of(&legend, n).class())
+            .collect();
+        seen.dedup();
+        assert_eq!(seen.len(), 10);
+    }
 }

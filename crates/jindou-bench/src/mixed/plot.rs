@@ -1,7 +1,7 @@
 //! Latencies as curves: an SVG with a panel a run, and CSV.
 
 use super::histogram::Histogram;
-use crate::svg::{Canvas, colour};
+use crate::svg::{Canvas, Colour, Stroke};
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 460.0;
@@ -43,7 +43,11 @@ pub fn svg(panels: &[Panel<'_>]) -> String {
         }
         l
     });
-    let mut out = Canvas::new(full, HEIGHT + 22.0);
+    let mut out = Canvas::new(
+        full,
+        HEIGHT + 22.0,
+        "Latencies: shares of queries that took no longer",
+    );
     for (n, panel) in panels.iter().enumerate() {
         let left = WIDTH * n as f64 + LEFT;
         let (w, h) = (WIDTH - LEFT - 16.0, HEIGHT - TOP - BOTTOM);
@@ -69,8 +73,8 @@ pub fn svg(panels: &[Panel<'_>]) -> String {
                 .map(|(at, share)| (x(at.as_secs_f64()), y(*share)));
             out.curve(
                 std::iter::once(first).chain(rest),
-                colour(&legend, name),
-                false,
+                Colour::of(&legend, name),
+                Stroke::Measured,
             );
         }
     }

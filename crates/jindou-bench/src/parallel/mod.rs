@@ -12,7 +12,7 @@
 //!   │     └── build, partition/   the partitions' stores
 //!   ├── processes, worker, wire   processes and what they say to each other
 //!   ├── footprint   bytes touched; cold files
-//!   └── fit, report tables, plots, the projection
+//!   └── fit, report, plot   the projection, tables, plots
 //! ```
 
 mod algebra;
@@ -23,6 +23,7 @@ mod fit;
 mod footprint;
 mod join;
 mod partition;
+mod plot;
 mod processes;
 mod report;
 mod study;
@@ -75,7 +76,7 @@ pub fn run(a: &BenchParallel) -> Result<ExitCode> {
     report::projection(&lines, a.project);
     for (to, text) in [
         (&a.csv, report::csv(&lines, a.project)),
-        (&a.svg, report::svg(&workload.title, &lines, a.project)),
+        (&a.svg, plot::svg(&workload.title, &lines, a.project)),
     ] {
         if let Some(to) = to {
             std::fs::write(to, text).map_err(|e| Error::io(to, e))?;

@@ -1,9 +1,8 @@
-//! Tables, CSV and plots in the manner of the paper's.
+//! Tables and CSV in the manner of the paper's.
 
 use super::build::Parts;
 use super::fit::{Fit, Line};
 use super::study::{Asked, Classified};
-use crate::svg::{Canvas, colour};
 use std::fmt::Write as _;
 
 /// Table II: what each query touches.
@@ -143,7 +142,7 @@ pub fn series(lines: &[Line]) -> Vec<Vec<&Line>> {
 }
 
 /// The most and the least that the measured times let expect.
-fn fits(series: &[&Line]) -> Option<[Fit; 2]> {
+pub fn fits(series: &[&Line]) -> Option<[Fit; 2]> {
     let with = |n| series.iter().find(|l| l.workers == n);
     let (one, two) = (with(1)?, with(2)?);
     Some([Fit::serial(one, two), Fit::contended(one, two)])
@@ -242,113 +241,4 @@ pub fn csv(lines: &[Line], cores: u32) -> String {
         }
     }
     out
-}
-
-const WIDTH: f64 = 420.0;
-const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 52.0;
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 36.0;
-
-/// A row of two panels a model: speed-up and efficiency by cores, as in figures 1 and 5. Dots are measured, dashes are projections:
-/// the most and the least.
-pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
-    let all = series(lines);
-    let models: Vec<&str> = ["ST", "LT", "SD", "LD"]
-        .into_iter()
-        .filter(|m| all.iter().any(|s| s[0].model == *m))
-        .collect();
-    let names: Vec<String> = all.iter().map(|s| name(s[0])).collect();
-    let mut legend: Vec<&str> = vec![];
-    for n in &names {
-        if !legend.contains(&n.as_str()) {
-            legend.push(n);
-        }
-    }
-    let legends = legend.len().div_ceil(4) as f64;
-    let mut out = Canvas::new(
-        2.0 * WIDTH,
-        HEIGHT * models.len() as f64 + 18.0 * legends + 10.0,
-    );
-    let last = all
-        .iter()
-        .flatten()
-        .map(|l| l.cores())
-        .max()
-        .unwrap_or(2)
-        .max(cores);
-    for (row, model) in models.iter().enumerate() {
-        for (column, what) in ["speed-up", "efficiency (÷ cores)"].iter().enumerate() {
-            let value = |speed_up: f64, cores: u32| match column {
-                0 => speed_up,
-                _ => speed_up / f64::from(cores),
-            };
-            let of_model = || all.iter().filter(|s| s[0].model == *model);
-            // Points of a fit up to `last`.
-            let projected = |s: &[&Line], f: Fit| -> Vec<(u32, f64)> {
-                let speed_up = |c: u32| s[0].serial / f.seconds(c - 1);
-                (2..=last).map(|c| (c, value(speed_up(c), c))).collect()
-            };
-            let measured = |s: &[&Line]| -> Vec<(u32, f64)> {
-                let point = |l: &&Line| (l.cores(), value(l.speed_up(), l.cores()));
-                s.iter().map(point).collect()
-            };
-            let highest = of_model()
-                .flat_map(|s| {
-                    let most = fits(s).map(|f| projected(s, f[0])).unwrap_or_default();
-                    most.into_iter().chain(measured(s))
-                })
-                .map(|p| p.1)
-                .fold(0.1, f64::max);
-            let top = nice(highest);
-            let left = WIDTH * column as f64 + LEFT;
-            let up = HEIGHT * row as f64 + TOP;
-            let (w, h) = (WIDTH - LEFT - 16.0, HEIGHT - TOP - BOTTOM);
-            let x = |c: u32| left + f64::from(c) / f64::from(last) * w;
-            let y = |v: f64| up + (1.0 - v / top) * h;
-            out.title(left, up - 14.0, &format!("{model}: {what}, {title}"));
-            for i in 0..=4 {
-                let c = last * i / 4;
-                out.vertical(x(c), up, h, &c.to_string());
-                let v = top * f64::from(i) / 4.0;
-                out.horizontal(left, y(v), w, &format!("{v:.2}"));
-            }
-            for s in of_model() {
-                let name = name(s[0]);
-                let colour = colour(&legend, &name);
-                let place = |(c, v)| (x(c), y(v));
-                for f in fits(s).into_iter().flatten() {
-                    out.curve(projected(s, f).into_iter().map(place), colour, true);
-                }
-                out.curve(measured(s).into_iter().map(place), colour, false);
-                for (c, v) in measured(s) {
-                    out.dot(x(c), y(v), colour);
-                }
-            }
-        }
-    }
-    for (row, names) in legend.chunks(4).enumerate() {
-        let at = HEIGHT * models.len() as f64 + 18.0 * row as f64 + 4.0;
-        out.legend_of(&legend, names, LEFT, at, 190.0);
-    }
-    out.finish()
-}
-
-fn name(l: &Line) -> String {
-    let files = if l.cold { "cold" } else { "warm" };
-    if l.way.is_empty() {
-        format!("task, {files}")
-    } else {
-        format!("{}, {files}", l.way)
-    }
-}
-
-/// The next of 1, 2, 4, 5 × a power of ten.
-fn nice(v: f64) -> f64 {
-    let power = 10f64.powf(v.log10().floor());
-    [1.0, 2.0, 4.0, 5.0, 10.0]
-        .into_iter()
-        .map(|m| m * power)
-        .find(|n| *n >= v)
-        .unwrap_or(10.0 * power)
 }
