@@ -269,7 +269,7 @@ impl<'a> RowDecoder<'a> {
                 .collect();
         }
         let to = rows.min(from + GROUP);
-        for (column, decoder) in columns.iter().zip(&self.columns) {
+        for (column, decoder) in columns.iter().zip(&mut self.columns) {
             decoder.prefetch(column.get(from..to).unwrap_or(&[]));
         }
         self.rows.clear(columns.len());
