@@ -88,7 +88,7 @@ impl Axis {
     }
 }
 
-/// What all panels share: the last number of cores, and the range of speed-ups.
+/// Axes that all panels share: the last number of cores, and the range of speed-ups.
 struct Scale {
     last: u32,
     low: f64,
