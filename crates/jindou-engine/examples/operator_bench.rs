@@ -4,6 +4,7 @@
 //! nanoseconds that the operator adds to each input row.
 
 use jindou_engine::{CountSink, ExecOptions, QueryTerms, execute_streaming};
+use jindou_plan::operator;
 use jindou_plan::{
     Aggregate, AggregateFunction, Cell, Form, JoinKey, JoinKind, Operator, Plan, PlanOptions, Slot,
     Weight, parse, plan,
@@ -72,38 +73,44 @@ fn run() -> jindou_model::Result<()> {
     let edges = || pattern("?a :p ?b", [0, 1]);
     let more = || pattern("?a :p ?b", [1, 2]);
     let groups = || pattern("?a :in ?b", [0, 3]);
-    let one = |slot: Slot| Operator::Values {
-        slots: vec![slot],
-        rows: vec![vec![Cell::Id(1)]],
+    let one = |slot: Slot| {
+        Operator::Values(operator::Values {
+            slots: vec![slot],
+            rows: vec![vec![Cell::Id(1)]],
+        })
     };
-    let join = |kind, left, right, slot| Operator::Join {
-        kind,
-        left: Box::new(left),
-        right: Box::new(right),
-        on: vec![JoinKey {
-            slot,
-            left_bound: true,
-            right_bound: true,
-        }],
-        condition: None,
-        equal: None,
+    let join = |kind, left, right, slot| {
+        Operator::Join(operator::Join {
+            kind,
+            left: Box::new(left),
+            right: Box::new(right),
+            on: vec![JoinKey {
+                slot,
+                left_bound: true,
+                right_bound: true,
+            }],
+            condition: None,
+            equal: None,
+        })
     };
-    let group = |input, by: Vec<Slot>, function| Operator::Group {
-        input: Box::new(input),
-        by,
-        aggregates: vec![Aggregate {
-            to: 9,
-            function,
-            of: Some(0),
-            distinct: false,
-            row: vec![],
-        }],
+    let group = |input, by: Vec<Slot>, function| {
+        Operator::Group(operator::Group {
+            input: Box::new(input),
+            by,
+            aggregates: vec![Aggregate {
+                to: 9,
+                function,
+                of: Some(0),
+                distinct: false,
+                row: vec![],
+            }],
+        })
     };
     let sorted = |by: Slot| -> jindou_model::Result<Operator> {
-        Ok(Operator::OrderBy(
-            Box::new(edges()?),
-            vec![(by, false), (0, true)],
-        ))
+        Ok(Operator::OrderBy(operator::OrderBy {
+            input: Box::new(edges()?),
+            keys: vec![(by, false), (0, true)],
+        }))
     };
     let cases: Vec<(&str, usize, Operator)> = vec![
         ("scan", DEGREE, edges()?),
@@ -145,17 +152,25 @@ fn run() -> jindou_model::Result<()> {
         (
             "union",
             2 * DEGREE,
-            Operator::Union(vec![edges()?, more()?]),
+            Operator::Union(operator::Union {
+                inputs: vec![edges()?, more()?],
+            }),
         ),
         (
             "distinct, one column",
             DEGREE,
-            Operator::Distinct(Box::new(edges()?), vec![1]),
+            Operator::Distinct(operator::Distinct {
+                input: Box::new(edges()?),
+                slots: vec![1],
+            }),
         ),
         (
             "distinct, two columns",
             DEGREE,
-            Operator::Distinct(Box::new(edges()?), vec![0, 1]),
+            Operator::Distinct(operator::Distinct {
+                input: Box::new(edges()?),
+                slots: vec![0, 1],
+            }),
         ),
         (
             "group, few",
@@ -181,11 +196,11 @@ fn run() -> jindou_model::Result<()> {
         (
             "top 10",
             DEGREE,
-            Operator::Slice {
+            Operator::Slice(operator::Slice {
                 input: Box::new(sorted(1)?),
                 offset: 0,
                 limit: Some(10),
-            },
+            }),
         ),
     ];
     println!(

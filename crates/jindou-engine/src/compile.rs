@@ -4,17 +4,17 @@ mod leaves;
 
 use crate::batch::Batch;
 use crate::execute::Exec;
-use crate::explore::{FIRST_HIDDEN, Halt, layout_after};
+use crate::executor::columns_after;
+use crate::explore::Halt;
 use crate::operators::{
-    ApplySpec, Attach, END, EachSpec, End, EndSpec, EqualSpec, JoinTable, Link, PathSpec, Shape,
+    ApplySpec, Attach, END, EachSpec, End, EndSpec, EqualSpec, JoinTable, Link, Shape,
     SharedDistinct, SliceState, Sorter, Spec,
 };
 use crate::row_buffer::RowBuffer;
-use crate::tree::{
-    common, is_false, is_never, made_slots, needs_inner, outer_slots, row_wise, slots_of, with,
-};
+use crate::tree::{common, with};
 use jindou_model::{Error, Holder, Result};
-use jindou_plan::{ApplyKind, Exploration, JoinKey, JoinKind, Operator, Slot};
+use jindou_plan::operator;
+use jindou_plan::{ApplyKind, Exploration, FIRST_HIDDEN, JoinKey, JoinKind, Operator, Slot};
 use std::sync::{Arc, Mutex};
 
 /// Where rows come from.
@@ -170,15 +170,15 @@ impl<'e, 'a> Builder<'e, 'a> {
                         return Ok(slots);
                     }
                     self.link(Spec::Steps(rest), &slots, node);
-                    return Ok(layout_after(&slots, rest));
+                    return Ok(columns_after(&slots, rest));
                 }
                 self.leaf(Source::Explore(e), node);
-                layout_after(&[], &e.steps)
+                columns_after(&[], &e.steps)
             }
-            Operator::Outer(slots) => self.outer(slots, node)?,
+            Operator::Outer(operator::Outer { slots }) => self.outer(slots, node)?,
             // No rows: what is above needs no stage, and may read slots that only rows would have.
-            Operator::Values { slots, rows } if rows.is_empty() => slots.clone(),
-            Operator::Values { slots, rows } => {
+            Operator::Values(operator::Values { slots, rows }) if rows.is_empty() => slots.clone(),
+            Operator::Values(operator::Values { slots, rows }) => {
                 let held = self.values(slots.len(), rows)?;
                 self.leaf(Source::RowBuffer(held), node);
                 slots.clone()
@@ -188,50 +188,35 @@ impl<'e, 'a> Builder<'e, 'a> {
                 self.leaf(Source::RowBuffer(held), node);
                 slots
             }
-            Operator::Steps { input, steps } => {
+            Operator::Steps(operator::Steps { input, steps }) => {
                 let slots = self.op(input, below)?;
                 self.link(Spec::Steps(steps), &slots, node);
-                layout_after(&slots, steps)
+                columns_after(&slots, steps)
             }
-            Operator::Path {
-                input,
-                subject,
-                path,
-                object,
-                graph,
-                nodes,
-                ..
-            } => {
-                let slots = self.op(input, below)?;
-                let spec = PathSpec {
-                    subject,
-                    path,
-                    object,
-                    graph,
-                    nodes: *nodes,
-                };
-                let out = spec.output(&slots);
-                self.link(Spec::Path(spec), &slots, node);
-                out
+            Operator::Path(path) => {
+                let slots = self.op(&path.input, below)?;
+                let new = path.new_slots();
+                self.link(Spec::Path(path), &slots, node);
+                with(slots, new)
             }
-            Operator::Filter(input, condition) if is_false(condition) => {
-                slots_of(input, self.outer_slots())
+            Operator::Filter(operator::Filter { input, condition }) if condition.is_false() => {
+                input.layout(self.outer_slots())
             }
-            Operator::Filter(input, condition) => {
+            Operator::Filter(operator::Filter { input, condition }) => {
                 let slots = self.op(input, below)?;
                 self.link(Spec::Filter(condition), &slots, node);
                 slots
             }
-            Operator::Extend { input, to, value } => {
+            Operator::Extend(operator::Extend { input, to, value }) => {
                 let slots = self.op(input, below)?;
                 let slots = self.without(*to, slots, node);
                 self.link(Spec::Extend(value), &slots, node);
                 with(slots, [*to])
             }
-            Operator::Union(list) => self.union(list, node)?,
-            Operator::Join { .. } => self.join(op, node)?,
-            Operator::Apply { .. } => self.apply(op, node)?,
-            Operator::Reduced(input, slots) => {
+            Operator::Union(operator::Union { inputs: list }) => self.union(list, node)?,
+            Operator::Join(_) => self.join(op, node)?,
+            Operator::Apply(_) => self.apply(op, node)?,
+            Operator::Reduced(operator::Reduced { input, slots }) => {
                 let input = self.op(input, below)?;
                 let kept = common(slots, &input);
                 let columns = kept
@@ -241,20 +226,23 @@ impl<'e, 'a> Builder<'e, 'a> {
                 self.link(Spec::Reduced(columns), &input, node);
                 kept
             }
-            Operator::Distinct(input, slots) => {
+            Operator::Distinct(operator::Distinct { input, slots }) => {
                 let input = self.op(input, below)?;
                 let kept = common(slots, &input);
                 let shared = SharedDistinct::new(&input, &kept, &self.exec.run);
                 self.link(Spec::Distinct(shared), &input, node);
                 kept
             }
-            Operator::Slice {
+            Operator::Slice(operator::Slice {
                 input,
                 offset,
                 limit,
-            } => {
+            }) => {
                 let slots = match &**input {
-                    Operator::OrderBy(rows, by) => {
+                    Operator::OrderBy(operator::OrderBy {
+                        input: rows,
+                        keys: by,
+                    }) => {
                         let most = limit.map(|l| offset.saturating_add(l));
                         self.sorted(rows, by, most, below)?
                     }
@@ -264,12 +252,15 @@ impl<'e, 'a> Builder<'e, 'a> {
                 self.link(Spec::Slice(state), &slots, node);
                 slots
             }
-            Operator::OrderBy(rows, by) => self.sorted(rows, by, None, node)?,
-            Operator::Group {
+            Operator::OrderBy(operator::OrderBy {
+                input: rows,
+                keys: by,
+            }) => self.sorted(rows, by, None, node)?,
+            Operator::Group(operator::Group {
                 input,
                 by,
                 aggregates,
-            } => {
+            }) => {
                 let end = self
                     .exec
                     .run_into(input, below, EndSpec::Group(by, aggregates), node)?;
@@ -283,11 +274,11 @@ impl<'e, 'a> Builder<'e, 'a> {
                     .chain(aggregates.iter().map(|a| a.to))
                     .collect()
             }
-            Operator::Count {
+            Operator::Count(operator::GroupCount {
                 input,
                 group,
                 counts,
-            } => {
+            }) => {
                 let end = self
                     .exec
                     .run_into(input, below, EndSpec::Count(group, counts), node)?;
@@ -377,14 +368,14 @@ impl<'e, 'a> Builder<'e, 'a> {
     }
 
     fn join(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
-        let Operator::Join {
+        let Operator::Join(operator::Join {
             kind,
             left,
             right,
             on,
             condition,
             equal,
-        } = op
+        }) = op
         else {
             return Err(internal("calls something else a join"));
         };
@@ -395,10 +386,10 @@ impl<'e, 'a> Builder<'e, 'a> {
             match kind {
                 JoinKind::Inner => {
                     // No rows: nothing of the left side needs to run.
-                    let left = slots_of(left, self.outer_slots());
+                    let left = left.layout(self.outer_slots());
                     return Ok(with(left, right_slots));
                 }
-                JoinKind::Semi => return Ok(slots_of(left, self.outer_slots())),
+                JoinKind::Semi => return Ok(left.layout(self.outer_slots())),
                 JoinKind::Left | JoinKind::Anti | JoinKind::Minus => {}
             }
         }
@@ -451,25 +442,25 @@ impl<'e, 'a> Builder<'e, 'a> {
     }
 
     fn apply(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
-        let Operator::Apply {
+        let Operator::Apply(operator::Apply {
             input,
             inner,
             kind,
             each_row,
-        } = op
+        }) = op
         else {
             return Err(internal("calls something else an apply"));
         };
         let (kind, input_node) = (*kind, node + 1);
         let inner_node = self.exec.nodes.after(input_node);
-        if needs_inner(kind) && is_never(inner) {
+        if kind.needs_inner() && inner.is_never() {
             // No rows, which then need not have the slots that operators above read.
-            return Ok(slots_of(op, self.outer_slots()));
+            return Ok(op.layout(self.outer_slots()));
         }
         let mut outer = self.op(input, input_node)?;
         if self.open.is_empty() {
             // No outer rows, which then need not have the slots that the inner part reads.
-            return Ok(slots_of(op, self.outer_slots()));
+            return Ok(op.layout(self.outer_slots()));
         }
         let booleans = match kind {
             ApplyKind::Mark(to) => {
@@ -486,9 +477,10 @@ impl<'e, 'a> Builder<'e, 'a> {
             ApplyKind::Semi | ApplyKind::Anti => outer.clone(),
             ApplyKind::Mark(to) => with(outer.clone(), [to]),
         };
-        if *each_row || !row_wise(inner) {
-            let output = output(&slots_of(inner, &outer));
-            let reads = outer_slots(inner)
+        if *each_row || !inner.is_row_wise() {
+            let output = output(&inner.layout(&outer));
+            let reads = inner
+                .outer_slots()
                 .into_iter()
                 .filter_map(|s| Some((s, outer.iter().position(|o| *o == s)?)))
                 .collect();
@@ -526,7 +518,7 @@ impl<'e, 'a> Builder<'e, 'a> {
             })
             .collect();
         // Slots that every inner row has from its outer row, and from nowhere else, cannot contradict it.
-        let made = made_slots(inner);
+        let made = inner.made_slots();
         let read: Vec<Slot> = outer
             .iter()
             .enumerate()

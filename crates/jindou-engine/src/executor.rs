@@ -5,12 +5,12 @@
 //! snapshot that its ids mean something in, so that no executor mixes two states of the graph.
 
 use crate::batch::{Batch, View};
-use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, layout};
+use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
 use crate::options::{ExecOptions, Spawned, StepProfile};
 use crate::sink::Sink;
 use crate::terms::QueryTerms;
 use jindou_model::{Error, MemoryBudget, Result};
-use jindou_plan::{Exploration, Slot, Step};
+use jindou_plan::{Exploration, Slot, Step, layout_of};
 use jindou_store::{Graph, Identity};
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
@@ -149,7 +149,7 @@ pub trait Executor: Send + Sync {
 pub fn columns_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
     steps
         .iter()
-        .fold(slots.to_vec(), |before, step| layout(&before, step))
+        .fold(slots.to_vec(), |before, step| layout_of(&before, step))
 }
 
 /// The CPU's executor: tables are batches on the heap, charged to the task's memory budget.

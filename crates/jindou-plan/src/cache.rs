@@ -141,6 +141,7 @@ fn hash(key: &CacheKey<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator;
     use crate::{Exploration, IdFilter, Operator, StartSource, Step, StepKind};
 
     fn key(text: &str) -> CacheKey<'_> {
@@ -156,7 +157,7 @@ mod tests {
             slots: vec![],
             output: vec![],
             columns: vec![name.to_owned()],
-            root: crate::Operator::Outer(vec![]),
+            root: crate::Operator::Outer(operator::Outer { slots: vec![] }),
             cost: 0.0,
             weight: crate::Weight::Light,
             validity: crate::Validity {
@@ -213,8 +214,8 @@ mod tests {
         let within = IdFilter::exactly((0..1000).map(|i| [i * 3, i * 3 + 1]).collect());
         let mut heavy = (*plan("")).clone();
         let before = heavy.heap_bytes();
-        heavy.root = Operator::Slice {
-            input: Box::new(Operator::Steps {
+        heavy.root = Operator::Slice(operator::Slice {
+            input: Box::new(Operator::Steps(operator::Steps {
                 input: Box::new(Operator::Explore(Exploration {
                     steps: vec![step(StepKind::Start {
                         to: Some(0),
@@ -224,16 +225,16 @@ mod tests {
                     empty: None,
                 })),
                 steps: vec![step(StepKind::Restrict { slot: 0, within })],
-            }),
+            })),
             offset: 0,
             limit: None,
-        };
+        });
         assert!((16_000..20_000).contains(&(heavy.heap_bytes() - before)));
         assert_eq!(heavy.depth(), 3);
-        heavy.root = Operator::Values {
+        heavy.root = Operator::Values(operator::Values {
             slots: vec![0],
             rows: vec![vec![crate::Cell::Term(vec![0; 100])]; 1000],
-        };
+        });
         assert!((140_000..200_000).contains(&heavy.heap_bytes()));
     }
 
@@ -242,12 +243,15 @@ mod tests {
     fn a_deep_plan_ends_without_recursion() {
         let mut deep = (*plan("")).clone();
         for _ in 0..1_000_000 {
-            let inner = std::mem::replace(&mut deep.root, Operator::Outer(vec![]));
-            deep.root = Operator::Slice {
+            let inner = std::mem::replace(
+                &mut deep.root,
+                Operator::Outer(operator::Outer { slots: vec![] }),
+            );
+            deep.root = Operator::Slice(operator::Slice {
                 input: Box::new(inner),
                 offset: 0,
                 limit: None,
-            };
+            });
         }
         assert_eq!(deep.depth(), 1_000_001);
         drop(deep);

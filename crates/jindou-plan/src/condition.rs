@@ -346,6 +346,24 @@ pub(crate) fn for_each_slot(c: &Condition, f: &mut impl FnMut(Slot)) {
     }
 }
 
+/// Adds the slots that a condition reads.
+pub(crate) fn add_slots(c: &Condition, out: &mut SlotSet) {
+    for_each_slot(c, &mut |s| out.insert(s));
+}
+
+impl Condition {
+    /// True for the condition that the planner writes where nothing can match.
+    #[must_use]
+    pub fn is_false(&self) -> bool {
+        matches!(self, Self::Or(list) if list.is_empty())
+    }
+
+    /// Calls `f` with every slot that it reads.
+    pub fn each_slot(&self, mut f: impl FnMut(Slot)) {
+        for_each_slot(self, &mut f);
+    }
+}
+
 /// A guess of the share of rows that pass.
 pub(crate) fn selectivity(c: &Condition) -> f64 {
     match c {

@@ -20,10 +20,9 @@ mod id_filter;
 mod intervals;
 mod joins;
 mod keyed;
-mod liveness;
 mod logical;
 mod model;
-mod operator;
+pub mod operator;
 mod parameters;
 mod parse;
 mod plan;
@@ -65,6 +64,7 @@ pub use plan::{
     TemplateTerm, TermTest, Weight,
 };
 pub use planner::{PlanOptions, plan, plan_within};
+pub use slots::{FIRST_HIDDEN, layout_of};
 pub use update::{Operation, Request, parse_update, parse_update_with};
 pub use validity::Validity;
 pub use watch::PlanLimits;

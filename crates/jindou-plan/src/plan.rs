@@ -357,20 +357,6 @@ impl Plan {
     /// The exploration at the bottom of a plan that is a chain: one exploration, and operators with one input above it.
     #[must_use]
     pub fn exploration(&self) -> Option<&Exploration> {
-        let mut at = &self.root;
-        loop {
-            match at {
-                Operator::Explore(e) => return Some(e),
-                Operator::Filter(i, _)
-                | Operator::Distinct(i, _)
-                | Operator::Reduced(i, _)
-                | Operator::OrderBy(i, _) => at = i,
-                Operator::Count { input, .. }
-                | Operator::Group { input, .. }
-                | Operator::Extend { input, .. }
-                | Operator::Slice { input, .. } => at = input,
-                _ => return None,
-            }
-        }
+        self.root.exploration()
     }
 }

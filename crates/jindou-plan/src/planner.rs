@@ -2,11 +2,12 @@
 
 use crate::build::{Builder, OuterRow, Reaches};
 use crate::cost::OUT;
+use crate::operator::Prune;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::watch::{PlanLimits, Watch};
-use crate::{Form, LIGHT_COST, Plan, Slot, Weight, liveness, semi, translate};
+use crate::{Form, LIGHT_COST, Plan, Slot, Weight, semi, translate};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::Graph;
 
@@ -120,9 +121,10 @@ fn plan_here(
         return Err(Error::Unsupported("more than 65,535 variables".into()));
     }
     let wanted: SlotSet = logical.output.iter().copied().collect();
-    liveness::prune(&mut built.op, &wanted, &watch);
+    let prune = Prune::new(&watch);
+    prune.input(&mut built.op, &wanted);
     if semi::reduce(&mut built.op, &wanted) {
-        liveness::prune(&mut built.op, &wanted, &watch);
+        prune.input(&mut built.op, &wanted);
     }
     watch.end()?;
     let made = match &logical.form {

@@ -1,75 +1,55 @@
 //! DISTINCT asks which rows there are, not how often, and ASK only whether there is one: a join below whose one side gives
 //! nothing that anybody reads need only say whether there is a partner, and an OPTIONAL that gives nothing is left out.
 
-use crate::condition::for_each_slot;
-use crate::liveness::columns;
+use crate::condition::add_slots;
+use crate::operator::{Apply, Distinct, Filter, Join, Slice};
 use crate::set::SlotSet;
 use crate::{ApplyKind, JoinKind, Operator};
 
-/// Makes semi-joins of such joins in a tree whose unread columns were dropped ([`crate::liveness::prune`]). Says whether
+/// Makes semi-joins of such joins in a tree whose unread columns were dropped ([`crate::operator::Prune`]). Says whether
 /// there was one. `wanted` is what is read of the root's rows. O(operators × columns).
 pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     let mut changed = false;
-    if let Operator::Slice {
+    if let Operator::Slice(Slice {
         input,
         offset: 0,
         limit: Some(1),
-    } = root
+    }) = root
     {
         changed |= partners(input, wanted.clone());
     }
-    let mut open = vec![root];
-    while let Some(op) = open.pop() {
-        if let Operator::Distinct(input, slots) = op {
+    root.walk_mut(&mut |op| {
+        if let Operator::Distinct(Distinct { input, slots }) = op {
             let needed = slots.iter().copied().collect();
             changed |= partners(input, needed);
         }
-        match op {
-            Operator::Explore(_)
-            | Operator::Outer(_)
-            | Operator::Values { .. }
-            | Operator::Service(_) => {}
-            Operator::Steps { input, .. }
-            | Operator::Path { input, .. }
-            | Operator::Extend { input, .. }
-            | Operator::Group { input, .. }
-            | Operator::Count { input, .. }
-            | Operator::Slice { input, .. }
-            | Operator::Reduced(input, _)
-            | Operator::Filter(input, _)
-            | Operator::Distinct(input, _)
-            | Operator::OrderBy(input, _) => open.push(input),
-            Operator::Join { left, right, .. } => open.extend([&mut **left, &mut **right]),
-            Operator::Apply { input, inner, .. } => open.extend([&mut **input, &mut **inner]),
-            Operator::Union(list) => open.extend(list),
-        }
-    }
+    });
     changed
 }
 
 /// The left side of an OPTIONAL whose right side gives nothing that is needed: each left row is there once at least.
 fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
     let (left, given) = match op {
-        Operator::Join {
+        Operator::Join(Join {
             kind: JoinKind::Left,
             left,
             right,
             on,
             ..
-        } => {
+        }) => {
             // What the left side binds in every row, the right side cannot change.
             let sure = on.iter().filter(|k| k.left_bound).map(|k| k.slot);
-            (left, columns(right).minus(&sure.collect()))
+            (left, right.columns().minus(&sure.collect()))
         }
-        Operator::Apply {
+        Operator::Apply(Apply {
             kind: ApplyKind::Left,
             input,
             inner,
             ..
-        } => (input, columns(inner)),
+        }) => (input, inner.columns()),
         _ => return None,
     };
-    (!given.meets(needed)).then(|| std::mem::replace(&mut **left, Operator::Outer(vec![])))
+    (!given.meets(needed)).then(|| left.take())
 }
 
 /// The rows of `op` are only looked at for what is in `needed`, and each once.
@@ -81,27 +61,27 @@ fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
             changed = true;
         }
         match op {
-            Operator::Filter(input, condition) => {
-                for_each_slot(condition, &mut |s| needed.insert(s));
+            Operator::Filter(Filter { input, condition }) => {
+                add_slots(condition, &mut needed);
                 op = input;
             }
-            Operator::Union(list) => {
-                for branch in list {
+            Operator::Union(union) => {
+                for branch in &mut union.inputs {
                     changed |= partners(branch, needed.clone());
                 }
                 return changed;
             }
-            Operator::Join {
+            Operator::Join(Join {
                 kind: kind @ JoinKind::Inner,
                 left,
                 right,
                 on,
                 condition: None,
                 equal,
-            } if on.iter().all(|k| k.left_bound && k.right_bound) => {
+            }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
                 // The other way round the larger side, which streams now, would be held.
-                if columns(right).minus(&keys).meets(&needed) {
+                if right.columns().minus(&keys).meets(&needed) {
                     return changed;
                 }
                 if let Some((l, _)) = equal {

@@ -1,14 +1,15 @@
-//! The slots that a step binds and those that it reads.
+//! The slots that a step binds, those that it reads, and the columns after it.
 
-use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StepKind};
+use crate::condition::for_each_slot;
+use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, Step, StepKind};
 
 /// Calls `f` with every slot that a step binds.
-pub(crate) fn binds(kind: &StepKind, f: &mut impl FnMut(Slot)) {
-    let graph = |g: &GraphRef, f: &mut dyn FnMut(Slot)| {
+pub(crate) fn binds(kind: &StepKind, f: &mut (impl FnMut(Slot) + ?Sized)) {
+    fn graph(g: &GraphRef, f: &mut (impl FnMut(Slot) + ?Sized)) {
         if let GraphRef::Bind(s, _) = g {
             f(*s);
         }
-    };
+    }
     match kind {
         StepKind::Start { to, .. } => to.iter().for_each(|s| f(*s)),
         StepKind::Cross { to, .. } => f(*to),
@@ -99,4 +100,28 @@ pub(crate) fn reads(kind: &StepKind, f: &mut impl FnMut(Slot)) {
             graph(g, f);
         }
     }
+}
+
+/// Slots from here on are the engine's own: row numbers of the rows that an `Apply` works on. They stay among the columns
+/// whether a step names them or not.
+pub const FIRST_HIDDEN: Slot = 0xFF00;
+
+/// The columns after a step, in order: what is bound and still needed, by its filters or later.
+#[must_use]
+pub fn layout_of(before: &[Slot], step: &Step) -> Vec<Slot> {
+    let mut needed = step.live.clone();
+    for c in &step.filters {
+        for_each_slot(c, &mut |s| needed.push(s));
+    }
+    needed.sort_unstable();
+    let is_needed = |s: Slot| s >= FIRST_HIDDEN || needed.binary_search(&s).is_ok();
+    // Columns are slots, each once.
+    let mut out: Vec<Slot> = Vec::with_capacity(before.len() + 3);
+    out.extend(before.iter().copied().filter(|&s| is_needed(s)));
+    binds(&step.kind, &mut |s| {
+        if is_needed(s) && !out.contains(&s) {
+            out.push(s);
+        }
+    });
+    out
 }

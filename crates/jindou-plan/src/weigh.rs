@@ -1,13 +1,14 @@
 //! Bytes of a plan on the heap, its depth, and its end, all without recursion.
 
 use crate::algebra::expression_bytes;
+use crate::operator::Walk;
 use crate::{
-    Cell, Condition, EdgeList, Exploration, Form, GeneralExpression, IdFilter, Operator, Path,
-    Plan, StartSource, Step, StepKind, TemplateTerm,
+    Condition, EdgeList, Form, GeneralExpression, IdFilter, Operator, Path, Plan, StartSource,
+    Step, StepKind, TemplateTerm,
 };
 
 /// Bytes that the allocator adds to a piece, on average.
-const PIECE: u64 = 16;
+pub(crate) const PIECE: u64 = 16;
 
 impl Plan {
     /// Bytes on the heap, about: what a cache or a prepared query keeps. O(plan).
@@ -41,11 +42,10 @@ impl Plan {
             }
             Form::Select | Form::Ask | Form::Describe(None) => {}
         }
-        let mut open = vec![&self.root];
-        while let Some(op) = open.pop() {
-            bytes += size_of::<Operator>() as u64 + PIECE + operator(op);
-            open.extend(op.inputs());
-        }
+        self.root.walk(&mut |op| {
+            bytes += size_of::<Operator>() as u64 + PIECE + op.facts().own_bytes();
+            Walk::Into
+        });
         bytes
     }
 
@@ -56,93 +56,23 @@ impl Plan {
         let mut open = vec![(&self.root, 1)];
         while let Some((op, depth)) = open.pop() {
             deepest = deepest.max(depth);
-            open.extend(op.inputs().into_iter().map(|i| (i, depth + 1)));
+            op.each_input(&mut |_, i| open.push((i, depth + 1)));
         }
         deepest
     }
 }
 
 impl Drop for Plan {
-    /// A chain of operators may be longer than a stack is high.
     fn drop(&mut self) {
-        let mut open = vec![std::mem::replace(&mut self.root, Operator::Outer(vec![]))];
-        while let Some(op) = open.pop() {
-            match op {
-                Operator::Explore(_)
-                | Operator::Outer(_)
-                | Operator::Values { .. }
-                | Operator::Service(_) => {}
-                Operator::Steps { input, .. }
-                | Operator::Path { input, .. }
-                | Operator::Extend { input, .. }
-                | Operator::Group { input, .. }
-                | Operator::Count { input, .. }
-                | Operator::Slice { input, .. }
-                | Operator::Reduced(input, _)
-                | Operator::Filter(input, _)
-                | Operator::Distinct(input, _)
-                | Operator::OrderBy(input, _) => open.push(*input),
-                Operator::Join { left, right, .. } => open.extend([*left, *right]),
-                Operator::Apply { input, inner, .. } => open.extend([*input, *inner]),
-                Operator::Union(list) => open.extend(list),
-            }
-        }
+        self.root.dismantle();
     }
 }
 
-fn list<T>(n: usize) -> u64 {
+pub(crate) fn list<T>(n: usize) -> u64 {
     (n * size_of::<T>()) as u64 + PIECE
 }
 
-/// Bytes on the heap that an operator has of its own, without its inputs.
-fn operator(op: &Operator) -> u64 {
-    match op {
-        Operator::Explore(Exploration { steps: s, empty }) => {
-            steps(s) + empty.as_ref().map_or(0, |e| e.capacity() as u64)
-        }
-        Operator::Steps { steps: s, .. } => steps(s),
-        Operator::Outer(slots) => list::<crate::Slot>(slots.len()),
-        Operator::Values { slots, rows } => {
-            let row = |r: &Vec<Cell>| {
-                let terms = r.iter().map(|c| match c {
-                    Cell::Term(t) => t.capacity() as u64 + PIECE,
-                    Cell::Unbound | Cell::Id(_) => 0,
-                });
-                list::<Cell>(r.capacity()) + terms.sum::<u64>()
-            };
-            list::<crate::Slot>(slots.len())
-                + list::<Vec<Cell>>(rows.capacity())
-                + rows.iter().map(row).sum::<u64>()
-        }
-        Operator::Service(s) => {
-            let names = s.slots.iter().map(|s| s.0.capacity() as u64 + 2 * PIECE);
-            size_of::<crate::Service>() as u64 + s.query.capacity() as u64 + names.sum::<u64>()
-        }
-        Operator::Path { path: p, .. } => path(p),
-        Operator::Join {
-            on, condition: c, ..
-        } => list::<crate::JoinKey>(on.len()) + c.as_ref().map_or(0, condition),
-        Operator::Apply { .. } | Operator::Slice { .. } => 0,
-        Operator::Union(parts) => list::<Operator>(parts.capacity().saturating_sub(parts.len())),
-        Operator::Extend { value, .. } => general(value),
-        Operator::Group { by, aggregates, .. } => {
-            let rows = aggregates.iter().map(|a| list::<crate::Slot>(a.row.len()));
-            list::<crate::Slot>(by.len())
-                + list::<crate::Aggregate>(aggregates.len())
-                + rows.sum::<u64>()
-        }
-        Operator::Count { group, counts, .. } => {
-            list::<crate::Slot>(group.len()) + list::<crate::Count>(counts.len())
-        }
-        Operator::Filter(_, c) => condition(c),
-        Operator::Reduced(_, slots) | Operator::Distinct(_, slots) => {
-            list::<crate::Slot>(slots.len())
-        }
-        Operator::OrderBy(_, keys) => list::<(crate::Slot, bool)>(keys.len()),
-    }
-}
-
-fn steps(all: &[Step]) -> u64 {
+pub(crate) fn steps(all: &[Step]) -> u64 {
     all.iter().map(step).sum()
 }
 
@@ -183,7 +113,7 @@ fn intervals(w: &IdFilter) -> u64 {
             .sum::<u64>()
 }
 
-fn general(g: &GeneralExpression) -> u64 {
+pub(crate) fn general(g: &GeneralExpression) -> u64 {
     let names = g.variables.iter().map(|v| v.0.as_str().len() as u64 + 48);
     size_of::<GeneralExpression>() as u64
         + names.sum::<u64>()
@@ -191,7 +121,7 @@ fn general(g: &GeneralExpression) -> u64 {
         + expression_bytes(&g.expression)
 }
 
-fn condition(c: &Condition) -> u64 {
+pub(crate) fn condition(c: &Condition) -> u64 {
     let mut bytes = 0;
     let mut open = vec![c];
     while let Some(c) = open.pop() {
@@ -212,7 +142,7 @@ fn condition(c: &Condition) -> u64 {
     bytes
 }
 
-fn path(p: &Path) -> u64 {
+pub(crate) fn path(p: &Path) -> u64 {
     let mut bytes = 0;
     let mut open = vec![p];
     while let Some(p) = open.pop() {

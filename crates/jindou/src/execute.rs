@@ -15,7 +15,7 @@ use jindou_engine::{
     TermDecoder, execute, execute_streaming,
 };
 use jindou_model::{CancelToken, Result};
-use jindou_plan::{Form, Operator, Plan};
+use jindou_plan::{Form, Plan};
 use jindou_store::Snapshot;
 use std::sync::{Mutex, PoisonError};
 
@@ -167,7 +167,7 @@ pub(crate) fn run(
             Err(why) => note = why,
         }
     }
-    let text = sink.row_text().filter(|_| !is_ordered(&plan.root));
+    let text = sink.row_text().filter(|_| !plan.root.is_ordered());
     let profile = match text {
         Some(kind) => {
             let pieces = &Pieces {
@@ -227,18 +227,6 @@ pub(crate) fn measured(
     Measured {
         text,
         tree: Some(tree),
-    }
-}
-
-/// True if the order of rows means something.
-fn is_ordered(mut op: &Operator) -> bool {
-    loop {
-        op = match op {
-            Operator::OrderBy(..) => return true,
-            Operator::Filter(i, _) | Operator::Distinct(i, _) | Operator::Reduced(i, _) => i,
-            Operator::Extend { input, .. } | Operator::Slice { input, .. } => input,
-            _ => return false,
-        };
     }
 }
 

@@ -1,7 +1,7 @@
 //! The profile of a measured query: a tree that programs read, and the same as text for people.
 
 use jindou_engine::{NodeProfile, Profile, StepProfile};
-use jindou_plan::{ApplyKind, JoinKind, Operator, Plan};
+use jindou_plan::{Operator, Plan};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -100,53 +100,12 @@ fn node_at(op: &Operator, nodes: &[NodeProfile], next: &mut usize, depth: usize)
     let nothing = NodeProfile::default();
     let p = nodes.get(*next).unwrap_or(&nothing);
     *next += 1;
-    let (name, inputs): (&str, Vec<&Operator>) = match op {
-        Operator::Explore(_) => ("explore", vec![]),
-        Operator::Outer(_) => ("outer rows", vec![]),
-        Operator::Values { .. } => ("values", vec![]),
-        Operator::Service(_) => ("service", vec![]),
-        Operator::Steps { input, .. } => ("explore on", vec![input]),
-        Operator::Path { input, .. } => ("path", vec![input]),
-        Operator::Filter(i, _) => ("filter", vec![i]),
-        Operator::Extend { input, .. } => ("extend", vec![input]),
-        Operator::Group { input, .. } => ("group", vec![input]),
-        Operator::Count { input, .. } => ("count", vec![input]),
-        Operator::Distinct(i, _) => ("distinct", vec![i]),
-        Operator::Reduced(i, _) => ("reduced", vec![i]),
-        Operator::OrderBy(i, _) => ("order by", vec![i]),
-        Operator::Slice { input, .. } => ("slice", vec![input]),
-        Operator::Union(list) => ("union", list.iter().collect()),
-        Operator::Join {
-            kind, left, right, ..
-        } => {
-            let name = match kind {
-                JoinKind::Inner => "join",
-                JoinKind::Left => "left join",
-                JoinKind::Semi => "semi-join",
-                JoinKind::Anti => "anti-join",
-                JoinKind::Minus => "minus",
-            };
-            (name, vec![left, right])
-        }
-        Operator::Apply {
-            input, inner, kind, ..
-        } => {
-            let name = match kind {
-                ApplyKind::Inner => "apply",
-                ApplyKind::Left => "apply, optional",
-                ApplyKind::Semi => "apply, exists",
-                ApplyKind::Anti => "apply, not exists",
-                ApplyKind::Mark(_) => "apply, mark",
-            };
-            (name, vec![input, inner])
-        }
-    };
     let (place, there) = p
         .there
         .as_ref()
         .map_or(("cpu", 0), |(place, n)| (place.as_str(), *n));
     let mut out = ProfileNode {
-        name: name.into(),
+        name: op.name().into(),
         place: if there == 0 || there == p.steps.len() {
             place.into()
         } else {
@@ -164,7 +123,7 @@ fn node_at(op: &Operator, nodes: &[NodeProfile], next: &mut usize, depth: usize)
         out.inputs.extend(steps(place, there, &p.steps));
     }
     if depth < DEEPEST {
-        for input in inputs {
+        for input in op.inputs() {
             out.inputs.push(node_at(input, nodes, next, depth + 1));
         }
     }

@@ -21,7 +21,7 @@ mod views;
 
 pub(crate) use pipeline::Pipeline;
 pub(crate) use source::Source;
-pub(crate) use step::{FIRST_HIDDEN, StepStats, layout, layout_after};
+pub(crate) use step::StepStats;
 pub(crate) use views::RowPredicates;
 
 use crate::batch::{Batch, View};

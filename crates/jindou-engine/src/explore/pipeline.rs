@@ -1,11 +1,11 @@
 //! The pipeline of one worker.
 
-use super::step::{Op, StepState, StepStats, layout};
+use super::step::{Op, StepState, StepStats};
 use super::{Consumer, Flow, Plumb, Run, Source};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
 use jindou_model::{Error, Result};
-use jindou_plan::{Exploration, Slot, Step, StepKind};
+use jindou_plan::{Exploration, Slot, Step, StepKind, layout_of};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ impl<'a> Pipeline<'a> {
         let mut start_filters = None;
         for (i, step) in exploration.steps.iter().enumerate() {
             let input = layouts.last().cloned().unwrap_or_default();
-            let output = layout(&input, step);
+            let output = layout_of(&input, step);
             if i == 0 {
                 start_filters = Some(Filters::new(&step.filters, &output, run)?);
             } else {
@@ -79,14 +79,14 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Steps that go on from rows with these columns; there is no start. Slots from [`FIRST_HIDDEN`] on stay whether or
+    /// Steps that go on from rows with these columns; there is no start. Slots from [`jindou_plan::FIRST_HIDDEN`] on stay whether or
     /// not a step calls them live.
     pub fn after(slots: &[Slot], steps: &'a [Step], run: &Run<'a>) -> Result<Self> {
         let mut layouts = vec![slots.to_vec()];
         let mut states = Vec::with_capacity(steps.len());
         for step in steps {
             let input = layouts.last().cloned().unwrap_or_default();
-            let output = layout(&input, step);
+            let output = layout_of(&input, step);
             let plumb = Plumb {
                 snapshot: run.snapshot,
                 input,

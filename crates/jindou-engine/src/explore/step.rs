@@ -8,7 +8,7 @@ use super::{Emit, Plumb, Run, Source};
 use crate::batch::{Batch, Charge, View};
 use crate::filter::Filters;
 use jindou_model::{Error, Result};
-use jindou_plan::{Condition, FarEnd, GraphRef, PredicateRef, Slot, Step, StepKind};
+use jindou_plan::{Slot, Step, StepKind};
 use std::time::Duration;
 
 /// Rows, time and bytes of a step, in one worker.
@@ -232,100 +232,5 @@ impl<'a> StepState<'a> {
             Op::Scan(o) => o.touched,
             Op::Restrict(_) | Op::Cross(_) => 0,
         }
-    }
-}
-
-/// Calls `f` with every slot that a step binds.
-fn binds(kind: &StepKind, f: &mut dyn FnMut(Slot)) {
-    let graph_slot = |g: &GraphRef, f: &mut dyn FnMut(Slot)| {
-        if let GraphRef::Bind(s, _) = g {
-            f(*s);
-        }
-    };
-    match kind {
-        StepKind::Start { to, .. } => to.iter().for_each(|s| f(*s)),
-        StepKind::Expand { to, lists, .. } => {
-            f(*to);
-            lists.iter().for_each(|l| graph_slot(&l.graph, f));
-        }
-        StepKind::Check { list, .. } => graph_slot(&list.graph, f),
-        StepKind::Restrict { .. } => {}
-        StepKind::ExpandAny {
-            predicate,
-            far,
-            graph,
-            ..
-        } => {
-            if let PredicateRef::Bind(s) = predicate {
-                f(*s);
-            }
-            if let FarEnd::Bind(s) = far {
-                f(*s);
-            }
-            graph_slot(graph, f);
-        }
-        StepKind::ScanAll {
-            subject,
-            predicate,
-            object,
-            graph,
-        } => {
-            f(*subject);
-            f(*object);
-            if let PredicateRef::Bind(s) = predicate {
-                f(*s);
-            }
-            graph_slot(graph, f);
-        }
-        StepKind::Cross { to, .. } => f(*to),
-    }
-}
-
-/// Slots from here on are the engine's own: row numbers of the rows that an `Apply` works on.
-pub(crate) const FIRST_HIDDEN: Slot = 0xFF00;
-
-/// The columns after steps that go on from rows with these columns.
-pub(crate) fn layout_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
-    steps
-        .iter()
-        .fold(slots.to_vec(), |before, step| layout(&before, step))
-}
-
-/// The columns after a step: what is bound and still needed, by its filters or later.
-pub(crate) fn layout(before: &[Slot], step: &Step) -> Vec<Slot> {
-    let mut needed = step.live.clone();
-    for c in &step.filters {
-        condition_slots(c, &mut needed);
-    }
-    needed.sort_unstable();
-    let is_needed = |s: Slot| s >= FIRST_HIDDEN || needed.binary_search(&s).is_ok();
-    // Columns are slots, each once.
-    let mut out: Vec<Slot> = Vec::with_capacity(before.len() + 3);
-    out.extend(before.iter().copied().filter(|&s| is_needed(s)));
-    binds(&step.kind, &mut |s| {
-        if is_needed(s) && !out.contains(&s) {
-            out.push(s);
-        }
-    });
-    out
-}
-
-/// Appends the slots that a condition reads.
-pub(crate) fn condition_slots(c: &Condition, out: &mut Vec<Slot>) {
-    use jindou_plan::Operand;
-    match c {
-        Condition::Same(a, b) => {
-            for o in [a, b] {
-                if let Operand::Slot(s) = o {
-                    out.push(*s);
-                }
-            }
-        }
-        Condition::Compare(s, ..) | Condition::Kind(s, _) | Condition::Bound(s) => out.push(*s),
-        Condition::And(list) | Condition::Or(list) => {
-            list.iter().for_each(|c| condition_slots(c, out));
-        }
-        Condition::Not(c) => condition_slots(c, out),
-        Condition::General(g) => out.extend(g.variables.iter().map(|v| v.1)),
     }
 }

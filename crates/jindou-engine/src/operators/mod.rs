@@ -32,7 +32,6 @@ pub(crate) use equal::EqualSpec;
 pub(crate) use join_table::{JoinTable, Shape};
 pub(crate) use order::Sorter;
 pub(crate) use order_keys::Places;
-pub(crate) use path::PathSpec;
 pub(crate) use slice::SliceState;
 pub(crate) use stage::{END, Link, Spec, Stage, StageStats, finish, push};
 

@@ -4,28 +4,12 @@ use super::stage::{Rest, hand_all, hand_on};
 use crate::batch::{Batch, Charge, View};
 use crate::explore::{Anchor, Flow, Run};
 use crate::path::PathSearch;
-use crate::tree::{path_slots, with};
+use crate::tree::with;
 use jindou_model::{Error, Holder, Result};
-use jindou_plan::{FarEnd, GraphRef, Operand, Path, Slot};
+use jindou_plan::operator::FollowPath;
+use jindou_plan::{FarEnd, GraphRef, Operand, Slot};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-
-/// Specification of a path stage.
-pub(crate) struct PathSpec<'a> {
-    pub subject: &'a FarEnd,
-    pub path: &'a Path,
-    pub object: &'a FarEnd,
-    pub graph: &'a GraphRef,
-    /// Known ends must be nodes of the graphs.
-    pub nodes: bool,
-}
-
-impl PathSpec<'_> {
-    pub fn output(&self, input: &[Slot]) -> Vec<Slot> {
-        let new = path_slots(self.subject, self.object, self.graph);
-        with(input.to_vec(), new)
-    }
-}
 
 /// An end of the path.
 #[derive(Clone, Copy)]
@@ -83,8 +67,8 @@ pub(crate) struct PathStage<'a> {
 }
 
 impl<'a> PathStage<'a> {
-    pub fn new(spec: &PathSpec<'a>, input: &[Slot], run: &Run<'_>) -> Result<Self> {
-        let output = spec.output(input);
+    pub fn new(spec: &'a FollowPath, input: &[Slot], run: &Run<'_>) -> Result<Self> {
+        let output = with(input.to_vec(), spec.new_slots());
         let place = |s: Slot| output.iter().position(|o| *o == s);
         let missing = || Error::Internal("the plan's path reads a slot that is not there".into());
         let end = |e: &FarEnd| {
@@ -97,7 +81,7 @@ impl<'a> PathStage<'a> {
                 FarEnd::Bind(s) => PathEnd::Free(place(*s).ok_or_else(missing)?),
             })
         };
-        let graphs = match spec.graph {
+        let graphs = match &spec.graph {
             GraphRef::Slot(s) => {
                 Graphs::Column(input.iter().position(|i| i == s).ok_or_else(missing)?)
             }
@@ -111,9 +95,9 @@ impl<'a> PathStage<'a> {
             _ => Graphs::Fixed,
         };
         Ok(Self {
-            search: PathSearch::new(spec.path, spec.graph, run)?,
-            subject: end(spec.subject)?,
-            object: end(spec.object)?,
+            search: PathSearch::new(&spec.path, &spec.graph, run)?,
+            subject: end(&spec.subject)?,
+            object: end(&spec.object)?,
             graphs,
             nodes: spec.nodes,
             width: input.len(),

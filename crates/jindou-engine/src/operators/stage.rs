@@ -7,12 +7,13 @@ use super::equal::{Equal, EqualSpec};
 use super::extend::{Extend, Project};
 use super::join::Probe;
 use super::join_table::JoinTable;
-use super::path::{PathSpec, PathStage};
+use super::path::PathStage;
 use super::slice::{Slice, SliceState};
 use crate::batch::{Batch, View};
 use crate::explore::{Consumer, Flow, Pipeline, Run, StepStats};
 use crate::filter::{Filters, TRUE};
 use jindou_model::{Error, Result};
+use jindou_plan::operator::FollowPath;
 use jindou_plan::{Condition, GeneralExpression, Slot, Step};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ pub(crate) enum Spec<'a> {
     Filter(&'a Condition),
     Extend(&'a GeneralExpression),
     Steps(&'a [Step]),
-    Path(PathSpec<'a>),
+    Path(&'a FollowPath),
     Probe(Box<JoinTable<'a>>),
     Equal(Box<EqualSpec>),
     Apply(Box<ApplySpec<'a>>),

@@ -6,6 +6,7 @@ mod world;
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::MemoryBudget;
+use jindou_plan::operator;
 use jindou_plan::{Form, Operator, Plan, Slot, Weight};
 use maker::Maker;
 use model::Model;
@@ -124,30 +125,32 @@ fn too_large(root: &Operator, world: &World) -> bool {
     fn parts<'o>(op: &'o Operator, out: &mut Vec<&'o Operator>) {
         out.push(op);
         match op {
-            Operator::Steps { input, .. }
-            | Operator::Path { input, .. }
-            | Operator::Filter(input, _)
-            | Operator::Extend { input, .. }
-            | Operator::Group { input, .. }
-            | Operator::Count { input, .. }
-            | Operator::Distinct(input, _) => parts(input, out),
-            Operator::Join { left, right, .. } => {
+            Operator::Steps(operator::Steps { input, .. })
+            | Operator::Path(operator::FollowPath { input, .. })
+            | Operator::Filter(operator::Filter { input, .. })
+            | Operator::Extend(operator::Extend { input, .. })
+            | Operator::Group(operator::Group { input, .. })
+            | Operator::Count(operator::GroupCount { input, .. })
+            | Operator::Distinct(operator::Distinct { input, .. }) => parts(input, out),
+            Operator::Join(operator::Join { left, right, .. }) => {
                 parts(left, out);
                 parts(right, out);
             }
-            Operator::Apply { input, .. } => parts(input, out),
-            Operator::Union(list) => list.iter().for_each(|i| parts(i, out)),
+            Operator::Apply(operator::Apply { input, .. }) => parts(input, out),
+            Operator::Union(operator::Union { inputs: list }) => {
+                list.iter().for_each(|i| parts(i, out))
+            }
             _ => {}
         }
     }
     let mut all = vec![];
     parts(root, &mut all);
     all.iter().rev().any(|op| {
-        let limited = Operator::Slice {
+        let limited = Operator::Slice(operator::Slice {
             input: Box::new((*op).clone()),
             offset: 0,
             limit: Some(1500),
-        };
+        });
         let plan = plan_of(limited, vec![], world, Weight::Light);
         let rows = run(world, &plan, &ExecOptions::default()).map_or(0, |r| r.len());
         rows >= 1500

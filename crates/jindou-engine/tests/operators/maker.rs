@@ -2,6 +2,7 @@
 
 use crate::world::{Rng, World};
 use jindou_model::{Direction, PredicateId};
+use jindou_plan::operator;
 use jindou_plan::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, EdgeList, FarEnd,
     GeneralExpression, GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, Step, StepKind,
@@ -77,7 +78,7 @@ impl Maker<'_> {
             .copied()
             .zip(holes.iter().map(|h| !h))
             .collect();
-        (Operator::Values { slots, rows }, known)
+        (Operator::Values(operator::Values { slots, rows }), known)
     }
 
     pub fn condition(&mut self, slots: &Slots, depth: usize) -> Condition {
@@ -155,7 +156,7 @@ impl Maker<'_> {
             return (input, slots);
         }
         let input = Box::new(input);
-        (Operator::Steps { input, steps }, slots)
+        (Operator::Steps(operator::Steps { input, steps }), slots)
     }
 
     pub fn path(&mut self, depth: usize) -> Path {
@@ -194,7 +195,7 @@ impl Maker<'_> {
             1 => Path::ZeroOrMore(inner),
             _ => Path::OneOrMore(inner),
         };
-        let op = Operator::Path {
+        let op = Operator::Path(operator::FollowPath {
             input: Box::new(input),
             subject,
             path,
@@ -203,7 +204,7 @@ impl Maker<'_> {
             nodes: self.rng.chance(50),
             each: 1.0,
             visited: 1.0,
-        };
+        });
         (op, slots)
     }
 
@@ -223,7 +224,10 @@ impl Maker<'_> {
             per_row: false,
         };
         let input = Box::new(input);
-        (Operator::Extend { input, to, value }, slots)
+        (
+            Operator::Extend(operator::Extend { input, to, value }),
+            slots,
+        )
     }
 
     /// A tree. `outer`: the slots of the rows around it, if it is dependent; `wise`: it may only use what runs on many rows.
@@ -233,7 +237,7 @@ impl Maker<'_> {
                 Some(o) if wise || self.rng.chance(60) => {
                     let kept = self.some(o, 80);
                     let slots = kept.iter().map(|s| (*s, o[s])).collect();
-                    (Operator::Outer(kept), slots)
+                    (Operator::Outer(operator::Outer { slots: kept }), slots)
                 }
                 _ => self.values(),
             };
@@ -243,7 +247,13 @@ impl Maker<'_> {
             0 => {
                 let (input, slots) = below(self);
                 let c = self.condition(&slots, 2);
-                (Operator::Filter(Box::new(input), c), slots)
+                (
+                    Operator::Filter(operator::Filter {
+                        input: Box::new(input),
+                        condition: c,
+                    }),
+                    slots,
+                )
             }
             1 | 2 => {
                 let (input, slots) = below(self);
@@ -266,7 +276,9 @@ impl Maker<'_> {
                     slots.insert(*s, sure);
                 }
                 (
-                    Operator::Union(parts.into_iter().map(|p| p.0).collect()),
+                    Operator::Union(operator::Union {
+                        inputs: parts.into_iter().map(|p| p.0).collect(),
+                    }),
                     slots,
                 )
             }
@@ -277,7 +289,13 @@ impl Maker<'_> {
                 let (input, slots) = below(self);
                 let kept = self.some(&slots, 60);
                 let left = kept.iter().map(|s| (*s, slots[s])).collect();
-                (Operator::Distinct(Box::new(input), kept), left)
+                (
+                    Operator::Distinct(operator::Distinct {
+                        input: Box::new(input),
+                        slots: kept,
+                    }),
+                    left,
+                )
             }
             _ => self.group(depth, outer),
         }
@@ -315,14 +333,14 @@ impl Maker<'_> {
         } else {
             l
         };
-        let op = Operator::Join {
+        let op = Operator::Join(operator::Join {
             kind,
             left: Box::new(left),
             right: Box::new(right),
             on,
             condition,
             equal: None,
-        };
+        });
         (op, slots)
     }
 
@@ -353,12 +371,12 @@ impl Maker<'_> {
             }
             _ => {}
         }
-        let op = Operator::Apply {
+        let op = Operator::Apply(operator::Apply {
             input: Box::new(input),
             inner: Box::new(inner),
             kind,
             each_row,
-        };
+        });
         (op, slots)
     }
 
@@ -384,11 +402,11 @@ impl Maker<'_> {
             .collect();
         let input = Box::new(input);
         if self.rng.chance(50) {
-            let op = Operator::Count {
+            let op = Operator::Count(operator::GroupCount {
                 input,
                 group: by,
                 counts,
-            };
+            });
             return (op, out);
         }
         let aggregates = counts
@@ -405,11 +423,11 @@ impl Maker<'_> {
             })
             .collect();
         (
-            Operator::Group {
+            Operator::Group(operator::Group {
                 input,
                 by,
                 aggregates,
-            },
+            }),
             out,
         )
     }

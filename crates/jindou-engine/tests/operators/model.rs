@@ -2,6 +2,7 @@
 
 use crate::world::{Row, V, World};
 use jindou_model::Direction;
+use jindou_plan::operator;
 use jindou_plan::{
     ApplyKind, Cell, Condition, Count, EdgeList, FarEnd, JoinKind, Operand, Operator, Path, Slot,
     Step, StepKind,
@@ -16,13 +17,13 @@ pub struct Model<'w> {
 impl Model<'_> {
     pub fn rows(&self, op: &Operator, outer: &Row) -> Vec<Row> {
         match op {
-            Operator::Outer(slots) => vec![
+            Operator::Outer(operator::Outer { slots }) => vec![
                 slots
                     .iter()
                     .filter_map(|s| Some((*s, *outer.get(s)?)))
                     .collect(),
             ],
-            Operator::Values { slots, rows } => rows
+            Operator::Values(operator::Values { slots, rows }) => rows
                 .iter()
                 .map(|r| {
                     slots
@@ -35,20 +36,20 @@ impl Model<'_> {
                         .collect()
                 })
                 .collect(),
-            Operator::Steps { input, steps } => {
+            Operator::Steps(operator::Steps { input, steps }) => {
                 let mut rows = self.rows(input, outer);
                 for step in steps {
                     rows = rows.iter().flat_map(|r| self.step(step, r)).collect();
                 }
                 rows
             }
-            Operator::Path {
+            Operator::Path(operator::FollowPath {
                 input,
                 subject,
                 path,
                 object,
                 ..
-            } => {
+            }) => {
                 let pairs = self.pairs(path);
                 let mut out = vec![];
                 for row in self.rows(input, outer) {
@@ -79,12 +80,15 @@ impl Model<'_> {
                 }
                 out
             }
-            Operator::Filter(input, c) => self
+            Operator::Filter(operator::Filter {
+                input,
+                condition: c,
+            }) => self
                 .rows(input, outer)
                 .into_iter()
                 .filter(|r| truth(c, r) == Some(true))
                 .collect(),
-            Operator::Extend { input, to, value } => {
+            Operator::Extend(operator::Extend { input, to, value }) => {
                 let Expression::Coalesce(list) = &value.expression else {
                     panic!()
                 };
@@ -103,14 +107,16 @@ impl Model<'_> {
                 }
                 rows
             }
-            Operator::Union(list) => list.iter().flat_map(|i| self.rows(i, outer)).collect(),
-            Operator::Join {
+            Operator::Union(operator::Union { inputs: list }) => {
+                list.iter().flat_map(|i| self.rows(i, outer)).collect()
+            }
+            Operator::Join(operator::Join {
                 kind,
                 left,
                 right,
                 condition,
                 ..
-            } => {
+            }) => {
                 let right = self.rows(right, outer);
                 let mut out = vec![];
                 for l in self.rows(left, outer) {
@@ -131,9 +137,9 @@ impl Model<'_> {
                 }
                 out
             }
-            Operator::Apply {
+            Operator::Apply(operator::Apply {
                 input, inner, kind, ..
-            } => {
+            }) => {
                 let mut out = vec![];
                 for l in self.rows(input, outer) {
                     let found = self.rows(inner, &l);
@@ -155,7 +161,7 @@ impl Model<'_> {
                 }
                 out
             }
-            Operator::Distinct(input, slots) => {
+            Operator::Distinct(operator::Distinct { input, slots }) => {
                 let rows: BTreeSet<Row> = self
                     .rows(input, outer)
                     .into_iter()
@@ -163,11 +169,11 @@ impl Model<'_> {
                     .collect();
                 rows.into_iter().collect()
             }
-            Operator::Group {
+            Operator::Group(operator::Group {
                 input,
                 by,
                 aggregates,
-            } => {
+            }) => {
                 let counts: Vec<Count> = aggregates
                     .iter()
                     .map(|a| Count {
@@ -179,14 +185,14 @@ impl Model<'_> {
                     .collect();
                 counted(&self.rows(input, outer), by, &counts)
             }
-            Operator::Count {
+            Operator::Count(operator::GroupCount {
                 input,
                 group,
                 counts,
-            } => counted(&self.rows(input, outer), group, counts),
-            Operator::OrderBy(input, _) => self.rows(input, outer),
-            Operator::Slice { .. }
-            | Operator::Reduced(..)
+            }) => counted(&self.rows(input, outer), group, counts),
+            Operator::OrderBy(operator::OrderBy { input, .. }) => self.rows(input, outer),
+            Operator::Slice(_)
+            | Operator::Reduced(_)
             | Operator::Explore(_)
             | Operator::Service(_) => panic!("not in random trees"),
         }

@@ -1,6 +1,7 @@
 //! Operators with their estimates, and the ways to put them together.
 
 use super::*;
+use crate::operator;
 use rustc_hash::FxHashSet;
 
 /// Slots that hold nodes, each with the place of those graphs.
@@ -88,7 +89,9 @@ pub(crate) fn nothing(why: String) -> Built {
 /// The input's rows as the inner part of an `Apply` reads them.
 pub(crate) fn row_of(input: &Built, slots: &SlotSet) -> Built {
     Built {
-        op: Operator::Outer(slots.to_vec()),
+        op: Operator::Outer(operator::Outer {
+            slots: slots.to_vec(),
+        }),
         certain: slots.and(&input.certain),
         possible: slots.clone(),
         nodes: input.nodes.clone(),
@@ -110,20 +113,20 @@ pub(super) fn on_steps(input: Built, more: Vec<Step>, rows: f64, cost: f64) -> B
                 ..input
             }
         }
-        Operator::Steps {
+        Operator::Steps(operator::Steps {
             input: i,
             mut steps,
-        } => {
+        }) => {
             steps.extend(more);
             Built {
-                op: Operator::Steps { input: i, steps },
+                op: Operator::Steps(operator::Steps { input: i, steps }),
                 rows,
                 cost,
                 ..input
             }
         }
         _ => input.with(
-            |input| Operator::Steps { input, steps: more },
+            |input| Operator::Steps(operator::Steps { input, steps: more }),
             Some(rows),
             cost,
         ),
@@ -157,12 +160,12 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
     };
     let cost = input.cost + inner.cost * times + (input.rows + found) * OUT * 4.0;
     Built {
-        op: Operator::Apply {
+        op: Operator::Apply(operator::Apply {
             input: Box::new(input.op),
             inner: Box::new(inner.op),
             kind,
             each_row,
-        },
+        }),
         certain,
         possible,
         nodes,
@@ -208,14 +211,14 @@ pub(crate) fn hash_join(
     let cost =
         left.cost + right.cost + right.rows * HASH_BUILD + left.rows * probe + matched * OUT * 4.0;
     Built {
-        op: Operator::Join {
+        op: Operator::Join(operator::Join {
             kind,
             left: Box::new(left.op),
             right: Box::new(right.op),
             on,
             condition,
             equal: None,
-        },
+        }),
         certain,
         possible,
         nodes,
@@ -230,7 +233,7 @@ pub(crate) fn equal_join(left: Built, right: Built, pair: (Slot, Slot)) -> Built
     let own = own + (left.rows + right.rows) * VALUE;
     let cost = left.cost + right.cost + own;
     let mut out = hash_join(left, right, JoinKind::Inner, None);
-    if let Operator::Join { equal, .. } = &mut out.op {
+    if let Operator::Join(operator::Join { equal, .. }) = &mut out.op {
         *equal = Some(pair);
     }
     Built { rows, cost, ..out }
@@ -245,9 +248,15 @@ pub(crate) fn filtered(b: Built, c: Condition) -> Built {
     let rows = b.rows * condition::selectivity(&c);
     let cost = b.cost + b.rows * each;
     match b.op {
-        Operator::Filter(i, Condition::And(mut list)) => {
+        Operator::Filter(operator::Filter {
+            input: i,
+            condition: Condition::And(mut list),
+        }) => {
             list.push(c);
-            let op = Operator::Filter(i, Condition::And(list));
+            let op = Operator::Filter(operator::Filter {
+                input: i,
+                condition: Condition::And(list),
+            });
             Built {
                 op,
                 rows,
@@ -255,7 +264,16 @@ pub(crate) fn filtered(b: Built, c: Condition) -> Built {
                 ..b
             }
         }
-        _ => b.with(|op| Operator::Filter(op, c), Some(rows), cost),
+        _ => b.with(
+            |op| {
+                Operator::Filter(operator::Filter {
+                    input: op,
+                    condition: c,
+                })
+            },
+            Some(rows),
+            cost,
+        ),
     }
 }
 
@@ -275,7 +293,9 @@ pub(super) fn union(built: Vec<Built>) -> Built {
         cost += b.cost;
     }
     Built {
-        op: Operator::Union(built.into_iter().map(|b| b.op).collect()),
+        op: Operator::Union(operator::Union {
+            inputs: built.into_iter().map(|b| b.op).collect(),
+        }),
         certain,
         possible,
         nodes,
@@ -338,17 +358,17 @@ pub(super) fn group(inner: Built, by: &[Slot], aggregates: &[Aggregate]) -> Buil
                         row: a.row,
                     })
                     .collect();
-                Operator::Count {
+                Operator::Count(operator::GroupCount {
                     input,
                     group: by,
                     counts,
-                }
+                })
             } else {
-                Operator::Group {
+                Operator::Group(operator::Group {
                     input,
                     by,
                     aggregates,
-                }
+                })
             }
         },
         Some(rows),
@@ -366,41 +386,20 @@ pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
     if let Some(limit) = limit {
         let share = (offset.saturating_add(limit) as f64 / rows.max(1.0)).min(1.0);
         rows *= share;
-        if is_streaming(&b.op) {
+        if b.op.is_streaming() {
             // The pipeline stops when it has enough.
             cost *= share;
         }
     }
     Built {
-        op: Operator::Slice {
+        op: Operator::Slice(operator::Slice {
             input: Box::new(b.op),
             offset,
             limit,
-        },
+        }),
         rows,
         cost,
         ..b
-    }
-}
-
-/// True if rows come out before all have gone in.
-pub(super) fn is_streaming(op: &Operator) -> bool {
-    match op {
-        Operator::Group { .. } | Operator::Count { .. } | Operator::OrderBy(..) => false,
-        Operator::Filter(i, _)
-        | Operator::Extend { input: i, .. }
-        | Operator::Distinct(i, _)
-        | Operator::Reduced(i, _)
-        | Operator::Steps { input: i, .. }
-        | Operator::Path { input: i, .. }
-        | Operator::Apply { input: i, .. }
-        | Operator::Slice { input: i, .. }
-        | Operator::Join { left: i, .. } => is_streaming(i),
-        Operator::Union(list) => list.iter().all(is_streaming),
-        Operator::Explore(_)
-        | Operator::Outer(_)
-        | Operator::Values { .. }
-        | Operator::Service(_) => true,
     }
 }
 

@@ -2,6 +2,7 @@
 //! constants.
 
 use super::*;
+use crate::operator;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use jindou_store::segment::EdgeView;
 use oxrdf::Literal;
@@ -264,7 +265,7 @@ fn constant_rows(slots: Vec<Slot>, rows: Vec<Vec<Cell>>) -> Built {
     let all: SlotSet = slots.iter().copied().collect();
     let n = rows.len() as f64;
     Built {
-        op: Operator::Values { slots, rows },
+        op: Operator::Values(operator::Values { slots, rows }),
         certain: all.clone(),
         possible: all,
         nodes: vec![],

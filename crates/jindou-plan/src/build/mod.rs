@@ -13,6 +13,7 @@ use crate::cost::{
 use crate::equal;
 use crate::expression::Expr;
 use crate::logical::{Bgp, End, Kind, Node, PathNode, Place};
+use crate::operator;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::steps;
@@ -125,7 +126,11 @@ impl Builder<'_> {
                     return b;
                 }
                 let cost = b.cost + b.rows * SORT * (2.0 + b.rows).log2();
-                b.with(|op| Operator::OrderBy(op, keys), None, cost)
+                b.with(
+                    |op| Operator::OrderBy(operator::OrderBy { input: op, keys }),
+                    None,
+                    cost,
+                )
             }
             Kind::Distinct { inner, slots } => {
                 if let Some(known) = self.distinct_predicates(unordered(inner), slots) {
@@ -134,13 +139,21 @@ impl Builder<'_> {
                 let b = self.build(unordered(inner));
                 let slots = kept(slots, &b.possible);
                 let cost = b.cost + b.rows * HASH_PROBE;
-                b.with(|op| Operator::Distinct(op, slots), None, cost)
+                b.with(
+                    |op| Operator::Distinct(operator::Distinct { input: op, slots }),
+                    None,
+                    cost,
+                )
             }
             Kind::Reduced { inner, slots } => {
                 let b = self.build(inner);
                 let slots = kept(slots, &b.possible);
                 let cost = b.cost + b.rows * OUT;
-                b.with(|op| Operator::Reduced(op, slots), None, cost)
+                b.with(
+                    |op| Operator::Reduced(operator::Reduced { input: op, slots }),
+                    None,
+                    cost,
+                )
             }
             Kind::Slice {
                 inner,
@@ -178,7 +191,9 @@ impl Builder<'_> {
     /// These columns of the outer row.
     fn outer_row(&self, slots: &SlotSet) -> Built {
         Built {
-            op: Operator::Outer(slots.to_vec()),
+            op: Operator::Outer(operator::Outer {
+                slots: slots.to_vec(),
+            }),
             certain: slots.and(&self.outer.certain),
             possible: slots.clone(),
             nodes: vec![],
@@ -220,7 +235,7 @@ impl Builder<'_> {
             Kind::Path(p) => self.path(unit(), p),
             Kind::Values { slots, rows } => self.values(node, slots, rows),
             Kind::Service(s) => Built {
-                op: Operator::Service(Box::new(s.clone())),
+                op: Operator::Service(s.clone()),
                 certain: SlotSet::default(),
                 possible: node.possible.clone(),
                 nodes: vec![],
@@ -248,10 +263,10 @@ impl Builder<'_> {
             .collect::<Vec<_>>();
         let n = rows.len() as f64;
         Built {
-            op: Operator::Values {
+            op: Operator::Values(operator::Values {
                 slots: slots.to_vec(),
                 rows: cells,
-            },
+            }),
             certain: node.certain.clone(),
             possible: node.possible.clone(),
             nodes: vec![],
@@ -404,7 +419,16 @@ impl Builder<'_> {
                 let slots = visible.and(&right.possible);
                 right.possible = slots.clone();
                 right.certain = right.certain.and(&slots);
-                right = right.with(|op| Operator::Reduced(op, slots.to_vec()), None, 0.0);
+                right = right.with(
+                    |op| {
+                        Operator::Reduced(operator::Reduced {
+                            input: op,
+                            slots: slots.to_vec(),
+                        })
+                    },
+                    None,
+                    0.0,
+                );
             }
             hash_join(left, right, JoinKind::Minus, None)
         };
@@ -495,7 +519,11 @@ impl Builder<'_> {
         };
         let cost = b.cost + b.rows * if bound { OUT } else { EXPRESSION };
         let value = value.general();
-        let mut out = b.with(|input| Operator::Extend { input, to, value }, None, cost);
+        let mut out = b.with(
+            |input| Operator::Extend(operator::Extend { input, to, value }),
+            None,
+            cost,
+        );
         out.possible.insert(to);
         if bound {
             out.certain.insert(to);

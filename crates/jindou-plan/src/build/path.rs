@@ -2,6 +2,7 @@
 
 use super::rows::{is_nullable, keeps_any};
 use super::*;
+use crate::operator;
 
 impl Builder<'_> {
     pub(super) fn path(&mut self, input: Built, p: &PathNode) -> Built {
@@ -70,10 +71,10 @@ impl Builder<'_> {
         }
         for (s, bytes) in unknown {
             let values = Built {
-                op: Operator::Values {
+                op: Operator::Values(operator::Values {
                     slots: vec![s],
                     rows: vec![vec![Cell::Term(bytes)]],
-                },
+                }),
                 certain: SlotSet::one(s),
                 possible: SlotSet::one(s),
                 nodes: vec![],
@@ -93,15 +94,17 @@ impl Builder<'_> {
         let rows = input.rows * each;
         let cost = input.cost + input.rows * visited * PATH;
         let mut out = input.with(
-            |input| Operator::Path {
-                input,
-                subject,
-                path,
-                object,
-                graph,
-                nodes,
-                each,
-                visited,
+            |input| {
+                Operator::Path(operator::FollowPath {
+                    input,
+                    subject,
+                    path,
+                    object,
+                    graph,
+                    nodes,
+                    each,
+                    visited,
+                })
             },
             Some(rows),
             cost,

@@ -8,7 +8,7 @@ use crate::{
 use jindou_model::Direction;
 
 impl Explainer<'_> {
-    pub(super) fn slot(&self, s: Slot) -> String {
+    pub(crate) fn slot(&self, s: Slot) -> String {
         match self.plan.slots.get(usize::from(s)) {
             Some(name) if name.contains(' ') => format!("({name})"),
             Some(name) => format!("?{name}"),
@@ -16,7 +16,7 @@ impl Explainer<'_> {
         }
     }
 
-    pub(super) fn slots(&self, list: &[Slot]) -> String {
+    pub(crate) fn slots(&self, list: &[Slot]) -> String {
         list.iter()
             .map(|s| self.slot(*s))
             .collect::<Vec<_>>()
@@ -30,7 +30,7 @@ impl Explainer<'_> {
         }
     }
 
-    pub(super) fn graph(&self, g: &GraphRef) -> String {
+    pub(crate) fn graph(&self, g: &GraphRef) -> String {
         match g {
             GraphRef::Default => String::new(),
             GraphRef::Slot(s) => format!(" in graph {}", self.slot(*s)),
@@ -163,7 +163,7 @@ impl Explainer<'_> {
         }
     }
 
-    pub(super) fn condition(&self, c: &Condition) -> String {
+    pub(crate) fn condition(&self, c: &Condition) -> String {
         let join = |list: &[Condition], with: &str| {
             let each: Vec<String> = list.iter().map(|c| self.condition(c)).collect();
             format!("({})", each.join(with))
@@ -200,7 +200,7 @@ impl Explainer<'_> {
         }
     }
 
-    pub(super) fn steps(&self, steps: &[Step]) -> Vec<StepText> {
+    pub(crate) fn steps(&self, steps: &[Step]) -> Vec<StepText> {
         steps
             .iter()
             .map(|s| StepText {
@@ -214,14 +214,14 @@ impl Explainer<'_> {
             .collect()
     }
 
-    pub(super) fn end(&self, end: &FarEnd) -> String {
+    pub(crate) fn end(&self, end: &FarEnd) -> String {
         match end {
             FarEnd::Bind(s) => self.slot(*s),
             FarEnd::Known(o) => self.operand(*o),
         }
     }
 
-    pub(super) fn path(&self, p: &Path) -> String {
+    pub(crate) fn path(&self, p: &Path) -> String {
         let all = |list: &[Path], with: &str| {
             let each: Vec<String> = list.iter().map(|p| self.path(p)).collect();
             format!("({})", each.join(with))
@@ -245,7 +245,7 @@ impl Explainer<'_> {
         }
     }
 
-    pub(super) fn aggregate(&self, a: &Aggregate) -> String {
+    pub(crate) fn aggregate(&self, a: &Aggregate) -> String {
         let name = match &a.function {
             AggregateFunction::CountRows | AggregateFunction::Count => "count",
             AggregateFunction::Sum => "sum",

@@ -8,6 +8,8 @@
 mod ids;
 mod substitution;
 
+pub(crate) use ids::{ids_of_condition, ids_of_end, ids_of_graph, ids_of_steps};
+
 use crate::planner::plan_over;
 use crate::watch::PlanLimits;
 use crate::{Plan, PlanOptions};

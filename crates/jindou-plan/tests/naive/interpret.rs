@@ -2,6 +2,7 @@
 
 use super::query::{Case, MAX_ROWS, Term};
 use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
+use jindou_plan::operator;
 use jindou_plan::{
     Cell, Condition, EdgeList, FarEnd, GraphRef, IdFilter, JoinKind, Operand, Operator, Plan,
     PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest,
@@ -92,12 +93,18 @@ impl Data<'_> {
                 }
                 rows
             }
-            Operator::Filter(i, c) => {
+            Operator::Filter(operator::Filter {
+                input: i,
+                condition: c,
+            }) => {
                 let mut rows = self.operator(i)?;
                 rows.retain(|r| self.test(r, c) == Some(true));
                 rows
             }
-            Operator::Distinct(i, by) => {
+            Operator::Distinct(operator::Distinct {
+                input: i,
+                slots: by,
+            }) => {
                 let mut seen = BTreeSet::new();
                 let mut rows = self.operator(i)?;
                 rows.retain(|r| {
@@ -105,11 +112,11 @@ impl Data<'_> {
                 });
                 rows
             }
-            Operator::Count {
+            Operator::Count(operator::GroupCount {
                 input,
                 group,
                 counts,
-            } => {
+            }) => {
                 let rows = self.operator(input)?;
                 let mut groups: BTreeMap<Vec<Value>, Vec<&Row>> = BTreeMap::new();
                 if group.is_empty() {
@@ -144,7 +151,7 @@ impl Data<'_> {
                     })
                     .collect()
             }
-            Operator::OrderBy(i, keys) => {
+            Operator::OrderBy(operator::OrderBy { input: i, keys }) => {
                 let rows = self.operator(i)?;
                 assert!(
                     rows.iter()
@@ -153,24 +160,24 @@ impl Data<'_> {
                 );
                 rows
             }
-            Operator::Slice {
+            Operator::Slice(operator::Slice {
                 input,
                 offset,
                 limit,
-            } => {
+            }) => {
                 let rows = self.operator(input)?;
                 let take = limit.map_or(usize::MAX, |l| l as usize);
                 rows.into_iter().skip(*offset as usize).take(take).collect()
             }
             // Groups of patterns that a filter equates: in this data equal values are the same term.
-            Operator::Join {
+            Operator::Join(operator::Join {
                 kind: kind @ (JoinKind::Inner | JoinKind::Semi),
                 left,
                 right,
                 on,
                 condition: None,
                 equal,
-            } if on.iter().all(|k| k.left_bound && k.right_bound) => {
+            }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let (left, right) = (self.operator(left)?, self.operator(right)?);
                 if left.len() * right.len() > MAX_ROWS {
                     return None;
@@ -194,7 +201,7 @@ impl Data<'_> {
                 rows
             }
             // A variable that a filter made the same as another.
-            Operator::Extend { input, to, value } => {
+            Operator::Extend(operator::Extend { input, to, value }) => {
                 let [(_, from)] = value.variables.as_slice() else {
                     panic!("not interpreted: {value:?}");
                 };
@@ -210,7 +217,7 @@ impl Data<'_> {
                 }
                 rows
             }
-            Operator::Values { slots, rows } => rows
+            Operator::Values(operator::Values { slots, rows }) => rows
                 .iter()
                 .map(|cells| {
                     slots

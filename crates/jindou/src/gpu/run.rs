@@ -7,7 +7,7 @@ use crate::execute::{Decoded, Job, Measured, measured};
 use jindou_engine::{ChecksumSink, CountSink, NodeProfile, Profile, Sink, execute_on};
 use jindou_gpu::{GpuExecutor, GpuOptions, GpuResult, Output};
 use jindou_model::{CancelToken, Error, Result};
-use jindou_plan::{Operator, Plan};
+use jindou_plan::Plan;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -152,29 +152,18 @@ fn on_device(plan: &Plan, result: &GpuResult) -> Profile {
             there: Some((p.device.clone(), 0)),
             ..NodeProfile::default()
         };
-        let below = match at {
-            Operator::Explore(_) => {
-                node.there = Some((p.device.clone(), steps));
-                node.rows_in = steps_there.first().map_or(0, |s| s.rows_in);
-                node.rows_out = steps_there.last().map_or(0, |s| s.rows_out);
-                node.time = Duration::from_secs_f64(p.seconds);
-                node.steps.clone_from(&steps_there);
-                None
-            }
-            Operator::Filter(i, _)
-            | Operator::Distinct(i, _)
-            | Operator::Reduced(i, _)
-            | Operator::OrderBy(i, _) => Some(&**i),
-            Operator::Count { input, .. }
-            | Operator::Group { input, .. }
-            | Operator::Extend { input, .. }
-            | Operator::Slice { input, .. } => Some(&**input),
-            _ => None,
-        };
+        let inputs = at.inputs();
+        if inputs.is_empty() {
+            node.there = Some((p.device.clone(), steps));
+            node.rows_in = steps_there.first().map_or(0, |s| s.rows_in);
+            node.rows_out = steps_there.last().map_or(0, |s| s.rows_out);
+            node.time = Duration::from_secs_f64(p.seconds);
+            node.steps.clone_from(&steps_there);
+        }
         profile.nodes.push(node);
-        match below {
-            Some(b) => at = b,
-            None => break,
+        match inputs.as_slice() {
+            [below] => at = below,
+            _ => break,
         }
     }
     profile.steps = steps_there;

@@ -5,6 +5,7 @@ mod steps;
 mod values;
 
 use jindou_model::{DEFAULT_GRAPH, FIRST_QUERY_ID, VertexId, term};
+use jindou_plan::operator;
 use jindou_plan::{
     Aggregate, AggregateFunction, ApplyKind, Cell, FarEnd, JoinKind, Operator, Plan, Slot,
 };
@@ -110,12 +111,12 @@ impl<'a> Data<'a> {
                 }
                 self.steps(vec![], &e.steps, true)?
             }
-            Operator::Outer(slots) => {
+            Operator::Outer(operator::Outer { slots }) => {
                 let row = outer.expect("Outer stands inside an Apply");
                 let part = row.iter().filter(|x| slots.contains(x.0));
                 vec![part.map(|(s, v)| (*s, *v)).collect()]
             }
-            Operator::Values { slots, rows } => rows
+            Operator::Values(operator::Values { slots, rows }) => rows
                 .iter()
                 .map(|r| {
                     assert_eq!(r.len(), slots.len());
@@ -134,12 +135,12 @@ impl<'a> Data<'a> {
                 })
                 .collect(),
             Operator::Service(_) => panic!("no SERVICE in these tests"),
-            Operator::Steps { input, steps } => {
+            Operator::Steps(operator::Steps { input, steps }) => {
                 assert!(!steps.is_empty());
                 let rows = self.operator(input, outer)?;
                 self.steps(rows, steps, false)?
             }
-            Operator::Path {
+            Operator::Path(operator::FollowPath {
                 input,
                 subject,
                 path,
@@ -147,7 +148,7 @@ impl<'a> Data<'a> {
                 graph,
                 nodes,
                 ..
-            } => {
+            }) => {
                 let mut out = vec![];
                 for row in self.operator(input, outer)? {
                     for (s, o) in self.pairs(&row, *subject, path, *object, graph, *nodes) {
@@ -169,14 +170,14 @@ impl<'a> Data<'a> {
                 }
                 out
             }
-            Operator::Join {
+            Operator::Join(operator::Join {
                 kind,
                 left,
                 right,
                 on,
                 condition,
                 equal,
-            } => {
+            }) => {
                 let l = self.operator(left, outer)?;
                 let r = self.operator(right, outer)?;
                 let slots = |rows: &[Row]| -> BTreeSet<Slot> {
@@ -225,12 +226,12 @@ impl<'a> Data<'a> {
                 }
                 out
             }
-            Operator::Apply {
+            Operator::Apply(operator::Apply {
                 input,
                 inner,
                 kind,
                 each_row,
-            } => {
+            }) => {
                 assert!(*each_row || is_row_wise(inner), "{inner:#?}");
                 let mut out = vec![];
                 for row in self.operator(input, outer)? {
@@ -262,14 +263,14 @@ impl<'a> Data<'a> {
                 }
                 out
             }
-            Operator::Union(parts) => {
+            Operator::Union(operator::Union { inputs: parts }) => {
                 let mut out = vec![];
                 for p in parts {
                     out.extend(self.operator(p, outer)?);
                 }
                 out
             }
-            Operator::Extend { input, to, value } => {
+            Operator::Extend(operator::Extend { input, to, value }) => {
                 let mut rows = self.operator(input, outer)?;
                 for r in &mut rows {
                     if let Some(t) = self.value(r, value) {
@@ -279,19 +280,19 @@ impl<'a> Data<'a> {
                 }
                 rows
             }
-            Operator::Group {
+            Operator::Group(operator::Group {
                 input,
                 by,
                 aggregates,
-            } => {
+            }) => {
                 let rows = self.operator(input, outer)?;
                 self.group(&rows, by, aggregates)
             }
-            Operator::Count {
+            Operator::Count(operator::GroupCount {
                 input,
                 group,
                 counts,
-            } => {
+            }) => {
                 let rows = self.operator(input, outer)?;
                 let aggregates: Vec<Aggregate> = counts
                     .iter()
@@ -317,12 +318,15 @@ impl<'a> Data<'a> {
                 }
                 self.group(&rows, group, &aggregates)
             }
-            Operator::Filter(input, c) => {
+            Operator::Filter(operator::Filter {
+                input,
+                condition: c,
+            }) => {
                 let mut rows = self.operator(input, outer)?;
                 rows.retain(|r| self.test(r, c) == Some(true));
                 rows
             }
-            Operator::Distinct(input, by) => {
+            Operator::Distinct(operator::Distinct { input, slots: by }) => {
                 let mut seen = BTreeSet::new();
                 let rows = self.operator(input, outer)?;
                 rows.iter()
@@ -330,16 +334,16 @@ impl<'a> Data<'a> {
                     .filter(|r| seen.insert(r.clone()))
                     .collect()
             }
-            Operator::Reduced(input, by) => {
+            Operator::Reduced(operator::Reduced { input, slots: by }) => {
                 let rows = self.operator(input, outer)?;
                 rows.iter().map(|r| only(r, by)).collect()
             }
-            Operator::OrderBy(input, _) => self.operator(input, outer)?,
-            Operator::Slice {
+            Operator::OrderBy(operator::OrderBy { input, .. }) => self.operator(input, outer)?,
+            Operator::Slice(operator::Slice {
                 input,
                 offset,
                 limit,
-            } => {
+            }) => {
                 let rows = self.operator(input, outer)?;
                 let take = limit.map_or(usize::MAX, |l| l as usize);
                 rows.into_iter().skip(*offset as usize).take(take).collect()
@@ -440,13 +444,13 @@ fn only(r: &Row, slots: &[Slot]) -> Row {
 fn is_row_wise(op: &Operator) -> bool {
     match op {
         Operator::Outer(_) => true,
-        Operator::Steps { input, .. }
-        | Operator::Path { input, .. }
-        | Operator::Filter(input, _)
-        | Operator::Extend { input, .. } => is_row_wise(input),
+        Operator::Steps(operator::Steps { input, .. })
+        | Operator::Path(operator::FollowPath { input, .. })
+        | Operator::Filter(operator::Filter { input, .. })
+        | Operator::Extend(operator::Extend { input, .. }) => is_row_wise(input),
         // Its inner part is a level of its own.
-        Operator::Apply { input, .. } => is_row_wise(input),
-        Operator::Union(list) => list.iter().all(is_row_wise),
+        Operator::Apply(operator::Apply { input, .. }) => is_row_wise(input),
+        Operator::Union(operator::Union { inputs: list }) => list.iter().all(is_row_wise),
         _ => false,
     }
 }

@@ -1,0 +1,160 @@
+//! Dependent parts: OPTIONAL, EXISTS and their like by rows.
+
+use super::facts::{EachInput, Facts, Prune, Role};
+use super::{Operator, Walk};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Slot, cost};
+
+/// Uses that [`Apply`] makes of the inner rows of an outer row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyKind {
+    /// Gives each.
+    Inner,
+    /// Gives each; the outer row alone if there is none (OPTIONAL).
+    Left,
+    /// The outer row, once, if there is one (EXISTS).
+    Semi,
+    /// The outer row, once, if there is none (NOT EXISTS, MINUS).
+    Anti,
+    /// The outer row with `xsd:boolean` true or false in this slot (EXISTS inside an expression).
+    Mark(Slot),
+}
+
+impl ApplyKind {
+    /// True if an outer row without inner rows has no row in the answer.
+    #[must_use]
+    pub fn needs_inner(self) -> bool {
+        matches!(self, Self::Inner | Self::Semi)
+    }
+
+    fn gives_inner(self) -> bool {
+        matches!(self, Self::Inner | Self::Left)
+    }
+}
+
+/// For each row of `input`, the rows of `inner` that go with it. `inner` reads the row through [`super::Outer`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apply {
+    /// The outer rows.
+    pub input: Box<Operator>,
+    /// The dependent part. Unless `each_row`, it consists of `Outer`, `Steps`, `Path`, `Filter`, `Extend`, `Union` and
+    /// `Apply` (whose own input again is made of these), so that it can run on many outer rows at once.
+    pub inner: Box<Operator>,
+    /// Use of the inner rows.
+    pub kind: ApplyKind,
+    /// `inner` has operators that look at all rows (`Group`, `Slice`, `Distinct`, …): it runs once for each
+    /// distinct combination of the outer columns it reads.
+    pub each_row: bool,
+}
+
+/// Columns that the inner part of an `Apply` takes from the outer row.
+fn taken(inner: &Operator) -> SlotSet {
+    let mut out = SlotSet::default();
+    inner.walk(&mut |op| {
+        if let Operator::Outer(o) = op {
+            o.slots.iter().for_each(|s| out.insert(*s));
+        }
+        Walk::Independent
+    });
+    out
+}
+
+impl Facts for Apply {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            ApplyKind::Inner => "apply",
+            ApplyKind::Left => "apply, optional",
+            ApplyKind::Semi => "apply, exists",
+            ApplyKind::Anti => "apply, not exists",
+            ApplyKind::Mark(_) => "apply, mark",
+        }
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+        let role = if self.kind.gives_inner() {
+            Role::Dependent
+        } else {
+            Role::DependentSought
+        };
+        f(role, &self.inner);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+        f(&mut self.inner);
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        if let ApplyKind::Mark(s) = self.kind {
+            f(s);
+        }
+    }
+
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        let (inner_wanted, compared) = if self.kind.gives_inner() {
+            // What both find by themselves is compared.
+            let own = self.inner.bound().minus(&taken(&self.inner));
+            let compared = if own.is_empty() {
+                own
+            } else {
+                own.and(&self.input.bound())
+            };
+            (wanted.or(&compared), compared)
+        } else {
+            Default::default()
+        };
+        let used = with.input(&mut self.inner, &inner_wanted);
+        with.input(&mut self.input, &wanted.or(&used).or(&compared))
+    }
+
+    fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
+        let mut out = self.input.layout(outer);
+        let more = match self.kind {
+            ApplyKind::Inner | ApplyKind::Left => self.inner.layout(&out),
+            ApplyKind::Semi | ApplyKind::Anti => vec![],
+            ApplyKind::Mark(to) => vec![to],
+        };
+        for s in more {
+            if !out.contains(&s) {
+                out.push(s);
+            }
+        }
+        out
+    }
+
+    fn is_never(&self) -> bool {
+        self.input.is_never() || (self.kind.needs_inner() && self.inner.is_never())
+    }
+
+    fn is_by_row(&self) -> bool {
+        true
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let what = match self.kind {
+            ApplyKind::Inner => "for each row".into(),
+            ApplyKind::Left => "for each row, if any (OPTIONAL)".into(),
+            ApplyKind::Semi => "keep rows with (EXISTS)".into(),
+            ApplyKind::Anti => "keep rows without (NOT EXISTS)".into(),
+            ApplyKind::Mark(s) => format!("{} = whether there is (EXISTS)", e.slot(s)),
+        };
+        let alone = if self.each_row {
+            ", each by itself"
+        } else {
+            ""
+        };
+        let i = e.node(&self.input, outer);
+        let b = e.node(&self.inner, if self.each_row { 1.0 } else { i.rows });
+        let times = if self.each_row { i.rows.max(1.0) } else { 1.0 };
+        let (rows, own) = cost::apply(self.kind, i.rows, b.rows * times);
+        Node {
+            text: format!("{what}{alone}"),
+            rows,
+            cost: i.cost + b.cost * times + own,
+            steps: vec![],
+            inputs: vec![i, b],
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! GROUP BY whose aggregates all are counts.
+
+use super::Operator;
+use super::facts::{EachInput, Facts, Prune, Role};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Slot, cost, weigh};
+
+/// One COUNT.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// Where the number goes (a query-local `xsd:integer` term).
+    pub to: Slot,
+    /// The slot that is counted; `None` for `COUNT(*)`.
+    pub of: Option<Slot>,
+    /// Distinct values only (with `of: None`: distinct rows of all visible slots, given in `row`).
+    pub distinct: bool,
+    /// The visible slots, for `COUNT(DISTINCT *)`.
+    pub row: Vec<Slot>,
+}
+
+/// Groups by slots and counts. No group slots and no rows: one row of zeros.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupCount {
+    /// Input.
+    pub input: Box<Operator>,
+    /// Grouping slots.
+    pub group: Vec<Slot>,
+    /// Counts.
+    pub counts: Vec<Count>,
+}
+
+impl Facts for GroupCount {
+    fn name(&self) -> &'static str {
+        "count"
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        self.counts.iter().for_each(|c| f(c.to));
+    }
+
+    fn prune(&mut self, _wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        let mut needed: SlotSet = self.group.iter().copied().collect();
+        for c in &self.counts {
+            c.of.iter().chain(&c.row).for_each(|s| needed.insert(*s));
+        }
+        with.input(&mut self.input, &needed)
+    }
+
+    fn columns(&self) -> SlotSet {
+        self.layout(&[]).into_iter().collect()
+    }
+
+    fn layout(&self, _outer: &[Slot]) -> Vec<Slot> {
+        let counts = self.counts.iter().map(|c| c.to);
+        self.group.iter().copied().chain(counts).collect()
+    }
+
+    fn is_never(&self) -> bool {
+        !self.group.is_empty() && self.input.is_never()
+    }
+
+    fn streams(&self) -> bool {
+        false
+    }
+
+    fn own_bytes(&self) -> u64 {
+        weigh::list::<Slot>(self.group.len()) + weigh::list::<Count>(self.counts.len())
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let one = |c: &Count| {
+            let of = c.of.map_or("rows".into(), |s| e.slot(s));
+            let distinct = if c.distinct { "distinct " } else { "" };
+            format!("{} = count of {distinct}{of}", e.slot(c.to))
+        };
+        let each: Vec<String> = self.counts.iter().map(one).collect();
+        let text = format!("{}{}", each.join(", "), e.by(&self.group));
+        let groups = |n| cost::groups(n, self.group.len());
+        Node::over(e.node(&self.input, outer), text, groups, cost::OUT)
+    }
+}

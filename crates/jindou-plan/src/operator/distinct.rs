@@ -1,0 +1,56 @@
+//! DISTINCT.
+
+use super::Operator;
+use super::facts::{EachInput, Facts, Order, Prune, Role, common};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Slot, cost, weigh};
+
+/// Keeps one of each combination of these slots (the projected ones).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distinct {
+    /// Input.
+    pub input: Box<Operator>,
+    /// Columns.
+    pub slots: Vec<Slot>,
+}
+
+impl Facts for Distinct {
+    fn name(&self) -> &'static str {
+        "distinct"
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+    }
+
+    fn prune(&mut self, _wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        let needed: SlotSet = self.slots.iter().copied().collect();
+        with.input(&mut self.input, &needed)
+    }
+
+    fn columns(&self) -> SlotSet {
+        self.slots.iter().copied().collect()
+    }
+
+    fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
+        common(&self.slots, &self.input.layout(outer))
+    }
+
+    fn order(&self) -> Order {
+        Order::Keeps
+    }
+
+    fn own_bytes(&self) -> u64 {
+        weigh::list::<Slot>(self.slots.len())
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let text = format!("distinct {}", e.slots(&self.slots));
+        Node::over(e.node(&self.input, outer), text, |n| n, cost::HASH_PROBE)
+    }
+}

@@ -1,0 +1,64 @@
+//! Triple patterns from the store.
+
+use super::facts::{EachId, Facts, Prune, after, steps_needed};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Exploration, Slot, parameters, slots, weigh};
+
+impl Facts for Exploration {
+    fn name(&self) -> &'static str {
+        "explore"
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        for step in &self.steps {
+            slots::binds(&step.kind, f);
+        }
+    }
+
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        steps_needed(&mut self.steps, wanted, false, with);
+        SlotSet::default()
+    }
+
+    fn columns(&self) -> SlotSet {
+        let live = self.steps.last().map(|s| s.live.as_slice());
+        live.unwrap_or_default().iter().copied().collect()
+    }
+
+    fn layout(&self, _outer: &[Slot]) -> Vec<Slot> {
+        if self.empty.is_some() {
+            return vec![];
+        }
+        after(vec![], &self.steps)
+    }
+
+    fn is_never_by_itself(&self) -> bool {
+        self.empty.is_some()
+    }
+
+    fn explores(&self) -> bool {
+        true
+    }
+
+    fn each_id(&mut self, f: &mut EachId<'_>) {
+        parameters::ids_of_steps(&mut self.steps, f);
+    }
+
+    fn own_bytes(&self) -> u64 {
+        weigh::steps(&self.steps) + self.empty.as_ref().map_or(0, |e| e.capacity() as u64)
+    }
+
+    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
+        let text = match &self.empty {
+            Some(why) => format!("nothing matches: {why}"),
+            None => "explore".into(),
+        };
+        let rows = self.steps.last().map_or(0.0, |s| s.rows);
+        let cost = self.steps.iter().map(|s| s.cost).sum();
+        Node {
+            steps: e.steps(&self.steps),
+            ..Node::leaf(text, rows, cost)
+        }
+    }
+}

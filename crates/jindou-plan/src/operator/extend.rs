@@ -1,0 +1,64 @@
+//! BIND.
+
+use super::Operator;
+use super::facts::{EachInput, Facts, Order, Prune, Role};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{GeneralExpression, Slot, cost, weigh};
+
+/// Binds `to` to the value of an expression; an error leaves it unbound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extend {
+    /// Input.
+    pub input: Box<Operator>,
+    /// The new slot.
+    pub to: Slot,
+    /// The expression.
+    pub value: GeneralExpression,
+}
+
+impl Facts for Extend {
+    fn name(&self) -> &'static str {
+        "extend"
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        f(self.to);
+    }
+
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        let mut needed = wanted.clone();
+        needed.remove(self.to);
+        self.value.variables.iter().for_each(|v| needed.insert(v.1));
+        with.input(&mut self.input, &needed)
+    }
+
+    fn is_unread(&self, wanted: &SlotSet) -> bool {
+        !wanted.has(self.to)
+    }
+
+    fn is_by_row(&self) -> bool {
+        true
+    }
+
+    fn order(&self) -> Order {
+        Order::Keeps
+    }
+
+    fn own_bytes(&self) -> u64 {
+        weigh::general(&self.value)
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let text = format!("{} = {}", e.slot(self.to), self.value.expression);
+        Node::over(e.node(&self.input, outer), text, |n| n, cost::EXPRESSION)
+    }
+}

@@ -1,0 +1,257 @@
+//! The facts that the planner and the engine ask of an operator. Each has an answer here that fits most operators; an
+//! operator's own file gives those that differ.
+
+use super::Operator;
+use crate::Slot;
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::slots::{binds, layout_of, reads};
+use crate::watch::Watch;
+use crate::{Step, condition};
+use rustc_hash::FxHashMap;
+
+/// Uses that an operator makes of an input's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Rows stream through the operator; theirs are its columns.
+    Streams,
+    /// Rows are held in memory, and their columns are added.
+    Held,
+    /// Rows are held in memory and only looked for: their columns end here.
+    Sought,
+    /// Rows depend on those of the input before, and their columns are added.
+    Dependent,
+    /// Rows depend on those of the input before and are only looked for.
+    DependentSought,
+}
+
+impl Role {
+    /// True if the input's columns are among the operator's.
+    #[must_use]
+    pub fn gives_columns(self) -> bool {
+        matches!(self, Self::Streams | Self::Held | Self::Dependent)
+    }
+
+    /// True if the input reads the rows of the one before.
+    #[must_use]
+    pub fn is_dependent(self) -> bool {
+        matches!(self, Self::Dependent | Self::DependentSought)
+    }
+}
+
+/// Effect of an operator on the order of its input's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It makes one.
+    Makes,
+    /// It leaves the rows in the order in which they come.
+    Keeps,
+    /// Rows come out in any order.
+    Loses,
+}
+
+/// A call with each id: true if it is an operand, which means the same whatever the id; false where the planner has drawn
+/// conclusions from it (graphs, intervals, inline data).
+pub(crate) type EachId<'f> = dyn FnMut(&mut u32, bool) + 'f;
+
+/// A call with each input and its role.
+pub(crate) type EachInput<'f, 'a> = dyn FnMut(Role, &'a Operator) + 'f;
+
+/// What an operator says of itself. Methods without an answer of their own here must be given; the others fit an operator
+/// that takes one row at a time.
+pub(crate) trait Facts {
+    /// Name in profiles.
+    fn name(&self) -> &'static str;
+
+    /// Calls `f` with each input, in the order of the profile.
+    fn each_input<'a>(&'a self, _f: &mut EachInput<'_, 'a>) {}
+
+    /// The same, to change them.
+    fn each_input_mut<'a>(&'a mut self, _f: &mut dyn FnMut(&'a mut Operator)) {}
+
+    /// Calls `f` with the slots that it binds by itself, in the order of the columns that it adds.
+    fn binds(&self, _f: &mut dyn FnMut(Slot)) {}
+
+    /// The outer slots that it reads itself; only those inside an `Apply` do.
+    fn outer_slots(&self) -> Vec<Slot> {
+        vec![]
+    }
+
+    /// Drops what nobody reads, given the slots that are read above: tells each input what is read of it. Returns the outer
+    /// slots that it and its inputs read.
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet;
+
+    /// True if its rows are its input's where `wanted` is read: then it is left out.
+    fn is_unread(&self, _wanted: &SlotSet) -> bool {
+        false
+    }
+
+    /// The slots that its rows have, as the planner knows them.
+    fn columns(&self) -> SlotSet {
+        let mut out = SlotSet::default();
+        self.each_input(&mut |role, i| {
+            if role.gives_columns() {
+                out.add(&i.columns());
+            }
+        });
+        self.binds(&mut |s| out.insert(s));
+        out
+    }
+
+    /// The slots of its rows, in the order of the engine's columns. `outer` are those of the rows of the nearest enclosing
+    /// `Apply`.
+    fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
+        let mut out: Vec<Slot> = vec![];
+        let mut add = |s: Slot| {
+            if !out.contains(&s) {
+                out.push(s);
+            }
+        };
+        self.each_input(&mut |role, i| {
+            if role.gives_columns() {
+                i.layout(outer).into_iter().for_each(&mut add);
+            }
+        });
+        self.binds(&mut add);
+        out
+    }
+
+    /// True if the planner saw that it has no rows, whatever its inputs and its outer row are.
+    fn is_never_by_itself(&self) -> bool {
+        false
+    }
+
+    /// True if the planner saw that it has no rows, whatever its outer row is.
+    fn is_never(&self) -> bool {
+        let mut never = self.is_never_by_itself();
+        self.each_input(&mut |role, i| never |= role == Role::Streams && i.is_never());
+        never
+    }
+
+    /// True if each of its rows comes of one row of its streaming inputs, so that it can run for many outer rows at once.
+    fn is_by_row(&self) -> bool {
+        false
+    }
+
+    /// True if it gives rows before all have come in.
+    fn streams(&self) -> bool {
+        true
+    }
+
+    /// Effect on the order of rows.
+    fn order(&self) -> Order {
+        Order::Loses
+    }
+
+    /// True if it reads the store.
+    fn explores(&self) -> bool {
+        false
+    }
+
+    /// Calls `f` with its own ids, always in the same order.
+    fn each_id(&mut self, _f: &mut EachId<'_>) {}
+
+    /// Bytes on the heap that are its own, those of its inputs aside, about.
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+
+    /// The operator and its inputs in words. `outer`: rows of the `Apply` around it.
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node;
+}
+
+/// The way down of [`Facts::prune`].
+pub(crate) struct Prune<'w> {
+    watch: &'w Watch<'w>,
+}
+
+impl<'w> Prune<'w> {
+    pub(crate) fn new(watch: &'w Watch<'w>) -> Self {
+        Self { watch }
+    }
+
+    /// Prunes an input of whose rows `wanted` is read. Returns the outer slots that it reads.
+    pub(crate) fn input(&self, op: &mut Operator, wanted: &SlotSet) -> SlotSet {
+        if self.watch.is_over() {
+            return SlotSet::default();
+        }
+        while op.facts().is_unread(wanted) {
+            op.leave_out();
+        }
+        op.facts_mut().prune(wanted, self)
+    }
+}
+
+/// Fills `live` from the last step to the first; returns what the steps need of the rows they go on from. With `goes_on`,
+/// columns of those rows are live too: [`clip`] takes those off that they do not have.
+pub(crate) fn steps_needed(
+    list: &mut [Step],
+    wanted: &SlotSet,
+    goes_on: bool,
+    with: &Prune<'_>,
+) -> SlotSet {
+    // Slots that steps bind, up to the one looked at, and how many do.
+    let mut there = SlotSet::default();
+    let mut times: FxHashMap<Slot, usize> = FxHashMap::default();
+    for step in list.iter() {
+        binds(&step.kind, &mut |s| {
+            there.insert(s);
+            *times.entry(s).or_default() += 1;
+        });
+    }
+    let mut needed = wanted.clone();
+    for step in list.iter_mut().rev() {
+        if with.watch.is_over() {
+            break;
+        }
+        step.live = if goes_on {
+            needed.to_vec()
+        } else {
+            needed.and(&there).to_vec()
+        };
+        with.watch.take(size_of_val(&*step.live));
+        for c in &step.filters {
+            condition::add_slots(c, &mut needed);
+        }
+        binds(&step.kind, &mut |s| {
+            needed.remove(s);
+            if let Some(n) = times.get_mut(&s) {
+                *n -= 1;
+                if *n == 0 {
+                    there.remove(s);
+                }
+            }
+        });
+        reads(&step.kind, &mut |s| needed.insert(s));
+        if !goes_on {
+            needed = needed.and(&there);
+        }
+    }
+    needed
+}
+
+/// Takes slots off `live` that neither the input nor a step before binds.
+pub(super) fn clip(input: &Operator, list: &mut [Step]) {
+    let mut there = input.columns();
+    for step in list {
+        binds(&step.kind, &mut |s| there.insert(s));
+        step.live.retain(|s| there.has(*s));
+        there = step.live.iter().copied().collect();
+    }
+}
+
+/// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
+pub(super) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
+    let mut out: Vec<Slot> = vec![];
+    for s in wanted {
+        if there.contains(s) && !out.contains(s) {
+            out.push(*s);
+        }
+    }
+    out
+}
+
+/// The columns after steps, in order.
+pub(super) fn after(before: Vec<Slot>, steps: &[Step]) -> Vec<Slot> {
+    steps.iter().fold(before, |b, s| layout_of(&b, s))
+}

@@ -1,0 +1,64 @@
+//! FILTER.
+
+use super::Operator;
+use super::facts::{EachId, EachInput, Facts, Order, Prune, Role};
+use crate::condition::selectivity;
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Condition, condition, cost, parameters, weigh};
+
+/// Keeps rows on which the condition is true.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    /// Input.
+    pub input: Box<Operator>,
+    /// The condition.
+    pub condition: Condition,
+}
+
+impl Facts for Filter {
+    fn name(&self) -> &'static str {
+        "filter"
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+    }
+
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        let mut needed = wanted.clone();
+        condition::add_slots(&self.condition, &mut needed);
+        with.input(&mut self.input, &needed)
+    }
+
+    fn is_never_by_itself(&self) -> bool {
+        self.condition.is_false()
+    }
+
+    fn is_by_row(&self) -> bool {
+        true
+    }
+
+    fn order(&self) -> Order {
+        Order::Keeps
+    }
+
+    fn each_id(&mut self, f: &mut EachId<'_>) {
+        parameters::ids_of_condition(&mut self.condition, f);
+    }
+
+    fn own_bytes(&self) -> u64 {
+        weigh::condition(&self.condition)
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let share = selectivity(&self.condition);
+        let text = format!("keep if {}", e.condition(&self.condition));
+        let each = cost::condition(&self.condition);
+        Node::over(e.node(&self.input, outer), text, |n| n * share, each)
+    }
+}

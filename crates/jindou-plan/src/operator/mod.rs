@@ -1,0 +1,116 @@
+//! Operators: what a plan does besides exploring. Each has a file of its own with all that is known of it; this one has
+//! their list, and the ways through a tree of them.
+//!
+//! Each gives rows of ids, one column a slot; 0 is unbound, and a slot that an operator's rows do not have is unbound in
+//! all of them. Rows are a bag, in no order unless `OrderBy` or `Slice` over it says so.
+//!
+//! ```text
+//! leaves     Explore   Outer   Values   Service
+//! from rows  Steps   Path   Filter   Extend   Apply            one row at a time, any number out
+//! two sides  Join   Union
+//! all rows   Group   Count   Distinct   Reduced   OrderBy   Slice
+//! ```
+
+mod apply;
+mod count;
+mod distinct;
+mod explore;
+mod extend;
+mod facts;
+mod filter;
+mod group;
+mod join;
+mod order_by;
+mod outer;
+mod path;
+mod reduced;
+mod service;
+mod slice;
+mod steps;
+mod tree;
+mod union;
+mod values;
+
+pub use apply::{Apply, ApplyKind};
+pub use count::{Count, GroupCount};
+pub use distinct::Distinct;
+pub use extend::Extend;
+pub(crate) use facts::{Facts, Prune};
+pub use facts::{Order, Role};
+pub use filter::Filter;
+pub use group::{Aggregate, AggregateFunction, Group};
+pub use join::{Join, JoinKey, JoinKind};
+pub use order_by::OrderBy;
+pub use outer::Outer;
+pub use path::{FollowPath, Path};
+pub use reduced::Reduced;
+pub use service::{Endpoint, Service};
+pub use slice::Slice;
+pub use steps::Steps;
+pub use tree::Walk;
+pub use union::Union;
+pub use values::{Cell, Values};
+
+use crate::Exploration;
+
+/// The list of all operators: the type, and the way from a node to its [`Facts`].
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident($node:ty),)*) => {
+        /// A node of the plan above the exploration.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Operator {
+            $($(#[$doc])* $name($node),)*
+        }
+
+        impl Operator {
+            pub(crate) fn facts(&self) -> &dyn Facts {
+                match self {
+                    $(Self::$name(node) => node,)*
+                }
+            }
+
+            pub(crate) fn facts_mut(&mut self) -> &mut dyn Facts {
+                match self {
+                    $(Self::$name(node) => node,)*
+                }
+            }
+        }
+    };
+}
+
+operators! {
+    /// Triple patterns with their pushed-down filters.
+    Explore(Exploration),
+    /// The rows of the nearest enclosing [`Operator::Apply`].
+    Outer(Outer),
+    /// Inline data.
+    Values(Values),
+    /// Rows that another endpoint gives.
+    Service(Service),
+    /// Exploration that goes on from the input's rows (a bind join).
+    Steps(Steps),
+    /// A property path with `?`, `*` or `+` in it, from each row of the input.
+    Path(FollowPath),
+    /// Two independent inputs, matched on their shared slots.
+    Join(Join),
+    /// For each row of one input, the rows of the other that go with it.
+    Apply(Apply),
+    /// All rows of all inputs.
+    Union(Union),
+    /// BIND.
+    Extend(Extend),
+    /// GROUP BY with aggregates.
+    Group(Group),
+    /// REDUCED.
+    Reduced(Reduced),
+    /// FILTER.
+    Filter(Filter),
+    /// DISTINCT.
+    Distinct(Distinct),
+    /// GROUP BY with COUNTs only.
+    Count(GroupCount),
+    /// ORDER BY.
+    OrderBy(OrderBy),
+    /// OFFSET and LIMIT.
+    Slice(Slice),
+}

@@ -1,0 +1,59 @@
+//! ORDER BY.
+
+use super::Operator;
+use super::facts::{EachInput, Facts, Order, Prune, Role};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Slot, cost, weigh};
+
+/// Sorts by slots, in SPARQL's order; stable order of ties is not promised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderBy {
+    /// Input.
+    pub input: Box<Operator>,
+    /// Slots to sort by; true = descending.
+    pub keys: Vec<(Slot, bool)>,
+}
+
+impl Facts for OrderBy {
+    fn name(&self) -> &'static str {
+        "order by"
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+    }
+
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        let mut needed = wanted.clone();
+        self.keys.iter().for_each(|k| needed.insert(k.0));
+        with.input(&mut self.input, &needed)
+    }
+
+    fn streams(&self) -> bool {
+        false
+    }
+
+    fn order(&self) -> Order {
+        Order::Makes
+    }
+
+    fn own_bytes(&self) -> u64 {
+        weigh::list::<(Slot, bool)>(self.keys.len())
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let one = |(s, descending): &(Slot, bool)| {
+            let way = if *descending { " descending" } else { "" };
+            format!("{}{way}", e.slot(*s))
+        };
+        let each: Vec<String> = self.keys.iter().map(one).collect();
+        let input = e.node(&self.input, outer);
+        let share = cost::SORT * (2.0 + input.rows).log2();
+        Node::over(input, format!("order by {}", each.join(", ")), |n| n, share)
+    }
+}

@@ -1,0 +1,65 @@
+//! Calls to other endpoints.
+
+use super::facts::{Facts, Prune};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::weigh::PIECE;
+use crate::{Slot, cost};
+
+/// Whom SERVICE asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// The endpoint with this IRI.
+    Iri(String),
+    /// The one that the outer row names in this slot. Only inside the `inner` of a [`super::Apply`] with `each_row`: one
+    /// call a distinct endpoint.
+    Slot(Slot),
+}
+
+/// A call to another endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    /// Whom to ask.
+    pub endpoint: Endpoint,
+    /// The query to send: a SELECT whose columns are named like `slots`.
+    pub query: String,
+    /// Variable and slot of each column.
+    pub slots: Vec<(String, Slot)>,
+    /// One empty row instead of an error.
+    pub silent: bool,
+}
+
+impl Facts for Service {
+    fn name(&self) -> &'static str {
+        "service"
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        self.slots.iter().for_each(|s| f(s.1));
+    }
+
+    fn outer_slots(&self) -> Vec<Slot> {
+        match self.endpoint {
+            Endpoint::Iri(_) => vec![],
+            Endpoint::Slot(slot) => vec![slot],
+        }
+    }
+
+    fn prune(&mut self, _wanted: &SlotSet, _with: &Prune<'_>) -> SlotSet {
+        self.outer_slots().into_iter().collect()
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let names = self.slots.iter().map(|s| s.0.capacity() as u64 + 2 * PIECE);
+        self.query.capacity() as u64 + names.sum::<u64>()
+    }
+
+    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
+        let silent = if self.silent { " silently" } else { "" };
+        let endpoint = match &self.endpoint {
+            Endpoint::Iri(iri) => format!("<{iri}>"),
+            Endpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),
+        };
+        Node::leaf(format!("ask {endpoint}{silent}"), 1_000.0, cost::SERVICE)
+    }
+}

@@ -1,0 +1,46 @@
+//! OFFSET and LIMIT.
+
+use super::Operator;
+use super::facts::{EachInput, Facts, Order, Prune, Role};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+
+/// Skips, then takes. Over `OrderBy` it is a top-k.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// Input.
+    pub input: Box<Operator>,
+    /// Rows to skip.
+    pub offset: u64,
+    /// Rows to take, if bounded.
+    pub limit: Option<u64>,
+}
+
+impl Facts for Slice {
+    fn name(&self) -> &'static str {
+        "slice"
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+    }
+
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        with.input(&mut self.input, wanted)
+    }
+
+    fn order(&self) -> Order {
+        Order::Keeps
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let take = self.limit.map_or("all".into(), |l| l.to_string());
+        let most = self.limit.map_or(f64::INFINITY, |l| l as f64);
+        let text = format!("skip {}, take {take}", self.offset);
+        Node::over(e.node(&self.input, outer), text, |n| n.min(most), 0.0)
+    }
+}

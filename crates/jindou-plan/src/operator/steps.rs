@@ -1,0 +1,83 @@
+//! Exploration from rows.
+
+use super::Operator;
+use super::facts::{EachId, EachInput, Facts, Prune, Role, after, clip, steps_needed};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Slot, Step, parameters, slots, weigh};
+
+/// Exploration that goes on from the input's rows (a bind join): no step is a `Start`. Every slot that a step
+/// reads is bound in every row of the input. Multiplicities multiply, as in a join.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    /// Rows to go on from.
+    pub input: Box<Operator>,
+    /// At least one.
+    pub steps: Vec<Step>,
+}
+
+impl Facts for Steps {
+    fn name(&self) -> &'static str {
+        "explore on"
+    }
+
+    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
+        f(Role::Streams, &self.input);
+    }
+
+    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+        f(&mut self.input);
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        for step in &self.steps {
+            slots::binds(&step.kind, f);
+        }
+    }
+
+    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+        // Before the first step the input's columns are there; which ones, the input knows.
+        let needed = steps_needed(&mut self.steps, wanted, true, with);
+        let used = with.input(&mut self.input, &needed);
+        clip(&self.input, &mut self.steps);
+        used
+    }
+
+    fn columns(&self) -> SlotSet {
+        match self.steps.last() {
+            Some(s) => s.live.iter().copied().collect(),
+            None => self.input.columns(),
+        }
+    }
+
+    fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
+        after(self.input.layout(outer), &self.steps)
+    }
+
+    fn is_by_row(&self) -> bool {
+        true
+    }
+
+    fn explores(&self) -> bool {
+        true
+    }
+
+    fn each_id(&mut self, f: &mut EachId<'_>) {
+        parameters::ids_of_steps(&mut self.steps, f);
+    }
+
+    fn own_bytes(&self) -> u64 {
+        weigh::steps(&self.steps)
+    }
+
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+        let i = e.node(&self.input, outer);
+        Node {
+            text: "go on from each row".into(),
+            rows: self.steps.last().map_or(i.rows, |s| s.rows),
+            cost: i.cost + self.steps.iter().map(|s| s.cost).sum::<f64>(),
+            steps: e.steps(&self.steps),
+            inputs: vec![i],
+        }
+    }
+}

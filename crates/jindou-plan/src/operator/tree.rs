@@ -1,0 +1,234 @@
+//! Ways through a tree of operators, none of which uses the stack for its depth unless it says so.
+
+use super::{Operator, Order, Outer, Role};
+use crate::set::SlotSet;
+use crate::{Exploration, Slot};
+
+/// Where a walk goes on from a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// Into all of its inputs.
+    Into,
+    /// Into those inputs that do not depend on rows of others: what the others read is their own business.
+    Independent,
+    /// Past it.
+    Past,
+}
+
+impl Operator {
+    /// An operator without inputs that takes no memory: what stays where one was taken away.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self::Outer(Outer { slots: vec![] })
+    }
+
+    /// Takes the operator away.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::nothing())
+    }
+
+    /// Puts the first input in the operator's place.
+    pub(crate) fn leave_out(&mut self) {
+        let mut first = None;
+        self.each_input_mut(&mut |i| {
+            if first.is_none() {
+                first = Some(i.take());
+            }
+        });
+        *self = first.unwrap_or(Self::nothing());
+    }
+
+    /// The operators whose rows this one reads, in the order of the profile.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<&Self> {
+        let mut out = vec![];
+        self.each_input(&mut |_, i| out.push(i));
+        out
+    }
+
+    /// Calls `f` with each input and the use that is made of it, in the order of the profile.
+    pub fn each_input<'a>(&'a self, f: &mut dyn FnMut(Role, &'a Self)) {
+        self.facts().each_input(f);
+    }
+
+    /// The same, to change them.
+    pub fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Self)) {
+        self.facts_mut().each_input_mut(f);
+    }
+
+    /// Calls `f` with the operator and those below it, each before its inputs and these in the order of the profile, as far
+    /// as `f` says. O(operators).
+    pub fn walk<'a>(&'a self, f: &mut dyn FnMut(&'a Self) -> Walk) {
+        let mut open = vec![self];
+        while let Some(op) = open.pop() {
+            let on = f(op);
+            if on == Walk::Past {
+                continue;
+            }
+            let first = open.len();
+            op.each_input(&mut |role, i| {
+                if on == Walk::Into || !role.is_dependent() {
+                    open.push(i);
+                }
+            });
+            open[first..].reverse();
+        }
+    }
+
+    /// Calls `f` with the operator and all below it, to change them: each before its inputs, which are those that it has when
+    /// `f` is done. O(operators).
+    pub fn walk_mut(&mut self, f: &mut dyn FnMut(&mut Self)) {
+        let mut open = vec![self];
+        while let Some(op) = open.pop() {
+            f(op);
+            let first = open.len();
+            op.each_input_mut(&mut |i| open.push(i));
+            open[first..].reverse();
+        }
+    }
+
+    /// Drops the operator and all below it, leaving [`Self::nothing`]: a chain of operators may be longer than a stack is
+    /// high.
+    pub fn dismantle(&mut self) {
+        let mut open = vec![self.take()];
+        while let Some(mut op) = open.pop() {
+            op.each_input_mut(&mut |i| open.push(i.take()));
+        }
+    }
+
+    /// The operator with the kind of its match, in one or two words: its name in profiles.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.facts().name()
+    }
+
+    /// Slots that the operator binds by itself.
+    pub(crate) fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        self.facts().binds(f);
+    }
+
+    /// Slots that the operator or one below it binds. O(operators).
+    pub(crate) fn bound(&self) -> SlotSet {
+        let mut out = SlotSet::default();
+        self.walk(&mut |op| {
+            op.binds(&mut |s| out.insert(s));
+            Walk::Into
+        });
+        out
+    }
+
+    /// The outer columns that the inner part of an `Apply` reads, each once, in ascending order. O(operators).
+    #[must_use]
+    pub fn outer_slots(&self) -> Vec<Slot> {
+        let mut out: Vec<Slot> = Vec::new();
+        self.walk(&mut |op| {
+            out.extend(op.facts().outer_slots());
+            Walk::Independent
+        });
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// The slots that leaves inside the inner part of an `Apply` bind by themselves: where the outer row has none, theirs is
+    /// taken. O(operators × columns).
+    #[must_use]
+    pub fn made_slots(&self) -> Vec<Slot> {
+        let mut out: Vec<Slot> = Vec::new();
+        let mut open = vec![self];
+        while let Some(op) = open.pop() {
+            let mut leaf = true;
+            op.each_input(&mut |role, i| {
+                leaf = false;
+                if role != Role::DependentSought {
+                    open.push(i);
+                }
+            });
+            if leaf && !matches!(op, Self::Outer(_)) {
+                out.extend(op.layout(&[]));
+            }
+        }
+        out
+    }
+
+    /// The columns of the operator's rows, as the planner knows them. Recurses.
+    pub(crate) fn columns(&self) -> SlotSet {
+        self.facts().columns()
+    }
+
+    /// The slots of the operator's rows, in the order of the engine's columns. `outer` are those of the rows of the nearest
+    /// enclosing `Apply`. Recurses.
+    #[must_use]
+    pub fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
+        self.facts().layout(outer)
+    }
+
+    /// True if the planner saw that the operator has no rows, whatever its outer row is. Its rows' columns need not be there.
+    /// Recurses.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        self.facts().is_never()
+    }
+
+    /// True if the inner part of an `Apply` can run on many outer rows at once: it makes rows from single outer rows only.
+    #[must_use]
+    pub fn is_row_wise(&self) -> bool {
+        let mut all = true;
+        self.walk(&mut |op| {
+            let facts = op.facts();
+            if !all || facts.is_never_by_itself() {
+                return Walk::Past;
+            }
+            all &= facts.is_by_row();
+            Walk::Independent
+        });
+        all
+    }
+
+    /// True if rows come out before all have gone in.
+    #[must_use]
+    pub fn is_streaming(&self) -> bool {
+        let mut open = vec![self];
+        while let Some(op) = open.pop() {
+            if !op.facts().streams() {
+                return false;
+            }
+            op.each_input(&mut |role, i| {
+                if role == Role::Streams {
+                    open.push(i);
+                }
+            });
+        }
+        true
+    }
+
+    /// True if the order of rows means something.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        let mut at = Some(self);
+        while let Some(op) = at {
+            match op.facts().order() {
+                Order::Makes => return true,
+                Order::Loses => return false,
+                Order::Keeps => at = op.inputs().first().copied(),
+            }
+        }
+        false
+    }
+
+    /// The exploration at the bottom of a chain: one exploration, and operators with one input above it.
+    #[must_use]
+    pub fn exploration(&self) -> Option<&Exploration> {
+        let mut at = self;
+        loop {
+            if let Self::Explore(e) = at {
+                return Some(e);
+            }
+            match (at.inputs().as_slice(), at.facts().explores()) {
+                (&[below], false) => at = below,
+                _ => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Inline data.
+
+use super::facts::{EachId, Facts, Prune};
+use crate::explain::{Explainer, Node};
+use crate::set::SlotSet;
+use crate::{Slot, weigh};
+
+/// A value of inline data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// UNDEF.
+    Unbound,
+    /// A vertex of the store.
+    Id(u32),
+    /// A term that the store does not have, in canonical bytes: it gets a query-local id.
+    Term(Vec<u8>),
+}
+
+/// Inline data, rows of one cell a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// Columns.
+    pub slots: Vec<Slot>,
+    /// Rows.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Facts for Values {
+    fn name(&self) -> &'static str {
+        "values"
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        self.slots.iter().for_each(|s| f(*s));
+    }
+
+    fn prune(&mut self, _wanted: &SlotSet, _with: &Prune<'_>) -> SlotSet {
+        SlotSet::default()
+    }
+
+    fn layout(&self, _outer: &[Slot]) -> Vec<Slot> {
+        self.slots.clone()
+    }
+
+    fn is_never_by_itself(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn each_id(&mut self, f: &mut EachId<'_>) {
+        for cell in self.rows.iter_mut().flatten() {
+            if let Cell::Id(id) = cell {
+                f(id, false);
+            }
+        }
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let row = |r: &Vec<Cell>| {
+            let terms = r.iter().map(|c| match c {
+                Cell::Term(t) => t.capacity() as u64 + weigh::PIECE,
+                Cell::Unbound | Cell::Id(_) => 0,
+            });
+            weigh::list::<Cell>(r.capacity()) + terms.sum::<u64>()
+        };
+        weigh::list::<Slot>(self.slots.len())
+            + weigh::list::<Vec<Cell>>(self.rows.capacity())
+            + self.rows.iter().map(row).sum::<u64>()
+    }
+
+    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
+        let n = self.rows.len();
+        let text = format!("values {}: {n} rows", e.slots(&self.slots));
+        Node::leaf(text, n as f64, n as f64)
+    }
+}
