@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The query and the options that a plan depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey<'a> {
     /// The query.
     pub text: &'a str,
@@ -89,7 +89,7 @@ impl PlanCache {
         inner.clock += 1;
         let entry = Entry {
             text: key.text.into(),
-            options: key.options,
+            options: key.options.clone(),
             stamp: inner.clock,
             planned,
             bytes,

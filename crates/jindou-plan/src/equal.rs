@@ -100,6 +100,7 @@ pub(crate) fn copy(of: Slot) -> Expr {
         variables: vec![(v, of)],
         per_row: false,
         base_iri: None,
+        functions: crate::Functions::new(),
     }
 }
 

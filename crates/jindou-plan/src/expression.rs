@@ -1,7 +1,7 @@
 //! Expressions with the slots of their variables.
 
 use crate::set::SlotSet;
-use crate::{GeneralExpression, Slot};
+use crate::{Functions, GeneralExpression, Slot};
 use spargebra::algebra::{Expression, Function};
 use spargebra::term::Variable;
 
@@ -13,6 +13,7 @@ pub(crate) struct Expr {
     /// See [`GeneralExpression::per_row`].
     pub per_row: bool,
     pub base_iri: Option<String>,
+    pub functions: Functions,
 }
 
 impl Expr {
@@ -40,6 +41,8 @@ impl Expr {
                     variables.push((v.clone(), slot));
                 }
             }
+            // Of functions by IRI the whole knows whether one of them varies.
+            Expression::FunctionCall(Function::Custom(_), _) => per_row |= self.per_row,
             Expression::FunctionCall(f, _) => per_row |= varies(f),
             _ => {}
         });
@@ -48,6 +51,7 @@ impl Expr {
             variables,
             per_row,
             base_iri: self.base_iri.clone(),
+            functions: self.functions.clone(),
         }
     }
 }

@@ -326,5 +326,6 @@ fn one_of(slot: Slot, rows: &[Vec<Option<Vec<u8>>>]) -> Option<Expr> {
         variables: vec![(v, slot)],
         per_row: false,
         base_iri: None,
+        functions: crate::Functions::new(),
     })
 }

@@ -44,6 +44,7 @@ fn key(left: &Node, right: &Node, c: &Expr) -> Option<(crate::Slot, Expr)> {
                 variables: vec![(r.clone(), right_slot)],
                 per_row: false,
                 base_iri: None,
+                functions: crate::Functions::new(),
             };
             return Some((left_slot, copy));
         }

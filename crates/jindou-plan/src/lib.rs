@@ -16,6 +16,7 @@ mod emit;
 mod equal;
 mod explain;
 mod expression;
+mod functions;
 mod id_filter;
 mod intervals;
 mod joins;
@@ -49,6 +50,7 @@ pub use algebra::{
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
 pub use expression::{parts as expression_parts, parts_mut as expression_parts_mut};
+pub use functions::{Argument, Found, Function, Functions, MAX_ARGUMENTS};
 pub use id_filter::{IdFilter, Member, TouchedBy};
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,

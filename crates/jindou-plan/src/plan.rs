@@ -13,7 +13,7 @@
 //!   Step::ScanAll          nothing known
 //! ```
 
-use crate::{IdFilter, Operator, Validity};
+use crate::{Functions, IdFilter, Operator, Validity};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
 
@@ -251,6 +251,8 @@ pub struct GeneralExpression {
     pub variables: Vec<(spargebra::term::Variable, Slot)>,
     /// Base that `IRI()` resolves relative references against.
     pub base_iri: Option<String>,
+    /// Those among which are the functions that it calls by IRI.
+    pub functions: Functions,
     /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
     /// row, never remembered. (`NOW` is one value a query.)
     pub per_row: bool,

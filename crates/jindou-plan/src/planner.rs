@@ -7,15 +7,17 @@ use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::watch::{PlanLimits, Watch};
-use crate::{Form, LIGHT_COST, Plan, Slot, Weight, semi, translate};
+use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, semi, translate};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::Graph;
 
 /// Options that the caller chooses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PlanOptions {
     /// Patterns outside GRAPH look at the default graph and all named graphs merged.
     pub union_default: bool,
+    /// Functions that the query may call by IRI.
+    pub functions: Functions,
 }
 
 /// Plans a query for one snapshot: all of SPARQL 1.1, and what `spargebra` parses of 1.2 (triple terms).
@@ -24,8 +26,9 @@ pub struct PlanOptions {
 /// predicates, the planner's characteristic sets that have one of them; a join of n parts plans O(n²) of them.
 ///
 /// # Errors
-/// [`Error::Unsupported`] names what no plan can do: SERVICE with a variable that nothing before it binds, an aggregate that
-/// is not SPARQL's, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
+/// [`Error::Query`] names a function that is neither a cast nor among the options' functions, or takes other arguments, and an
+/// aggregate that is not SPARQL's. [`Error::Unsupported`] names what no plan can do: SERVICE with a variable that nothing before
+/// it binds, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
 /// for it.
 pub fn plan(query: &spargebra::Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
     let limits = PlanLimits {
@@ -97,7 +100,7 @@ fn plan_here(
     parameters: bool,
 ) -> Result<Plan> {
     let watch = Watch::new(limits);
-    let logical = translate::of(query).map_err(Error::Unsupported)?;
+    let logical = translate::of(query, &options.functions)?;
     let watched = if parameters {
         Watched::with_parameters(snapshot)
     } else {

@@ -22,6 +22,7 @@ fn run(seed: u64, stores: usize, queries: usize) {
             let parsed = jindou_plan::parse(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
             let options = jindou_plan::PlanOptions {
                 union_default: q.union_default,
+                ..Default::default()
             };
             let plan = jindou_plan::plan(&parsed, &case.snapshot, &options)
                 .unwrap_or_else(|e| panic!("seed {seed}+{i}: {e}\n{text}"));

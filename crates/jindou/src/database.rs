@@ -16,7 +16,8 @@ use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadSource, Result,
 };
 use jindou_plan::{
-    CacheKey, Form, Parsed, Plan, PlanCache, PlanLimits, PlanOptions, SyntaxOptions, Weight,
+    CacheKey, Form, Functions, Parsed, Plan, PlanCache, PlanLimits, PlanOptions, SyntaxOptions,
+    Weight,
 };
 use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use oxrdf::{NamedNode, Term};
@@ -94,6 +95,8 @@ pub struct QueryOptions {
     pub dataset: Option<DatasetChoice>,
     /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
+    /// Functions that the query may call by IRI, besides the casts. Plans are kept for each set of functions; see [`Functions`].
+    pub functions: Functions,
     /// Threads that a heavy query uses besides the caller's; `None`: some that are made for it.
     pub pool: Option<Arc<dyn WorkerPool>>,
     /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
@@ -163,6 +166,7 @@ impl Default for QueryOptions {
             gpu: GpuChoice::Off,
             dataset: None,
             service: None,
+            functions: Functions::new(),
             pool: None,
             common_prefixes: false,
         }
@@ -389,6 +393,7 @@ impl Database {
     fn plan_options(snapshot: &Snapshot, options: &QueryOptions) -> PlanOptions {
         PlanOptions {
             union_default: Self::union_default(snapshot, options),
+            functions: options.functions.clone(),
         }
     }
 

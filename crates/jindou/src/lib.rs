@@ -44,7 +44,10 @@ pub use jindou_model::{
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
-pub use jindou_plan::{COMMON_PREFIXES, parse as parse_query, parse_update};
+pub use jindou_plan::{
+    Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, parse as parse_query,
+    parse_update,
+};
 #[cfg(feature = "service")]
 pub use jindou_service as service;
 pub use jindou_store::{

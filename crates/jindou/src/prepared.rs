@@ -7,7 +7,7 @@ use crate::default_graph::DefaultGraph;
 use crate::execute;
 use crate::results::{Answer, AnswerSink, Collector};
 use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term};
-use jindou_plan::{Form, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
+use jindou_plan::{Form, Functions, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
 use jindou_store::Snapshot;
 use oxrdf::{NamedNode, Term};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,6 +57,7 @@ struct Shared {
     union_default: Option<bool>,
     dataset: Option<DatasetChoice>,
     common_prefixes: bool,
+    functions: Functions,
     planned: Mutex<Option<Arc<Planned>>>,
 }
 
@@ -100,6 +101,7 @@ impl Database {
             union_default: options.union_default,
             dataset: options.dataset.clone(),
             common_prefixes: options.common_prefixes,
+            functions: options.functions.clone(),
             planned: Mutex::new(None),
         };
         shared.planned(&self.snapshot(), &options.token())?;
@@ -122,6 +124,7 @@ impl Shared {
             union_default: self.union_default,
             dataset: self.dataset.clone(),
             common_prefixes: self.common_prefixes,
+            functions: self.functions.clone(),
             ..options.clone()
         }
     }
@@ -137,6 +140,7 @@ impl Shared {
             union_default: self
                 .union_default
                 .unwrap_or(snapshot.base().union_default()),
+            functions: self.functions.clone(),
         };
         let before = planned.take();
         drop(before);

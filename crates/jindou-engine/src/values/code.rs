@@ -1,5 +1,6 @@
 //! Expressions compiled to a small tree that is interpreted a row at a time: no allocation, no string where numbers do.
 
+use super::custom::Custom;
 use super::make::{Fresh, Hash, Made};
 use super::members::{self, Members};
 use super::patterns;
@@ -9,7 +10,7 @@ use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::Value;
 use jindou_model::{Error, Holder, Result, term};
-use jindou_plan::{GeneralExpression, Relation, Slot, TermTest};
+use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
 use jindou_values::{Arithmetic, Num};
 use oxrdf::Variable;
 use spargebra::algebra::{Expression as E, Function};
@@ -57,6 +58,8 @@ pub(crate) enum Code {
     Iri(Box<Code>, Option<Box<oxiri::Iri<String>>>),
     Random,
     Cast(Cast, Box<Code>),
+    /// A function that the program registered.
+    Custom(Box<Custom>),
     /// A term that no row had before.
     Fresh(Fresh),
 }
@@ -139,6 +142,7 @@ struct Compiler<'c, 'r> {
     variables: &'c [(Variable, Slot)],
     layout: &'c [Slot],
     base: Option<oxiri::Iri<String>>,
+    functions: &'c Functions,
     run: &'c Run<'r>,
     bytes: usize,
     fixed: usize,
@@ -162,6 +166,7 @@ pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> 
             .base_iri
             .as_ref()
             .and_then(|b| oxiri::Iri::parse(b.clone()).ok()),
+        functions: &g.functions,
         run,
         bytes: LEAST,
         fixed: 0,
@@ -412,10 +417,24 @@ impl Compiler<'_, '_> {
                     _ => Fresh::String,
                 }));
             }
-            (Function::Custom(name), [of]) => {
-                if let Some(cast) = cast_named(name.as_str()) {
-                    self.out.dear = true;
-                    return Ok(Code::Cast(cast, Box::new(self.code(of, depth)?)));
+            (Function::Custom(name), list) => {
+                self.out.dear = true;
+                match (self.functions.find(name.as_str()), list) {
+                    (Some(Found::ToString), [of]) => {
+                        return Ok(Code::Cast(Cast::String, Box::new(self.code(of, depth)?)));
+                    }
+                    (Some(Found::Cast(to)), [of]) => {
+                        return Ok(Code::Cast(Cast::Coded(to), Box::new(self.code(of, depth)?)));
+                    }
+                    (Some(Found::Registered(function)), list) if list.len() <= MAX_ARGUMENTS => {
+                        self.out.pure &= !self.functions.varies(name.as_str());
+                        return Ok(Code::Custom(Box::new(Custom {
+                            iri: name.as_str().to_owned(),
+                            function,
+                            arguments: self.list(list, depth)?,
+                        })));
+                    }
+                    _ => {}
                 }
             }
             _ => {}
@@ -456,12 +475,4 @@ impl Compiler<'_, '_> {
         let flags = flags.map(|f| self.code(f, depth)).transpose()?;
         Ok(Some(Pattern::Computed(self.code(pattern, depth)?, flags)))
     }
-}
-
-/// The cast with this name.
-fn cast_named(iri: &str) -> Option<Cast> {
-    if iri == oxrdf::vocab::xsd::STRING.as_str() {
-        return Some(Cast::String);
-    }
-    term::datatype_code(iri).map(Cast::Coded)
 }

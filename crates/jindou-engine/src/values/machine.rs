@@ -406,6 +406,7 @@ impl Machine {
                 self.grown(run, before)?;
                 value
             }
+            Code::Custom(call) => self.custom(run, call, at)?,
             Code::Fresh(fresh) => Some(self.fresh(*fresh)),
         })
     }

@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod code;
+mod custom;
 mod equal;
 mod machine;
 mod make;

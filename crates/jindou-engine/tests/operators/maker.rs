@@ -221,6 +221,7 @@ impl Maker<'_> {
             expression: Expression::Coalesce(from.iter().map(|s| name(s).into()).collect()),
             variables: from.iter().map(|s| (name(s), *s)).collect(),
             base_iri: None,
+            functions: jindou_plan::Functions::new(),
             per_row: false,
         };
         let input = Box::new(input);

@@ -5,7 +5,9 @@ use super::*;
 impl Translator {
     /// An expression without EXISTS over the slots in scope.
     pub(super) fn expr(&mut self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
-        let mut custom = vec![];
+        let functions = self.functions.clone();
+        let mut fault = None;
+        let mut calls = false;
         let mut variables: Vec<(Variable, Slot)> = vec![];
         let mut per_row = false;
         let mut needs_base = false;
@@ -18,28 +20,44 @@ impl Translator {
                     variables.push((v.clone(), slot));
                 }
             }
-            Expression::FunctionCall(f, _) => {
+            Expression::FunctionCall(f, arguments) => {
                 per_row |= varies(f);
                 needs_base |= matches!(f, Function::Iri);
                 if let Function::Custom(name) = f {
-                    custom.push(name.as_str().to_owned());
+                    calls = true;
+                    per_row |= functions.varies(name.as_str());
+                    if fault.is_none() {
+                        fault = functions.fault(name.as_str(), arguments.len());
+                    }
                 }
             }
             _ => {}
         });
-        for name in custom {
-            let is_cast =
-                name == oxrdf::vocab::xsd::STRING.as_str() || term::datatype_code(&name).is_some();
-            if !is_cast && self.unknown.is_none() {
-                self.unknown = Some(name);
-            }
+        if self.fault.is_none() {
+            self.fault = fault;
         }
         Expr {
             expression: e.clone(),
             variables,
             per_row,
             base_iri: if needs_base { self.base.clone() } else { None },
+            functions: if calls { functions } else { Functions::new() },
         }
+    }
+
+    /// True if equal solutions may give it different values.
+    pub(super) fn is_varying(&self, e: &Expression) -> bool {
+        let mut found = false;
+        walk(e, &mut |e| {
+            found |= match e {
+                Expression::FunctionCall(Function::Custom(f), _) => {
+                    self.functions.varies(f.as_str())
+                }
+                Expression::FunctionCall(f, _) => varies(f),
+                _ => false,
+            };
+        });
+        found
     }
 
     /// The expression over the node's rows, for which the node may have to answer EXISTS first.
@@ -182,7 +200,7 @@ impl Translator {
             }
         }
         // A new blank node for each of two equal solutions makes them differ.
-        let as_set = self.as_set && !is_varying(expression);
+        let as_set = self.as_set && !self.is_varying(expression);
         let node = self.counted(as_set, |t| t.pattern(inner, env, place))?;
         let scope = node.possible.clone();
         let (node, value) = self.expr_over(node, expression, env, place, &scope)?;
@@ -234,15 +252,6 @@ impl Translator {
         }
         Ok((node, out))
     }
-}
-
-/// True if equal solutions may give it different values.
-pub(super) fn is_varying(e: &Expression) -> bool {
-    let mut found = false;
-    walk(e, &mut |e| {
-        found |= matches!(e, Expression::FunctionCall(f, _) if varies(f))
-    });
-    found
 }
 
 pub(super) fn has_exists(e: &Expression) -> bool {

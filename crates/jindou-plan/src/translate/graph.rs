@@ -38,6 +38,7 @@ impl Translator {
             variables: vec![(name, g)],
             per_row: false,
             base_iri: None,
+            functions: crate::Functions::new(),
         };
         if node.possible.has(outside) {
             let names = Node::graphs(g).in_graph(g).extend(outside, value);

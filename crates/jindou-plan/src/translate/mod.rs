@@ -15,8 +15,10 @@ mod triples;
 use crate::expression::{Expr, conjuncts, parts_mut, varies, walk};
 use crate::logical::{End, Node, PathNode, Pattern, Place, add_new};
 use crate::set::SlotSet;
-use crate::{Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Service, Slot, TemplateTerm};
-use jindou_model::term;
+use crate::{
+    Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Functions, Service, Slot, TemplateTerm,
+};
+use jindou_model::{Error, term};
 use rustc_hash::FxHashMap;
 use spargebra::Query;
 use spargebra::algebra::{
@@ -47,71 +49,80 @@ pub(crate) struct Logical {
     pub columns: Vec<String>,
 }
 
-pub(crate) fn of(query: &Query) -> Result<Logical, Reason> {
-    let (Query::Select { pattern, .. }
-    | Query::Ask { pattern, .. }
-    | Query::Construct { pattern, .. }
-    | Query::Describe { pattern, .. }) = query;
+/// # Errors
+/// [`Error::Query`] for what is wrong with the query whoever runs it, [`Error::Unsupported`] for what no plan can do.
+pub(crate) fn of(query: &Query, functions: &Functions) -> Result<Logical, Error> {
     let mut t = Translator {
         base: query.base_iri().map(|b| b.as_str().to_owned()),
+        functions: functions.clone(),
         ..Translator::default()
     };
-    let mut env = Env {
-        is_top: matches!(query, Query::Select { .. } | Query::Describe { .. }),
-        ..Env::default()
-    };
-    t.as_set = match query {
-        Query::Ask { .. } | Query::Describe { .. } => true,
-        // A blank node of the template is another one for each solution.
-        Query::Construct { template, .. } => !template.iter().any(triples::has_blank),
-        Query::Select { .. } => false,
-    };
-    let mut root = t.pattern(pattern, &mut env, &Place::Default)?;
-    let mut output = vec![];
-    let mut columns = vec![];
-    let form = match query {
-        Query::Ask { .. } => {
-            root = root.above(|inner| crate::logical::Kind::Slice {
-                inner,
-                offset: 0,
-                limit: Some(1),
-            });
-            Form::Ask
-        }
-        Query::Select { .. } | Query::Describe { .. } => {
-            for v in projected(pattern).ok_or("no projection")? {
-                output.push(t.variable(v, &mut env));
-                columns.push(v.as_str().to_owned());
-            }
-            if matches!(query, Query::Select { .. }) {
-                Form::Select
-            } else {
-                Form::Describe(query.dataset().cloned())
-            }
-        }
-        Query::Construct { template, .. } => {
-            let mut read = Columns::default();
-            let triples = template.iter().map(|p| read.triple(p)).collect::<Vec<_>>();
-            for v in &read.variables {
-                output.push(t.variable(v, &mut env));
-                columns.push(v.as_str().to_owned());
-            }
-            Form::Construct(triples)
-        }
-    };
-    if let Some(name) = t.unknown {
-        return Err(format!(
-            "the function <{name}>: no function has this name; casts are called xsd:integer(…), xsd:dateTime(…) and the like"
-        ));
+    let logical = t.query(query);
+    match (t.fault, logical) {
+        (Some(fault), _) => Err(Error::Query(fault)),
+        (None, logical) => logical.map_err(Error::Unsupported),
     }
-    Ok(Logical {
-        form,
-        dataset: query.dataset().cloned(),
-        slots: t.slots,
-        root,
-        output,
-        columns,
-    })
+}
+
+impl Translator {
+    fn query(&mut self, query: &Query) -> Result<Logical, Reason> {
+        let t = self;
+        let (Query::Select { pattern, .. }
+        | Query::Ask { pattern, .. }
+        | Query::Construct { pattern, .. }
+        | Query::Describe { pattern, .. }) = query;
+        let mut env = Env {
+            is_top: matches!(query, Query::Select { .. } | Query::Describe { .. }),
+            ..Env::default()
+        };
+        t.as_set = match query {
+            Query::Ask { .. } | Query::Describe { .. } => true,
+            // A blank node of the template is another one for each solution.
+            Query::Construct { template, .. } => !template.iter().any(triples::has_blank),
+            Query::Select { .. } => false,
+        };
+        let mut root = t.pattern(pattern, &mut env, &Place::Default)?;
+        let mut output = vec![];
+        let mut columns = vec![];
+        let form = match query {
+            Query::Ask { .. } => {
+                root = root.above(|inner| crate::logical::Kind::Slice {
+                    inner,
+                    offset: 0,
+                    limit: Some(1),
+                });
+                Form::Ask
+            }
+            Query::Select { .. } | Query::Describe { .. } => {
+                for v in projected(pattern).ok_or("no projection")? {
+                    output.push(t.variable(v, &mut env));
+                    columns.push(v.as_str().to_owned());
+                }
+                if matches!(query, Query::Select { .. }) {
+                    Form::Select
+                } else {
+                    Form::Describe(query.dataset().cloned())
+                }
+            }
+            Query::Construct { template, .. } => {
+                let mut read = Columns::default();
+                let triples = template.iter().map(|p| read.triple(p)).collect::<Vec<_>>();
+                for v in &read.variables {
+                    output.push(t.variable(v, &mut env));
+                    columns.push(v.as_str().to_owned());
+                }
+                Form::Construct(triples)
+            }
+        };
+        Ok(Logical {
+            form,
+            dataset: query.dataset().cloned(),
+            slots: std::mem::take(&mut t.slots),
+            root,
+            output,
+            columns,
+        })
+    }
 }
 
 /// The variables of a SELECT.
@@ -160,8 +171,10 @@ struct Translator {
     as_set: bool,
     /// Triple terms with variables, each with the slot that stands for it in the pattern at hand.
     open: Vec<(Slot, TriplePattern)>,
-    /// A function that nobody knows.
-    unknown: Option<String>,
+    /// Functions that the query may call by IRI.
+    functions: Functions,
+    /// The first thing that is wrong with the query itself.
+    fault: Option<String>,
 }
 
 impl Translator {

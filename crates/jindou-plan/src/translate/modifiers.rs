@@ -118,7 +118,7 @@ impl Translator {
                     name,
                     SetFunction::Min | SetFunction::Max | SetFunction::Sample
                 );
-                (*distinct || alike) && !expressions::is_varying(expr)
+                (*distinct || alike) && !self.is_varying(expr)
             }
         });
         let mut node = self.counted(as_set, |t| t.pattern(inner, &mut own, place))?;
@@ -152,7 +152,13 @@ impl Translator {
                         SetFunction::GroupConcat { separator } => AggregateFunction::GroupConcat(
                             separator.clone().unwrap_or_else(|| " ".to_owned()),
                         ),
-                        SetFunction::Custom(f) => return Err(format!("the aggregate {f}")),
+                        SetFunction::Custom(f) => {
+                            let fault = format!(
+                                "the aggregate {f}: no aggregate has this name; SPARQL's are COUNT, SUM, AVG, MIN, MAX, SAMPLE and GROUP_CONCAT"
+                            );
+                            self.fault = Some(fault.clone());
+                            return Err(fault);
+                        }
                     };
                     let slot;
                     (node, slot) = self.slot_of(node, expr, &mut own, place)?;

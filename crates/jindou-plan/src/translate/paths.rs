@@ -206,6 +206,7 @@ impl Translator {
                     variables: vec![(v, p)],
                     per_row: false,
                     base_iri: None,
+                    functions: crate::Functions::new(),
                 };
                 let node = pattern(End::Slot(p), s, o);
                 if list.is_empty() {

@@ -18,6 +18,7 @@ impl Translator {
                 variables: vec![(name.clone(), whole)],
                 per_row: false,
                 base_iri: None,
+                functions: crate::Functions::new(),
             };
             node = node.filter(vec![of(Function::IsTriple)]);
             let predicate = match &t.predicate {

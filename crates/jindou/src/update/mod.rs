@@ -51,7 +51,7 @@ use crate::database::{Database, DatasetChoice, guarded};
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
 use jindou_parse::DocumentSource;
-use jindou_plan::{SyntaxOptions, read_update, with_stack};
+use jindou_plan::{Functions, SyntaxOptions, read_update, with_stack};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
@@ -79,6 +79,8 @@ pub struct UpdateOptions {
     pub only: Option<GraphName>,
     /// The caller that asks other endpoints, for `SERVICE`. Without one, such patterns are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
+    /// Functions that the request may call by IRI, besides the casts.
+    pub functions: Functions,
     /// Where `LOAD` finds documents. Without one LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
     /// Whether the prefixes that everybody uses are known where a request does not declare them.
@@ -99,6 +101,7 @@ impl Default for UpdateOptions {
             base: None,
             only: None,
             service: None,
+            functions: Functions::new(),
             documents: None,
             common_prefixes: false,
         }

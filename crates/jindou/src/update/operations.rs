@@ -186,6 +186,7 @@ impl Evaluation<'_> {
             .unwrap_or(snapshot.base().union_default());
         let plan_options = PlanOptions {
             union_default: union_default && !whole,
+            functions: options.functions.clone(),
         };
         let limits = PlanLimits {
             cancel: &tx.cancel,

@@ -439,6 +439,7 @@ fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec
         expression: e.clone(),
         variables: (0..3).map(|n| (x(n), n as u16)).collect(),
         base_iri: None,
+        functions: jindou_plan::Functions::new(),
         per_row: false,
     };
     let evaluator = || Evaluator::new(&g, &[0, 1, 2], run).unwrap();
@@ -553,6 +554,7 @@ fn casts_agree_with_spareval() {
                 expression: e.clone(),
                 variables: vec![(x(0), 0)],
                 base_iri: None,
+                functions: jindou_plan::Functions::new(),
                 per_row: false,
             };
             let columns = [ids.to_vec()];
@@ -614,6 +616,7 @@ fn growing_string_hits_the_budget(call: &str) {
             expression: e,
             variables: vec![(x(0), 0)],
             base_iri: None,
+            functions: jindou_plan::Functions::new(),
             per_row: false,
         };
         let mut evaluator = Evaluator::new(&g, &[0], &small).unwrap();

@@ -70,6 +70,7 @@ impl Data<'_> {
             variables: vec![(x, a), (y, b)],
             per_row: false,
             base_iri: None,
+            functions: jindou_plan::Functions::new(),
         };
         self.truth(row, &g) == Some(true)
     }
@@ -95,6 +96,7 @@ impl Data<'_> {
                     expression,
                     variables: vec![(spargebra::term::Variable::new_unchecked("x"), *s)],
                     base_iri: None,
+                    functions: jindou_plan::Functions::new(),
                     per_row: false,
                 };
                 assert!(row.contains_key(s));

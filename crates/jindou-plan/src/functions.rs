@@ -1,0 +1,318 @@
+//! Functions by IRI: the casts of SPARQL 1.1 §17.5, and those that a program registers.
+
+use jindou_model::term::{self, Parts};
+use jindou_model::{Error, Result};
+use oxrdf::{NamedNode, Term};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Most arguments of a registered function.
+pub const MAX_ARGUMENTS: usize = 8;
+
+/// A term that a function is given, as the store holds it: reading it allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument<'a> {
+    canonical: &'a [u8],
+}
+
+impl<'a> Argument<'a> {
+    /// A term from its canonical bytes.
+    #[must_use]
+    pub fn new(canonical: &'a [u8]) -> Self {
+        Self { canonical }
+    }
+
+    /// The term in parts, borrowed.
+    #[must_use]
+    pub fn parts(self) -> Option<Parts<'a>> {
+        term::parts(self.canonical)
+    }
+
+    /// The IRI, if it is one.
+    #[must_use]
+    pub fn iri(self) -> Option<&'a str> {
+        match self.parts()? {
+            Parts::Iri(iri) => Some(iri),
+            _ => None,
+        }
+    }
+
+    /// The lexical form of a literal.
+    #[must_use]
+    pub fn lexical(self) -> Option<&'a str> {
+        match self.parts()? {
+            Parts::String(s) | Parts::Lang(s, _) | Parts::Coded(s, _) | Parts::Typed(s, _) => {
+                Some(s)
+            }
+            Parts::Iri(_) | Parts::Blank(_) | Parts::Triple(_) => None,
+        }
+    }
+
+    /// The text of a string, with or without a language tag.
+    #[must_use]
+    pub fn text(self) -> Option<&'a str> {
+        match self.parts()? {
+            Parts::String(s) | Parts::Lang(s, _) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The term, copied.
+    #[must_use]
+    pub fn to_term(self) -> Option<Term> {
+        term::decode(self.canonical)
+    }
+}
+
+/// A function that a program registers under an IRI. Several threads call it at once.
+pub trait Function: Send + Sync {
+    /// Numbers of arguments that it takes, [`MAX_ARGUMENTS`] at most. Asked once, when it is registered; queries that call it
+    /// with others are refused.
+    fn arguments(&self) -> RangeInclusive<usize>;
+
+    /// The value, `None` for an error (as SPARQL has them: BIND then binds nothing, FILTER drops the row). An argument is
+    /// `None` where it is unbound or an error itself. A panic ends the query with an error that names the function.
+    fn call(&self, arguments: &[Option<Argument<'_>>]) -> Option<Term>;
+
+    /// True if equal arguments always give the same value: then it is remembered, and expressions with the function may be
+    /// evaluated earlier or less often than they stand in the query. Asked once.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+}
+
+/// A closure, and the numbers of arguments that it takes.
+struct Closure<F>(RangeInclusive<usize>, F);
+
+impl<F> Function for Closure<F>
+where
+    F: Fn(&[Option<Argument<'_>>]) -> Option<Term> + Send + Sync,
+{
+    fn arguments(&self) -> RangeInclusive<usize> {
+        self.0.clone()
+    }
+
+    fn call(&self, arguments: &[Option<Argument<'_>>]) -> Option<Term> {
+        self.1(arguments)
+    }
+}
+
+/// A registered function.
+#[derive(Clone)]
+struct Entry {
+    function: Arc<dyn Function>,
+    arguments: RangeInclusive<usize>,
+    deterministic: bool,
+}
+
+/// A function that a query calls by its IRI.
+#[derive(Clone)]
+pub enum Found {
+    /// The cast to `xsd:string`.
+    ToString,
+    /// The cast to the datatype with this tag ([`term::datatype_code`]).
+    Cast(u8),
+    /// One that the program registered.
+    Registered(Arc<dyn Function>),
+}
+
+/// The functions that queries may call by IRI: the casts, and what was registered. Cheap to clone; clones are equal, and so are
+/// two without registered functions.
+#[derive(Clone, Default)]
+pub struct Functions {
+    registered: Option<Arc<BTreeMap<String, Entry>>>,
+}
+
+impl Functions {
+    /// The casts alone.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a function under an IRI.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for what is no IRI, an IRI that has a function, and numbers of arguments above [`MAX_ARGUMENTS`].
+    pub fn register(&mut self, iri: &str, function: Arc<dyn Function>) -> Result<()> {
+        NamedNode::new(iri)
+            .map_err(|e| Error::Query(format!("a function's name, <{iri}>, is not an IRI: {e}")))?;
+        if self.find(iri).is_some() {
+            return Err(Error::Query(format!(
+                "the function <{iri}> is there already; register it under another IRI"
+            )));
+        }
+        let arguments = function.arguments();
+        if arguments.is_empty() || *arguments.end() > MAX_ARGUMENTS {
+            return Err(Error::Query(format!(
+                "the function <{iri}> takes {} to {} arguments; it may take up to {MAX_ARGUMENTS}",
+                arguments.start(),
+                arguments.end()
+            )));
+        }
+        let entry = Entry {
+            deterministic: function.is_deterministic(),
+            arguments,
+            function,
+        };
+        let all = self.registered.get_or_insert_default();
+        Arc::make_mut(all).insert(iri.to_owned(), entry);
+        Ok(())
+    }
+
+    /// Adds a deterministic function that is a closure.
+    ///
+    /// # Errors
+    /// As [`Self::register`].
+    pub fn with(
+        mut self,
+        iri: &str,
+        arguments: RangeInclusive<usize>,
+        function: impl Fn(&[Option<Argument<'_>>]) -> Option<Term> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        self.register(iri, Arc::new(Closure(arguments, function)))?;
+        Ok(self)
+    }
+
+    fn entry(&self, iri: &str) -> Option<&Entry> {
+        self.registered.as_ref()?.get(iri)
+    }
+
+    /// The function with this IRI.
+    #[must_use]
+    pub fn find(&self, iri: &str) -> Option<Found> {
+        if iri == oxrdf::vocab::xsd::STRING.as_str() {
+            return Some(Found::ToString);
+        }
+        if let Some(code) = term::datatype_code(iri) {
+            return Some(Found::Cast(code));
+        }
+        Some(Found::Registered(Arc::clone(&self.entry(iri)?.function)))
+    }
+
+    /// Why a call with so many arguments cannot be; `None` if it can.
+    pub(crate) fn fault(&self, iri: &str, arguments: usize) -> Option<String> {
+        let takes = match self.find(iri) {
+            None => {
+                return Some(format!(
+                    "the function <{iri}>: no function has this name; casts are called xsd:integer(…), xsd:dateTime(…) and the like, others are registered by the program that opens the database"
+                ));
+            }
+            Some(Found::ToString | Found::Cast(_)) => 1..=1,
+            Some(Found::Registered(_)) => self.entry(iri)?.arguments.clone(),
+        };
+        (!takes.contains(&arguments)).then(|| {
+            let (least, most) = (takes.start(), takes.end());
+            let numbers = if least == most {
+                least.to_string()
+            } else {
+                format!("{least} to {most}")
+            };
+            let plural = if *most == 1 { "" } else { "s" };
+            format!(
+                "the function <{iri}> takes {numbers} argument{plural}, and is given {arguments}"
+            )
+        })
+    }
+
+    /// True for a function whose value may be another one in each row.
+    #[must_use]
+    pub fn varies(&self, iri: &str) -> bool {
+        self.entry(iri).is_some_and(|e| !e.deterministic)
+    }
+}
+
+impl PartialEq for Functions {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.registered, &other.registered) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Functions {}
+
+impl Hash for Functions {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Who keeps the hash keeps the functions, so that no others come to lie there.
+        self.registered.as_ref().map(Arc::as_ptr).hash(state);
+    }
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.registered.iter().flat_map(|r| r.keys());
+        f.debug_set().entries(names).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> Arc<dyn Function> {
+        Arc::new(Closure(1..=2, |_: &[Option<Argument<'_>>]| None))
+    }
+
+    #[test]
+    fn names_are_iris_that_have_no_function() {
+        let mut f = Functions::new();
+        for (iri, why) in [
+            ("no iri", "is not an IRI"),
+            (
+                "http://www.w3.org/2001/XMLSchema#integer",
+                "is there already",
+            ),
+        ] {
+            let e = f.register(iri, nothing()).unwrap_err().to_string();
+            assert!(e.contains(why) && e.contains(iri), "{e}");
+        }
+        f.register("http://e/f", nothing()).unwrap();
+        let e = f.register("http://e/f", nothing()).unwrap_err();
+        assert!(e.to_string().contains("is there already"), "{e}");
+        let many = Closure(0..=9, |_: &[Option<Argument<'_>>]| None);
+        let e = f.register("http://e/many", Arc::new(many)).unwrap_err();
+        assert!(e.to_string().contains("up to 8"), "{e}");
+    }
+
+    #[test]
+    fn calls_are_checked_by_name_and_number_of_arguments() {
+        let mut f = Functions::new();
+        f.register("http://e/f", nothing()).unwrap();
+        assert_eq!(f.fault("http://e/f", 1), None);
+        assert_eq!(f.fault("http://e/f", 2), None);
+        let fault = f.fault("http://e/f", 3).unwrap();
+        assert!(
+            fault.contains("<http://e/f> takes 1 to 2 arguments, and is given 3"),
+            "{fault}"
+        );
+        let fault = f.fault("http://e/g", 1).unwrap();
+        assert!(
+            fault.contains("<http://e/g>: no function has this name"),
+            "{fault}"
+        );
+        let integer = oxrdf::vocab::xsd::INTEGER.as_str();
+        assert_eq!(f.fault(integer, 1), None);
+        assert!(
+            f.fault(integer, 2)
+                .unwrap()
+                .contains("takes 1 argument, and")
+        );
+    }
+
+    #[test]
+    fn equal_are_clones_and_those_without_functions() {
+        let mut f = Functions::new();
+        assert_eq!(f, Functions::new());
+        f.register("http://e/f", nothing()).unwrap();
+        assert_eq!(f, f.clone());
+        let mut g = Functions::new();
+        g.register("http://e/f", nothing()).unwrap();
+        assert_ne!(f, g);
+    }
+}
