@@ -18,6 +18,8 @@ pub(crate) struct Clock {
     in_vain: u32,
 }
 
+/// The longest interval between syncs: clocks do not reach arbitrarily far.
+const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// So often in vain, waiting is given up, and after as many groups tried again.
 const GIVEN_UP: u32 = 4;
 const TRIED_AGAIN: u32 = 64;
@@ -38,7 +40,7 @@ impl Default for Clock {
 impl Clock {
     pub fn sync_after(&mut self, durability: Durability) {
         if let Durability::Interval(time) = durability {
-            self.sync_at = Some(Instant::now() + time);
+            self.sync_at = Some(Instant::now() + time.min(FOREVER));
         }
     }
 

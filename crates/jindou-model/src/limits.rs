@@ -1,16 +1,30 @@
 //! Deadlines, cancellation and memory budgets that every path of a query and a load charges.
 
 use crate::{Error, Result};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// Tells a running query to stop: because it was cancelled or because its deadline passed. Cheap
 /// to clone; checked once a batch, never once a row.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
-    flag: Arc<AtomicBool>,
+    flag: Arc<Flag>,
     deadline: Option<(Instant, Duration)>,
+}
+
+#[derive(Debug, Default)]
+struct Flag {
+    is_set: AtomicBool,
+    /// Threads that sleep until it is set, or something else wakes them.
+    sleepers: Mutex<Vec<Thread>>,
+}
+
+impl Flag {
+    fn sleepers(&self) -> MutexGuard<'_, Vec<Thread>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl CancelToken {
@@ -20,33 +34,50 @@ impl CancelToken {
         Self::default()
     }
 
-    /// A token that also ends `limit` from now.
+    /// A token that also ends `limit` from now; never by itself if the clock does not reach that far.
     #[must_use]
     pub fn with_deadline(limit: Duration) -> Self {
-        Self {
-            flag: Arc::default(),
-            deadline: Some((Instant::now() + limit, limit)),
-        }
+        Self::new().limited(limit)
     }
 
-    /// The same cancellation flag with a deadline `limit` from now.
+    /// The same cancellation flag with a deadline `limit` from now; without one if the clock does not reach that far.
     #[must_use]
     pub fn limited(&self, limit: Duration) -> Self {
         Self {
             flag: Arc::clone(&self.flag),
-            deadline: Some((Instant::now() + limit, limit)),
+            deadline: Instant::now().checked_add(limit).map(|at| (at, limit)),
         }
     }
 
     /// Asks everyone who holds a clone to stop at the next batch.
     pub fn cancel(&self) {
-        self.flag.store(true, Ordering::Relaxed);
+        self.flag.is_set.store(true, Ordering::SeqCst);
+        for thread in &*self.flag.sleepers() {
+            thread.unpark();
+        }
+    }
+
+    /// Sleeps until this thread is unparked, the token is cancelled or its deadline passes; not at all if `ready` already. Wakes
+    /// without a reason at times, as [`std::thread::park`].
+    pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
+        let this = std::thread::current();
+        self.flag.sleepers().push(this.clone());
+        if !ready() && !self.flag.is_set.load(Ordering::SeqCst) {
+            match self.left() {
+                Some(left) => std::thread::park_timeout(left),
+                None => std::thread::park(),
+            }
+        }
+        let mut sleepers = self.flag.sleepers();
+        if let Some(at) = sleepers.iter().position(|t| t.id() == this.id()) {
+            sleepers.swap_remove(at);
+        }
     }
 
     /// True once cancelled (deadlines not looked at: no clock is read).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.flag.load(Ordering::Relaxed)
+        self.flag.is_set.load(Ordering::Relaxed)
     }
 
     /// Time until the deadline; `None` without one.
@@ -147,9 +178,16 @@ pub struct MemoryBudget {
     inner: Arc<BudgetInner>,
 }
 
+/// Bits of [`BudgetInner::used`] that count bytes: 4 PiB, more than any process has.
+const BYTES: u64 = (1 << 52) - 1;
+/// One charge that the whole has not answered yet.
+const OPEN: u64 = BYTES + 1;
+
 #[derive(Debug)]
 struct BudgetInner {
     limit: u64,
+    /// Bytes taken, in the bits of [`BYTES`]. Above them the number of charges among them that the whole has yet to answer: what
+    /// has no room beside those may have room in a moment, when the whole refuses one of them.
     used: AtomicU64,
     peak: AtomicU64,
     /// Of `used`, by [`Holder`].
@@ -162,7 +200,7 @@ impl Drop for BudgetInner {
     /// Gives back to the whole what a part still holds when its last owner goes.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
-            whole.release(*self.used.get_mut());
+            whole.release(*self.used.get_mut() & BYTES);
         }
     }
 }
@@ -260,21 +298,56 @@ impl MemoryBudget {
         taken
     }
 
+    /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit is never taken meanwhile, so
+    /// nobody is refused for it. One compare-and-swap for each budget, and an addition for each that has a whole.
     fn take(&self, bytes: u64) -> bool {
-        let before = self.inner.used.fetch_add(bytes, Ordering::Relaxed);
-        let after = before.saturating_add(bytes);
-        if after > self.inner.limit {
-            self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
+        let open = match self.inner.whole {
+            Some(_) => OPEN,
+            None => 0,
+        };
+        let Some(after) = self.reserve(bytes, open) else {
             return false;
-        }
-        if let Some(whole) = &self.inner.whole
-            && !whole.try_charge(bytes)
-        {
-            self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
+        };
+        if let Some(whole) = &self.inner.whole {
+            if !whole.try_charge(bytes) {
+                self.inner.used.fetch_sub(bytes + OPEN, Ordering::Relaxed);
+                return false;
+            }
+            self.inner.used.fetch_sub(OPEN, Ordering::Relaxed);
         }
         self.inner.peak.fetch_max(after, Ordering::Relaxed);
         true
+    }
+
+    /// Takes `bytes` from this budget alone if they fit, and notes `open`; the bytes that are taken then.
+    fn reserve(&self, bytes: u64, open: u64) -> Option<u64> {
+        let used = &self.inner.used;
+        let limit = self.inner.limit.min(BYTES);
+        let mut before = used.load(Ordering::Relaxed);
+        let mut looks = 0u32;
+        loop {
+            let after = (before & BYTES).saturating_add(bytes);
+            if after <= limit {
+                let new = before + bytes + open;
+                match used.compare_exchange_weak(before, new, Ordering::Relaxed, Ordering::Relaxed)
+                {
+                    Ok(_) => return Some(after),
+                    Err(now) => before = now,
+                }
+                continue;
+            }
+            if before & !BYTES == 0 || bytes > limit {
+                return None;
+            }
+            // Another thread's charge is between this budget and its whole: some instructions.
+            looks += 1;
+            if looks.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+            before = used.load(Ordering::Relaxed);
+        }
     }
 
     /// Gives `bytes` back that were charged without a name.
@@ -300,7 +373,7 @@ impl MemoryBudget {
     /// Bytes taken now.
     #[must_use]
     pub fn used(&self) -> u64 {
-        self.inner.used.load(Ordering::Relaxed)
+        self.inner.used.load(Ordering::Relaxed) & BYTES
     }
 
     /// Most bytes ever taken at once.
@@ -365,6 +438,99 @@ mod tests {
         assert_eq!(whole.used(), 4);
         drop(b);
         assert_eq!(whole.used(), 0);
+    }
+
+    /// Threads whose charges never fit, beside threads whose charges always do.
+    fn nobody_is_refused_for_others(big: &MemoryBudget, small: &MemoryBudget, fits: u64) {
+        const ROUNDS: usize = 200_000;
+        std::thread::scope(|scope| {
+            let refused: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| (0..ROUNDS).filter(|_| big.try_charge(big.limit())).count())
+                })
+                .collect();
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        assert!(small.try_charge(fits));
+                        small.release(fits);
+                    }
+                });
+            }
+            for r in refused {
+                assert_eq!(r.join().unwrap(), 0);
+            }
+        });
+    }
+
+    #[test]
+    fn what_fits_is_not_refused_beside_what_does_not() {
+        let one = MemoryBudget::new(100);
+        one.charge(1).unwrap();
+        nobody_is_refused_for_others(&one, &one, 49);
+        assert_eq!((one.used(), one.peak()), (1, 99));
+
+        let whole = MemoryBudget::new(100);
+        let (big, small) = (whole.part(100), whole.part(98));
+        whole.charge(1).unwrap();
+        nobody_is_refused_for_others(&big, &small, 49);
+        assert_eq!((whole.used(), big.used(), small.used()), (1, 0, 0));
+        assert_eq!((big.peak(), small.peak()), (0, 98));
+        assert!(whole.peak() <= 99);
+
+        // Both of one part: what the whole refuses has been in the part for a moment.
+        let part = whole.part(100);
+        nobody_is_refused_for_others(&part, &part, 49);
+        assert_eq!((whole.used(), part.used()), (1, 0));
+        assert_eq!(part.peak(), 98);
+    }
+
+    #[test]
+    fn a_limit_is_never_passed() {
+        let whole = MemoryBudget::new(1000);
+        let most = AtomicU64::new(0);
+        let parts = [whole.part(700), whole.part(700)];
+        std::thread::scope(|scope| {
+            for n in 0..4u64 {
+                let (parts, most, whole) = (&parts, &most, &whole);
+                scope.spawn(move || {
+                    let part = &parts[(n % 2) as usize];
+                    let mut state = n + 1;
+                    for _ in 0..100_000 {
+                        state = state
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1);
+                        let bytes = (state >> 33) % 600;
+                        if part.try_charge(bytes) {
+                            most.fetch_max(whole.used(), Ordering::Relaxed);
+                            assert!(part.used() <= 700);
+                            part.release(bytes);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(whole.peak() <= 1000 && most.into_inner() <= 1000);
+        assert!(parts.iter().all(|p| p.peak() <= 700 && p.used() == 0));
+        assert_eq!(whole.used(), 0);
+    }
+
+    #[test]
+    fn enormous_charges_are_refused() {
+        let all = MemoryBudget::unlimited();
+        assert!(all.try_charge(1 << 40));
+        assert!(!all.try_charge(u64::MAX) && !all.part(u64::MAX).try_charge(u64::MAX));
+        assert_eq!(all.used(), 1 << 40);
+    }
+
+    #[test]
+    fn enormous_time_limits_are_none() {
+        for limit in [Duration::MAX, Duration::from_secs_f64(1e19)] {
+            let token = CancelToken::with_deadline(limit);
+            assert!(token.check().is_ok() && token.left().is_none());
+            let token = token.limited(Duration::ZERO);
+            assert!(matches!(token.check(), Err(Error::Timeout(_))));
+        }
     }
 
     #[test]

@@ -52,6 +52,11 @@ impl<T> Queue<T> {
         time.saturating_duration_since(self.begin).as_nanos() as u64
     }
 
+    fn after(&self, now: Instant, t: Duration) -> u64 {
+        let t = u64::try_from(t.as_nanos()).unwrap_or(u64::MAX);
+        self.at(now).saturating_add(t)
+    }
+
     /// True if no job waits in it. A worker that is about to sleep looks here after it has said so, and whoever pushes looks for
     /// sleepers after pushing: one of them sees the other, hence the ordering.
     pub(crate) fn is_empty(&self) -> bool {
@@ -142,7 +147,7 @@ impl<T> Queue<T> {
     /// SELF of fig. 11: the queue's own worker takes the next job, at `now`.
     pub(crate) fn take_own(&self, worker: usize, now: Instant, t: Duration) -> Option<Job<T>> {
         let job = self.take()?;
-        self.serve(worker, self.at(now + t));
+        self.serve(worker, self.after(now, t));
         Some(job)
     }
 
@@ -169,7 +174,7 @@ impl<T> Queue<T> {
             || self.end.load(Ordering::Relaxed) < self.at(now);
         if stuck {
             let job = self.take();
-            self.serve(worker, self.at(now + t));
+            self.serve(worker, self.after(now, t));
             return Some(job);
         }
         if !idle {

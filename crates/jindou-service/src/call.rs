@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Longest wait for a connection, and for the next bytes: a thread nobody waits for any more must not live for ever.
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
+/// A limit that is none: the HTTP client adds its limits to the clock, which does not reach arbitrarily far.
+const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// Most redirects.
 const HOPS: usize = 5;
 /// Most bytes that may come between two rows: the parser holds a row as a whole.
@@ -216,7 +218,8 @@ impl HttpCaller {
     ) -> Result<Body<'c>> {
         let (send, receive) = sync_channel(PIECES);
         // The query says itself that its time is over; the thread only must not live much longer.
-        let limit = cancel.left().map(|l| l + Duration::from_secs(1));
+        let left = cancel.left().filter(|left| *left < FOREVER);
+        let limit = left.map(|left| left + Duration::from_secs(1));
         let caller = self.clone();
         std::thread::Builder::new()
             .name("service".into())

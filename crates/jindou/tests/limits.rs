@@ -6,6 +6,7 @@ mod stores;
 
 use jindou::{
     CancelToken, Database, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter,
+    UpdateOptions,
 };
 use std::fmt::Write as _;
 use std::io;
@@ -139,6 +140,25 @@ fn a_deadline_ends_every_query() {
             assert!(took < SOON, "{text} took {took:?}");
             well(&store.db, &options, text);
         }
+    }
+}
+
+#[test]
+fn an_enormous_time_limit_is_none() {
+    let store = store();
+    for limit in [Duration::MAX, Duration::from_secs_f64(1e19)] {
+        let options = QueryOptions {
+            timeout: Some(limit),
+            ..QueryOptions::default()
+        };
+        let text = "SELECT * { <http://e/s1> ?p ?o }";
+        let answer = store.db.query_with(text, &options).unwrap();
+        assert_eq!(answer.solutions().len(), 1);
+        let update = UpdateOptions {
+            timeout: Some(limit),
+            ..UpdateOptions::default()
+        };
+        store.db.update("INSERT DATA {}", &update).unwrap();
     }
 }
 

@@ -61,6 +61,29 @@ fn a_request_cannot_ask_for_more_than_the_cap() {
 }
 
 #[test]
+fn enormous_time_limits_are_none() {
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            timeout: Duration::MAX,
+            max_timeout: Duration::MAX,
+            grace: Duration::MAX,
+            ..options()
+        },
+    );
+    let million = format!("SELECT (COUNT(*) AS ?n) {}", &MILLION["SELECT * ".len()..]);
+    for limit in ["", "timeout=1e19&", "timeout=9e18s&"] {
+        for query in ["ASK { <http://e/s7> ?p ?o }", &million] {
+            let target = format!("/query?{limit}query={}", escape(query));
+            let answer = request(server.address(), "GET", &target, &[], b"");
+            assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+        }
+    }
+    still_answers(&server);
+    server.stop();
+}
+
+#[test]
 fn memory() {
     let server = serve(
         thousand(),
