@@ -1,5 +1,5 @@
 //! The types every room of Jindou shares: ids, the canonical bytes of a term, batches of quads on
-//! their way into a store, errors and limits, and how files are created. This crate knows nothing of files' contents, plans or
+//! their way into a store, errors and limits, what the machine has, and how files are created. This crate knows nothing of files' contents, plans or
 //! engines.
 
 mod batch;
@@ -8,6 +8,7 @@ pub mod diagnostic;
 mod error;
 mod ids;
 mod limits;
+mod machine;
 pub mod private;
 pub mod term;
 pub mod units;
@@ -21,3 +22,4 @@ pub use ids::{
     PARTITION_BLOCK, PARTITIONS, PredicateId, VertexId, partition_of,
 };
 pub use limits::{CancelToken, Holder, MemoryBudget};
+pub use machine::Machine;

@@ -60,14 +60,6 @@ pub(super) fn peak_bytes() -> u64 {
     proc_bytes("/proc/self/status", "VmHWM")
 }
 
-/// Memory of the machine in bytes; 4 GiB where the system does not say.
-pub(super) fn machine_bytes() -> u64 {
-    match proc_bytes("/proc/meminfo", "MemTotal") {
-        0 => 4 << 30,
-        n => n,
-    }
-}
-
 /// Bytes free for this user on the file system of `path`; `u64::MAX` where the system does not say.
 pub(super) fn room_on_disk(path: &std::path::Path) -> u64 {
     use std::os::unix::ffi::OsStrExt;

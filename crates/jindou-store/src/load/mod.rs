@@ -25,7 +25,7 @@ use crate::directory::{
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
 use jindou_model::{
-    Error, MAX_BASE_VERTICES, MemoryBudget, Progress, QuadSource, Result, private, term,
+    Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Result, private, term,
 };
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -60,11 +60,19 @@ pub struct LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// Two thirds of the machine's memory, all its processors.
+    /// [`Self::on`] this machine, which is read for it.
     fn default() -> Self {
+        Self::on(Machine::read())
+    }
+}
+
+impl LoadOptions {
+    /// Two thirds of a machine's memory, all its processors.
+    #[must_use]
+    pub fn on(machine: Machine) -> Self {
         Self {
-            memory: memory::machine_bytes() / 3 * 2,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: machine.memory / 3 * 2,
+            threads: machine.cores,
             replace: false,
             union_default: false,
         }

@@ -1,0 +1,274 @@
+//! The machine's resources, as far as this process may have them.
+
+use std::path::{Path, PathBuf};
+
+/// Memory of a machine that does not say how much it has.
+const UNKNOWN: u64 = 4 << 30;
+
+/// Memory and processors that this process may use. Reading them takes some system calls: a program does it once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Bytes of memory: the machine's, or what the control groups of this process (cgroups, version 1 or 2) leave it of that.
+    pub memory: u64,
+    /// Processors that this process can run on at once, quotas of control groups included; at least 1.
+    pub cores: usize,
+}
+
+impl Machine {
+    /// Asks the system.
+    #[must_use]
+    pub fn read() -> Self {
+        Self {
+            memory: memory_under(Path::new("/")),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// The smallest limit of those that the files below `root` tell.
+fn memory_under(root: &Path) -> u64 {
+    let of_machine = total(&root.join("proc/meminfo"));
+    let limits = of_machine.into_iter().chain(of_groups(root));
+    limits.min().unwrap_or(UNKNOWN)
+}
+
+/// `MemTotal` in bytes.
+fn total(meminfo: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(meminfo).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib.checked_mul(1024)?).filter(|bytes| *bytes > 0)
+}
+
+/// Limits of the control groups that this process is in, and of those around them.
+fn of_groups(root: &Path) -> Vec<u64> {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
+    let mut limits = Vec::new();
+    for line in groups.lines() {
+        // hierarchy:controllers:path; version 2 has hierarchy 0 and no controllers.
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let (kind, file) = match controllers {
+            "" => (Kind::Two, "memory.max"),
+            c if c.split(',').any(|c| c == "memory") => (Kind::One, "memory.limit_in_bytes"),
+            _ => continue,
+        };
+        for mount in mounts.lines().filter_map(|l| Mount::of(l, kind)) {
+            let top = root.join(mount.at.trim_start_matches('/'));
+            for folder in folders(&top, &mount.group, group) {
+                limits.extend(limit_in(&folder.join(file)));
+            }
+        }
+    }
+    limits
+}
+
+/// Version of a hierarchy of control groups.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    One,
+    Two,
+}
+
+/// Where a hierarchy is mounted.
+struct Mount {
+    at: String,
+    /// The group that its top is: `/` but in containers that see a part only.
+    group: String,
+}
+
+impl Mount {
+    /// The mount that a line of `mountinfo` tells of, if it is of the hierarchy that limits memory.
+    fn of(line: &str, kind: Kind) -> Option<Self> {
+        let (mount, system) = line.split_once(" - ")?;
+        let mut system = system.split(' ');
+        let options = match (system.next()?, kind) {
+            ("cgroup2", Kind::Two) => None,
+            ("cgroup", Kind::One) => Some(system.next_back()?),
+            _ => return None,
+        };
+        if options.is_some_and(|o| !o.split(',').any(|c| c == "memory")) {
+            return None;
+        }
+        let mut fields = mount.split(' ').skip(3);
+        let (group, at) = (fields.next()?, fields.next()?);
+        Some(Self {
+            at: unescaped(at),
+            group: unescaped(group),
+        })
+    }
+}
+
+/// A path of `mountinfo`, which writes white space and backslashes as `\040` and so on.
+fn unescaped(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let code = after.get(..3).and_then(|c| u8::from_str_radix(c, 8).ok());
+        match code {
+            Some(code) if code.is_ascii() => {
+                out.push(code.into());
+                rest = &after[3..];
+            }
+            _ => {
+                out.push('\\');
+                rest = after;
+            }
+        }
+    }
+    out + rest
+}
+
+/// The folder of a group below a mount's top, and all folders above it up to the top.
+fn folders(top: &Path, mounted: &str, group: &str) -> Vec<PathBuf> {
+    // In a container the path may be as the host sees it, whose folders are not there: then the top is its own group.
+    let own = group
+        .strip_prefix(mounted.trim_end_matches('/'))
+        .unwrap_or(group)
+        .trim_matches('/');
+    let mut folders = vec![top.to_owned()];
+    if own.split('/').all(|part| part != "..") {
+        let mut at = top.to_owned();
+        for part in own.split('/').filter(|part| !part.is_empty()) {
+            at.push(part);
+            folders.push(at.clone());
+        }
+    }
+    folders
+}
+
+/// The limit that a file has: `max`, numbers of no machine's memory and zero are none.
+fn limit_in(file: &Path) -> Option<u64> {
+    let limit: u64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    // Version 1 writes the largest number of pages for "no limit"; nothing can run in none.
+    (1..1 << 50).contains(&limit).then_some(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMINFO: &str = "MemTotal:       16777216 kB\nMemFree:         1048576 kB\n";
+    const GIB: u64 = 1 << 30;
+    const TWO: &str =
+        "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+    const ONE: &str = "33 30 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+        35 30 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
+
+    /// The memory that a machine with these files says it has.
+    fn of(files: &[(&str, &str)]) -> u64 {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        memory_under(root.path())
+    }
+
+    #[test]
+    fn a_machine_without_groups() {
+        assert_eq!(of(&[]), UNKNOWN);
+        assert_eq!(of(&[("proc/meminfo", MEMINFO)]), 16 * GIB);
+        assert_eq!(of(&[("proc/meminfo", "MemTotal: much\n")]), UNKNOWN);
+        assert_eq!(of(&[("proc/meminfo", "MemTotal: 0 kB\n")]), UNKNOWN);
+        let huge = format!("MemTotal: {} kB\n", u64::MAX);
+        assert_eq!(of(&[("proc/meminfo", &huge)]), UNKNOWN);
+    }
+
+    #[test]
+    fn version_2_counts_every_level() {
+        let with = |own: &str, around: &str, top: &str| {
+            of(&[
+                ("proc/meminfo", MEMINFO),
+                ("proc/self/cgroup", "0::/jobs.slice/one.service\n"),
+                ("proc/self/mountinfo", TWO),
+                ("sys/fs/cgroup/memory.max", top),
+                ("sys/fs/cgroup/jobs.slice/memory.max", around),
+                ("sys/fs/cgroup/jobs.slice/one.service/memory.max", own),
+                ("sys/fs/cgroup/another.slice/memory.max", "1048576\n"),
+            ])
+        };
+        assert_eq!(with("2147483648\n", "max\n", "max\n"), 2 * GIB);
+        assert_eq!(with("2147483648\n", "1073741824\n", "max\n"), GIB);
+        assert_eq!(with("max\n", "3221225472\n", "max\n"), 3 * GIB);
+        assert_eq!(with("max\n", "max\n", "4294967296"), 4 * GIB);
+        assert_eq!(with("max\n", "max\n", "max\n"), 16 * GIB);
+        // More than the machine has, nothing at all, and what is no number.
+        assert_eq!(with("68719476736\n", "0\n", "-1\n"), 16 * GIB);
+        assert_eq!(with("99999999999999999999\n", "much", ""), 16 * GIB);
+    }
+
+    #[test]
+    fn version_1_counts_every_level() {
+        let with = |own: &str, around: &str| {
+            of(&[
+                ("proc/meminfo", MEMINFO),
+                (
+                    "proc/self/cgroup",
+                    "7:cpu,cpuacct:/docker\n5:memory:/docker/abc\n0::/\n",
+                ),
+                ("proc/self/mountinfo", ONE),
+                (
+                    "sys/fs/cgroup/memory/memory.limit_in_bytes",
+                    "9223372036854771712\n",
+                ),
+                ("sys/fs/cgroup/memory/docker/memory.limit_in_bytes", around),
+                ("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", own),
+                (
+                    "sys/fs/cgroup/cpu,cpuacct/docker/memory.limit_in_bytes",
+                    "4096\n",
+                ),
+            ])
+        };
+        assert_eq!(with("536870912\n", "9223372036854771712\n"), GIB / 2);
+        assert_eq!(with("9223372036854771712\n", "1073741824\n"), GIB);
+        assert_eq!(
+            with("9223372036854771712\n", "9223372036854771712\n"),
+            16 * GIB
+        );
+    }
+
+    #[test]
+    fn a_container_sees_a_part_of_the_hierarchy() {
+        // Its own group is the top of the mount, and the path is the host's.
+        for (mounted, group) in [
+            ("/docker/abc", "/docker/abc"),
+            ("/docker/abc", "/elsewhere"),
+            ("/", "/../../other"),
+        ] {
+            let mounts = format!(
+                "35 30 0:31 {mounted} /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
+            );
+            let found = of(&[
+                ("proc/meminfo", MEMINFO),
+                ("proc/self/cgroup", &format!("5:memory:{group}\n")),
+                ("proc/self/mountinfo", &mounts),
+                ("sys/fs/cgroup/memory/memory.limit_in_bytes", "805306368\n"),
+            ]);
+            assert_eq!(found, 768 << 20, "{mounted} {group}");
+        }
+        // A mount with a space in its path, and lines that are none.
+        let found = of(&[
+            ("proc/meminfo", MEMINFO),
+            ("proc/self/cgroup", "\n:\n0::/a:b\n"),
+            (
+                "proc/self/mountinfo",
+                "nothing\n1 2 3 - cgroup2\n29 22 0:26 / /my\\040groups rw - cgroup2 none rw\n",
+            ),
+            ("my groups/a:b/memory.max", "1073741824\n"),
+        ]);
+        assert_eq!(found, GIB);
+    }
+
+    #[test]
+    fn this_machine_has_something() {
+        let machine = Machine::read();
+        assert!(machine.memory > 1 << 20 && machine.cores > 0);
+    }
+}
