@@ -23,6 +23,7 @@ test: lint unit
 
 lint: needs-test
 	@scripts/words.sh
+	@scripts/boundary.sh
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 

@@ -76,12 +76,12 @@ fn ask(world: &World, q: &Question) -> Result<Asked, String> {
     Ok(Asked::Agreed)
 }
 
-fn many(worlds: u64, questions: usize, seed: u64) {
+fn many(worlds: u64, questions: usize, seed: u64, over: fn(World) -> World) {
     let (mut agreed, mut passed_over, mut total, mut wrong) = (0, 0, 0, 0);
     for w in 0..worlds {
-        let world = World::random(&mut Rng(seed
+        let world = over(World::random(&mut Rng(seed
             .wrapping_add(w)
-            .wrapping_mul(0x1234_5678_9ABC_DEF1)));
+            .wrapping_mul(0x1234_5678_9ABC_DEF1))));
         let mut rng = Rng(seed ^ w << 20);
         for _ in 0..questions {
             let q = Question::random(&mut rng, world.large);
@@ -122,7 +122,12 @@ fn many(worlds: u64, questions: usize, seed: u64) {
 
 #[test]
 fn random_queries_over_patched_graphs_agree_with_spareval() {
-    many(25, 80, 1);
+    many(25, 80, 1, |world| world);
+}
+
+#[test]
+fn random_queries_over_a_graph_that_is_no_store_agree_with_spareval() {
+    many(25, 80, 1_000, World::on_heap);
 }
 
 /// `cargo test --release -p jindou-engine --test brute_force -- --ignored --nocapture`
@@ -133,5 +138,6 @@ fn a_hundred_thousand_random_queries_agree_with_spareval() {
         .ok()
         .and_then(|s| s.parse().ok())
         .unwrap_or(7);
-    many(1000, 100, seed);
+    many(1000, 100, seed, |world| world);
+    many(1000, 100, seed, World::on_heap);
 }

@@ -1,12 +1,16 @@
 //! Property paths: random queries against the definitions of SPARQL 1.1 §18, and searches that begin where an end is known.
 
+#[path = "support/heap.rs"]
+mod heap;
+
+use heap::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_plan::{Form, PlanOptions};
-use jindou_store::{Snapshot, testing};
+use jindou_store::{Graph, Snapshot, testing};
 use jindou_testing::{Answer, Rng, path_data, path_query};
 use oxrdf::{GraphName, NamedNode, Quad};
 
-fn rows(snapshot: &Snapshot, text: &str, options: &ExecOptions) -> Vec<String> {
+fn rows(snapshot: &dyn Graph, text: &str, options: &ExecOptions) -> Vec<String> {
     let parsed = jindou_plan::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
     let terms = QueryTerms::new();
@@ -20,13 +24,15 @@ fn rows(snapshot: &Snapshot, text: &str, options: &ExecOptions) -> Vec<String> {
     Answer::Rows(vec![], sink.rows().map(row).collect()).bag()
 }
 
-fn agree(seeds: std::ops::Range<u64>, queries: usize) {
+fn agree(seeds: std::ops::Range<u64>, queries: usize, on_heap: bool) {
     let (mut same, mut empty, mut wrong) = (0, 0, 0);
     for seed in seeds {
         let mut rng = Rng::new(seed);
         let data = path_data(&mut rng);
         let (_folder, base) = testing::store_of(&data);
-        let snapshot = Snapshot::of_base(base);
+        let canonical: Vec<_> = data.iter().map(testing::canonical).collect();
+        let (stored, heap) = (Snapshot::of_base(base), HeapGraph::new(&canonical));
+        let snapshot: &dyn Graph = if on_heap { &heap } else { &stored };
         for _ in 0..queries {
             let q = path_query(&mut rng, &data);
             let options = ExecOptions {
@@ -34,7 +40,7 @@ fn agree(seeds: std::ops::Range<u64>, queries: usize) {
                 batch_rows: rng.one(&[16, 2048]),
                 ..ExecOptions::default()
             };
-            let got = rows(&snapshot, &q.text, &options);
+            let got = rows(snapshot, &q.text, &options);
             empty += u32::from(q.answer.is_empty());
             if got == q.answer {
                 same += 1;
@@ -43,12 +49,12 @@ fn agree(seeds: std::ops::Range<u64>, queries: usize) {
             wrong += 1;
             if wrong <= 3 {
                 let parsed = jindou_plan::parse(&q.text).unwrap();
-                let plan = jindou_plan::plan(&parsed, &snapshot, &PlanOptions::default()).unwrap();
+                let plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
                 println!(
                     "seed {seed}\n{}\nwant {:#?}\ngot {got:#?}\n{}\n{}",
                     q.text,
                     q.answer,
-                    jindou_plan::explain(&plan, &snapshot),
+                    jindou_plan::explain(&plan, snapshot),
                     data.iter().map(|q| format!("{q} .\n")).collect::<String>()
                 );
             }
@@ -61,7 +67,12 @@ fn agree(seeds: std::ops::Range<u64>, queries: usize) {
 
 #[test]
 fn random_paths_agree_with_the_definitions() {
-    agree(1..100, 20);
+    agree(1..100, 20, false);
+}
+
+#[test]
+fn random_paths_over_a_graph_that_is_no_store_agree_with_the_definitions() {
+    agree(2_000..2_060, 20, true);
 }
 
 /// `cargo test --release -p jindou-engine --test paths -- --ignored --nocapture`; `JINDOU_SEED` and `JINDOU_STORES` (of 50
@@ -71,7 +82,9 @@ fn random_paths_agree_with_the_definitions() {
 fn a_hundred_thousand_random_paths_agree_with_the_definitions() {
     let of = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
     let first = of("JINDOU_SEED").unwrap_or(1_000_000);
-    agree(first..first + of("JINDOU_STORES").unwrap_or(2_000), 50);
+    let seeds = first..first + of("JINDOU_STORES").unwrap_or(2_000);
+    agree(seeds.clone(), 50, false);
+    agree(seeds, 50, true);
 }
 
 /// A hierarchy of `n` concepts under five each, with collections of them and roles.

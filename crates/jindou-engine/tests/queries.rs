@@ -1,13 +1,17 @@
 //! Random queries over all operators: planned, run by the engine, and compared with `spareval`.
 
+#[path = "support/heap.rs"]
+mod heap;
+
+use heap::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::MemoryBudget;
 use jindou_plan::{Form, Plan, PlanOptions, Weight};
-use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
+use jindou_store::{ChangeTerm, Changes, Graph, Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer, quads, query};
 use oxrdf::Quad;
 
-fn run(snapshot: &Snapshot, plan: &Plan, options: &ExecOptions) -> jindou_model::Result<Answer> {
+fn run(snapshot: &dyn Graph, plan: &Plan, options: &ExecOptions) -> jindou_model::Result<Answer> {
     let terms = QueryTerms::new();
     let mut sink = CollectSink::default();
     execute_streaming(plan, snapshot, options, &terms, &mut sink)?;
@@ -32,11 +36,13 @@ enum Way {
     Loaded,
     /// A part of it and other quads are loaded; transactions make it the data.
     Edited,
+    /// In a graph that is no store.
+    OnHeap,
 }
 
 /// A store that holds the data, and what it was before the last transaction.
 fn store_of(rng: &mut Rng, data: &[Quad], way: Way) -> (tempfile::TempDir, [Snapshot; 2]) {
-    if way == Way::Loaded {
+    if way != Way::Edited {
         let (folder, base) = testing::store_of(data);
         let snapshot = Snapshot::of_base(base);
         return (folder, [snapshot.clone(), snapshot]);
@@ -97,17 +103,27 @@ fn many(first: u64, stores: u64, queries: usize, way: Way) {
     for seed in first..first + stores {
         let mut rng = Rng::new(seed);
         let data = quads(&mut rng);
-        let (_folder, [before, snapshot]) = store_of(&mut rng, &data, way);
+        let (_folder, stored) = store_of(&mut rng, &data, way);
+        let canonical: Vec<_> = data.iter().map(testing::canonical).collect();
+        let heap = HeapGraph::new(if way == Way::OnHeap {
+            &canonical
+        } else {
+            &[][..]
+        });
+        let [before, snapshot]: [&dyn Graph; 2] = match way {
+            Way::OnHeap => [&heap; 2],
+            Way::Loaded | Way::Edited => [&stored[0], &stored[1]],
+        };
         for _ in 0..queries {
             let q = query(&mut rng, &data);
             let want = answer(&data, &q.oracle).unwrap_or_else(|e| panic!("{e}\n{}", q.oracle));
             let want = want.bag();
             let parsed = jindou_plan::parse(&q.text).unwrap_or_else(|e| panic!("{}: {e}", q.text));
-            let mut plan = jindou_plan::plan(&parsed, &snapshot, &PlanOptions::default())
+            let mut plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default())
                 .unwrap_or_else(|e| panic!("{e}\n{}", q.text));
-            let earlier = jindou_plan::plan(&parsed, &before, &PlanOptions::default()).unwrap();
-            if rng.chance(50) && earlier.validity.holds(&snapshot) {
-                kept += u32::from(before.version() != snapshot.version());
+            let earlier = jindou_plan::plan(&parsed, before, &PlanOptions::default()).unwrap();
+            if rng.chance(50) && earlier.validity.holds(snapshot) {
+                kept += u32::from(before.identity() != snapshot.identity());
                 plan = earlier;
             }
             for (weight, threads, batch_rows) in [
@@ -122,7 +138,7 @@ fn many(first: u64, stores: u64, queries: usize, way: Way) {
                     memory: MemoryBudget::new(256 << 20),
                     ..ExecOptions::default()
                 };
-                let got = match run(&snapshot, &plan, &options) {
+                let got = match run(snapshot, &plan, &options) {
                     Ok(a) => a.bag(),
                     Err(e) => vec![format!("error: {e}")],
                 };
@@ -141,7 +157,7 @@ fn many(first: u64, stores: u64, queries: usize, way: Way) {
                         "seed {seed}, {threads} threads, batches of {batch_rows}\n{}\n{}\nwant {want:#?}\ngot {got:#?}\n{}\n{}",
                         q.text,
                         q.oracle,
-                        jindou_plan::explain(&plan, &snapshot),
+                        jindou_plan::explain(&plan, snapshot),
                         data.iter().map(|q| format!("{q} .\n")).collect::<String>()
                     );
                 }
@@ -166,6 +182,11 @@ fn random_queries_over_edits_agree_with_spareval() {
     many(5_000, 80, 25, Way::Edited);
 }
 
+#[test]
+fn random_queries_over_a_graph_that_is_no_store_agree_with_spareval() {
+    many(9_000, 80, 25, Way::OnHeap);
+}
+
 /// `cargo test --release -p jindou-engine --test queries -- --ignored --nocapture`; `JINDOU_SEED` and `JINDOU_STORES` (of 50
 /// queries each) choose others.
 #[test]
@@ -181,4 +202,5 @@ fn a_hundred_thousand_random_queries_agree_with_spareval() {
         .unwrap_or(2_000);
     many(seed, stores, 50, Way::Loaded);
     many(seed, stores, 50, Way::Edited);
+    many(seed, stores, 50, Way::OnHeap);
 }

@@ -6,11 +6,15 @@ use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_s
 use jindou_model::{Error, term};
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::testing::store_of_terms;
-use jindou_store::{Base, QuadEdit, Snapshot};
+use jindou_store::{Base, Graph, QuadEdit, Snapshot};
 use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use spareval::QueryResults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+mod heap;
+
+pub use heap::HeapGraph;
 
 /// splitmix64.
 pub struct Rng(pub u64);
@@ -104,7 +108,8 @@ pub type Row = Vec<Option<Term>>;
 
 pub struct World {
     _folder: tempfile::TempDir,
-    pub snapshot: Snapshot,
+    /// A store's, mostly with edits.
+    pub graph: Box<dyn Graph>,
     /// Subject, predicate, object, graph in canonical bytes; graph empty for the default graph.
     pub quads: BTreeSet<[Vec<u8>; 4]>,
     /// The dataset that each of [`FROM`] describes. (Spareval repeats an edge of two FROM graphs; their merge
@@ -198,10 +203,18 @@ impl World {
             .collect();
         Self {
             _folder: folder,
-            snapshot,
+            graph: Box::new(snapshot),
             quads: truth,
             datasets,
             large,
+        }
+    }
+
+    /// The same quads in a graph that is no store.
+    pub fn on_heap(self) -> Self {
+        Self {
+            graph: Box::new(HeapGraph::new(&self.quads)),
+            ..self
         }
     }
 }
@@ -544,16 +557,16 @@ pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>)
 /// The plan, or `None` when there is none.
 pub fn planned(world: &World, text: &str) -> Option<Plan> {
     let query = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    plan(&query, &world.snapshot, &PlanOptions::default()).ok()
+    plan(&query, &*world.graph, &PlanOptions::default()).ok()
 }
 
 /// The answer by the engine.
 pub fn answer(world: &World, plan: &Plan, options: &ExecOptions) -> Result<Vec<Row>, Error> {
     let terms = QueryTerms::new();
     let mut sink = CollectSink::default();
-    let profile = execute_streaming(plan, &world.snapshot, options, &terms, &mut sink)?;
+    let profile = execute_streaming(plan, &*world.graph, options, &terms, &mut sink)?;
     assert_eq!(profile.rows as usize, sink.rows);
-    let mut decoder = TermDecoder::new(&world.snapshot, &terms);
+    let mut decoder = TermDecoder::new(&*world.graph, &terms);
     Ok(sink
         .rows()
         .map(|r| r.iter().map(|&id| decoder.term(id).unwrap()).collect())
