@@ -1,7 +1,9 @@
 //! How to serve.
 
 use crate::auth::exposed;
-use jindou::{BackupTarget, DocumentSource, GpuChoice, MergeOptions, QueryOptions, ServiceCaller};
+use jindou::{
+    BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, QueryOptions, ServiceCaller,
+};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +66,8 @@ pub struct ServerOptions {
     pub union_default: Option<bool>,
     /// Whether the prefixes that everybody uses are known where a text does not declare them.
     pub common_prefixes: bool,
+    /// Functions that queries may call by IRI, besides the casts.
+    pub functions: Functions,
     /// Whether a GPU may be used.
     pub gpu: GpuChoice,
     /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
@@ -144,6 +148,7 @@ impl Default for ServerOptions {
             grace: Duration::from_secs(30),
             union_default: None,
             common_prefixes: false,
+            functions: Functions::new(),
             gpu: GpuChoice::Off,
             service: None,
             backup_to: None,

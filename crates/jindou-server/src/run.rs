@@ -331,6 +331,7 @@ pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> 
         service: shared.options.service.clone(),
         pool: None,
         common_prefixes: shared.options.common_prefixes,
+        functions: shared.options.functions.clone(),
     }
 }
 

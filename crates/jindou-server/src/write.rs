@@ -155,6 +155,7 @@ impl Update {
                 cancel: query.token(),
                 union_default: shared.options.union_default,
                 common_prefixes: shared.options.common_prefixes,
+                functions: shared.options.functions.clone(),
                 service: shared.options.service.clone(),
                 documents: shared.options.documents.clone(),
                 ..UpdateOptions::default()

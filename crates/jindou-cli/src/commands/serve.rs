@@ -98,6 +98,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         grace: a.grace,
         union_default: a.union_default_graph.then_some(true),
         common_prefixes: a.common_prefixes,
+        functions: standard.functions.clone(),
         gpu: a.gpu,
         service: service(&a.service_allow),
         backup_to: a

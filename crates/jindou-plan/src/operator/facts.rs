@@ -57,7 +57,7 @@ pub(crate) type EachId<'f> = dyn FnMut(&mut u32, bool) + 'f;
 /// A call with each input and its role.
 pub(crate) type EachInput<'f, 'a> = dyn FnMut(Role, &'a Operator) + 'f;
 
-/// What an operator says of itself. Methods without an answer of their own here must be given; the others fit an operator
+/// The facts of an operator that its own file knows. Methods without an answer of their own here must be given; the others fit an operator
 /// that takes one row at a time.
 pub(crate) trait Facts {
     /// Name in profiles.
