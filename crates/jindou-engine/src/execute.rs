@@ -3,7 +3,7 @@
 use crate::compile::{Builder, Pipe};
 use crate::explore::{Halt, Run, StepStats};
 use crate::offload::Offload;
-use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, Spec, StageStats};
+use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
 use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
@@ -14,7 +14,7 @@ use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Operator, Plan, Slot, Weight};
 use jindou_store::Graph;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Trees deeper than this run on a thread of their own, whose stack is made for them.
@@ -191,9 +191,7 @@ impl<'a> Exec<'a> {
     ) -> Result<(End<'a, 's>, Vec<Slot>), Halt> {
         let end = run_pipe(self, &pipe, end)?;
         for link in &pipe.links {
-            if let Spec::Distinct(d) = &link.spec {
-                self.holds(link.node, d.bytes());
-            }
+            self.holds(link.node, link.spec.held());
         }
         if let Some(node) = for_node {
             self.holds(node, end.bytes());
@@ -304,7 +302,7 @@ fn add_slice(pipe: &mut Pipe<'_>, state: SliceState) {
         }
     }
     pipe.links.push(Link {
-        spec: Spec::Slice(Arc::new(state)),
+        spec: Box::new(state),
         input: pipe.layout.clone(),
         next: crate::operators::END,
         node: 0,

@@ -1,11 +1,14 @@
 //! Apply: a dependent part that runs on a batch of outer rows at once. Each outer row gets a number in a hidden column that
 //! the inner rows carry; at the end the number says which outer row an inner row belongs to.
 
-use super::stage::{Link, Rest, Stage, finish, hand_all, hand_on, push};
+use super::each::EachSpec;
+use super::stage::{Link, Rest, Spec, Stage, StageStats, Work, finish, hand_all, hand_on, push};
 use crate::batch::{Batch, View, gather, pick};
-use crate::explore::{Consumer, Flow, Halt, Run};
-use jindou_model::Result;
-use jindou_plan::{ApplyKind, Slot};
+use crate::compile::{Builder, Outer, Source};
+use crate::explore::{Consumer, Flow, Halt, Run, StepStats};
+use crate::tree::with;
+use jindou_model::{Error, Result};
+use jindou_plan::{ApplyKind, FIRST_HIDDEN, Slot, operator};
 
 /// How inner rows are put behind outer ones.
 pub(crate) struct Attach {
@@ -141,7 +144,115 @@ pub(crate) struct ApplySpec<'a> {
     pub booleans: [u32; 2],
 }
 
-pub(crate) struct Apply<'a> {
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn apply(
+        &mut self,
+        op: &'a operator::Apply,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let operator::Apply {
+            input,
+            inner,
+            kind,
+            each_row,
+        } = op;
+        let (kind, input_node) = (*kind, node + 1);
+        let inner_node = self.exec.nodes.after(input_node);
+        if kind.needs_inner() && inner.is_never() {
+            // No rows, which then need not have the slots that operators above read.
+            return Ok(op.slots(self.outer_slots()));
+        }
+        let mut outer = self.op(input, input_node)?;
+        if self.open.is_empty() {
+            // No outer rows, which then need not have the slots that the inner part reads.
+            return Ok(op.slots(self.outer_slots()));
+        }
+        let booleans = match kind {
+            ApplyKind::Mark(to) => {
+                outer = self.without(to, outer, node);
+                [self.boolean("false")?, self.boolean("true")?]
+            }
+            _ => [0; 2],
+        };
+        let output = |inner: &[Slot]| match kind {
+            ApplyKind::Inner | ApplyKind::Left => {
+                let new = inner.iter().copied().filter(|s| *s < FIRST_HIDDEN);
+                with(outer.clone(), new)
+            }
+            ApplyKind::Semi | ApplyKind::Anti => outer.clone(),
+            ApplyKind::Mark(to) => with(outer.clone(), [to]),
+        };
+        if *each_row || !inner.is_row_wise() {
+            let output = output(&inner.layout(&outer));
+            let reads = inner
+                .outer_slots()
+                .into_iter()
+                .filter_map(|s| Some((s, outer.iter().position(|o| *o == s)?)))
+                .collect();
+            let spec = EachSpec {
+                kind,
+                inner,
+                node: inner_node,
+                exec: *self.exec,
+                outer: outer.clone(),
+                output: output.clone(),
+                reads,
+                booleans,
+            };
+            self.link(spec, &outer, node);
+            return Ok(output);
+        }
+        let number = FIRST_HIDDEN
+            .checked_add(self.level)
+            .filter(|_| self.level < 255)
+            .ok_or_else(|| {
+                Error::Limit("the query nests OPTIONAL and EXISTS deeper than 255 levels".into())
+            })?;
+        let mut builder = Builder {
+            outer: Outer::Many(outer.clone(), number),
+            level: self.level + 1,
+            ..Builder::new(self.exec)
+        };
+        let inner_slots = builder.op(inner, inner_node)?;
+        let leaves: Vec<(Vec<usize>, usize)> = builder
+            .leaves
+            .into_iter()
+            .filter_map(|l| match l.source {
+                Source::Outer(columns) => Some((columns, l.first)),
+                _ => None,
+            })
+            .collect();
+        // Slots that every inner row has from its outer row, and from nowhere else, cannot contradict it.
+        let made = inner.made_slots();
+        let read: Vec<Slot> = outer
+            .iter()
+            .enumerate()
+            .filter(|(c, s)| !made.contains(s) && leaves.iter().all(|l| l.0.contains(c)))
+            .map(|(_, s)| *s)
+            .collect();
+        let output = output(&inner_slots);
+        let spec = ApplySpec {
+            kind,
+            links: builder.links,
+            leaves,
+            // Without a leaf there are no inner rows to have a number.
+            number: inner_slots.iter().position(|s| *s == number).unwrap_or(0),
+            attach: Attach::new(&outer, &inner_slots, &output, &read),
+            widths: (outer.len(), output.len()),
+            booleans,
+        };
+        self.link(spec, &outer, node);
+        Ok(output)
+    }
+}
+
+impl Spec for ApplySpec<'_> {
+    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(Apply::new(self, run)?))
+    }
+}
+
+struct Apply<'a> {
     spec: &'a ApplySpec<'a>,
     inner: Vec<Stage<'a>>,
     feed: Vec<Batch>,
@@ -152,7 +263,7 @@ pub(crate) struct Apply<'a> {
 }
 
 impl<'a> Apply<'a> {
-    pub fn new(spec: &'a ApplySpec<'a>, run: &Run<'a>) -> Result<Self> {
+    fn new(spec: &'a ApplySpec<'a>, run: &Run<'a>) -> Result<Self> {
         Ok(Self {
             spec,
             inner: spec
@@ -171,21 +282,10 @@ impl<'a> Apply<'a> {
             kept: vec![],
         })
     }
+}
 
-    pub fn inner(&self) -> &[Stage<'a>] {
-        &self.inner
-    }
-
-    pub fn clear(&mut self) {
-        self.out.rows = 0;
-        self.inner.iter_mut().for_each(Stage::clear);
-    }
-
-    pub fn finish(&mut self, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        hand_all(&mut self.out, rest)
-    }
-
-    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl Work for Apply<'_> {
+    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
         let spec = self.spec;
         self.matched.clear();
         self.matched.resize(rows.rows, 0);
@@ -212,6 +312,21 @@ impl<'a> Apply<'a> {
         alone(&mut self.out, rows, &index, spec.widths.0, mark)?;
         self.index = index;
         hand_on(&mut self.out, run, rest)
+    }
+
+    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        hand_all(&mut self.out, rest)
+    }
+
+    fn clear(&mut self) {
+        self.out.rows = 0;
+        self.inner.iter_mut().for_each(Stage::clear);
+    }
+
+    fn inside(&self, each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {
+        for stage in &self.inner {
+            stage.inside(each);
+        }
     }
 }
 

@@ -1,14 +1,33 @@
 //! COUNT with and without groups.
 
+use super::end::{End, EndSpec};
 use super::group::Groups;
 use crate::batch::{Batch, Charge, View};
-use crate::explore::Run;
+use crate::compile::{Builder, Source, internal};
+use crate::explore::{Halt, Run};
 use crate::table::{IdSet, TupleSet};
 use jindou_model::{Holder, Result, term};
-use jindou_plan::{Count, Slot};
+use jindou_plan::{Count, Slot, operator};
 
 /// Rows without columns that are looked at together.
 const MOST_BARE: usize = 1 << 16;
+
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn count(
+        &mut self,
+        op: &'a operator::GroupCount,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let end = EndSpec::Count(&op.group, &op.counts);
+        let (End::Count(counter), _) = self.exec.run_into(&op.input, node + 1, end, node)? else {
+            return Err(internal("ends in something else"));
+        };
+        let rows = counter.finish(&self.exec.run)?;
+        self.leaf(Source::Whole(rows), node);
+        let counts = op.counts.iter().map(|c| c.to);
+        Ok(op.group.iter().copied().chain(counts).collect())
+    }
+}
 
 /// The distinct values so far, in the form that one count needs.
 enum Distinct {

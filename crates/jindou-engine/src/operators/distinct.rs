@@ -1,12 +1,15 @@
 //! DISTINCT: rows are given on as soon as they are seen for the first time. The set is cut into parts by hash; a worker locks
 //! each part once a batch. One column of many ids becomes a bitmap without locks.
 
+use super::stage::{Rest, Spec, Work};
 use crate::batch::{Batch, Charge, View};
-use crate::explore::Run;
+use crate::compile::Builder;
+use crate::explore::{Consumer, Flow, Halt, Run};
 use crate::key_table::{KeyTable, NONE, hash_rows};
 use crate::table::hash;
+use crate::tree::common;
 use jindou_model::{FIRST_TAIL_ID, Holder, MemoryBudget, Result};
-use jindou_plan::Slot;
+use jindou_plan::{Slot, operator};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -18,7 +21,7 @@ const BITMAP_FROM: usize = 1 << 13;
 const AHEAD: usize = 8;
 
 /// State of a DISTINCT that all workers share.
-pub(crate) struct SharedDistinct {
+struct SharedDistinct {
     /// Columns to keep.
     columns: Vec<usize>,
     parts: Vec<Mutex<KeyTable>>,
@@ -38,7 +41,7 @@ struct Bitmap {
 }
 
 impl SharedDistinct {
-    pub fn new(layout: &[Slot], slots: &[Slot], run: &Run<'_>) -> Self {
+    fn new(layout: &[Slot], slots: &[Slot], run: &Run<'_>) -> Self {
         let columns: Vec<usize> = slots
             .iter()
             .filter_map(|s| layout.iter().position(|l| l == s))
@@ -69,7 +72,7 @@ impl SharedDistinct {
     }
 
     /// Bytes that it holds.
-    pub fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         let parts: u64 = self.parts.iter().map(|p| lock(p).bytes()).sum();
         parts + self.bits.get().map_or(0, |b| b.words.len() as u64 * 8)
     }
@@ -99,8 +102,56 @@ fn lock(part: &Mutex<KeyTable>) -> std::sync::MutexGuard<'_, KeyTable> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn distinct(
+        &mut self,
+        op: &'a operator::Distinct,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let input = self.op(&op.input, node + 1)?;
+        let kept = common(&op.slots, &input);
+        let shared = SharedDistinct::new(&input, &kept, &self.exec.run);
+        self.link(shared, &input, node);
+        Ok(kept)
+    }
+
+    pub(super) fn reduced(
+        &mut self,
+        op: &'a operator::Reduced,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let input = self.op(&op.input, node + 1)?;
+        let kept = common(&op.slots, &input);
+        let columns = kept
+            .iter()
+            .filter_map(|s| input.iter().position(|i| i == s))
+            .collect();
+        self.link(ReducedSpec(columns), &input, node);
+        Ok(kept)
+    }
+}
+
+impl Spec for SharedDistinct {
+    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(Distinct::new(self, run)))
+    }
+
+    fn held(&self) -> u64 {
+        self.bytes()
+    }
+}
+
+/// The columns that a REDUCED keeps.
+struct ReducedSpec(Vec<usize>);
+
+impl Spec for ReducedSpec {
+    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(Recent::new(&self.0, run)))
+    }
+}
+
 /// One worker's side of a DISTINCT.
-pub(crate) struct Distinct<'a> {
+struct Distinct<'a> {
     shared: &'a SharedDistinct,
     out: Batch,
     hashes: Vec<u64>,
@@ -112,7 +163,7 @@ pub(crate) struct Distinct<'a> {
 }
 
 impl<'a> Distinct<'a> {
-    pub fn new(shared: &'a SharedDistinct, run: &Run<'_>) -> Self {
+    fn new(shared: &'a SharedDistinct, run: &Run<'_>) -> Self {
         Self {
             shared,
             out: Batch::new(shared.columns.len(), run.budget),
@@ -124,7 +175,7 @@ impl<'a> Distinct<'a> {
     }
 
     /// The rows not seen before.
-    pub fn new_rows(&mut self, rows: View<'_>) -> Result<View<'_>> {
+    fn new_rows(&mut self, rows: View<'_>) -> Result<View<'_>> {
         let shared = self.shared;
         if shared.columns.is_empty() {
             let first = rows.rows > 0 && !shared.given.swap(true, Ordering::Relaxed);
@@ -299,7 +350,7 @@ fn parts(by_part: &[u32], n: usize) -> impl Iterator<Item = (usize, &[u32])> {
 const RECENT: usize = 1 << 12;
 
 /// REDUCED: drops repetitions of rows met lately. A table of rows, one hash a slot, the newer overwriting the older.
-pub(crate) struct Recent {
+struct Recent {
     columns: Vec<usize>,
     /// The rows' ids, `columns.len()` a slot; all 0 means empty (rows of only unbound values pass).
     slots: Vec<u32>,
@@ -309,7 +360,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    pub fn new(columns: &[usize], run: &Run<'_>) -> Self {
+    fn new(columns: &[usize], run: &Run<'_>) -> Self {
         Self {
             slots: vec![0; RECENT * columns.len()],
             columns: columns.to_vec(),
@@ -320,7 +371,7 @@ impl Recent {
     }
 
     /// The rows that may be new.
-    pub fn pass(&mut self, rows: View<'_>) -> Result<View<'_>> {
+    fn pass(&mut self, rows: View<'_>) -> Result<View<'_>> {
         let w = self.columns.len();
         if w == 0 {
             return Ok(View {
@@ -349,5 +400,25 @@ impl Recent {
         }
         self.out.rows = self.index.len();
         Ok(self.out.view())
+    }
+}
+
+impl Work for Distinct<'_> {
+    fn batch(&mut self, _run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        rest.batch(self.new_rows(rows)?)
+    }
+
+    fn takes_bare_rows(&self) -> bool {
+        true
+    }
+}
+
+impl Work for Recent {
+    fn batch(&mut self, _run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        rest.batch(self.pass(rows)?)
+    }
+
+    fn takes_bare_rows(&self) -> bool {
+        true
     }
 }

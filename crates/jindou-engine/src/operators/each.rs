@@ -2,7 +2,7 @@
 //! that it reads, and its rows are kept for the next outer row with the same combination, as far as there is memory.
 
 use super::apply::{Attach, alone, alone_of};
-use super::stage::{Rest, hand_all, hand_on};
+use super::stage::{Rest, Spec, Work, hand_all, hand_on};
 use crate::batch::{Batch, Charge, View};
 use crate::execute::Exec;
 use crate::explore::{Flow, Halt, Run};
@@ -41,7 +41,13 @@ enum Known {
     Rows(RowBuffer, Attach),
 }
 
-pub(crate) struct Each<'a> {
+impl Spec for EachSpec<'_> {
+    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(Each::new(self, run)))
+    }
+}
+
+struct Each<'a> {
     spec: &'a EachSpec<'a>,
     keys: KeyTable,
     /// By number of the combination.
@@ -54,7 +60,7 @@ pub(crate) struct Each<'a> {
 }
 
 impl<'a> Each<'a> {
-    pub fn new(spec: &'a EachSpec<'a>, run: &Run<'_>) -> Self {
+    fn new(spec: &'a EachSpec<'a>, run: &Run<'_>) -> Self {
         Self {
             keys: KeyTable::new(
                 spec.reads.len(),
@@ -69,56 +75,6 @@ impl<'a> Each<'a> {
             kept: vec![],
             spec,
         }
-    }
-
-    pub fn clear(&mut self) {
-        self.out.rows = 0;
-    }
-
-    pub fn finish(&mut self, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        hand_all(&mut self.out, rest)
-    }
-
-    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        let spec = self.spec;
-        let columns: Vec<&[u32]> = spec.reads.iter().map(|r| rows.column(r.1)).collect();
-        let mut numbers = std::mem::take(&mut self.numbers);
-        self.keys.insert(&columns, rows.rows, &mut numbers)?;
-        self.known.resize_with(self.keys.len(), || Known::No);
-        self.matched.clear();
-        self.matched.resize(rows.rows, 0);
-        for (row, &n) in numbers.iter().enumerate() {
-            if matches!(self.known.get(n as usize), Some(Known::No) | None) {
-                run.check()?;
-                let known = self.run_remembering(run, n)?;
-                if let Some(k) = self.known.get_mut(n as usize) {
-                    *k = known;
-                }
-            }
-            match self.known.get(n as usize) {
-                Some(Known::Any(any)) => self.matched[row] = u8::from(*any),
-                Some(Known::Rows(held, attach)) => {
-                    let (out, kept, index) = (&mut self.out, &mut self.kept, &mut self.index);
-                    let matched = &mut self.matched[row];
-                    each_part(held, run, |part| {
-                        index.clear();
-                        index.resize(part.rows, row as u32);
-                        attach.append(out, rows, index, part, kept)?;
-                        *matched |= u8::from(kept.contains(&1));
-                        hand_on(out, run, rest)
-                    })?;
-                }
-                Some(Known::No) | None => {}
-            }
-        }
-        self.numbers = numbers;
-        let mut index = std::mem::take(&mut self.index);
-        alone_of(spec.kind, &self.matched, &mut index);
-        let mark = Some((&self.matched[..], spec.booleans))
-            .filter(|_| matches!(spec.kind, ApplyKind::Mark(_)));
-        alone(&mut self.out, rows, &index, spec.outer.len(), mark)?;
-        self.index = index;
-        hand_on(&mut self.out, run, rest)
     }
 
     /// Runs the inner part for a combination. When memory is short, what earlier ones gave is forgotten first.
@@ -167,6 +123,58 @@ impl<'a> Each<'a> {
             Halt::Failed(e) => e,
             Halt::Stop => Error::Internal("a correlated part stopped by itself".into()),
         })
+    }
+}
+
+impl Work for Each<'_> {
+    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        let spec = self.spec;
+        let columns: Vec<&[u32]> = spec.reads.iter().map(|r| rows.column(r.1)).collect();
+        let mut numbers = std::mem::take(&mut self.numbers);
+        self.keys.insert(&columns, rows.rows, &mut numbers)?;
+        self.known.resize_with(self.keys.len(), || Known::No);
+        self.matched.clear();
+        self.matched.resize(rows.rows, 0);
+        for (row, &n) in numbers.iter().enumerate() {
+            if matches!(self.known.get(n as usize), Some(Known::No) | None) {
+                run.check()?;
+                let known = self.run_remembering(run, n)?;
+                if let Some(k) = self.known.get_mut(n as usize) {
+                    *k = known;
+                }
+            }
+            match self.known.get(n as usize) {
+                Some(Known::Any(any)) => self.matched[row] = u8::from(*any),
+                Some(Known::Rows(held, attach)) => {
+                    let (out, kept, index) = (&mut self.out, &mut self.kept, &mut self.index);
+                    let matched = &mut self.matched[row];
+                    each_part(held, run, |part| {
+                        index.clear();
+                        index.resize(part.rows, row as u32);
+                        attach.append(out, rows, index, part, kept)?;
+                        *matched |= u8::from(kept.contains(&1));
+                        hand_on(out, run, rest)
+                    })?;
+                }
+                Some(Known::No) | None => {}
+            }
+        }
+        self.numbers = numbers;
+        let mut index = std::mem::take(&mut self.index);
+        alone_of(spec.kind, &self.matched, &mut index);
+        let mark = Some((&self.matched[..], spec.booleans))
+            .filter(|_| matches!(spec.kind, ApplyKind::Mark(_)));
+        alone(&mut self.out, rows, &index, spec.outer.len(), mark)?;
+        self.index = index;
+        hand_on(&mut self.out, run, rest)
+    }
+
+    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        hand_all(&mut self.out, rest)
+    }
+
+    fn clear(&mut self) {
+        self.out.rows = 0;
     }
 }
 

@@ -1,11 +1,12 @@
 //! Before a join by `=`: each row once for each held term that equals its own.
 
-use super::stage::{Rest, hand_all, hand_on};
+use super::stage::{Rest, Spec, Work, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
 use crate::explore::{Flow, Run};
 use crate::row_buffer::RowBuffer;
 use crate::values::{Equals, Partners};
 use jindou_model::{Holder, Result};
+use jindou_plan::Slot;
 use rustc_hash::FxHashSet;
 
 /// Specification of the stage.
@@ -47,8 +48,14 @@ impl EqualSpec {
     }
 }
 
+impl Spec for EqualSpec {
+    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(Equal::new(self, input.len(), run)))
+    }
+}
+
 /// The stage: rows come out with a last column, the partner.
-pub(crate) struct Equal<'a> {
+struct Equal<'a> {
     spec: &'a EqualSpec,
     partners: Partners,
     rows: Vec<u32>,
@@ -57,7 +64,7 @@ pub(crate) struct Equal<'a> {
 }
 
 impl<'a> Equal<'a> {
-    pub fn new(spec: &'a EqualSpec, width: usize, run: &Run<'a>) -> Self {
+    fn new(spec: &'a EqualSpec, width: usize, run: &Run<'a>) -> Self {
         Self {
             spec,
             partners: Partners::new(run),
@@ -66,16 +73,10 @@ impl<'a> Equal<'a> {
             out: Batch::new(width + 1, run.budget),
         }
     }
+}
 
-    pub fn clear(&mut self) {
-        self.out.rows = 0;
-    }
-
-    pub fn finish(&mut self, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        hand_all(&mut self.out, rest)
-    }
-
-    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl Work for Equal<'_> {
+    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
         run.check()?;
         self.rows.clear();
         self.found.clear();
@@ -97,6 +98,14 @@ impl<'a> Equal<'a> {
         }
         write(&mut self.out, rows, &mut self.rows, &mut self.found, run)?;
         hand_on(&mut self.out, run, rest)
+    }
+
+    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        hand_all(&mut self.out, rest)
+    }
+
+    fn clear(&mut self) {
+        self.out.rows = 0;
     }
 }
 

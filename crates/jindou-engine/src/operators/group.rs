@@ -1,11 +1,30 @@
 //! GROUP BY: numbers the groups of rows, and hands rows with their numbers to the aggregates.
 
+use super::end::{End, EndSpec};
 use crate::batch::{Batch, Charge, View};
-use crate::explore::Run;
+use crate::compile::{Builder, Source, internal};
+use crate::explore::{Halt, Run};
 use crate::key_table::KeyTable;
 use crate::values::Accumulators;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
-use jindou_plan::{Aggregate, Slot};
+use jindou_plan::{Aggregate, Slot, operator};
+
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn group(
+        &mut self,
+        op: &'a operator::Group,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let end = EndSpec::Group(&op.by, &op.aggregates);
+        let (End::Group(groups), _) = self.exec.run_into(&op.input, node + 1, end, node)? else {
+            return Err(internal("ends in something else"));
+        };
+        let rows = groups.finish(&self.exec.run)?;
+        self.leaf(Source::Whole(rows), node);
+        let values = op.aggregates.iter().map(|a| a.to);
+        Ok(op.by.iter().copied().chain(values).collect())
+    }
+}
 
 /// The groups of rows with certain columns.
 pub(crate) struct Groups {

@@ -1,20 +1,23 @@
-//! The streaming side of a hash join: batches of rows are looked up in the held side.
+//! Joins: the right side is run and held, then batches of the left side are looked up in it.
 
-use super::join_table::{Class, Index, JoinTable, masks_of};
-use super::stage::{Rest, hand_all, hand_on};
+use super::equal::EqualSpec;
+use super::join_table::{Class, Index, JoinTable, Shape, masks_of};
+use super::stage::{Rest, Spec, Work, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
-use crate::explore::{Flow, Run};
+use crate::compile::Builder;
+use crate::explore::{Flow, Halt, Run};
 use crate::filter::Filters;
 use crate::key_table::NONE;
-use jindou_model::Result;
-use jindou_plan::JoinKind;
+use crate::tree::with;
+use jindou_model::{Holder, Result};
+use jindou_plan::{JoinKey, JoinKind, Slot, operator};
 use jindou_store::segment::prefetch;
 use std::sync::Arc;
 
 /// Keys between fetching the bounds of a key's rows and reading them.
 const AHEAD: usize = 16;
 
-pub(crate) struct Probe<'a> {
+struct Probe<'a> {
     table: &'a JoinTable<'a>,
     condition: Option<Filters<'a>>,
     out: Batch,
@@ -41,8 +44,80 @@ struct Lookup {
     keys: Vec<Vec<u32>>,
 }
 
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn join(&mut self, op: &'a operator::Join, node: usize) -> Result<Vec<Slot>, Halt> {
+        let operator::Join {
+            kind,
+            left,
+            right,
+            on,
+            condition,
+            equal,
+        } = op;
+        let (kind, left_node) = (*kind, node + 1);
+        let right_node = self.exec.nodes.after(left_node);
+        let (held, right_slots) = self.exec.held(right, right_node, Holder::HashJoin)?;
+        if held.rows() == 0 {
+            match kind {
+                JoinKind::Inner => {
+                    // No rows: nothing of the left side needs to run.
+                    let left = left.layout(self.outer_slots());
+                    return Ok(with(left, right_slots));
+                }
+                JoinKind::Semi => return Ok(left.layout(self.outer_slots())),
+                JoinKind::Left | JoinKind::Anti | JoinKind::Minus => {}
+            }
+        }
+        let made = (self.leaves.len(), self.links.len());
+        let mut left_slots = self.op(left, left_node)?;
+        let mut keys = on.clone();
+        if let Some((l, r)) = *equal {
+            let columns = (
+                left_slots.iter().position(|s| *s == l),
+                right_slots.iter().position(|s| *s == r),
+            );
+            let (Some(column), Some(of)) = columns else {
+                // Unbound in all rows of a side: never equal.
+                self.forget(made);
+                return Ok(with(left_slots, right_slots));
+            };
+            if !self.open.is_empty() {
+                let first = kind == JoinKind::Semi;
+                let spec = EqualSpec::new(column, &held, of, first, &self.exec.run)?;
+                self.exec.holds(node, spec.bytes());
+                self.link(spec, &left_slots, node);
+            }
+            left_slots = with(left_slots, [r]);
+            keys.push(JoinKey {
+                slot: r,
+                left_bound: true,
+                right_bound: true,
+            });
+        }
+        let shape = Shape::new(kind, &left_slots, &right_slots, &keys, condition.as_ref())?;
+        let output = shape.output.clone();
+        if self.open.is_empty() {
+            return Ok(output);
+        }
+        let table = JoinTable::build(shape, held, &self.exec.run)?;
+        self.exec.holds(node, table.bytes());
+        self.link(table, &left_slots, node);
+        if let (Some((_, r)), JoinKind::Semi) = (equal, kind) {
+            // The left side's rows as they were.
+            return Ok(self.without(*r, output, node));
+        }
+        Ok(output)
+    }
+}
+
+impl Spec for JoinTable<'_> {
+    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(Probe::new(self, run)?))
+    }
+}
+
 impl<'a> Probe<'a> {
-    pub fn new(table: &'a JoinTable<'a>, run: &Run<'a>) -> Result<Self> {
+    fn new(table: &'a JoinTable<'a>, run: &Run<'a>) -> Result<Self> {
         let shape = &table.shape;
         let condition = match shape.condition {
             Some(c) => Some(Filters::new(std::slice::from_ref(c), &shape.both, run)?),
@@ -67,39 +142,6 @@ impl<'a> Probe<'a> {
             index: vec![],
             known: vec![],
         })
-    }
-
-    pub fn clear(&mut self) {
-        self.out.rows = 0;
-    }
-
-    pub fn finish(&mut self, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        hand_all(&mut self.out, rest)
-    }
-
-    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        run.check()?;
-        let table = self.table;
-        self.matched.clear();
-        self.matched.resize(rows.rows, 0);
-        if table.shape.unsure.is_empty() {
-            if let Some(class) = table.classes.first() {
-                let index = self.index(run, 0, 0)?;
-                self.class(run, rows, class, &index, 0, None, rest)?;
-            }
-        } else {
-            let bound = table.shape.unsure.iter().map(|k| rows.column(k.left));
-            masks_of(bound, rows.rows, &mut self.masks);
-            let mut kinds = std::mem::take(&mut self.kinds);
-            kinds.clear();
-            kinds.extend_from_slice(&self.masks);
-            kinds.sort_unstable();
-            kinds.dedup();
-            let flow = self.by_mask(run, rows, &kinds, rest);
-            self.kinds = kinds;
-            flow?;
-        }
-        self.rest_of_batch(run, rows, rest)
     }
 
     /// Looks up the rows of each mask in each class, by the keys that are bound on both sides.
@@ -345,6 +387,41 @@ impl<'a> Probe<'a> {
         }
         self.out.rows = from + n;
         hand_on(&mut self.out, run, rest)
+    }
+}
+
+impl Work for Probe<'_> {
+    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        run.check()?;
+        let table = self.table;
+        self.matched.clear();
+        self.matched.resize(rows.rows, 0);
+        if table.shape.unsure.is_empty() {
+            if let Some(class) = table.classes.first() {
+                let index = self.index(run, 0, 0)?;
+                self.class(run, rows, class, &index, 0, None, rest)?;
+            }
+        } else {
+            let bound = table.shape.unsure.iter().map(|k| rows.column(k.left));
+            masks_of(bound, rows.rows, &mut self.masks);
+            let mut kinds = std::mem::take(&mut self.kinds);
+            kinds.clear();
+            kinds.extend_from_slice(&self.masks);
+            kinds.sort_unstable();
+            kinds.dedup();
+            let flow = self.by_mask(run, rows, &kinds, rest);
+            self.kinds = kinds;
+            flow?;
+        }
+        self.rest_of_batch(run, rows, rest)
+    }
+
+    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        hand_all(&mut self.out, rest)
+    }
+
+    fn clear(&mut self) {
+        self.out.rows = 0;
     }
 }
 

@@ -15,25 +15,54 @@ mod each;
 mod end;
 mod equal;
 mod extend;
+mod filter;
 mod group;
 mod join;
 mod join_table;
+mod leaves;
 mod order;
 mod order_keys;
 mod path;
 mod slice;
 mod stage;
+mod steps;
+mod union;
 
-pub(crate) use apply::{ApplySpec, Attach};
-pub(crate) use distinct::SharedDistinct;
-pub(crate) use each::{EachSpec, OuterRow};
+pub(crate) use each::OuterRow;
 pub(crate) use end::{End, EndSpec};
-pub(crate) use equal::EqualSpec;
-pub(crate) use join_table::{JoinTable, Shape};
 pub(crate) use order::Sorter;
 pub(crate) use order_keys::Places;
 pub(crate) use slice::SliceState;
 pub(crate) use stage::{END, Link, Spec, Stage, StageStats, finish, push};
 
+use crate::compile::Builder;
+use crate::explore::Halt;
+use jindou_plan::{Operator, Slot};
+
 /// Rows in a batch that an operator makes.
 const BATCH: usize = 2048;
+
+impl<'a> Builder<'_, 'a> {
+    /// Adds an operator: its own file says what is run before, which leaf or stage it becomes, and the slots of its rows.
+    pub(crate) fn op(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
+        match op {
+            Operator::Explore(op) => self.exploration(op, node),
+            Operator::Outer(op) => self.outer_row(op, node),
+            Operator::Values(op) => self.values(op, node),
+            Operator::Service(op) => self.service(op, node),
+            Operator::Steps(op) => self.steps(op, node),
+            Operator::Path(op) => self.path(op, node),
+            Operator::Join(op) => self.join(op, node),
+            Operator::Apply(op) => self.apply(op, node),
+            Operator::Union(op) => self.union(op, node),
+            Operator::Extend(op) => self.extend(op, node),
+            Operator::Group(op) => self.group(op, node),
+            Operator::Reduced(op) => self.reduced(op, node),
+            Operator::Filter(op) => self.filter(op, node),
+            Operator::Distinct(op) => self.distinct(op, node),
+            Operator::Count(op) => self.count(op, node),
+            Operator::OrderBy(op) => self.order_by(op, node),
+            Operator::Slice(op) => self.slice(op, node),
+        }
+    }
+}

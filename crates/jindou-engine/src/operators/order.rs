@@ -5,13 +5,16 @@
 //! sorted at the end. Descending keys are complemented.
 
 use super::BATCH;
+use super::end::{End, EndSpec};
 use super::order_keys::{Keys, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
-use crate::explore::{Flow, Run};
+use crate::compile::{Builder, Source, internal};
+use crate::explore::{Flow, Halt, Run};
 use jindou_model::{Error, Holder, MemoryBudget, Result};
-use jindou_plan::Slot;
+use jindou_plan::{Slot, operator};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::sync::Mutex;
 
 /// A top-k buffer is cut when it holds this many times k rows, at least [`LEAST`].
 const SLACK: usize = 4;
@@ -20,6 +23,32 @@ const LEAST: usize = 4096;
 const CHECK: usize = 1 << 16;
 /// Bits of a base term's key: those above its place.
 const BASE_BITS: u32 = 64 - PLACE_BITS;
+
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn order_by(
+        &mut self,
+        op: &'a operator::OrderBy,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        self.sorted(op, None, node)
+    }
+
+    /// Sorted rows; at most so many of the first.
+    pub(super) fn sorted(
+        &mut self,
+        op: &'a operator::OrderBy,
+        most: Option<u64>,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let end = EndSpec::Order(&op.keys, most);
+        let (End::Order(sorter), slots) = self.exec.run_into(&op.input, node + 1, end, node)?
+        else {
+            return Err(internal("ends in something else"));
+        };
+        self.leaf(Source::Sorted(Box::new(Mutex::new(*sorter))), node);
+        Ok(slots)
+    }
+}
 
 pub(crate) struct Sorter {
     /// (column, descending); slots that are never bound sort nothing.

@@ -1,8 +1,9 @@
 //! Property paths from each row: the stage around the search.
 
-use super::stage::{Rest, hand_all, hand_on};
+use super::stage::{Rest, Spec, Work, hand_all, hand_on};
 use crate::batch::{Batch, Charge, View};
-use crate::explore::{Anchor, Flow, Run};
+use crate::compile::Builder;
+use crate::explore::{Anchor, Flow, Halt, Run};
 use crate::path::PathSearch;
 use crate::tree::with;
 use jindou_model::{Error, Holder, Result};
@@ -10,6 +11,22 @@ use jindou_plan::operator::FollowPath;
 use jindou_plan::{FarEnd, GraphRef, Operand, Slot};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+
+struct PathSpec<'a>(&'a FollowPath);
+
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn path(&mut self, op: &'a FollowPath, node: usize) -> Result<Vec<Slot>, Halt> {
+        let slots = self.op(&op.input, node + 1)?;
+        self.link(PathSpec(op), &slots, node);
+        Ok(with(slots, op.new_slots()))
+    }
+}
+
+impl Spec for PathSpec<'_> {
+    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(PathStage::new(self.0, input, run)?))
+    }
+}
 
 /// An end of the path.
 #[derive(Clone, Copy)]
@@ -108,36 +125,6 @@ impl<'a> PathStage<'a> {
                 charge: Charge::of(Holder::Path, run.budget),
             },
         })
-    }
-
-    pub fn clear(&mut self) {
-        self.out.rows = 0;
-    }
-
-    pub fn finish(&mut self, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        hand_all(&mut self.out, rest)
-    }
-
-    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        for row in 0..rows.rows {
-            if row % CHECK == 0 {
-                run.check()?;
-            }
-            match &self.graphs {
-                Graphs::Fixed => self.row(run, rows, row, None, &[], rest)?,
-                Graphs::Column(c) => {
-                    let g = rows.column(*c).get(row).copied().unwrap_or(0);
-                    self.row(run, rows, row, Some(g), &[], rest)?;
-                }
-                Graphs::Each(to, list) => {
-                    let (to, list) = (*to, list.clone());
-                    for g in list {
-                        self.row(run, rows, row, Some(g), &[(to, g)], rest)?;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     fn row(
@@ -270,5 +257,37 @@ impl<'a> PathStage<'a> {
             hand_on(&mut self.out, run, rest)?;
         }
         Ok(())
+    }
+}
+
+impl Work for PathStage<'_> {
+    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        for row in 0..rows.rows {
+            if row % CHECK == 0 {
+                run.check()?;
+            }
+            match &self.graphs {
+                Graphs::Fixed => self.row(run, rows, row, None, &[], rest)?,
+                Graphs::Column(c) => {
+                    let g = rows.column(*c).get(row).copied().unwrap_or(0);
+                    self.row(run, rows, row, Some(g), &[], rest)?;
+                }
+                Graphs::Each(to, list) => {
+                    let (to, list) = (*to, list.clone());
+                    for g in list {
+                        self.row(run, rows, row, Some(g), &[(to, g)], rest)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+        hand_all(&mut self.out, rest)
+    }
+
+    fn clear(&mut self) {
+        self.out.rows = 0;
     }
 }

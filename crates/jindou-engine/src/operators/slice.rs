@@ -1,8 +1,11 @@
 //! LIMIT and OFFSET: workers claim row numbers from one counter, so no lock is taken and none waits.
 
-use super::stage::Rest;
+use super::stage::{Rest, Spec, Work};
 use crate::batch::{Batch, View};
+use crate::compile::Builder;
 use crate::explore::{Consumer, Flow, Halt, Run};
+use jindou_model::Result;
+use jindou_plan::{Operator, Slot, operator};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// State of a slice that all workers share.
@@ -32,20 +35,50 @@ impl SliceState {
     }
 }
 
-pub(crate) struct Slice<'a> {
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn slice(
+        &mut self,
+        op: &'a operator::Slice,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let slots = match &*op.input {
+            Operator::OrderBy(order) => {
+                let most = op.limit.map(|l| op.offset.saturating_add(l));
+                self.sorted(order, most, node + 1)?
+            }
+            input => self.op(input, node + 1)?,
+        };
+        self.link(SliceState::new(op.offset, op.limit), &slots, node);
+        Ok(slots)
+    }
+}
+
+impl Spec for SliceState {
+    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+        Ok(Box::new(Slice::new(self, input.len(), run)))
+    }
+
+    fn slice(&self) -> Option<&SliceState> {
+        Some(self)
+    }
+}
+
+struct Slice<'a> {
     state: &'a SliceState,
     out: Batch,
 }
 
 impl<'a> Slice<'a> {
-    pub fn new(state: &'a SliceState, width: usize, run: &Run<'_>) -> Self {
+    fn new(state: &'a SliceState, width: usize, run: &Run<'_>) -> Self {
         Self {
             state,
             out: Batch::new(width, run.budget),
         }
     }
+}
 
-    pub fn batch(&mut self, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl Work for Slice<'_> {
+    fn batch(&mut self, _run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
         if self.state.is_done() {
             return Err(Halt::Stop);
         }
@@ -75,5 +108,8 @@ impl<'a> Slice<'a> {
         } else {
             Ok(())
         }
+    }
+    fn takes_bare_rows(&self) -> bool {
+        true
     }
 }

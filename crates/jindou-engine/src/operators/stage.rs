@@ -1,47 +1,61 @@
 //! Stages and how batches go through them.
 
-use super::apply::{Apply, ApplySpec};
-use super::distinct::{Distinct, Recent, SharedDistinct};
-use super::each::{Each, EachSpec};
-use super::equal::{Equal, EqualSpec};
-use super::extend::{Extend, Project};
-use super::join::Probe;
-use super::join_table::JoinTable;
-use super::path::PathStage;
-use super::slice::{Slice, SliceState};
+use super::slice::SliceState;
 use crate::batch::{Batch, View};
-use crate::explore::{Consumer, Flow, Pipeline, Run, StepStats};
-use crate::filter::{Filters, TRUE};
+use crate::explore::{Consumer, Flow, Run, StepStats};
 use jindou_model::{Error, Result};
-use jindou_plan::operator::FollowPath;
-use jindou_plan::{Condition, GeneralExpression, Slot, Step};
-use std::sync::Arc;
+use jindou_plan::Slot;
 use std::time::{Duration, Instant};
 
 /// After the last stage.
 pub(crate) const END: usize = usize::MAX;
 
-/// Specification of a stage, made once for all workers.
-pub(crate) enum Spec<'a> {
-    Filter(&'a Condition),
-    Extend(&'a GeneralExpression),
-    Steps(&'a [Step]),
-    Path(&'a FollowPath),
-    Probe(Box<JoinTable<'a>>),
-    Equal(Box<EqualSpec>),
-    Apply(Box<ApplySpec<'a>>),
-    Each(Box<EachSpec<'a>>),
-    Distinct(SharedDistinct),
-    /// The columns to keep.
-    Reduced(Vec<usize>),
-    Slice(Arc<SliceState>),
-    /// For each column to give, where it comes from; `None` is unbound.
-    Project(Vec<Option<usize>>),
+/// Specification of a stage, made once for all workers, each of which makes its own [`Work`] of it.
+pub(crate) trait Spec: Send + Sync {
+    /// One worker's state, for rows with these columns.
+    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>>;
+
+    /// Bytes that all workers together hold, once the rows have passed.
+    fn held(&self) -> u64 {
+        0
+    }
+
+    /// Its count of rows, if it is a slice.
+    fn slice(&self) -> Option<&SliceState> {
+        None
+    }
+}
+
+/// A stage at work, in one worker. Called once a batch.
+pub(crate) trait Work {
+    /// Takes a batch, and gives what comes of it to the rest of the pipeline, unless it holds it back for now.
+    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow;
+
+    /// The input is done: gives what is held back.
+    fn finish(&mut self, _run: &Run<'_>, _rest: &mut Rest<'_, '_, '_>) -> Flow {
+        Ok(())
+    }
+
+    /// Forgets rows that are held back.
+    fn clear(&mut self) {}
+
+    /// True if rows without columns may come in any number at once.
+    fn takes_bare_rows(&self) -> bool {
+        false
+    }
+
+    /// Counts of each step, if it explores.
+    fn steps(&self) -> Vec<StepStats> {
+        vec![]
+    }
+
+    /// Calls `each` for the stages inside it.
+    fn inside(&self, _each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {}
 }
 
 /// A stage's place.
 pub(crate) struct Link<'a> {
-    pub spec: Spec<'a>,
+    pub spec: Box<dyn Spec + 'a>,
     /// Slots of the rows that come in.
     pub input: Vec<Slot>,
     /// The stage that gets its rows: a later one, or [`END`].
@@ -58,24 +72,9 @@ pub(crate) struct StageStats {
     pub time: Duration,
 }
 
-/// A stage at work. Boxed where large: made once a worker.
-pub(crate) enum Body<'a> {
-    Filter(Filters<'a>, Batch),
-    Extend(Box<Extend>),
-    Steps(Box<Pipeline<'a>>),
-    Path(Box<PathStage<'a>>),
-    Probe(Box<Probe<'a>>),
-    Equal(Box<Equal<'a>>),
-    Apply(Box<Apply<'a>>),
-    Each(Box<Each<'a>>),
-    Distinct(Box<Distinct<'a>>),
-    Reduced(Box<Recent>),
-    Slice(Slice<'a>),
-    Project(Project),
-}
-
+/// A stage of one worker.
 pub(crate) struct Stage<'a> {
-    pub body: Body<'a>,
+    work: Box<dyn Work + 'a>,
     next: usize,
     pub node: usize,
     pub stats: StageStats,
@@ -83,26 +82,8 @@ pub(crate) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub fn new(link: &'a Link<'a>, run: &Run<'a>) -> Result<Self> {
-        let width = link.input.len();
-        let body = match &link.spec {
-            Spec::Filter(condition) => Body::Filter(
-                Filters::new(std::slice::from_ref(*condition), &link.input, run)?,
-                Batch::new(width, run.budget),
-            ),
-            Spec::Extend(value) => Body::Extend(Box::new(Extend::new(value, &link.input, run)?)),
-            Spec::Steps(steps) => Body::Steps(Box::new(Pipeline::after(&link.input, steps, run)?)),
-            Spec::Path(path) => Body::Path(Box::new(PathStage::new(path, &link.input, run)?)),
-            Spec::Probe(table) => Body::Probe(Box::new(Probe::new(table, run)?)),
-            Spec::Equal(spec) => Body::Equal(Box::new(Equal::new(spec, width, run))),
-            Spec::Apply(spec) => Body::Apply(Box::new(Apply::new(spec, run)?)),
-            Spec::Each(spec) => Body::Each(Box::new(Each::new(spec, run))),
-            Spec::Distinct(shared) => Body::Distinct(Box::new(Distinct::new(shared, run))),
-            Spec::Reduced(columns) => Body::Reduced(Box::new(Recent::new(columns, run))),
-            Spec::Slice(state) => Body::Slice(Slice::new(state, width, run)),
-            Spec::Project(columns) => Body::Project(Project::new(columns, run)),
-        };
         Ok(Self {
-            body,
+            work: link.spec.work(&link.input, run)?,
             next: link.next,
             node: link.node,
             stats: StageStats::default(),
@@ -111,36 +92,14 @@ impl<'a> Stage<'a> {
 
     /// Forgets rows that are held back.
     pub fn clear(&mut self) {
-        match &mut self.body {
-            Body::Steps(p) => p.clear(),
-            Body::Path(p) => p.clear(),
-            Body::Probe(p) => p.clear(),
-            Body::Equal(e) => e.clear(),
-            Body::Apply(a) => a.clear(),
-            Body::Each(e) => e.clear(),
-            Body::Filter(..)
-            | Body::Extend(_)
-            | Body::Distinct(_)
-            | Body::Reduced(_)
-            | Body::Slice(_)
-            | Body::Project(_) => {}
-        }
+        self.work.clear();
     }
 
     /// Calls `each` with the node's number, the stage's counts and, of a `Steps`, those of each step; for an `Apply`, then also
     /// for the stages inside it.
     pub fn inside(&self, each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {
-        match &self.body {
-            // The first entry is the start, which there is none of.
-            Body::Steps(p) => each(self.node, &self.stats, p.stats().get(1..).unwrap_or(&[])),
-            Body::Apply(a) => {
-                each(self.node, &self.stats, &[]);
-                for s in a.inner() {
-                    s.inside(each);
-                }
-            }
-            _ => each(self.node, &self.stats, &[]),
-        }
+        each(self.node, &self.stats, &self.work.steps());
+        self.work.inside(each);
     }
 }
 
@@ -195,16 +154,8 @@ pub(crate) fn push(
     }
     visit(stages, base, at, run, end, |stage, run, rest| {
         stage.stats.rows_in += rows.rows as u64;
-        let bounded = matches!(
-            stage.body,
-            Body::Filter(..)
-                | Body::Steps(_)
-                | Body::Distinct(_)
-                | Body::Reduced(_)
-                | Body::Slice(_)
-        );
-        if bounded || !rows.columns.is_empty() || rows.rows <= run.batch_rows {
-            return stage.body.batch(run, rows, rest);
+        if stage.work.takes_bare_rows() || !rows.columns.is_empty() || rows.rows <= run.batch_rows {
+            return stage.work.batch(run, rows, rest);
         }
         // Rows without columns have no bound; what gives them columns needs one.
         let mut left = rows.rows;
@@ -212,7 +163,7 @@ pub(crate) fn push(
             let rows = left.min(run.batch_rows);
             left -= rows;
             run.check()?;
-            stage.body.batch(run, View { columns: &[], rows }, rest)?;
+            stage.work.batch(run, View { columns: &[], rows }, rest)?;
         }
         Ok(())
     })
@@ -226,7 +177,7 @@ pub(crate) fn finish(
     end: &mut dyn Consumer,
 ) -> Flow {
     visit(stages, 0, at, run, end, |stage, run, rest| {
-        stage.body.finish(run, rest)
+        stage.work.finish(run, rest)
     })
 }
 
@@ -266,70 +217,6 @@ fn visit(
 
 fn internal(what: &str) -> Error {
     Error::Internal(format!("the plan leads to {what}"))
-}
-
-impl Body<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        match self {
-            Self::Filter(filters, kept) => filter(filters, kept, run, rows, rest),
-            Self::Extend(e) => rest.batch(e.rows(run, rows)?),
-            Self::Steps(p) => {
-                let steps = 0..p.steps();
-                p.rows(run, rows, steps, rest)
-            }
-            Self::Path(p) => p.batch(run, rows, rest),
-            Self::Probe(p) => p.batch(run, rows, rest),
-            Self::Equal(e) => e.batch(run, rows, rest),
-            Self::Apply(a) => a.batch(run, rows, rest),
-            Self::Each(e) => e.batch(run, rows, rest),
-            Self::Distinct(d) => rest.batch(d.new_rows(rows)?),
-            Self::Reduced(r) => rest.batch(r.pass(rows)?),
-            Self::Slice(s) => s.batch(rows, rest),
-            Self::Project(p) => rest.batch(p.rows(rows)?),
-        }
-    }
-
-    fn finish(&mut self, run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        match self {
-            Self::Steps(p) => {
-                let steps = 0..p.steps();
-                p.flush(run, steps, rest)
-            }
-            Self::Path(p) => p.finish(rest),
-            Self::Probe(p) => p.finish(rest),
-            Self::Equal(e) => e.finish(rest),
-            Self::Apply(a) => a.finish(rest),
-            Self::Each(e) => e.finish(rest),
-            Self::Filter(..)
-            | Self::Extend(_)
-            | Self::Distinct(_)
-            | Self::Reduced(_)
-            | Self::Slice(_)
-            | Self::Project(_) => Ok(()),
-        }
-    }
-}
-
-fn filter(
-    filters: &mut Filters<'_>,
-    kept: &mut Batch,
-    run: &Run<'_>,
-    rows: View<'_>,
-    rest: &mut Rest<'_, '_, '_>,
-) -> Flow {
-    if rows.columns.is_empty() {
-        // A condition without variables: one value for all rows.
-        let one = View {
-            columns: &[],
-            rows: 1,
-        };
-        let keep = filters.flags(run, one)?.first() == Some(&TRUE);
-        return if keep { rest.batch(rows) } else { Ok(()) };
-    }
-    kept.rows = 0;
-    kept.append(rows)?;
-    filters.apply(run, kept, 0)?;
-    rest.batch(kept.view())
 }
 
 /// Pushes an output on when it has a batch's worth of rows, or where few may be enough, some.

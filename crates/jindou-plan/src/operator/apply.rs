@@ -48,6 +48,25 @@ pub struct Apply {
     pub each_row: bool,
 }
 
+impl Apply {
+    /// The slots of its rows, as [`Operator::layout`] gives them.
+    #[must_use]
+    pub fn slots(&self, outer: &[Slot]) -> Vec<Slot> {
+        let mut out = self.input.layout(outer);
+        let more = match self.kind {
+            ApplyKind::Inner | ApplyKind::Left => self.inner.layout(&out),
+            ApplyKind::Semi | ApplyKind::Anti => vec![],
+            ApplyKind::Mark(to) => vec![to],
+        };
+        for s in more {
+            if !out.contains(&s) {
+                out.push(s);
+            }
+        }
+        out
+    }
+}
+
 /// Columns that the inner part of an `Apply` takes from the outer row.
 fn taken(inner: &Operator) -> SlotSet {
     let mut out = SlotSet::default();
@@ -110,18 +129,7 @@ impl Facts for Apply {
     }
 
     fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
-        let mut out = self.input.layout(outer);
-        let more = match self.kind {
-            ApplyKind::Inner | ApplyKind::Left => self.inner.layout(&out),
-            ApplyKind::Semi | ApplyKind::Anti => vec![],
-            ApplyKind::Mark(to) => vec![to],
-        };
-        for s in more {
-            if !out.contains(&s) {
-                out.push(s);
-            }
-        }
-        out
+        self.slots(outer)
     }
 
     fn is_never(&self) -> bool {

@@ -1,17 +1,22 @@
 //! Leaves whose rows are there before the pipeline runs: outer rows, inline data, what another endpoint says.
 
-use super::{Builder, Outer, Source, internal};
 use crate::batch::Batch;
+use crate::compile::{Builder, Outer, Source, internal};
 use crate::explore::Halt;
 use crate::row_buffer::RowBuffer;
 use crate::tree::{common, with};
 use jindou_model::term::Parts;
 use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Result, VertexId, term};
-use jindou_plan::{Cell, Endpoint, Service, Slot};
+use jindou_plan::{Cell, Endpoint, Service, Slot, operator};
 use std::borrow::Cow;
 
 impl Builder<'_, '_> {
-    pub(super) fn outer(&mut self, slots: &[Slot], node: usize) -> Result<Vec<Slot>, Halt> {
+    pub(super) fn outer_row(
+        &mut self,
+        outer: &operator::Outer,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        let slots = &outer.slots;
         match &self.outer {
             Outer::One => {
                 let Some(outer) = self.exec.outer else {
@@ -44,7 +49,20 @@ impl Builder<'_, '_> {
         }
     }
 
-    pub(super) fn values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<RowBuffer> {
+    pub(super) fn values(
+        &mut self,
+        values: &operator::Values,
+        node: usize,
+    ) -> Result<Vec<Slot>, Halt> {
+        // Without rows what is above needs no stage, and may read slots that only rows would have.
+        if !values.rows.is_empty() {
+            let held = self.held_values(values.slots.len(), &values.rows)?;
+            self.leaf(Source::RowBuffer(held), node);
+        }
+        Ok(values.slots.clone())
+    }
+
+    fn held_values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<RowBuffer> {
         let run = &self.exec.run;
         let mut held = RowBuffer::new(width, run, Holder::Values);
         let mut batch = Batch::new(width, run.budget);
@@ -102,7 +120,13 @@ impl Builder<'_, '_> {
         }
     }
 
-    pub(super) fn service(&self, service: &Service) -> Result<(RowBuffer, Vec<Slot>)> {
+    pub(super) fn service(&mut self, service: &Service, node: usize) -> Result<Vec<Slot>, Halt> {
+        let (held, slots) = self.called(service)?;
+        self.leaf(Source::RowBuffer(held), node);
+        Ok(slots)
+    }
+
+    fn called(&self, service: &Service) -> Result<(RowBuffer, Vec<Slot>)> {
         let run = &self.exec.run;
         let slots = with(vec![], service.slots.iter().map(|s| s.1));
         let call = || {
