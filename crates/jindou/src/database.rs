@@ -75,6 +75,32 @@ const PLANS: usize = 4096;
 const PLAN_BYTES: usize = 16 << 20;
 
 /// How to run a query.
+///
+/// A program's own functions are among them:
+///
+/// ```
+/// use jindou::{Database, Functions, LoadOptions, Progress, QueryOptions, parse::Sources};
+/// use oxrdf::Literal;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (file, store) = (dir.path().join("data.nt"), dir.path().join("store"));
+/// # std::fs::write(&file, "<http://e/ada> <http://e/name> \"Ada\" .").unwrap();
+/// # let sources = Sources::builder().path(&file).build()?;
+/// # Database::load(&store, &sources, &LoadOptions::default(), &Progress::default())?;
+/// let db = Database::open(&store)?;
+/// let functions = Functions::new().with("http://e/fn#initial", 1..=1, |arguments| {
+///     let [Some(name)] = arguments else { return None };
+///     let initial = name.text()?.chars().next()?;
+///     Some(Literal::from(initial.to_string()).into())
+/// })?;
+/// let options = QueryOptions { functions, ..QueryOptions::default() };
+/// let answer = db.query_with(
+///     "SELECT (<http://e/fn#initial>(?name) AS ?i) { ?person <http://e/name> ?name }",
+///     &options,
+/// )?;
+/// assert_eq!(answer.solutions()[0][0], Some(Literal::from("A").into()));
+/// # Ok::<(), jindou::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct QueryOptions {
     /// Threads that a heavy query may use.
