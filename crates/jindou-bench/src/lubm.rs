@@ -7,7 +7,7 @@ use crate::args::BenchLubm;
 use crate::measure::threads_or_all;
 use jindou::{
     Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
-    QueryOptions, Result,
+    QueryOptions, Resource, Result,
 };
 use jindou_peers::Named;
 use jindou_store::segment::Scope;
@@ -34,9 +34,10 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         .collect();
     for w in &a.queries {
         if !QUERIES.iter().any(|q| q.name.eq_ignore_ascii_case(w)) {
-            return Err(Error::Limit(format!(
-                "there is no LUBM query '{w}': L1 to L7, q8 to q12"
-            )));
+            return Err(Error::limit(
+                Resource::Other,
+                format!("there is no LUBM query '{w}': L1 to L7, q8 to q12"),
+            ));
         }
     }
     if !a.peers.peers.is_empty() {

@@ -7,7 +7,7 @@ use crate::args::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BsbmMix};
 use crate::measure::threads_or_all;
 use jindou::{
     Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, QueryOptions,
-    Result,
+    Resource, Result,
 };
 use jindou_peers::Named;
 use jindou_workloads::bsbm::Bsbm;
@@ -139,10 +139,10 @@ fn group(q: &Named) -> &str {
 fn run(mut mix: Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
     for w in &a.queries {
         if !mix.queries.iter().any(|q| group(q).eq_ignore_ascii_case(w)) {
-            return Err(Error::Limit(format!(
-                "{} has no query '{w}' in this mix",
-                mix.title
-            )));
+            return Err(Error::limit(
+                Resource::Other,
+                format!("{} has no query '{w}' in this mix", mix.title),
+            ));
         }
     }
     mix.queries.retain(|q| {

@@ -6,7 +6,7 @@ use crate::args::BenchWatdiv;
 use crate::measure::threads_or_all;
 use jindou::{
     Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, QueryOptions,
-    Result,
+    Resource, Result,
 };
 use jindou_parse::Sources;
 use jindou_peers::Named;
@@ -52,9 +52,12 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
         |name: &str| a.queries.is_empty() || a.queries.iter().any(|w| w.eq_ignore_ascii_case(name));
     for w in &a.queries {
         if !templates().iter().any(|t| t.name.eq_ignore_ascii_case(w)) {
-            return Err(Error::Limit(format!(
-                "there is no WatDiv template '{w}': L1 to L5, S1 to S7, F1 to F5, C1 to C3"
-            )));
+            return Err(Error::limit(
+                Resource::Other,
+                format!(
+                    "there is no WatDiv template '{w}': L1 to L5, S1 to S7, F1 to F5, C1 to C3"
+                ),
+            ));
         }
     }
     if !a.peers.peers.is_empty() {

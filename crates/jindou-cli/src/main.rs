@@ -1,5 +1,6 @@
 //! The command `jindou`.
 
+mod advice;
 mod args;
 mod commands;
 mod log;
@@ -16,7 +17,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(jindou::Error::SinkClosed) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("jindou: {e}");
+            match advice::of(&e) {
+                Some(advice) => eprintln!("jindou: {e}; {advice}"),
+                None => eprintln!("jindou: {e}"),
+            }
             if let jindou::Error::Sparql(faults) = &e {
                 match faults.first().kind {
                     jindou::DiagnosticKind::UpdateNotQuery => {

@@ -1,7 +1,7 @@
 //! Intermediate data of a load: bytes appended once and read back in order, in memory while a
 //! budget allows it and in files after that. Used for sorted runs of terms and of triples.
 
-use jindou_model::{Error, MemoryBudget, Result};
+use jindou_model::{Error, MemoryBudget, Resource, Result};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
@@ -151,8 +151,9 @@ impl SpillWriter {
                 return Ok(());
             }
             let Some(parent) = &self.dir.inner.parent else {
-                return Err(Error::Limit(
-                    "the memory for intermediate data is spent and no folder is set for it".into(),
+                return Err(Error::limit(
+                    Resource::Memory,
+                    "the memory for intermediate data is spent and no folder is set for it",
                 ));
             };
             let file = tempfile::tempfile_in(parent).map_err(|e| Error::io(parent, e))?;

@@ -10,7 +10,7 @@ use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
-use jindou_model::{Error, Holder, Result};
+use jindou_model::{Error, Holder, Resource, Result};
 use jindou_plan::{Operator, Plan, Slot, Weight};
 use jindou_store::Graph;
 use std::sync::atomic::AtomicBool;
@@ -110,7 +110,12 @@ pub(crate) fn drive(
             std::thread::Builder::new()
                 .stack_size((8 << 20) + nodes.depth * STACK_A_LEVEL)
                 .spawn_scoped(scope, all)
-                .map_err(|e| Error::Limit(format!("no thread for a deep query: {e}")))?
+                .map_err(|e| {
+                    Error::limit(
+                        Resource::Threads,
+                        format!("no thread for a deep query: {e}"),
+                    )
+                })?
                 .join()
                 .unwrap_or_else(|_| Err(Error::Internal("the engine panicked".into())))
         })?;

@@ -3,7 +3,7 @@
 
 use crate::batch::Charge;
 use jindou_dictionary::huge_zeroed;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_store::segment::prefetch;
 
 /// 2^64 divided by the golden ratio: spreads consecutive ids over all bits.
@@ -321,8 +321,9 @@ impl KeyTable {
     #[cold]
     fn grow(&mut self) -> Result<()> {
         if self.len >= 1 << 31 {
-            return Err(Error::Limit(
-                "a query may hold at most 2 billion distinct keys".into(),
+            return Err(Error::limit(
+                Resource::Numbers,
+                "a query may hold at most 2 billion distinct keys",
             ));
         }
         let n = self.len as usize;

@@ -66,8 +66,9 @@ impl TupleSet {
         }
         let number = self.len;
         if number == u32::MAX - 1 {
-            return Err(jindou_model::Error::Limit(
-                "a query may hold at most 4 billion distinct rows".into(),
+            return Err(jindou_model::Error::limit(
+                jindou_model::Resource::Numbers,
+                "a query may hold at most 4 billion distinct rows",
             ));
         }
         self.table[at & mask] = tag | u64::from(number + 1);

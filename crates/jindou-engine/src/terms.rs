@@ -4,7 +4,7 @@ use crate::batch::Charge;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use jindou_model::{
-    Error, FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, Result, VertexId, term,
+    Error, FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, Resource, Result, VertexId, term,
 };
 use jindou_store::{Graph, TermDecoding, Vocabulary};
 use jindou_values::Temporal;
@@ -77,8 +77,9 @@ impl Shard {
         };
         let at = ends.len();
         if at as u64 >= u64::from(u32::MAX - FIRST_QUERY_ID) / SHARDS as u64 {
-            return Err(Error::Limit(
-                "the query makes too many different terms".into(),
+            return Err(Error::limit(
+                Resource::Numbers,
+                "the query makes too many different terms",
             ));
         }
         let held = bytes.len() + canonical.len() + (at + 1) * OVERHEAD;

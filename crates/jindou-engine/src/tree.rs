@@ -1,6 +1,6 @@
 //! The shape of an operator tree: numbers of nodes, and lists of slots.
 
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operator, Slot};
 
 /// Deepest tree that is run.
@@ -31,9 +31,12 @@ impl Nodes {
             depths.push(d);
             depth = depth.max(d as usize);
             if depth > MAX_DEPTH {
-                return Err(Error::Limit(format!(
-                    "the query's plan nests deeper than {MAX_DEPTH} operators; split the query"
-                )));
+                return Err(Error::limit(
+                    Resource::Form,
+                    format!(
+                        "the query's plan nests deeper than {MAX_DEPTH} operators; split the query"
+                    ),
+                ));
             }
             let first = open.len();
             op.each_input(&mut |_, i| open.push((i, d + 1)));

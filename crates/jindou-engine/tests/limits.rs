@@ -215,7 +215,9 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
                 ..ExecOptions::default()
             };
             match count(&plan, &snapshot, &options) {
-                Err(Error::Limit(m)) => assert!(m.contains(holder), "{text}: {m}"),
+                Err(Error::Limit(m)) => {
+                    assert!(m.to_string().contains(holder), "{text}: {m}");
+                }
                 other => panic!("{text}: {other:?}"),
             }
             assert_eq!(options.memory.used(), 0, "{text}");

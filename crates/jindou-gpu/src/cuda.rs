@@ -2,7 +2,7 @@
 
 use crate::backend::{Backend, Kernel, Mark};
 use cudarc::driver::{result, sys};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -165,7 +165,7 @@ impl Cuda {
         };
         match gpu.prepare() {
             Ok(()) => Ok(gpu),
-            Err(Error::Internal(why) | Error::Limit(why)) => Err(why),
+            Err(Error::Internal(why)) => Err(why),
             Err(e) => Err(e.to_string()),
         }
     }
@@ -226,7 +226,7 @@ impl Cuda {
     fn done<T>(&self, what: &str, outcome: Result<T, result::DriverError>) -> Result<T> {
         outcome.map_err(|result::DriverError(e)| {
             if e == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
-                return Error::Limit("the GPU's memory is full".into());
+                return Error::limit(Resource::Device, "the GPU's memory is full");
             }
             if !is_harmless(e) {
                 self.lose(&format!("it failed to {what} ({e:?})"));

@@ -14,7 +14,7 @@ use crate::queue::Queue;
 use crate::results::Results;
 use crate::table::{NewTable, Table, compact};
 use crate::turns::Turns;
-use jindou_model::{CancelToken, Error, Result};
+use jindou_model::{CancelToken, Error, Resource, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
 use jindou_store::Graph;
 use std::sync::Arc;
@@ -403,10 +403,13 @@ impl Run<'_, '_, '_> {
     /// Runs step `k` over both halves of a table, one after the other.
     pub(crate) fn halves(&mut self, k: usize, table: &Table) -> Result<()> {
         if table.rows < 2 {
-            return Err(Error::Limit(format!(
-                "one row of the query needs more than the GPU's memory for tables ({} MiB left)",
-                self.memory.left() >> 20
-            )));
+            return Err(Error::limit(
+                Resource::Device,
+                format!(
+                    "one row of the query needs more than the GPU's memory for tables ({} MiB left)",
+                    self.memory.left() >> 20
+                ),
+            ));
         }
         self.cuts += 1;
         let half = table.rows / 2;

@@ -1,7 +1,7 @@
 //! A device that breaks at a chosen call: what drivers do once in a blue moon, in tests as often as one likes.
 
 use crate::backend::{Backend, Kernel, Mark};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -96,7 +96,7 @@ impl Faults {
         }
         match self.fault {
             Fault::Error => Err(Error::Internal(format!("the GPU failed to {what}"))),
-            Fault::OutOfMemory => Err(Error::Limit("the GPU's memory is full".into())),
+            Fault::OutOfMemory => Err(Error::limit(Resource::Device, "the GPU's memory is full")),
             Fault::Lost => {
                 self.lose(&format!("it failed to {what}"));
                 Err(Error::Internal(format!("the GPU failed to {what}")))

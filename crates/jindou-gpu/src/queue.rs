@@ -4,7 +4,7 @@ use crate::backend::{Kernel, Mark};
 use crate::device::Device;
 use crate::params::TILE;
 use crate::profile::{GpuProfile, GpuStep, KernelUse};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
 
 /// One launch whose time is read later, when the queue is idle anyway.
@@ -68,7 +68,7 @@ impl Queue {
         let grid = u32::try_from(units.div_ceil(TILE))
             .ok()
             .filter(|&g| g <= i32::MAX as u32)
-            .ok_or_else(|| Error::Limit("a table too long for one kernel".into()))?;
+            .ok_or_else(|| Error::limit(Resource::Device, "a table too long for one kernel"))?;
         if grid == 0 {
             return Ok(());
         }

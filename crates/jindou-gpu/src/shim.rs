@@ -1,7 +1,7 @@
 //! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
 
 use crate::backend::{Backend, Kernel, Mark};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
@@ -209,7 +209,7 @@ impl Shim {
 
 fn layout(bytes: usize) -> Result<Layout> {
     Layout::from_size_align(bytes.max(1), 256)
-        .map_err(|_| Error::Limit("an allocation too large for the device".into()))
+        .map_err(|_| Error::limit(Resource::Device, "an allocation too large for the device"))
 }
 
 // SAFETY: memory of both kinds comes from the process' allocator, with the layout's size (at least one byte) and
@@ -230,12 +230,18 @@ unsafe impl Backend for Shim {
         state.traffic.allocations += 1;
         let used = state.held.device + layout.size() as u64;
         if used > self.limit() {
-            return Err(Error::Limit("the device's memory is full".into()));
+            return Err(Error::limit(
+                Resource::Device,
+                "the device's memory is full",
+            ));
         }
         // SAFETY: the layout's size is not 0.
         let at = unsafe { std::alloc::alloc(layout) };
         if at.is_null() {
-            return Err(Error::Limit("the device's memory is full".into()));
+            return Err(Error::limit(
+                Resource::Device,
+                "the device's memory is full",
+            ));
         }
         // Rubbish, so that what nobody wrote is seen.
         // SAFETY: just allocated with this size.
@@ -263,7 +269,7 @@ unsafe impl Backend for Shim {
         let layout = layout(bytes)?;
         // SAFETY: the layout's size is not 0.
         let at = NonNull::new(unsafe { std::alloc::alloc(layout) });
-        let at = at.ok_or_else(|| Error::Limit("no memory for results".into()))?;
+        let at = at.ok_or_else(|| Error::limit(Resource::Memory, "no memory for results"))?;
         let mut state = self.state();
         state.traffic.pinned += 1;
         state.held.pinned += layout.size() as u64;

@@ -5,7 +5,7 @@ use crate::files::{Files, TEMPORARY};
 use crate::options::{Durability, Options, Status};
 use crate::recovery::{Recovery, numbers_used_up, recover};
 use crate::writer::{Failure, Record, Writer, remove_before};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -207,7 +207,7 @@ impl Log {
                 let shared = Arc::clone(&shared);
                 move || shared.run()
             })
-            .map_err(|e| Error::Limit(format!("no thread for the log: {e}")))?;
+            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for the log: {e}")))?;
         found.time = begun.elapsed();
         let log = Self {
             shared,

@@ -5,7 +5,7 @@ use crate::files::Files;
 use crate::format::{FILE_HEAD, Found, Sealed, file_name, read_group};
 use crate::scan::{Cut, Damage, Stop, chain, contents, names, walk};
 use crate::writer::{Durable, Kept, Record, Writer};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -132,8 +132,9 @@ pub(crate) fn recover(
 }
 
 pub(crate) fn numbers_used_up() -> Error {
-    Error::Limit(
-        "the snapshot numbers of this id epoch are used up; recluster the store, which begins a new epoch".into(),
+    Error::limit(
+        Resource::Numbers,
+        "the snapshot numbers of this id epoch are used up; recluster the store, which begins a new epoch",
     )
 }
 

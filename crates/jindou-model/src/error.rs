@@ -1,5 +1,6 @@
 //! Errors that reach a user: what is wrong, where, what to do.
 
+use crate::Holder;
 use crate::diagnostic::Diagnostics;
 use std::fmt;
 use std::path::PathBuf;
@@ -25,6 +26,80 @@ impl fmt::Display for Location {
             }
         }
         Ok(())
+    }
+}
+
+/// The resource that a [`Limit`] is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Resource {
+    /// Memory, in bytes.
+    Memory,
+    /// Room on a disk, in bytes.
+    Disk,
+    /// A GPU's memory.
+    Device,
+    /// Numbers for terms, rows, snapshots.
+    Numbers,
+    /// Threads of the system.
+    Threads,
+    /// Length, nesting or parts of a text (a query, an update, a document): another text is needed.
+    Form,
+    /// Length of an answer.
+    Answer,
+    /// Something else, which the message names.
+    Other,
+}
+
+/// A limit that was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limit {
+    /// The resource of which there is no more.
+    pub resource: Resource,
+    /// How much there is of it, where that is a number.
+    pub limit: Option<u64>,
+    /// Of memory: the holder of most of it, with the bytes that it would hold; `None` where none stands out.
+    pub holder: Option<(Holder, u64)>,
+    message: String,
+}
+
+impl Limit {
+    /// A limit of a resource, with a sentence for people.
+    pub fn new(resource: Resource, message: impl Into<String>) -> Self {
+        Self {
+            resource,
+            limit: None,
+            holder: None,
+            message: message.into(),
+        }
+    }
+
+    /// With how much there is.
+    #[must_use]
+    pub fn of(mut self, limit: u64) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// With the holder of most of it.
+    #[must_use]
+    pub fn held_by(mut self, holder: Option<(Holder, u64)>) -> Self {
+        self.holder = holder;
+        self
+    }
+
+    /// With another message, made of this one.
+    #[must_use]
+    pub fn told(mut self, message: impl FnOnce(&str) -> String) -> Self {
+        self.message = message(&self.message);
+        self
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 
@@ -59,17 +134,38 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A query for which a GPU was demanded did not run there, for this reason.
+    #[error("not supported: a query on a GPU: {0}")]
+    Gpu(String),
+    /// The format of an RDF document is not known: its name does not say it, and nobody else did.
+    #[error("{name}: its name does not say its RDF format, and no format was given")]
+    UnknownFormat {
+        /// Name of the document.
+        name: String,
+    },
     /// A store directory that cannot be served: foreign, newer, truncated, damaged or in use.
     #[error("{0}")]
     Store(String),
-    /// A limit was reached (memory, time, ids, disk room); the message names it and the way round.
+    /// There is no store.
+    #[error("there is no store at {}", .path.display())]
+    NoStore {
+        /// The path where one was looked for.
+        path: PathBuf,
+    },
+    /// There is a store already, which was not to be replaced.
+    #[error("there is a store at {} already", .path.display())]
+    StoreExists {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A limit was reached that stays.
     #[error("{0}")]
-    Limit(String),
-    /// There is no room now that others have what they share; the message says which.
-    #[error("{0}")]
-    Busy(String),
-    /// The deadline passed.
-    #[error("the query passed its time limit of {0:?}; raise --timeout or narrow the query")]
+    Limit(Limit),
+    /// There is no room now that others have what they share: later there may be.
+    #[error("{0}; try again later")]
+    Busy(Limit),
+    /// The deadline passed; the time that there was.
+    #[error("the query passed its time limit of {0:?}")]
     Timeout(std::time::Duration),
     /// A change that does not go with what is there.
     #[error("{0}")]
@@ -81,6 +177,8 @@ pub enum Error {
         endpoint: String,
         /// Description of the failure.
         message: String,
+        /// Whether it may be asked at all.
+        allowed: bool,
     },
     /// A document that a LOAD names may not be read, cannot be reached, or is no RDF.
     #[error("LOAD <{iri}>: {message}")]
@@ -89,6 +187,8 @@ pub enum Error {
         iri: String,
         /// Description of the failure.
         message: String,
+        /// Whether it may be read at all.
+        allowed: bool,
     },
     /// Somebody cancelled.
     #[error("cancelled")]
@@ -107,6 +207,38 @@ impl Error {
         Self::Io {
             path: path.into(),
             source,
+        }
+    }
+
+    /// A limit of a resource, with a sentence for people.
+    pub fn limit(resource: Resource, message: impl Into<String>) -> Self {
+        Self::Limit(Limit::new(resource, message))
+    }
+
+    /// An endpoint that failed to answer.
+    pub fn service(endpoint: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Service {
+            endpoint: endpoint.into(),
+            message: message.into(),
+            allowed: true,
+        }
+    }
+
+    /// A document that could not be had.
+    pub fn document(iri: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Document {
+            iri: iri.into(),
+            message: message.into(),
+            allowed: true,
+        }
+    }
+
+    /// The resource that there is not enough of, if that is the reason.
+    #[must_use]
+    pub fn resource(&self) -> Option<Resource> {
+        match self {
+            Self::Limit(limit) | Self::Busy(limit) => Some(limit.resource),
+            _ => None,
         }
     }
 }

@@ -16,7 +16,7 @@ pub mod units;
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
 pub use charge::{Charge, WORTH_TRIMMING, set_up_allocator, trim};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Suggestion};
-pub use error::{Error, Location, Result};
+pub use error::{Error, Limit, Location, Resource, Result};
 pub use ids::{
     DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
     PARTITION_BLOCK, PARTITIONS, PredicateId, VertexId, partition_of,

@@ -1,6 +1,6 @@
 //! Deadlines, cancellation and memory budgets that every path of a query and a load charges.
 
-use crate::{Error, Result};
+use crate::{Error, Limit, Resource, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
@@ -261,27 +261,31 @@ impl MemoryBudget {
             if self.used().saturating_add(bytes) > whole.inner.limit {
                 return whole.refusal(holder, bytes);
             }
-            return Error::Busy(format!(
-                "all queries together reached their memory limit of {}; try again later",
-                size(whole.inner.limit)
-            ));
+            let whole = whole.inner.limit;
+            let message = format!(
+                "all queries together reached their memory limit of {}",
+                size(whole)
+            );
+            return Error::Busy(Limit::new(Resource::Memory, message).of(whole));
         }
         let with = |h: Holder| {
             let asked = if h == holder { bytes } else { 0 };
             self.held(h).load(Ordering::Relaxed).saturating_add(asked)
         };
         let named = Holder::ALL.into_iter().filter(|h| *h != Holder::Rest);
-        let who = match named.max_by_key(|h| with(*h)) {
-            // What holds less is not why.
-            Some(most) if with(most) >= self.inner.limit / 8 => {
-                format!("; {} would hold {} of it", most.name(), size(with(most)))
-            }
-            _ => String::new(),
-        };
-        Error::Limit(format!(
-            "the memory limit of {} is reached{who}; raise --memory or narrow the query",
-            size(self.inner.limit)
-        ))
+        let most = named.map(|h| (h, with(h))).max_by_key(|(_, held)| *held);
+        // What holds less is not why.
+        let most = most.filter(|(_, held)| *held >= self.inner.limit / 8);
+        let who = most.map_or(String::new(), |(most, held)| {
+            format!("; {} would hold {} of it", most.name(), size(held))
+        });
+        let limit = self.inner.limit;
+        let message = format!("the memory limit of {} is reached{who}", size(limit));
+        Error::Limit(
+            Limit::new(Resource::Memory, message)
+                .of(limit)
+                .held_by(most),
+        )
     }
 
     fn held(&self, holder: Holder) -> &AtomicU64 {
@@ -407,6 +411,12 @@ mod tests {
             said.contains("limit of 1 MiB is reached; hash join would hold 600 KiB"),
             "{said}"
         );
+        let Err(Error::Limit(limit)) = b.charge_for(Holder::OrderBy, 400 << 10) else {
+            panic!("not a limit");
+        };
+        assert_eq!(limit.resource, Resource::Memory);
+        assert_eq!(limit.limit, Some(1 << 20));
+        assert_eq!(limit.holder, Some((Holder::HashJoin, 600 << 10)));
         let said = refused(Holder::OrderBy, 501 << 10);
         assert!(said.contains("ORDER BY would hold 601 KiB"), "{said}");
         b.release_for(Holder::HashJoin, 600 << 10);
@@ -433,7 +443,12 @@ mod tests {
         assert!(a.try_charge(6) && !a.try_charge(3));
         assert!(!b.try_charge(5) && b.try_charge(4));
         assert_eq!((a.used(), b.used(), whole.used()), (6, 4, 10));
-        assert!(b.charge(1).unwrap_err().to_string().contains("together"));
+        let busy = b.charge(1).unwrap_err();
+        assert!(busy.to_string().contains("together"), "{busy}");
+        let Error::Busy(limit) = busy else {
+            panic!("{busy:?}");
+        };
+        assert_eq!((limit.resource, limit.limit), (Resource::Memory, Some(10)));
         a.release(6);
         assert_eq!(whole.used(), 4);
         drop(b);

@@ -10,7 +10,7 @@ use crate::limits::{Limits, Meter};
 use crate::report::{BadStatement, Line, Skipped};
 use crate::restart::Restart;
 use crate::sources::Document;
-use jindou_model::{Error, Progress, QuadBatch, QuadSink, Result, Span};
+use jindou_model::{Error, Progress, QuadBatch, QuadSink, Resource, Result, Span};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser};
 use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
 use oxttl::{TriGParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
@@ -318,10 +318,13 @@ impl Reading<'_> {
                 self.give_up(r.offset)
             }
             // The parser's own buffer for a token is full.
-            None if e.kind() == std::io::ErrorKind::OutOfMemory => Err(Error::Limit(format!(
-                "{}: a literal or name is too long: {e}",
-                self.document.origin.name()
-            ))),
+            None if e.kind() == std::io::ErrorKind::OutOfMemory => Err(Error::limit(
+                Resource::Form,
+                format!(
+                    "{}: a literal or name is too long: {e}",
+                    self.document.origin.name()
+                ),
+            )),
             None => Err(self.document.origin.error(e)),
         }
     }

@@ -5,7 +5,7 @@ use crate::labels::LabelScope;
 use crate::limits::Meter;
 use crate::line::MAX_NESTING;
 use crate::xml_literal;
-use jindou_model::{Error, QuadBatch, QuadSink, Result, Span, term};
+use jindou_model::{Error, QuadBatch, QuadSink, Resource, Result, Span, term};
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
 use std::rc::Rc;
@@ -99,7 +99,7 @@ impl Emitter<'_> {
         push(&mut self.labels, &mut self.batch.bytes)?;
         let end = self.batch.bytes.len();
         if end > u32::MAX as usize {
-            return Err(Error::Limit("a term is longer than 4 GiB".into()));
+            return Err(Error::limit(Resource::Form, "a term is longer than 4 GiB"));
         }
         let last = self.last[position];
         if last.len > 0 && self.batch.term(last) == &self.batch.bytes[start..] {
@@ -147,9 +147,10 @@ fn push_object(
         Term::Literal(l) => term::push_literal(l, out),
         Term::Triple(t) => {
             if depth >= MAX_NESTING {
-                return Err(Error::Limit(format!(
-                    "a triple term nests deeper than {MAX_NESTING} levels"
-                )));
+                return Err(Error::limit(
+                    Resource::Form,
+                    format!("a triple term nests deeper than {MAX_NESTING} levels"),
+                ));
             }
             out.push(term::TRIPLE);
             let at = open_part(out);

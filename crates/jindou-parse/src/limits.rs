@@ -131,7 +131,7 @@ pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
 /// The budget's refusal, with what there is no room for.
 fn because(error: Error, what: String) -> Error {
     match error {
-        Error::Limit(why) => Error::Limit(format!("{what}: {why}")),
+        Error::Limit(why) => Error::Limit(why.told(|why| format!("{what}: {why}"))),
         other => other,
     }
 }

@@ -9,7 +9,9 @@ use crate::labels::LabelScope;
 use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
 use crate::report::{BadStatement, Line, Rest, Skipped};
-use jindou_model::{Error, Location, Progress, QuadBatch, QuadSink, QuadSource, Result, term};
+use jindou_model::{
+    Error, Location, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, term,
+};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -150,10 +152,8 @@ impl SourcesBuilder {
                     found.push((origin, chosen.unwrap_or(Format::NQuads), None, graph));
                 }
                 Wanted::Path(path) if path.as_os_str() == "-" => {
-                    let format = chosen.ok_or_else(|| {
-                        Error::Unsupported(
-                            "standard input without a format; say which with --format, as in --format nt".into(),
-                        )
+                    let format = chosen.ok_or_else(|| Error::UnknownFormat {
+                        name: "<stdin>".into(),
                     })?;
                     if std::mem::replace(&mut stdin, true) {
                         return Err(Error::Unsupported("standard input (-) named twice".into()));
@@ -173,7 +173,7 @@ impl SourcesBuilder {
             }
         }
         if found.is_empty() {
-            return Err(Error::Limit(match warnings.first() {
+            return Err(Error::limit(Resource::Other, match warnings.first() {
                 Some(_) => format!(
                     "there is nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, .trig, \
                      .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",
@@ -232,17 +232,11 @@ impl SourcesBuilder {
 }
 
 fn unknown_format(path: &Path) -> Error {
-    let name = path.display();
-    let text = path.to_string_lossy();
-    Error::Unsupported(
-        if text.contains(".tar") || text.ends_with(".zip") || text.ends_with(".tgz") {
-            format!("{name}: an archive; unpack it and load the folder")
-        } else {
-            format!(
-                "{name}: its name does not say its RDF format; say it with --format nt|nq|ttl|trig|rdf|jsonld"
-            )
-        },
-    )
+    let name = path.display().to_string();
+    if name.contains(".tar") || name.ends_with(".zip") || name.ends_with(".tgz") {
+        return Error::Unsupported(format!("{name}: an archive; unpack it and load the folder"));
+    }
+    Error::UnknownFormat { name }
 }
 
 fn absolute_iri<'a>(what: &str, iri: &'a str) -> Result<&'a str> {

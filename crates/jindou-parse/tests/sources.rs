@@ -3,7 +3,7 @@
 mod common;
 
 use common::{collect, collect_on, parse};
-use jindou_model::{Error, Location};
+use jindou_model::{Error, Location, Resource};
 use jindou_parse::{Format, Input, Sources};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::collections::BTreeSet;
@@ -418,7 +418,7 @@ fn folders_are_read_by_name_and_say_what_they_leave_out() {
     for workers in [1, 2, 5] {
         assert_eq!(collect_on(&sources, workers).unwrap().len(), 5);
     }
-    for (path, says) in [("README.md", "--format"), ("nothing.nt", "nothing.nt")] {
+    for (path, says) in [("README.md", "RDF format"), ("nothing.nt", "nothing.nt")] {
         let e = Sources::builder()
             .path(dir.path().join(path))
             .build()
@@ -584,7 +584,7 @@ fn a_failing_sink_stops_all_workers() {
     struct Full;
     impl QuadSink for Full {
         fn batch(&mut self, _: &QuadBatch) -> jindou_model::Result<()> {
-            Err(Error::Limit("full".into()))
+            Err(Error::limit(Resource::Other, "full"))
         }
     }
     let sources = Sources::builder()

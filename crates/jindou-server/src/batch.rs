@@ -12,7 +12,8 @@ use axum::body::Body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 use jindou::{
-    Error, MemoryBudget, PreparedQuery, QueryOptions, ResultFormat, ResultWriter, Session, Value,
+    Error, MemoryBudget, PreparedQuery, QueryOptions, Resource, ResultFormat, ResultWriter,
+    Session, Value,
 };
 use jindou_scheduler::Class;
 use oxrdf::Term;
@@ -73,7 +74,7 @@ pub(crate) async fn answer(
         let _guard = guard;
         let _admitted = admitted;
         let done = run_all(&shared, &query, &text);
-        let done = done.map_err(|e| Problem::of(&e, false));
+        let done = done.map_err(|e| Problem::of(&e));
         let failure = done.as_ref().err().map(|_| Error::Cancelled);
         crate::run::record(
             &shared,
@@ -85,7 +86,7 @@ pub(crate) async fn answer(
     });
     let lines = job
         .await
-        .map_err(|e| Problem::of(&Error::Internal(e.to_string()), false))??;
+        .map_err(|e| Problem::of(&Error::Internal(e.to_string())))??;
     std::mem::forget(cancelled);
     let mut response = Response::new(Body::from(lines));
     response.headers_mut().insert(
@@ -190,7 +191,10 @@ impl Runner<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         if n >= MOST {
-            return Err(Error::Limit(format!("a batch has at most {MOST} queries")));
+            return Err(Error::limit(
+                Resource::Form,
+                format!("a batch has at most {MOST} queries"),
+            ));
         }
         self.query.check()?;
         let from = out.len();
@@ -202,7 +206,10 @@ impl Runner<'_> {
             out.truncate(from);
             let line = serde_json::json!({ "error": problem.document() }).to_string();
             self.room(out).write_all(line.as_bytes()).map_err(|_| {
-                Error::Limit("the batch's answers are too long; ask in smaller batches".into())
+                Error::limit(
+                    Resource::Answer,
+                    "the batch's answers are too long; ask in smaller batches",
+                )
             })?;
         }
         out.push(b'\n');
@@ -256,7 +263,7 @@ impl Runner<'_> {
             Err(Error::Timeout(_)) if !self.heavy => {
                 // It is no light one: it begins again, at the expense of the heavy ones.
                 out.truncate(from);
-                self.swap(true).map_err(|e| Problem::of(&e, false))?;
+                self.swap(true).map_err(|e| Problem::of(&e))?;
                 self.options.timeout = Some(self.query.left());
                 self.options.threads = self.shared.options.threads;
                 let Some(session) = self.sessions.get_mut(&number) else {
@@ -265,21 +272,19 @@ impl Runner<'_> {
                 let room = Room::of(self.shared, self.query, &mut self.charged, out);
                 let again = run(session, &values, &self.options, room);
                 self.options.threads = 1;
-                self.swap(false).map_err(|e| Problem::of(&e, false))?;
+                self.swap(false).map_err(|e| Problem::of(&e))?;
                 again
             }
             other => other,
         };
-        let rows = ran.map_err(|e| Problem::of(&e, false))?;
+        let rows = ran.map_err(|e| Problem::of(&e))?;
         let before = self.query.rows.fetch_add(rows, Ordering::Relaxed);
         let most = self.shared.options.max_result_rows.unwrap_or(u64::MAX);
         if before.saturating_add(rows) > most {
-            return Err(Problem::of(
-                &Error::Limit(format!(
-                    "the batch's answers have more rows than the server's limit of {most}"
-                )),
-                false,
-            ));
+            return Err(Problem::of(&Error::limit(
+                Resource::Answer,
+                format!("the batch's answers have more rows than the server's limit of {most}"),
+            )));
         }
         Ok(())
     }
@@ -350,10 +355,13 @@ impl<'o> Room<'o> {
     fn make(&mut self, more: usize) -> Result<(), Error> {
         let want = (self.out.len() + more) as u64;
         if want > self.most {
-            return Err(Error::Limit(format!(
-                "the batch's answers are longer than the server's limit of {} bytes; ask in smaller batches",
-                self.most
-            )));
+            return Err(Error::limit(
+                Resource::Answer,
+                format!(
+                    "the batch's answers are longer than the server's limit of {} bytes; ask in smaller batches",
+                    self.most
+                ),
+            ));
         }
         if want > *self.charged {
             // As the vector grows: twice the size at once, the old one beside the new one.

@@ -127,7 +127,6 @@ fn run_here(
     if let Some(offers) = sink.unacceptable() {
         return Err(Failure {
             error: Error::SinkClosed,
-            planning: false,
             unacceptable: Some(offers),
             refused: None,
         });

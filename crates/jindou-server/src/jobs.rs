@@ -2,7 +2,7 @@
 
 use crate::paths;
 use crate::shared::Shared;
-use jindou::{CancelToken, Error, Progress, Result};
+use jindou::{CancelToken, Error, Progress, Resource, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -132,7 +132,7 @@ pub(crate) fn begin(
     std::thread::Builder::new()
         .name(format!("jindou-{name}"))
         .spawn(run)
-        .map_err(|e| Error::Limit(format!("no thread for it: {e}")))?;
+        .map_err(|e| Error::limit(Resource::Threads, format!("no thread for it: {e}")))?;
     inner.running = Some(job);
     Ok(())
 }

@@ -24,6 +24,7 @@
 //!
 //! It knows the database by its front door only, the crate `jindou`.
 
+mod advice;
 mod auth;
 mod base;
 mod batch;

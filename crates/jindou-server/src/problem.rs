@@ -1,12 +1,13 @@
 //! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
 
+use crate::advice;
 use crate::live::shown;
 use crate::negotiate::{self, Offer, TABLES};
 use crate::paths;
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use jindou::{DiagnosticKind, Diagnostics, Error};
+use jindou::{DiagnosticKind, Diagnostics, Error, Resource};
 use jindou_scheduler::Refused;
 use std::borrow::Cow;
 
@@ -98,20 +99,30 @@ impl Problem {
         p
     }
 
-    /// An error of the database, before the response began. `planning`: the query was being read, so a limit is one of
-    /// its form.
-    pub(crate) fn of(error: &Error, planning: bool) -> Self {
-        let detail = paths::told(error);
+    /// An error of the database, before the response began.
+    pub(crate) fn of(error: &Error) -> Self {
+        let mut detail = paths::told(error);
+        if let Some(advice) = advice::for_clients(error) {
+            detail = Cow::Owned(format!("{detail}; {advice}"));
+        }
         let (status, kind) = match error {
             Error::Query(_) | Error::Sparql(_) | Error::Syntax { .. } => {
                 (StatusCode::BAD_REQUEST, "syntax")
             }
             Error::Busy(_) => return Self::busy(detail),
-            Error::Limit(_) if planning => (StatusCode::BAD_REQUEST, "query-limit"),
+            // Another text is needed, whatever there is room for.
+            Error::Limit(limit) if limit.resource == Resource::Form => {
+                (StatusCode::BAD_REQUEST, "query-limit")
+            }
+            Error::Limit(limit) if limit.resource == Resource::Threads => {
+                return Self::busy(detail);
+            }
             Error::Limit(_) => (StatusCode::INSUFFICIENT_STORAGE, "limit"),
             Error::Timeout(_) => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),
             Error::Cancelled => (StatusCode::SERVICE_UNAVAILABLE, "cancelled"),
-            Error::Unsupported(_) => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
+            Error::Unsupported(_) | Error::Gpu(_) | Error::UnknownFormat { .. } => {
+                (StatusCode::NOT_IMPLEMENTED, "unsupported")
+            }
             Error::Service { .. } => (StatusCode::BAD_GATEWAY, "service"),
             Error::Document { .. } => (StatusCode::BAD_GATEWAY, "document"),
             Error::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
@@ -121,12 +132,15 @@ impl Problem {
             }
             // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before somebody
             // looked at it.
-            Error::Io { .. } | Error::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
+            Error::Io { .. }
+            | Error::Store(_)
+            | Error::NoStore { .. }
+            | Error::StoreExists { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         if status.is_server_error() && !matches!(kind, "timeout" | "cancelled") {
             let (whole, told) = (error.to_string(), &*detail);
-            if whole != told {
+            if !told.starts_with(&whole) {
                 // Its client does not learn where this machine keeps its files.
                 tracing::warn!(reason = &*shown(&whole), told, "an error's whole text");
             }
@@ -262,12 +276,35 @@ mod tests {
                 500,
             ),
         ] {
-            let p = Problem::of(&error, false);
+            let p = Problem::of(&error);
             assert_eq!((p.status.as_u16(), p.kind), (status, "disk"), "{error}");
             assert!(p.detail.contains("0001.log"), "{}", p.detail);
         }
-        let p = Problem::of(&Error::Internal("a bug".into()), false);
+        let p = Problem::of(&Error::Internal("a bug".into()));
         assert_eq!((p.status.as_u16(), p.kind), (500, "internal"));
+    }
+
+    #[test]
+    fn limits_are_told_apart_by_what_would_help() {
+        use jindou::{Holder, MemoryBudget};
+
+        let all = MemoryBudget::new(10 << 20);
+        let (one, other) = (all.part(8 << 20), all.part(8 << 20));
+        other.charge(7 << 20).unwrap();
+        // Alone it would fit: the client may come back.
+        let p = Problem::of(&one.charge(6 << 20).unwrap_err());
+        assert_eq!((p.status.as_u16(), p.kind), (503, "busy"));
+        assert!(p.headers.iter().any(|(name, _)| *name == RETRY_AFTER));
+        assert!(p.detail.contains("together"), "{}", p.detail);
+        // It would not fit alone, whether it was planned or run.
+        let p = Problem::of(&one.charge_for(Holder::Text, 9 << 20).unwrap_err());
+        assert_eq!((p.status.as_u16(), p.kind), (507, "limit"));
+        assert!(p.detail.ends_with("; narrow the query"), "{}", p.detail);
+        let nested = "ASK ".to_owned() + &"{".repeat(5000);
+        let p = Problem::of(&jindou::parse_query(&nested).unwrap_err());
+        assert_eq!((p.status.as_u16(), p.kind), (400, "query-limit"));
+        let p = Problem::of(&Error::limit(Resource::Threads, "no thread"));
+        assert_eq!((p.status.as_u16(), p.kind), (503, "busy"));
     }
 
     #[test]

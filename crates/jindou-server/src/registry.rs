@@ -1,6 +1,6 @@
 //! Prepared queries that clients may name.
 
-use jindou::{Database, Error, PreparedQuery, QueryOptions, Result};
+use jindou::{Database, Error, PreparedQuery, QueryOptions, Resource, Result};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -51,10 +51,13 @@ impl Registry {
         let prepared = db.prepare(text, parameters, options)?;
         let bytes = prepared.bytes();
         if bytes > MOST_BYTES / 4 {
-            return Err(Error::Limit(format!(
-                "the prepared query takes {bytes} bytes; at most {} are kept for one: send it as a query",
-                MOST_BYTES / 4
-            )));
+            return Err(Error::limit(
+                Resource::Form,
+                format!(
+                    "the prepared query takes {bytes} bytes; at most {} are kept for one: send it as a query",
+                    MOST_BYTES / 4
+                ),
+            ));
         }
         let mut gone = vec![];
         let mut inner = self.lock();

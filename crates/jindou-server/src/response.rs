@@ -9,7 +9,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body::Frame;
-use jindou::{Error, Result};
+use jindou::{Error, Resource, Result};
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,9 +48,12 @@ pub(crate) fn coded(text: Vec<u8>, wanted: Coding) -> io::Result<(Vec<u8>, Codin
 
 /// An answer beyond the server's limit.
 pub(crate) fn too_long(most: u64) -> Error {
-    Error::Limit(format!(
-        "the answer is longer than the server's limit of {most} bytes; narrow the query or use LIMIT"
-    ))
+    Error::limit(
+        Resource::Answer,
+        format!(
+            "the answer is longer than the server's limit of {most} bytes; narrow the query or use LIMIT"
+        ),
+    )
 }
 
 /// How the response begins.

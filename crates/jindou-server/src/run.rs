@@ -104,7 +104,6 @@ pub(crate) struct Request {
 /// Why there is no whole answer.
 pub(crate) struct Failure {
     pub(crate) error: Error,
-    pub(crate) planning: bool,
     /// The client takes none of these formats.
     pub(crate) unacceptable: Option<&'static [Offer]>,
     /// It was not let in.
@@ -123,7 +122,6 @@ impl Failure {
     pub(crate) fn running(error: Error) -> Self {
         Self {
             error,
-            planning: false,
             unacceptable: None,
             refused: None,
         }
@@ -136,7 +134,7 @@ impl Failure {
         if let Some(offers) = self.unacceptable {
             return Problem::no_format(offers);
         }
-        let mut problem = Problem::of(&self.error, self.planning);
+        let mut problem = Problem::of(&self.error);
         match (&self.error, query.cause()) {
             (Error::Cancelled, Some(Cause::Admin)) => {
                 problem.detail = "somebody cancelled the query at /admin/queries".into();
@@ -206,10 +204,9 @@ pub(crate) async fn answer(
         return Err(match job.await {
             Ok(Err(failure)) => failure.problem(&query),
             // Panics end here; their message is on standard error.
-            Ok(Ok(())) | Err(_) => Problem::of(
-                &Error::Internal("the query ended without an answer".into()),
-                false,
-            ),
+            Ok(Ok(())) | Err(_) => {
+                Problem::of(&Error::Internal("the query ended without an answer".into()))
+            }
         });
     };
     Ok(respond(&head, Body::new(body)))
@@ -401,7 +398,6 @@ fn compute(
             let unacceptable = sink.unacceptable();
             ran.map(drop).map_err(|error| Failure {
                 error,
-                planning: false,
                 unacceptable,
                 refused: None,
             })
@@ -457,10 +453,7 @@ pub(crate) fn plan<'r>(
     options: &QueryOptions,
 ) -> Result<(Cow<'r, str>, PlannedQuery), Failure> {
     let text = request.work.text();
-    let failed = |error| Failure {
-        planning: true,
-        ..Failure::running(error)
-    };
+    let failed = Failure::running;
     if let Work::Bound(b) = &request.work {
         let values: Vec<Value<'_>> = b.values.iter().map(Value::Term).collect();
         let planned = b.prepared.plan(&values, options).map_err(failed)?;

@@ -6,7 +6,7 @@ use crate::quads;
 use crate::response::ResponseWriter;
 use crate::shared::Shared;
 use jindou::results::{RowText, Rows};
-use jindou::{AnswerSink, Error, Result, ResultWriter};
+use jindou::{AnswerSink, Error, Resource, Result, ResultWriter};
 use oxrdfio::WriterQuadSerializer;
 use std::io::Write;
 use std::sync::Arc;
@@ -34,10 +34,13 @@ impl Count {
     fn add(&self, rows: u64) -> Result<()> {
         let before = self.query.rows.fetch_add(rows, Ordering::Relaxed);
         if before.saturating_add(rows) > self.most {
-            return Err(Error::Limit(format!(
-                "the answer has more rows than the server's limit of {}; narrow the query or use LIMIT",
-                self.most
-            )));
+            return Err(Error::limit(
+                Resource::Answer,
+                format!(
+                    "the answer has more rows than the server's limit of {}; narrow the query or use LIMIT",
+                    self.most
+                ),
+            ));
         }
         Ok(())
     }

@@ -107,7 +107,7 @@ impl Update {
                     ));
                 }
             };
-            query.check().map_err(|e| Problem::of(&e, false))?;
+            query.check().map_err(|e| Problem::of(&e))?;
             let data: Bytes = frame.into_data().unwrap_or_default();
             seen = seen.saturating_add(data.len());
             // Some more is read and thrown away: clients send all before they look at the answer.
@@ -119,7 +119,7 @@ impl Update {
                 query
                     .memory
                     .charge(data.len() as u64 * 3)
-                    .map_err(|e| Problem::of(&e, false))?;
+                    .map_err(|e| Problem::of(&e))?;
                 kept.extend_from_slice(&data);
             }
         }
@@ -173,7 +173,7 @@ impl Update {
         match done {
             Ok(Ok(report)) => Ok(report),
             Ok(Err(e)) => {
-                let mut problem = Problem::of(&e, false);
+                let mut problem = Problem::of(&e);
                 match (&e, query.cause()) {
                     (Error::Cancelled, Some(Cause::Admin)) => {
                         problem.detail = "somebody cancelled the update at /admin/queries".into();
@@ -186,10 +186,9 @@ impl Update {
                 Err(problem)
             }
             // Its message is on standard error.
-            Err(_) => Err(Problem::of(
-                &Error::Internal("the update ended without an answer".into()),
-                false,
-            )),
+            Err(_) => Err(Problem::of(&Error::Internal(
+                "the update ended without an answer".into(),
+            ))),
         }
     }
 }

@@ -72,20 +72,13 @@ pub enum NotAllowed {
     #[error("it is no http or https URL of a host")]
     NoUrl,
     /// Not on the list.
-    #[error("{0} is not on the list of --service-allow")]
+    #[error("{0} is not on the list of those that may be asked")]
     Host(String),
     /// Its name leads inside.
     #[error(
-        "{0} leads to {1}, an address of this machine or its own network; it is asked only if --service-allow names that address, too"
+        "{0} leads to {1}, an address of this machine or its own network; it is asked only if the list of those that may be asked has that address, too"
     )]
     Inside(String, IpAddr),
-}
-
-impl NotAllowed {
-    /// The same in the words of LOAD.
-    pub(crate) fn for_load(&self) -> String {
-        self.to_string().replace("--service-allow", "--load-allow")
-    }
 }
 
 /// Scheme, host and port of a URL that could be asked.

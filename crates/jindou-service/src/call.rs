@@ -117,7 +117,48 @@ pub(crate) enum Part {
     Head(String),
     /// None at the end.
     Bytes(Vec<u8>),
-    Failed(String),
+    Failed(Failure),
+}
+
+/// Why an endpoint gave no answer.
+pub(crate) struct Failure {
+    pub message: String,
+    /// Whether it may be asked at all.
+    pub allowed: bool,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            allowed: true,
+        }
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl From<NotAllowed> for Failure {
+    fn from(e: NotAllowed) -> Self {
+        Self {
+            message: e.to_string(),
+            allowed: false,
+        }
+    }
+}
+
+impl Failure {
+    fn of(self, endpoint: &str) -> Error {
+        Error::Service {
+            endpoint: endpoint.to_owned(),
+            message: self.message,
+            allowed: self.allowed,
+        }
+    }
 }
 
 impl ServiceCaller for HttpCaller {
@@ -129,28 +170,23 @@ impl ServiceCaller for HttpCaller {
         cancel: &CancelToken,
         row: TakeRow<'_>,
     ) -> Result<()> {
-        let failed = |message: String| Error::Service {
-            endpoint: endpoint.to_owned(),
-            message,
-        };
+        let failed = |failure: Failure| failure.of(endpoint);
         let url: Uri = endpoint
             .parse()
-            .map_err(|_| failed(NotAllowed::NoUrl.to_string()))?;
-        self.list.check(&url).map_err(|e| failed(e.to_string()))?;
+            .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
+        self.list.check(&url).map_err(|e| failed(e.into()))?;
         let ask = Ask::Query(query.to_owned());
         let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
         // What the body's reader met says more than what the parser made of it.
-        let explain = |e: String| why.take().unwrap_or(Why::Said(e)).error(endpoint);
+        let explain = |e: String| why.take().unwrap_or(Why::Said(e.into())).error(endpoint);
         let format = match body.next() {
             Ok(Some(Part::Head(media))) => {
                 QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
-                    failed(format!(
-                        "it answers in {media}, which is no format of results"
-                    ))
+                    failed(format!("it answers in {media}, which is no format of results").into())
                 })?
             }
-            Ok(Some(Part::Failed(message))) => return Err(failed(message)),
+            Ok(Some(Part::Failed(failure))) => return Err(failed(failure)),
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
             Err(e) => return Err(e),
         };
@@ -224,9 +260,9 @@ impl HttpCaller {
         std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
-                if let Err(message) = caller.talk(url, &ask, limit, &send) {
+                if let Err(failure) = caller.talk(url, &ask, limit, &send) {
                     // Nobody listens any more: nobody needs to know.
-                    let _ = send.send(Part::Failed(message));
+                    let _ = send.send(Part::Failed(failure));
                 }
             })
             .map_err(|e| Error::Internal(format!("no thread to ask an endpoint: {e}")))?;
@@ -248,7 +284,7 @@ impl HttpCaller {
         ask: &Ask,
         limit: Option<Duration>,
         send: &SyncSender<Part>,
-    ) -> std::result::Result<(), String> {
+    ) -> std::result::Result<(), Failure> {
         let accept = match ask {
             Ask::Query(_) => ACCEPT,
             Ask::Document(types) => types,
@@ -278,8 +314,11 @@ impl HttpCaller {
                     .call()
             };
             let mut answer = answer.map_err(|e| match e {
-                ureq::Error::Other(e) => e.to_string(),
-                e => e.to_string(),
+                ureq::Error::Other(e) => match e.downcast::<NotAllowed>() {
+                    Ok(e) => Failure::from(*e),
+                    Err(e) => e.to_string().into(),
+                },
+                e => e.to_string().into(),
             })?;
             let text = |name| answer.headers().get(name).and_then(|v| v.to_str().ok());
             match answer.status() {
@@ -291,9 +330,10 @@ impl HttpCaller {
                     let to = text(header::LOCATION).ok_or("it redirects to nowhere")?;
                     let next = resolve(&url, to)
                         .ok_or_else(|| format!("it redirects to {to}, which is no URL"))?;
-                    self.list
-                        .check(&next)
-                        .map_err(|e| format!("it redirects to {next}: {e}"))?;
+                    self.list.check(&next).map_err(|e| Failure {
+                        message: format!("it redirects to {next}: {e}"),
+                        allowed: false,
+                    })?;
                     if answer.status() == StatusCode::SEE_OTHER {
                         method = Method::GET;
                     }
@@ -316,15 +356,15 @@ impl HttpCaller {
                         .read_to_end(&mut said);
                     let said = String::from_utf8_lossy(&said);
                     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-                    return Err(format!("it answers {status}: {said}"));
+                    return Err(format!("it answers {status}: {said}").into());
                 }
             }
         }
-        Err(format!("it redirects more than {HOPS} times"))
+        Err(format!("it redirects more than {HOPS} times").into())
     }
 }
 
-fn pass_on(mut from: impl Read, send: &SyncSender<Part>) -> std::result::Result<(), String> {
+fn pass_on(mut from: impl Read, send: &SyncSender<Part>) -> std::result::Result<(), Failure> {
     loop {
         let mut piece = vec![0; PIECE];
         let n = from.read(&mut piece).map_err(|e| e.to_string())?;
@@ -356,17 +396,14 @@ fn resolve(from: &Uri, to: &str) -> Option<Uri> {
 /// Why a body ended early.
 enum Why {
     Own(Error),
-    Said(String),
+    Said(Failure),
 }
 
 impl Why {
     fn error(self, endpoint: &str) -> Error {
         match self {
             Self::Own(e) => e,
-            Self::Said(message) => Error::Service {
-                endpoint: endpoint.to_owned(),
-                message,
-            },
+            Self::Said(failure) => failure.of(endpoint),
         }
     }
 }
@@ -410,7 +447,7 @@ impl Read for Body<'_> {
                     self.ended = piece.is_empty();
                     (self.piece, self.at) = (piece, 0);
                 }
-                Ok(Some(Part::Failed(message))) => return Err(self.fail(Why::Said(message))),
+                Ok(Some(Part::Failed(failure))) => return Err(self.fail(Why::Said(failure))),
                 Ok(Some(Part::Head(_)) | None) => {
                     return Err(self.fail(Why::Said("the connection ended early".into())));
                 }
@@ -421,10 +458,8 @@ impl Read for Body<'_> {
         let n = rest.len().min(out.len());
         let seen = self.since_row.get() + n as u64;
         if seen > ROW {
-            return Err(self.fail(Why::Said(format!(
-                "it sends a row of more than {} MiB",
-                ROW >> 20
-            ))));
+            let long = format!("it sends a row of more than {} MiB", ROW >> 20);
+            return Err(self.fail(Why::Said(long.into())));
         }
         self.since_row.set(seen);
         out[..n].copy_from_slice(&rest[..n]);

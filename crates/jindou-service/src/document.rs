@@ -1,7 +1,7 @@
 //! Documents that LOAD names, over HTTP, from hosts of the same kind of list as SERVICE's endpoints.
 
 use crate::NotAllowed;
-use crate::call::{Ask, HttpCaller, Part};
+use crate::call::{Ask, Failure, HttpCaller, Part};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_parse::{Document, DocumentSource, Format};
 use ureq::http::Uri;
@@ -23,16 +23,17 @@ impl Drop for Charge<'_> {
 
 impl DocumentSource for HttpCaller {
     fn fetch(&self, iri: &str, cancel: &CancelToken, memory: &MemoryBudget) -> Result<Document> {
-        let failed = |message: String| Error::Document {
+        let failed = |failure: Failure| Error::Document {
             iri: iri.to_owned(),
-            message,
+            message: failure.message,
+            allowed: failure.allowed,
         };
         // A fragment is a place in the document.
         let address = iri.split('#').next().unwrap_or(iri);
         let url: Uri = address
             .parse()
-            .map_err(|_| failed(NotAllowed::NoUrl.to_string()))?;
-        self.list().check(&url).map_err(|e| failed(e.for_load()))?;
+            .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
+        self.list().check(&url).map_err(|e| failed(e.into()))?;
         let mut body = self.start(url, Ask::Document(ACCEPT), cancel)?;
         let mut charge = Charge {
             budget: memory,
@@ -49,7 +50,9 @@ impl DocumentSource for HttpCaller {
                     };
                     format = Format::from_media_type(&media).or_else(by_name);
                     if format.is_none() {
-                        return Err(failed(format!("it comes as {media}, which is no RDF")));
+                        return Err(failed(
+                            format!("it comes as {media}, which is no RDF").into(),
+                        ));
                     }
                 }
                 Some(Part::Bytes(piece)) if piece.is_empty() => break,
@@ -60,9 +63,7 @@ impl DocumentSource for HttpCaller {
                     charge.bytes += more;
                     text.extend_from_slice(&piece);
                 }
-                Some(Part::Failed(message)) => {
-                    return Err(failed(message.replace("--service-allow", "--load-allow")));
-                }
+                Some(Part::Failed(failure)) => return Err(failed(failure)),
                 None => return Err(failed("the connection ended early".into())),
             }
         }

@@ -4,7 +4,7 @@ use crate::Snapshot;
 use crate::segment::{EdgeView, Scope};
 use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource,
-    Result, Span, VertexId,
+    Resource, Result, Span, VertexId,
 };
 use std::ops::Range;
 use std::sync::Mutex;
@@ -154,9 +154,10 @@ impl Out<'_> {
         }
         let len = self.batch.bytes.len() - start;
         if len > SPAN_LIMIT {
-            return Err(Error::Limit(format!(
-                "a term of {len} bytes cannot be read again"
-            )));
+            return Err(Error::limit(
+                Resource::Form,
+                format!("a term of {len} bytes cannot be read again"),
+            ));
         }
         Ok(Span {
             start: start as u32,

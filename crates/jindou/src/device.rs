@@ -1,6 +1,5 @@
 //! Whether a query may run on a GPU.
 
-use jindou_model::Error;
 use std::str::FromStr;
 
 /// Whether queries may use a GPU.
@@ -26,11 +25,4 @@ impl FromStr for GpuChoice {
             other => Err(format!("'{other}' is none of on, off, auto")),
         }
     }
-}
-
-/// The error of a query that was to run on a GPU.
-pub(crate) fn demanded(why: &str) -> Error {
-    Error::Unsupported(format!(
-        "a query on a GPU: {why}; leave out --gpu on to run it on the CPU"
-    ))
 }

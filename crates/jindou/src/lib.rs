@@ -38,8 +38,8 @@ pub use jindou_log::Objects;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
-    CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Location,
-    MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Result, Span, VertexId,
+    CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,
+    MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Span, VertexId,
     WORTH_TRIMMING, set_up_allocator, trim,
 };
 pub use jindou_parse as parse;

@@ -1,10 +1,10 @@
 //! In place of `gpu` where the library is built without that feature: there is no device, so nothing ever runs on one.
 
 use crate::database::Checksum;
-use crate::device::{GpuChoice, demanded};
+use crate::device::GpuChoice;
 use crate::execute::{Decoded, Job, Measured};
 use jindou_engine::Profile;
-use jindou_model::Result;
+use jindou_model::{Error, Result};
 use jindou_plan::Plan;
 
 /// No device.
@@ -18,11 +18,13 @@ impl Device {
     /// Always the CPU.
     ///
     /// # Errors
-    /// `Unsupported` if a GPU was demanded.
+    /// [`Error::Gpu`] if a GPU was demanded.
     pub(crate) fn choose(&self, _plan: &Plan, choice: GpuChoice) -> Result<Option<Gpu>> {
         match choice {
             GpuChoice::Off | GpuChoice::Auto => Ok(None),
-            GpuChoice::On => Err(demanded("this library was built without its feature `gpu`")),
+            GpuChoice::On => Err(Error::Gpu(
+                "this library was built without its feature `gpu`".into(),
+            )),
         }
     }
 }

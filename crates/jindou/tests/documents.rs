@@ -21,10 +21,7 @@ struct Slow {
 impl DocumentSource for Slow {
     fn fetch(&self, iri: &str, _: &CancelToken, _: &MemoryBudget) -> Result<Document, Error> {
         if iri.ends_with("none") {
-            return Err(Error::Document {
-                iri: iri.into(),
-                message: "there is none".into(),
-            });
+            return Err(Error::document(iri, "there is none"));
         }
         self.asked.send(()).unwrap();
         let wait = self.go_on.lock().unwrap();

@@ -30,7 +30,7 @@ fn a_gpu_that_the_library_was_built_without_is_refused_only_where_it_is_demanded
         };
         assert!(asked(GpuChoice::Off).is_ok() && asked(GpuChoice::Auto).is_ok());
         let refused = asked(GpuChoice::On).map(|_| ()).unwrap_err();
-        assert!(matches!(refused, Error::Unsupported(_)), "{refused:?}");
+        assert!(matches!(refused, Error::Gpu(_)), "{refused:?}");
         assert!(
             refused.to_string().contains("without its feature `gpu`"),
             "{refused}"

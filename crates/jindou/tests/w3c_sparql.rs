@@ -177,10 +177,10 @@ impl jindou::ServiceCaller for Endpoints {
         row: jindou::TakeRow<'_>,
     ) -> jindou::Result<()> {
         let Some((_, _, db)) = self.0.iter().find(|e| e.0 == endpoint) else {
-            return Err(jindou::Error::Service {
-                endpoint: endpoint.to_owned(),
-                message: "there is no such endpoint".to_owned(),
-            });
+            return Err(jindou::Error::service(
+                endpoint,
+                "there is no such endpoint",
+            ));
         };
         let options = jindou::QueryOptions {
             service: Some(Arc::new(Self(Arc::clone(&self.0)))),

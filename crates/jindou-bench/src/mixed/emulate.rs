@@ -6,7 +6,9 @@ use super::machine::{Neighbour, Reading, pin};
 use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
 use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
-use jindou::{Database, Error, PlannedQuery, QueryOptions, Result, Session, Value, WorkerPool};
+use jindou::{
+    Database, Error, PlannedQuery, QueryOptions, Resource, Result, Session, Value, WorkerPool,
+};
 use jindou_scheduler::{
     Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
 };
@@ -388,15 +390,19 @@ pub fn run(
         again: OnceLock::new(),
         seed: plan.seed,
     };
-    let mut scheduler = Scheduler::start(emulator, options.clone())
-        .map_err(|e| Error::Limit(format!("no threads for {workers} workers: {e}")))?;
+    let mut scheduler = Scheduler::start(emulator, options.clone()).map_err(|e| {
+        Error::limit(
+            Resource::Threads,
+            format!("no threads for {workers} workers: {e}"),
+        )
+    })?;
     let _ = scheduler.work().again.set(scheduler.submitter());
     let mut random = Random::new(plan.seed);
     let submit = |task, client, home| {
         let job = scheduler.work().job(task, client, home, Instant::now());
         scheduler
             .submit(job)
-            .map_err(|(r, _)| Error::Limit(r.to_string()))
+            .map_err(|(r, _)| Error::limit(Resource::Other, r.to_string()))
     };
     for client in 0..plan.heavy_clients {
         let first = Task::Heavy((client % setup.heavy.len().max(1)) as u16);

@@ -3,7 +3,7 @@
 use super::arrivals::Random;
 use super::emulate::{Setup, Task};
 use crate::measure::cpu_time;
-use jindou::{Error, QueryOptions, Result, Session, Value};
+use jindou::{Error, QueryOptions, Resource, Result, Session, Value};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -238,7 +238,7 @@ impl Neighbour {
                     go.load(Ordering::Relaxed)
                 })
             })
-            .map_err(|e| Error::Limit(format!("no thread: {e}")))?;
+            .map_err(|e| Error::limit(Resource::Threads, format!("no thread: {e}")))?;
         Ok(Self {
             going,
             rounds,

@@ -19,7 +19,7 @@ use crate::args::mixed::BenchMixed;
 use alone::{How, alone};
 use classes::{Class, Mix};
 use emulate::{Heavy, Setup};
-use jindou::{Database, Error, QueryOptions, Result};
+use jindou::{Database, Error, QueryOptions, Resource, Result};
 use jindou_workloads::queries::lubm;
 use outcome::Outcome;
 use report::{as_json, panel, print_stalls};
@@ -171,8 +171,9 @@ fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
         });
     }
     if classes.is_empty() && heavy.is_empty() {
-        return Err(Error::Limit(
-            "nothing to ask: the mix has no queries".into(),
+        return Err(Error::limit(
+            Resource::Other,
+            "nothing to ask: the mix has no queries",
         ));
     }
     Ok(Setup {

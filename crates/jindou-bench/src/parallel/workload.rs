@@ -1,7 +1,7 @@
 //! The queries, and the store that they are put to.
 
 use crate::args::parallel::BenchParallel;
-use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};
+use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Resource, Result};
 use jindou_parse::Sources;
 use jindou_workloads::lubm::{Lubm, known};
 use jindou_workloads::queries::{lubm, lubm_official, watdiv};
@@ -38,7 +38,12 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
             let name = dir.file_name().map(|n| n.to_string_lossy().into_owned());
             (name.unwrap_or_default(), of_folder(dir)?)
         }
-        _ => return Err(Error::Limit("give --lubm, --watdiv or --queries".into())),
+        _ => {
+            return Err(Error::limit(
+                Resource::Other,
+                "give --lubm, --watdiv or --queries",
+            ));
+        }
     };
     let store = a.store.clone().unwrap_or_else(|| work.join("store"));
     if !store.exists() {

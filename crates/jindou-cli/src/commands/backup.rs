@@ -3,8 +3,8 @@
 use super::{cancel_on_interrupt, counted, show_recovery};
 use crate::args::{Backup, Restore};
 use jindou::{
-    Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, RestoreTo, Result,
-    time_text,
+    Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, Resource, RestoreTo,
+    Result, time_text,
 };
 use std::process::ExitCode;
 
@@ -13,8 +13,9 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
         return list(&BackupTarget::existing(&a.to)?);
     }
     let Some(store) = &a.store else {
-        return Err(Error::Limit(
-            "there is no store to back up: name it with --store DIR".into(),
+        return Err(Error::limit(
+            Resource::Other,
+            "there is no store to back up: name it with --store DIR",
         ));
     };
     let cancel = cancel_on_interrupt();

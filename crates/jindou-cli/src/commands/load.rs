@@ -5,7 +5,8 @@ use crate::args::Load;
 use crate::progress::Bar;
 use jindou::{
     Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
-    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Result, UpdateOptions, UpdateReport,
+    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, UpdateOptions,
+    UpdateReport,
 };
 use jindou_parse::{Input, Sources};
 use jindou_workloads::bsbm::Bsbm;
@@ -35,7 +36,14 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         (Some(dir), _) => {
             let access = Access::Write;
             let durability = a.durability.durability;
-            let db = Database::open_with(dir, &OpenOptions { access, durability, verify: a.verify.verify })?;
+            let db = Database::open_with(
+                dir,
+                &OpenOptions {
+                    access,
+                    durability,
+                    verify: a.verify.verify,
+                },
+            )?;
             show_recovery(&db);
             let update = UpdateOptions {
                 threads: options.threads,
@@ -46,7 +54,12 @@ pub fn run(a: &Load) -> Result<ExitCode> {
             To::Into(db, update)
         }
         (None, Some(dir)) => To::New(dir, &options),
-        (None, None) => return Err(Error::Limit("there is no place to load to: name a new store with --store DIR, or one that is there with --into DIR".into())),
+        (None, None) => {
+            return Err(Error::limit(
+                Resource::Other,
+                "there is no place to load to: name a new store with --store DIR, or one that is there with --into DIR",
+            ));
+        }
     };
     let quads_before = to.quads();
     let report = if let Some(spec) = &a.source {
@@ -233,10 +246,13 @@ fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
 /// `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.
 fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
     let bad = || {
-        Error::Limit(format!(
-            "'{spec}' is no generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, \
+        Error::limit(
+            Resource::Other,
+            format!(
+                "'{spec}' is no generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, \
              bsbm:PRODUCTS, sp2b:TRIPLES or ugly:QUADS"
-        ))
+            ),
+        )
     };
     let (kind, size) = spec.split_once(':').ok_or_else(bad)?;
     Ok(match kind {

@@ -14,7 +14,9 @@ mod update;
 
 use crate::args::{Args, Command, DocumentArgs, Generate};
 use jindou::service::{Allowed, HttpCaller};
-use jindou::{CancelToken, Database, DocumentSource, Documents, Error, Result, ServiceCaller};
+use jindou::{
+    CancelToken, Database, DocumentSource, Documents, Error, Resource, Result, ServiceCaller,
+};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -99,8 +101,9 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
         (None, Some(f)) => std::fs::read_to_string(f)
             .map(unmarked)
             .map_err(|e| Error::io(f, e)),
-        (None, None) => Err(Error::Limit(
-            "there is no request; give it as text or with -f".into(),
+        (None, None) => Err(Error::limit(
+            Resource::Other,
+            "there is no request; give it as text or with -f",
         )),
     }
 }

@@ -8,7 +8,7 @@
 use super::run::{Run, RunReader};
 use super::strings::StringsWriter;
 use crate::{TagRanges, front};
-use jindou_model::{Error, MAX_BASE_VERTICES, Result};
+use jindou_model::{Error, MAX_BASE_VERTICES, Resource, Result};
 
 /// One vocabulary made of many runs.
 #[derive(Debug)]
@@ -124,9 +124,12 @@ pub fn merge_runs(runs: Vec<Run>, mut strings: StringsWriter, _threads: usize) -
         let shared = winner.1 - 1;
         if shared != term.len() || shared != last_len {
             if terms == MAX_BASE_VERTICES {
-                return Err(Error::Limit(format!(
-                    "the data has more than {MAX_BASE_VERTICES} distinct terms, the most that one store can number"
-                )));
+                return Err(Error::limit(
+                    Resource::Numbers,
+                    format!(
+                        "the data has more than {MAX_BASE_VERTICES} distinct terms, the most that one store can number"
+                    ),
+                ));
             }
             strings.push(shared, term)?;
             last_len = term.len();

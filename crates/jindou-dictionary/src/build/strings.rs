@@ -3,7 +3,7 @@
 
 use crate::format::{BLOCK, OFFSET, STRINGS_FILE, STRINGS_MAGIC, SectionWriter, strings};
 use crate::{TagRanges, front};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use std::path::Path;
 
 /// Takes the merged terms in order.
@@ -67,7 +67,10 @@ impl StringsWriter {
         self.file.write(&self.buffer)?;
         let end = self.flushed + self.buffer.len() as u64;
         if end >= 1 << (8 * OFFSET) {
-            return Err(Error::Limit("the terms take more than 1 TiB".into()));
+            return Err(Error::limit(
+                Resource::Numbers,
+                "the terms take more than 1 TiB",
+            ));
         }
         self.offsets.extend_from_slice(&end.to_le_bytes());
         self.file.begin(strings::OFFSETS)?;

@@ -1,6 +1,6 @@
 //! Terms that the files do not have: brought by updates, or made by one query.
 
-use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Result, VertexId};
+use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Resource, Result, VertexId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -49,11 +49,12 @@ impl DictionaryOverlay {
         }
         let id = self.first as u64 + self.terms.len() as u64;
         if id >= u64::from(self.end) {
-            return Err(Error::Limit(if self.first == FIRST_TAIL_ID {
-                "updates have used up the ids of new terms; recluster the store".into()
+            let message = if self.first == FIRST_TAIL_ID {
+                "updates have used up the ids of new terms; recluster the store"
             } else {
-                "the query makes too many different terms".into()
-            }));
+                "the query makes too many different terms"
+            };
+            return Err(Error::limit(Resource::Numbers, message));
         }
         let term: Arc<[u8]> = canonical.into();
         self.terms.push(Arc::clone(&term));

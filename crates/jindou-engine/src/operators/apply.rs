@@ -7,7 +7,7 @@ use crate::batch::{Batch, View, gather, pick};
 use crate::compile::{Builder, Outer, Source};
 use crate::explore::{Consumer, Flow, Halt, Run, StepStats};
 use crate::tree::with;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, FIRST_HIDDEN, Slot, operator};
 
 /// How inner rows are put behind outer ones.
@@ -206,7 +206,10 @@ impl<'a> Builder<'_, 'a> {
             .checked_add(self.level)
             .filter(|_| self.level < 255)
             .ok_or_else(|| {
-                Error::Limit("the query nests OPTIONAL and EXISTS deeper than 255 levels".into())
+                Error::limit(
+                    Resource::Form,
+                    "the query nests OPTIONAL and EXISTS deeper than 255 levels",
+                )
             })?;
         let mut builder = Builder {
             outer: Outer::Many(outer.clone(), number),

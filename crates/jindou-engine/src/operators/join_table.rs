@@ -10,7 +10,7 @@ use crate::explore::{Flow, Run};
 use crate::key_table::{KeyTable, NONE};
 use crate::row_buffer::RowBuffer;
 use jindou_dictionary::huge_zeroed;
-use jindou_model::{Error, Holder, MemoryBudget, Result};
+use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,9 +68,12 @@ impl<'a> Shape<'a> {
             }
         }
         if unsure.len() > MOST_UNSURE {
-            return Err(Error::Limit(format!(
-                "hash join: more than {MOST_UNSURE} shared variables may be unbound; bind some of them"
-            )));
+            return Err(Error::limit(
+                Resource::Form,
+                format!(
+                    "hash join: more than {MOST_UNSURE} shared variables may be unbound; bind some of them"
+                ),
+            ));
         }
         let output = match kind {
             JoinKind::Inner | JoinKind::Left => both.clone(),
@@ -297,7 +300,10 @@ impl Class {
             .ok()
             .filter(|r| u32::try_from(*r).is_ok_and(|r| r < NONE))
             .ok_or_else(|| {
-                Error::Limit("hash join: the held side has more than 4 billion rows".into())
+                Error::limit(
+                    Resource::Numbers,
+                    "hash join: the held side has more than 4 billion rows",
+                )
             })?;
         let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
         let right: Vec<usize> = keys(shape, mask).map(|k| k.right).collect();

@@ -134,7 +134,8 @@ impl Builder<'_, '_> {
             let Some(caller) = run.service else {
                 return Err(Error::Service {
                     endpoint: endpoint.to_owned(),
-                    message: "calls to other endpoints are not allowed here; --service-allow names those that are".into(),
+                    message: "calls to other endpoints are not allowed here".into(),
+                    allowed: false,
                 });
             };
             let mut held = RowBuffer::new(slots.len(), run, Holder::Service);

@@ -10,7 +10,7 @@ use super::order_keys::{Keys, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
 use crate::compile::{Builder, Source, internal};
 use crate::explore::{Flow, Halt, Run};
-use jindou_model::{Error, Holder, MemoryBudget, Result};
+use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Slot, operator};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -280,7 +280,11 @@ impl Sorter {
                 self.rows.append(&part.rows)?;
             }
             if u32::try_from(self.rows.len).is_err() {
-                return Err(Error::Limit("ORDER BY takes at most 4 billion rows".into()).into());
+                return Err(Error::limit(
+                    Resource::Numbers,
+                    "ORDER BY takes at most 4 billion rows",
+                )
+                .into());
             }
             if let Some(most) = self.most
                 && most < self.rows.len

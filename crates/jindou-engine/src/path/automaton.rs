@@ -5,7 +5,7 @@
 //! Positions (an edge in the path's text each) become states, as Glushkov did (*The abstract theory of automata*, 1961);
 //! states that go on alike are made one, so that `p*` has one state and `(p|q)+` two.
 
-use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::Path;
 use rustc_hash::FxHashMap;
 
@@ -171,9 +171,10 @@ impl Positions {
     fn position(&mut self, label: Label) -> Result<Part> {
         let at = self.labels.len();
         if at >= MOST {
-            return Err(Error::Limit(format!(
-                "a property path has more than {MOST} edges; split it"
-            )));
+            return Err(Error::limit(
+                Resource::Form,
+                format!("a property path has more than {MOST} edges; split it"),
+            ));
         }
         self.labels.push(label);
         self.follow.push(vec![0; MOST.div_ceil(64)]);

@@ -9,7 +9,7 @@ use super::time::TimePart;
 use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::Value;
-use jindou_model::{Error, Holder, Result, term};
+use jindou_model::{Error, Holder, Resource, Result, term};
 use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
 use jindou_values::{Arithmetic, Num};
 use oxrdf::Variable;
@@ -216,7 +216,10 @@ impl Compiler<'_, '_> {
 
     fn code(&mut self, e: &E, depth: usize) -> Result<Code> {
         if depth > DEEPEST {
-            return Err(Error::Limit("an expression is nested too deep".into()));
+            return Err(Error::limit(
+                Resource::Form,
+                "an expression is nested too deep",
+            ));
         }
         let depth = depth + 1;
         self.bytes += PART;

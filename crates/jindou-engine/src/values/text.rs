@@ -89,8 +89,9 @@ impl Machine {
     pub(super) fn room(&mut self, more: usize) -> Result<()> {
         let held = self.arena.len().saturating_add(more);
         if held > MOST {
-            return Err(jindou_model::Error::Limit(
-                "an expression makes a string of more than 1 GiB".into(),
+            return Err(jindou_model::Error::limit(
+                jindou_model::Resource::Memory,
+                "an expression makes a string of more than 1 GiB",
             ));
         }
         if held > CHARGED && held > self.arena.capacity() {

@@ -9,7 +9,7 @@ use crate::device::DeviceBuffer;
 use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
 use crate::table::{Column, NewTable, Table};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
@@ -74,9 +74,10 @@ impl Run<'_, '_, '_> {
             .new_table(vec![slot], u64::from(rows))
             .map_err(|s| match s {
                 Stop::Error(e) => e,
-                Stop::TooLarge => {
-                    Error::Limit("the GPU's memory for tables is too small to begin".into())
-                }
+                Stop::TooLarge => Error::limit(
+                    Resource::Device,
+                    "the GPU's memory for tables is too small to begin",
+                ),
             })?;
         let written = 4.0 * f64::from(rows);
         match source {

@@ -6,7 +6,7 @@ use crate::compile::{DeviceStep, DeviceWithin};
 use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
 use crate::table::Table;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
 impl Run<'_, '_, '_> {
@@ -66,10 +66,13 @@ impl Run<'_, '_, '_> {
                 Ok(n) => n,
                 Err(Stop::Error(e)) => return Err(e),
                 Err(Stop::TooLarge) => {
-                    return Err(Error::Limit(format!(
-                        "the GPU's memory for tables is too small for this query ({} KiB left)",
-                        self.memory.left() >> 10
-                    )));
+                    return Err(Error::limit(
+                        Resource::Device,
+                        format!(
+                            "the GPU's memory for tables is too small for this query ({} KiB left)",
+                            self.memory.left() >> 10
+                        ),
+                    ));
                 }
             };
             self.queue.rows(0, u64::from(next.rows));

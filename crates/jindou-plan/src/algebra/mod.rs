@@ -7,7 +7,7 @@ mod size;
 
 use crate::parse::{Meter, SyntaxOptions, parse_with};
 use crate::update::{Operation, Request, parse_update_with};
-use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
 use size::Size;
 pub(crate) use size::expression_bytes;
 use spargebra::{GraphUpdateOperation, Query};
@@ -172,14 +172,20 @@ fn stack(depth: usize) -> u64 {
 fn shallow(size: &Size) -> Result<()> {
     let (depth, nested) = (size.depth, size.nested);
     if nested > MAX_EXPRESSION_DEPTH {
-        return Err(Error::Limit(format!(
-            "an expression is {nested} levels deep; at most {MAX_EXPRESSION_DEPTH} are evaluated: bind parts of it to variables"
-        )));
+        return Err(Error::limit(
+            Resource::Form,
+            format!(
+                "an expression is {nested} levels deep; at most {MAX_EXPRESSION_DEPTH} are evaluated: bind parts of it to variables"
+            ),
+        ));
     }
     if depth > MAX_DEPTH {
-        return Err(Error::Limit(format!(
-            "the query is {depth} levels deep (FILTERs, BINDs and OPTIONALs of one group count one each); at most {MAX_DEPTH} are planned: ask in parts"
-        )));
+        return Err(Error::limit(
+            Resource::Form,
+            format!(
+                "the query is {depth} levels deep (FILTERs, BINDs and OPTIONALs of one group count one each); at most {MAX_DEPTH} are planned: ask in parts"
+            ),
+        ));
     }
     Ok(())
 }
@@ -227,9 +233,8 @@ pub fn read_update(
         parsed.depth = parsed.depth.max(size.depth);
         if let Err(Error::Limit(why)) = shallow(&size) {
             let (line, column) = o.at;
-            return Err(Error::Limit(format!(
-                "operation at line {line}, column {column}: {why}"
-            )));
+            let at = |why: &str| format!("operation at line {line}, column {column}: {why}");
+            return Err(Error::Limit(why.told(at)));
         }
     }
     parsed.charge.set(bytes + stack(parsed.depth))?;
@@ -274,7 +279,12 @@ pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Resu
             .name("deep".into())
             .stack_size((8 << 20) + depth * STACK_A_LEVEL)
             .spawn_scoped(scope, run)
-            .map_err(|e| Error::Limit(format!("no thread for a deep query: {e}")))?
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("no thread for a deep query: {e}"),
+                )
+            })?
             .join()
             .map_err(|_| Error::Internal("a deep query panicked".into()))
     })

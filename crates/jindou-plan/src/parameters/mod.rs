@@ -13,7 +13,7 @@ pub(crate) use ids::{ids_of_condition, ids_of_end, ids_of_graph, ids_of_steps};
 use crate::planner::plan_over;
 use crate::watch::PlanLimits;
 use crate::{Plan, PlanOptions};
-use jindou_model::{Error, FIRST_QUERY_ID, Result};
+use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result};
 use jindou_store::Graph;
 use oxrdf::{NamedNode, Term, Variable};
 use spargebra::Query;
@@ -66,9 +66,10 @@ impl Prepared {
     /// the query gives a value itself (BIND, VALUES, an aggregate, `AS`). [`Error::Limit`] for more than [`MAX_PARAMETERS`].
     pub fn new(query: Query, names: &[impl AsRef<str>]) -> Result<Self> {
         if names.len() > MAX_PARAMETERS {
-            return Err(Error::Limit(format!(
-                "a query has at most {MAX_PARAMETERS} parameters"
-            )));
+            return Err(Error::limit(
+                Resource::Form,
+                format!("a query has at most {MAX_PARAMETERS} parameters"),
+            ));
         }
         let mut variables: Vec<Variable> = Vec::with_capacity(names.len());
         for name in names {

@@ -91,8 +91,7 @@ pub(super) async fn recluster(
                 "held_seconds": r.held.as_secs_f64(), "left": r.left,
             }))
         };
-        jobs::begin(&shared, "recluster", &RECLUSTER_PHASES, work)
-            .map_err(|e| Problem::of(&e, false))
+        jobs::begin(&shared, "recluster", &RECLUSTER_PHASES, work).map_err(|e| Problem::of(&e))
     };
     answered(answer(&shared, "recluster", &method, begin), &headers)
 }
@@ -118,7 +117,7 @@ pub(super) async fn backup(
                 "bytes": r.info.bytes, "new_bytes": r.new_bytes, "new_files": r.new_files,
             }))
         };
-        jobs::begin(&shared, "backup", &BACKUP_PHASES, work).map_err(|e| Problem::of(&e, false))
+        jobs::begin(&shared, "backup", &BACKUP_PHASES, work).map_err(|e| Problem::of(&e))
     };
     answered(answer(&shared, "backup", &method, begin), &headers)
 }

@@ -61,7 +61,7 @@ async fn merge(shared: &Arc<Shared>) -> Result<Response<Body>, Problem> {
         .await
         .unwrap_or_else(|_| Err(Error::Internal("the merge ended without an answer".into())));
     drop(watch);
-    let r = done.map_err(|e| Problem::of(&e, false))?;
+    let r = done.map_err(|e| Problem::of(&e))?;
     tracing::info!(
         snapshot = r.snapshot,
         edits = r.edits,

@@ -49,8 +49,8 @@ async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Bod
     });
     let (id, prepared) = made
         .await
-        .map_err(|e| Problem::of(&jindou::Error::Internal(e.to_string()), true))?
-        .map_err(|e| Problem::of(&e, true))?;
+        .map_err(|e| Problem::of(&jindou::Error::Internal(e.to_string())))?
+        .map_err(|e| Problem::of(&e))?;
     let document = serde_json::json!({
         "id": format!("{id:016x}"), "parameters": prepared.parameters(),
         "planned": prepared.is_planned(), "light": prepared.is_light(),

@@ -105,7 +105,7 @@ async fn bound(
         };
         under(&text, base.as_deref(), prepare).map(|(_, prepared)| prepared)
     };
-    let prepared = tokio::task::block_in_place(prepare).map_err(|e| Problem::of(&e, true))?;
+    let prepared = tokio::task::block_in_place(prepare).map_err(|e| Problem::of(&e))?;
     Ok(Work::Bound(Binding { prepared, values }))
 }
 

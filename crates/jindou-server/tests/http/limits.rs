@@ -98,6 +98,25 @@ fn memory() {
     still_answers(&server);
 }
 
+/// A text that there is no memory for might be answered elsewhere, or by a server with more.
+#[test]
+fn memory_while_planning() {
+    let server = serve(
+        thousand(),
+        ServerOptions {
+            query_memory: 1 << 20,
+            ..options()
+        },
+    );
+    let long = format!("ASK {{ ?s ?p \"{}\" }}", "x".repeat(5 << 20));
+    let direct = [("content-type", "application/sparql-query")];
+    let answer = request(server.address(), "POST", "/query", &direct, long.as_bytes());
+    assert_eq!((answer.status, &*answer.problem()), (507, "limit"));
+    let text = answer.text();
+    assert!(text.contains("memory") && !text.contains("--"), "{text}");
+    still_answers(&server);
+}
+
 #[test]
 fn rows_and_bytes_of_an_answer() {
     let limited = ServerOptions {

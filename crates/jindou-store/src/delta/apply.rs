@@ -2,7 +2,7 @@
 
 use super::{ChangeTerm, Changes, Net, record};
 use crate::snapshot::Snapshot;
-use jindou_model::{DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Result, VertexId};
+use jindou_model::{DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Resource, Result, VertexId};
 
 /// Result of [`Snapshot::apply`].
 pub struct Applied {
@@ -120,8 +120,11 @@ impl Snapshot {
     }
 
     fn next_number(&self) -> Result<u32> {
-        self.number()
-            .checked_add(1)
-            .ok_or_else(|| Error::Limit("snapshot numbers are used up; recluster the store".into()))
+        self.number().checked_add(1).ok_or_else(|| {
+            Error::limit(
+                Resource::Numbers,
+                "snapshot numbers are used up; recluster the store",
+            )
+        })
     }
 }

@@ -5,8 +5,8 @@ use super::changes::{Change, Changes};
 use crate::segment::Scope;
 use crate::snapshot::Snapshot;
 use jindou_model::{
-    DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId, Result,
-    VertexId,
+    DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId,
+    Resource, Result, VertexId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -79,8 +79,9 @@ impl Net {
             ids.extend(part);
         }
         if ids.len() >= (u32::MAX - FIRST_QUERY_ID) as usize {
-            return Err(Error::Limit(
-                "one transaction names too many different terms; split it".into(),
+            return Err(Error::limit(
+                Resource::Numbers,
+                "one transaction names too many different terms; split it",
             ));
         }
         let quads = sorted(snapshot, changes.list(), &ids)?;
@@ -114,8 +115,9 @@ impl Net {
         let mut place = vec![0u32; ids.len()];
         for (n, _) in used.iter().enumerate().filter(|u| *u.1) {
             if net.terms.len() >= room {
-                return Err(Error::Limit(
-                    "updates have used up the ids of new terms; recluster the store".into(),
+                return Err(Error::limit(
+                    Resource::Numbers,
+                    "updates have used up the ids of new terms; recluster the store",
                 ));
             }
             place[n] = FIRST_TAIL_ID + net.tail_before + net.terms.len() as u32;

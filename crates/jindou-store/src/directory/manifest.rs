@@ -211,9 +211,7 @@ impl Manifest {
             Kind::Damaged => format!(
                 "{d}/{MANIFEST} is damaged; load the data again (`jindou check` names what else is)"
             ),
-            Kind::None if !dir.exists() => {
-                format!("there is no store at {d}; `jindou load --store {d} FILE…` makes one")
-            }
+            Kind::None if !dir.exists() => return Err(Error::NoStore { path: dir.into() }),
             Kind::None => format!("{d} is not a store (no {MANIFEST} in it)"),
         }))
     }

@@ -140,9 +140,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     if entries == 0 || replace {
         return Ok(());
     }
-    Err(Error::Store(format!(
-        "there is a store at {d} already; --replace loads over it"
-    )))
+    Err(Error::StoreExists { path: dir.into() })
 }
 
 /// A store that is being written; removed unless it is [put in place](Self::put_in_place).

@@ -86,10 +86,13 @@ pub(crate) fn need_room(
     if bytes <= free {
         return Ok(());
     }
-    Err(jindou_model::Error::Limit(format!(
-        "{what} needs about {} MiB in {}, but only {} MiB are free there; make room or load elsewhere",
-        (bytes >> 20) + 1,
-        path.display(),
-        free >> 20
-    )))
+    Err(jindou_model::Error::limit(
+        jindou_model::Resource::Disk,
+        format!(
+            "{what} needs about {} MiB in {}, but only {} MiB are free there; make room or load elsewhere",
+            (bytes >> 20) + 1,
+            path.display(),
+            free >> 20
+        ),
+    ))
 }

@@ -25,7 +25,8 @@ use crate::directory::{
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
 use jindou_model::{
-    Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Result, private, term,
+    Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource, Result,
+    private, term,
 };
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -234,9 +235,10 @@ impl<'a> Load<'a> {
         let merged = merge_runs(read.terms, StringsWriter::create(self.dir)?, self.threads)?;
         let terms = merged.terms;
         if terms > MAX_BASE_VERTICES {
-            return Err(Error::Limit(format!(
-                "the data has {terms} terms; a store numbers at most {MAX_BASE_VERTICES}"
-            )));
+            return Err(Error::limit(
+                Resource::Numbers,
+                format!("the data has {terms} terms; a store numbers at most {MAX_BASE_VERTICES}"),
+            ));
         }
         self.report.terms = terms.into();
         self.ended(1);

@@ -2,7 +2,7 @@
 
 use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, Run};
-use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
+use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -102,9 +102,9 @@ impl QuadSink for Sink<'_> {
             self.close()?;
             self.local.clear();
             if !self.interner.intern(batch, &mut self.local) {
-                return Err(Error::Limit(
-                    "one batch of the input holds more text than the memory allows; raise --memory"
-                        .into(),
+                return Err(Error::limit(
+                    Resource::Memory,
+                    "one batch of the input holds more text than the memory allows",
                 ));
             }
         }

@@ -22,7 +22,9 @@ use crate::load::memory::need_room;
 use crate::segment::{Packing, fold_behind};
 use crate::snapshot::Snapshot;
 use jindou_log::Files;
-use jindou_model::{CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Result};
+use jindou_model::{
+    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Resource, Result,
+};
 use known::Gone;
 use output::Pace;
 use segments::Job;
@@ -333,11 +335,14 @@ impl Written<'_> {
         }
         let need = keys * segments::BYTES_A_KEY;
         if need > self.options.memory {
-            return Err(Error::Limit(format!(
-                "merging a predicate of {keys} keys takes {} MiB, more than the {} MiB it may take; give it more",
-                (need >> 20) + 1,
-                self.options.memory >> 20
-            )));
+            return Err(Error::limit(
+                Resource::Memory,
+                format!(
+                    "merging a predicate of {keys} keys takes {} MiB, more than the {} MiB it may take; give it more",
+                    (need >> 20) + 1,
+                    self.options.memory >> 20
+                ),
+            ));
         }
         let tail = snapshot.tail();
         // An edge of the default graph has 4 bytes, one of a named graph 9 at most; a key at most 12.

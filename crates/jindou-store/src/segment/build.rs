@@ -150,11 +150,14 @@ impl SegmentBuilder {
     /// The segment. An error if there are 2^32 edges or more: offsets are 32 bits wide.
     pub fn finish(mut self) -> jindou_model::Result<SegmentArrays> {
         if u32::try_from(self.neighbours.len()).is_err() {
-            return Err(jindou_model::Error::Limit(format!(
-                "one predicate has {} edges; a segment holds at most {}",
-                self.neighbours.len(),
-                u32::MAX
-            )));
+            return Err(jindou_model::Error::limit(
+                jindou_model::Resource::Numbers,
+                format!(
+                    "one predicate has {} edges; a segment holds at most {}",
+                    self.neighbours.len(),
+                    u32::MAX
+                ),
+            ));
         }
         let key_count = self.keys.len() as u32;
         let mut max_degree = 0;

@@ -27,7 +27,7 @@ use crate::options::{Meter, Options};
 use crate::source::Source;
 use aggregates::Frame;
 use iri::Prefixes;
-use jindou_model::{Diagnostic, Error};
+use jindou_model::{Diagnostic, Error, Resource};
 use oxiri::Iri;
 use rustc_hash::FxHashMap;
 use scope::Scopes;
@@ -309,7 +309,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         if self.nesting > self.options.nesting {
             let at = self.told_place(self.token);
             let most = self.options.nesting;
-            return Err(self.stop(Error::Limit(format!(
+            return Err(self.stop(Error::limit(Resource::Form, format!(
                 "{at}: brackets and calls nest more than {most} deep; bind what is inside to a variable, or ask in parts"
             ))));
         }
@@ -325,7 +325,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         if depth > self.options.depth {
             let at = self.told_place(self.token);
             let most = self.options.depth;
-            return Err(self.stop(Error::Limit(format!(
+            return Err(self.stop(Error::limit(Resource::Form, format!(
                 "{at}: more than {most} operators in a row; put them into brackets in groups, or ask in parts"
             ))));
         }

@@ -6,7 +6,7 @@ use super::model::{Association, Attribute, Distribution, Group, Model, RDF_TYPE,
 use crate::random::Random;
 use crate::real::unit;
 use crate::words::Words;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -339,10 +339,13 @@ impl<'m> Compiler<'m> {
         };
         let places = if days { last } else { last + 1 };
         if a.distribution == Distribution::Zipfian && places > MOST_ZIPFIAN_LITERALS {
-            return Err(Error::Limit(format!(
-                "<{}> has {places} values, a Zipfian distribution at most {MOST_ZIPFIAN_LITERALS}; narrow its range",
-                a.property
-            )));
+            return Err(Error::limit(
+                Resource::Numbers,
+                format!(
+                    "<{}> has {places} values, a Zipfian distribution at most {MOST_ZIPFIAN_LITERALS}; narrow its range",
+                    a.property
+                ),
+            ));
         }
         let zipf = self.zipf(a.distribution, places);
         Ok(Fact {

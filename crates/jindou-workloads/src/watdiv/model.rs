@@ -1,7 +1,7 @@
 //! The contents of a WatDiv model: kinds of entities with their attributes, and associations between them.
 
 use crate::date::Day;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 
 /// The property whose statements make an entity an instance of a class.
 pub const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
@@ -176,10 +176,13 @@ impl Model {
         let scale = if k.scales { scale } else { scale.min(1) };
         let count = k.count.checked_mul(scale);
         count.filter(|c| *c <= MOST_ENTITIES).ok_or_else(|| {
-            Error::Limit(format!(
-                "scale {scale} gives more than {} entities of {}; take a smaller scale",
-                MOST_ENTITIES, k.iri
-            ))
+            Error::limit(
+                Resource::Numbers,
+                format!(
+                    "scale {scale} gives more than {} entities of {}; take a smaller scale",
+                    MOST_ENTITIES, k.iri
+                ),
+            )
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Times as people write them.
 
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use oxsdatatypes::{DateTime, DayTimeDuration, Decimal, Integer};
 
 const BEGIN: &str = "1970-01-01T00:00:00Z";
@@ -11,9 +11,10 @@ const BEGIN: &str = "1970-01-01T00:00:00Z";
 /// [`Error::Query`] for other texts, and for times before 1970.
 pub fn parse_time(text: &str) -> Result<u64> {
     let bad = || {
-        Error::Limit(format!(
-            "'{text}' is no time with its zone; write it like 2026-11-22T07:42:15Z"
-        ))
+        Error::limit(
+            Resource::Form,
+            format!("'{text}' is no time with its zone; write it like 2026-11-22T07:42:15Z"),
+        )
     };
     let time: DateTime = text.parse().map_err(|_| bad())?;
     time.timezone_offset().ok_or_else(bad)?;

@@ -10,9 +10,9 @@ mod run;
 
 pub(crate) use run::{ask, checksum, solutions};
 
-use crate::device::{GpuChoice, demanded};
+use crate::device::GpuChoice;
 use jindou_gpu::{Backend, GpuExecutor};
-use jindou_model::Result;
+use jindou_model::{Error, Result};
 use jindou_plan::{Plan, Weight};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl Device {
     /// The executor to run this plan's exploration with; `None` for the CPU.
     ///
     /// # Errors
-    /// `Unsupported`, in one sentence, if a GPU was demanded and there is none.
+    /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
     pub(crate) fn choose(
         &self,
         plan: &Plan,
@@ -74,10 +74,10 @@ impl Device {
         match (self.look(choice == GpuChoice::On), choice) {
             (Ok(gpu), GpuChoice::On) => match gpu {
                 Some(gpu) => Ok(Some(gpu)),
-                None => Err(demanded("it is being opened")),
+                None => Err(Error::Gpu("it is being opened".into())),
             },
             (Ok(gpu), _) => Ok(gpu),
-            (Err(why), GpuChoice::On) => Err(demanded(&why)),
+            (Err(why), GpuChoice::On) => Err(Error::Gpu(why)),
             (Err(_), _) => Ok(None),
         }
     }

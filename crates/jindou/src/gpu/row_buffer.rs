@@ -2,7 +2,7 @@
 //! CPU can begin from the start.
 
 use jindou_engine::Sink;
-use jindou_model::{CancelToken, Error, Holder, MemoryBudget, Result};
+use jindou_model::{CancelToken, Error, Holder, MemoryBudget, Resource, Result};
 
 /// Bytes of ids that are held at most. Of longer results decoding is most of the work, which the CPU does in any case.
 const MOST: u64 = 256 << 20;
@@ -64,10 +64,10 @@ impl Sink for RowBuffer {
             let n = ROWS.min(rows - from);
             let bytes = (n * self.width) as u64 * 4 + size_of::<Chunk>() as u64;
             if self.bytes + bytes > MOST {
-                return Err(Error::Limit(format!(
-                    "a result of more than {} MiB of ids from a GPU",
-                    MOST >> 20
-                )));
+                return Err(Error::limit(
+                    Resource::Memory,
+                    format!("a result of more than {} MiB of ids from a GPU", MOST >> 20),
+                ));
             }
             self.budget.charge_for(Holder::Offload, bytes)?;
             self.bytes += bytes;

@@ -2,7 +2,7 @@
 
 use super::row_buffer::RowBuffer;
 use crate::database::{Checksum, QueryOptions};
-use crate::device::{GpuChoice, demanded};
+use crate::device::GpuChoice;
 use crate::execute::{Decoded, Job, Measured, measured};
 use jindou_engine::{ChecksumSink, CountSink, NodeProfile, Profile, Sink, execute_on};
 use jindou_gpu::{GpuExecutor, GpuOptions, GpuResult, Output};
@@ -85,11 +85,10 @@ fn settle<T>(choice: GpuChoice, outcome: Result<T>) -> Result<Result<T, String>>
         Err(Error::Unsupported(why)) => Ok(Err(format!("on the CPU: {why}\n"))),
         Err(e @ (Error::Cancelled | Error::Timeout(_) | Error::SinkClosed)) => Err(e),
         Err(e) => match (choice, e) {
-            (GpuChoice::On, Error::Internal(why) | Error::Limit(why)) => Err(demanded(&why)),
+            (GpuChoice::On, Error::Internal(why)) => Err(Error::Gpu(why)),
+            (GpuChoice::On, Error::Limit(why)) => Err(Error::Gpu(why.to_string())),
             (GpuChoice::On, e) => Err(e),
-            (_, Error::Internal(why) | Error::Limit(why)) => {
-                Ok(Err(format!("on the CPU: {why}\n")))
-            }
+            (_, Error::Internal(why)) => Ok(Err(format!("on the CPU: {why}\n"))),
             (_, e) => Ok(Err(format!("on the CPU: {e}\n"))),
         },
     }

@@ -52,7 +52,8 @@ impl Documents {
     fn file(&self, iri: &str, path: &str) -> Result<Document> {
         let refused = || Error::Document {
             iri: iri.to_owned(),
-            message: "it is not below a folder of --load-from".into(),
+            message: "it is not below a folder that documents are loaded from".into(),
+            allowed: false,
         };
         if self.folders.is_empty() {
             return Err(refused());
@@ -64,10 +65,7 @@ impl Documents {
             return Err(refused());
         }
         if !path.is_file() {
-            return Err(Error::Document {
-                iri: iri.to_owned(),
-                message: "it is no file".into(),
-            });
+            return Err(Error::document(iri, "it is no file"));
         }
         Ok(Document::File(path))
     }
@@ -108,7 +106,8 @@ impl DocumentSource for Documents {
             (None, Some(others)) => others.fetch(iri, cancel, memory),
             (None, None) => Err(Error::Document {
                 iri: iri.to_owned(),
-                message: "only files below folders of --load-from are loaded here".into(),
+                message: "only files are loaded here".into(),
+                allowed: false,
             }),
         }
     }
@@ -124,7 +123,8 @@ pub(super) fn load(
     let Some(documents) = options.documents.as_deref() else {
         return Err(Error::Document {
             iri: iri.to_owned(),
-            message: "LOAD is not allowed here: name folders with --load-from, or hosts with --load-allow".into(),
+            message: "LOAD is not allowed here".into(),
+            allowed: false,
         });
     };
     let memory = &options.memory;

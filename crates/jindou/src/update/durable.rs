@@ -4,7 +4,7 @@ use super::journal::{Journal, Ticket};
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
     CURRENT, Kind, LOG, Manifest, Place, current, open_after, open_at, remove_leftovers,
@@ -170,7 +170,10 @@ impl Journal for LogJournal {
     fn reset(&self, number: u32) -> Result<()> {
         match number.checked_add(1) {
             Some(next) => self.0.log().reset(next),
-            None => Err(Error::Limit("snapshot numbers are used up".into())),
+            None => Err(Error::limit(
+                Resource::Numbers,
+                "snapshot numbers are used up",
+            )),
         }
     }
 

@@ -9,7 +9,7 @@
 use super::durable::{Reader, log_in, read_whole};
 use super::trust::Verify;
 use crate::database::{Database, guarded};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_store::Snapshot;
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{CURRENT, LOG, MANIFEST, Place, current};
@@ -169,7 +169,12 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("jindou-follow".into())
             .spawn(move || follow(&mut follower, &stopped, &told))
-            .map_err(|e| Error::Limit(format!("no thread to follow the store: {e}")))?;
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("no thread to follow the store: {e}"),
+                )
+            })?;
         Ok(Following {
             stop,
             thread: Some(thread),

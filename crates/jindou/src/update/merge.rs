@@ -10,7 +10,7 @@
 use super::durable::Disk;
 use crate::database::Database;
 use jindou_log::{Directory, Files};
-use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_model::{CancelToken, Error, Progress, Resource, Result};
 use jindou_store::{MergeOptions, MergeReport, Merging};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -240,7 +240,7 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("jindou-merge".into())
             .spawn(move || db.merge_while(&policy, &told, &each))
-            .map_err(|e| Error::Limit(format!("no thread for merging: {e}")))?;
+            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for merging: {e}")))?;
         Ok(BackgroundMerges {
             cancel,
             stop,

@@ -94,12 +94,13 @@ pub(super) fn run(
 
 /// The error with the place of its operation.
 fn placed(e: Error, (line, column): (usize, usize)) -> Error {
-    let at = |m: String| format!("operation at line {line}, column {column}: {m}");
+    let told = |m: &str| format!("operation at line {line}, column {column}: {m}");
+    let at = |m: String| told(&m);
     match e {
         Error::Query(m) => Error::Query(at(m)),
         Error::Unsupported(m) => Error::Unsupported(at(m)),
-        Error::Limit(m) => Error::Limit(at(m)),
-        Error::Busy(m) => Error::Busy(at(m)),
+        Error::Limit(m) => Error::Limit(m.told(told)),
+        Error::Busy(m) => Error::Busy(m.told(told)),
         Error::Conflict(m) => Error::Conflict(at(m)),
         other => other,
     }

@@ -1,7 +1,7 @@
 //! Few edges between parts: METIS on the graph of entities.
 
 use super::{Graph, NOBODY, spread};
-use jindou::{Error, Result};
+use jindou::{Error, Resource, Result};
 use metis::Idx;
 
 /// Cuts the undirected graph of entities, one-way predicates aside, after folding every entity with a single neighbour into that one
@@ -113,7 +113,7 @@ fn cut(
     for v in 0..vertices {
         begins[v + 1] = begins[v]
             .checked_add(begins[v + 1])
-            .ok_or_else(|| Error::Limit("METIS takes no graph of 2^30 edges".into()))?;
+            .ok_or_else(|| Error::limit(Resource::Numbers, "METIS takes no graph of 2^30 edges"))?;
     }
     let mut free = begins.clone();
     let mut neighbours: Vec<Idx> = vec![0; 2 * edges.len()];
