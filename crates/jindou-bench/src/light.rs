@@ -30,7 +30,7 @@ const SWEEP: usize = 512 << 20;
 /// Runs each template with `n` constants of its type. Plans are made (and so cached) before.
 pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>> {
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     let mut sweep = vec![1u64; SWEEP / 8];

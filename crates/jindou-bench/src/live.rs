@@ -161,7 +161,7 @@ fn pass(
         for (i, q) in queries.iter().enumerate() {
             for (j, &threads) in counts.iter().enumerate() {
                 let options = QueryOptions {
-                    threads,
+                    threads: Some(threads),
                     ..QueryOptions::default()
                 };
                 let plan = db.plan(q.text, &options)?;
@@ -200,7 +200,7 @@ struct Streamed {
 /// Applies the batches, each a transaction, at the rate.
 fn feed(a: &BenchLive, db: &Database, batches: &[QuadBatch]) -> Result<Streamed> {
     let options = UpdateOptions {
-        threads: 1,
+        threads: Some(1),
         ..UpdateOptions::default()
     };
     let start = Instant::now();

@@ -61,7 +61,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     let db = Database::open(&place.dir)?;
     let open_ms = start.elapsed().as_secs_f64() * 1e3;
     let options = QueryOptions {
-        threads,
+        threads: Some(threads),
         gpu: a.gpu,
         ..QueryOptions::default()
     };

@@ -23,7 +23,7 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     jindou_store::directory::current(&a.store)?;
     copy(&a.store, &store)?;
     let options = UpdateOptions {
-        threads: threads_or_all(a.threads),
+        threads: Some(threads_or_all(a.threads)),
         ..UpdateOptions::default()
     };
     let db = open(&store)?.0;
@@ -169,7 +169,7 @@ fn push(draw: &mut Draw, plain: &Snapshot, batch: &mut Batch) {
 /// Name, rows, and median milliseconds of processor time of each query.
 fn ask(a: &BenchMerge, db: &Database) -> Result<Vec<(&'static str, u64, f64)>> {
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     let mut out = Vec::new();

@@ -229,7 +229,7 @@ fn alone(mix: &Mix<'_>, a: &BenchMix, dir: &Path) -> Result<ExitCode> {
     let info = Database::info(dir)?;
     let db = Database::open(dir)?;
     let options = QueryOptions {
-        threads,
+        threads: Some(threads),
         ..QueryOptions::default()
     };
     let mut rows: Vec<Row<'_>> = vec![];

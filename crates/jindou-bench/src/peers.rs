@@ -147,8 +147,8 @@ fn engines(a: &PeersArgs, work: &Path, threads: usize) -> Result<Vec<Box<dyn Eng
         Box::new(InProcess {
             command: jindou,
             options: QueryOptions {
-                threads,
-                memory: MemoryBudget::new(a.peer_memory),
+                threads: Some(threads),
+                memory: Some(MemoryBudget::new(a.peer_memory)),
                 ..QueryOptions::default()
             },
             db: None,

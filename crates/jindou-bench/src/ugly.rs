@@ -75,10 +75,10 @@ fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()
     let (mut done, mut rows) = (0, 0);
     for (i, text) in queries::queries(graph, count, 1).enumerate() {
         let options = QueryOptions {
-            threads,
+            threads: Some(threads),
             union_default: Some(i % 2 == 0),
             timeout: Some(Duration::from_secs(1)),
-            memory: MemoryBudget::new(1 << 30),
+            memory: Some(MemoryBudget::new(1 << 30)),
             ..QueryOptions::default()
         };
         let query = jindou::parse_query(&text)?;
@@ -115,9 +115,9 @@ fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()
 /// `<s> ?p ?o` and `?s ?p <o>` as whole queries on one thread, plans made before.
 fn lookups(db: &Database, graph: &Ugly, count: usize) -> Result<()> {
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         union_default: Some(true),
-        memory: MemoryBudget::new(4 << 30),
+        memory: Some(MemoryBudget::new(4 << 30)),
         ..QueryOptions::default()
     };
     for (name, make) in [

@@ -317,7 +317,7 @@ fn compare(
     let base = Database::of_snapshot(Snapshot::of_base(edited.base().clone()));
     let edited = Database::of_snapshot(edited.clone());
     let options = QueryOptions {
-        threads: a.query_threads,
+        threads: Some(a.query_threads),
         ..QueryOptions::default()
     };
     println!(

@@ -189,7 +189,7 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
     }
     let db = Database::open(dir)?;
     let options = QueryOptions {
-        threads,
+        threads: Some(threads),
         ..QueryOptions::default()
     };
     let mut rows: Vec<Row> = vec![];

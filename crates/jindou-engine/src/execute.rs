@@ -48,7 +48,14 @@ pub fn execute_streaming(
     terms: &QueryTerms,
     sink: &mut dyn Sink,
 ) -> Result<Profile> {
-    drive(plan, snapshot, options, terms, &Streaming::new(sink), None)
+    drive(
+        plan,
+        snapshot,
+        options,
+        terms,
+        &Streaming::new(sink, options),
+        None,
+    )
 }
 
 /// Runs a plan; explorations that another executor begins, there.
@@ -106,19 +113,33 @@ pub(crate) fn drive(
     if nodes.depth <= PLAIN_DEPTH {
         all()?;
     } else {
-        std::thread::scope(|scope| {
-            std::thread::Builder::new()
-                .stack_size((8 << 20) + nodes.depth * STACK_A_LEVEL)
-                .spawn_scoped(scope, all)
-                .map_err(|e| {
-                    Error::limit(
-                        Resource::Threads,
-                        format!("no thread for a deep query: {e}"),
-                    )
-                })?
-                .join()
-                .unwrap_or_else(|_| Err(Error::Internal("the engine panicked".into())))
+        // The place in which this thread computes goes with the work.
+        let inside = run.pool.is_inside();
+        let all = || {
+            if inside {
+                run.pool.enter(&options.cancel)?;
+            }
+            let done = all();
+            run.pool.leave();
+            done
+        };
+        let mut done = Ok(());
+        run.pool.blocking(&options.cancel, &mut || {
+            done = std::thread::scope(|scope| {
+                std::thread::Builder::new()
+                    .stack_size((8 << 20) + nodes.depth * STACK_A_LEVEL)
+                    .spawn_scoped(scope, all)
+                    .map_err(|e| {
+                        Error::limit(
+                            Resource::Threads,
+                            format!("no thread for a deep query: {e}"),
+                        )
+                    })?
+                    .join()
+                    .unwrap_or_else(|_| Err(Error::Internal("the engine panicked".into())))
+            });
         })?;
+        done?;
     }
     let mut profile = profile.into_inner().unwrap_or_else(PoisonError::into_inner);
     profile.elapsed = begin.elapsed();

@@ -28,7 +28,7 @@ pub fn execute_on(
     sink: &mut dyn Sink,
 ) -> Result<Profile> {
     let offload = Offload::of(plan, snapshot, options, executor)?;
-    let streaming = Streaming::new(sink);
+    let streaming = Streaming::new(sink, options);
     crate::execute::drive(plan, snapshot, options, terms, &streaming, Some(&offload))
 }
 

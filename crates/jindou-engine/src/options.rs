@@ -2,8 +2,13 @@
 
 use jindou_model::{CancelToken, MemoryBudget, Result};
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+/// Longest time that a thread keeps its place while another one writes what both have to.
+const WRITING: Duration = Duration::from_millis(2);
+/// How often it looks meanwhile.
+const LOOK: Duration = Duration::from_micros(20);
 
 /// Rows in a batch by default: a dozen columns of it stay in the second-level cache, and the fixed cost of a
 /// batch (some hundred nanoseconds a step) is spread over enough rows.
@@ -34,11 +39,60 @@ pub trait ServiceCaller: Debug + Send + Sync {
 pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
 
 /// Threads that help a heavy plan. Without one of its own a query starts threads for itself.
+///
+/// A pool may limit how many threads compute at once, its helpers and those that call it: each then computes in a *place*.
 pub trait WorkerPool: Debug + Send + Sync {
     /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to so many further threads call `help`
     /// once each, if there are any to spare. Returns when `main` and all calls of `help` that began have returned; none
     /// begins afterwards. Neither of them panics.
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>);
+
+    /// True if somebody wants a helper's place: helpers return at the end of their morsels, and may be sent again.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    /// Lets what is urgent have this thread's place, if it has one and that is wanted; called between two morsels of the
+    /// thread that runs the plan.
+    ///
+    /// # Errors
+    /// Those of `cancel` before there is a place again; the thread has none then.
+    fn pause(&self, cancel: &CancelToken) -> Result<()> {
+        cancel.check()
+    }
+
+    /// True if this thread computes in a place of this pool.
+    fn is_inside(&self) -> bool {
+        false
+    }
+
+    /// Waits for a place for this thread. False if it has one already.
+    ///
+    /// # Errors
+    /// Those of `cancel`.
+    fn enter(&self, cancel: &CancelToken) -> Result<bool> {
+        cancel.check()?;
+        Ok(false)
+    }
+
+    /// Gives this thread's place back, if it has one.
+    fn leave(&self) {}
+
+    /// Runs what does not compute but waits, without the place that this thread has.
+    ///
+    /// # Errors
+    /// Those of `cancel` while waiting for a place afterwards; the thread has none then.
+    fn blocking(&self, cancel: &CancelToken, wait: &mut dyn FnMut()) -> Result<()> {
+        let inside = self.is_inside();
+        if inside {
+            self.leave();
+        }
+        wait();
+        if inside {
+            self.enter(cancel)?;
+        }
+        Ok(())
+    }
 }
 
 /// Stack of a thread that works on a plan: as much as the deepest tree that runs on its caller's needs.
@@ -81,6 +135,40 @@ pub struct ExecOptions {
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Threads that a heavy plan uses besides this one; `None`: its own.
     pub pool: Option<Arc<dyn WorkerPool>>,
+}
+
+impl ExecOptions {
+    /// Locks what all workers of a plan share and one may hold for long: the one whose reader is slow. Who waits for it gives
+    /// its place to compute in back meanwhile.
+    ///
+    /// # Errors
+    /// Those of the options' token.
+    pub fn lock<'m, T>(&self, shared: &'m Mutex<T>) -> Result<MutexGuard<'m, T>> {
+        match shared.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(p)) => return Ok(p.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let plain = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(pool) = self.pool.as_ref().filter(|pool| pool.is_inside()) else {
+            return Ok(plain());
+        };
+        // Who only writes is done in a moment.
+        let begun = Instant::now();
+        while begun.elapsed() < WRITING {
+            std::thread::sleep(LOOK);
+            match shared.try_lock() {
+                Ok(guard) => return Ok(guard),
+                Err(TryLockError::Poisoned(p)) => return Ok(p.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        let mut guard = None;
+        pool.blocking(&self.cancel, &mut || {
+            guard = Some(plain());
+        })?;
+        Ok(guard.unwrap_or_else(plain))
+    }
 }
 
 impl Default for ExecOptions {

@@ -1,7 +1,8 @@
 //! Where result rows go: one consumer behind a lock, or a part for each worker.
 
+use crate::options::ExecOptions;
 use jindou_model::{NO_VERTEX, Result};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Receives result batches of one worker (or of all, one after the other).
 pub trait Sink: Send {
@@ -69,18 +70,16 @@ impl<P: ParallelSink> SinkFactory for P {
 /// of some thousand rows keep the lock cheap next to the writing.
 pub struct Streaming<'s, S: Sink + ?Sized> {
     sink: Mutex<&'s mut S>,
+    options: &'s ExecOptions,
 }
 
 impl<'s, S: Sink + ?Sized> Streaming<'s, S> {
     /// Over a sink.
-    pub fn new(sink: &'s mut S) -> Self {
+    pub fn new(sink: &'s mut S, options: &'s ExecOptions) -> Self {
         Self {
             sink: Mutex::new(sink),
+            options,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, &'s mut S> {
-        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,7 +95,8 @@ struct Turn<'t, 's, S: Sink + ?Sized> {
 
 impl<S: Sink + ?Sized> Sink for Turn<'_, '_, S> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        self.shared.lock().batch(columns, rows)
+        let mut sink = self.shared.options.lock(&self.shared.sink)?;
+        sink.batch(columns, rows)
     }
 }
 

@@ -284,11 +284,15 @@ fn run_workers<'p, 'a, 's>(
 ) -> Result<Vec<Done<'a, 's>>, Halt> {
     let mut done = Vec::with_capacity(threads);
     if threads == 1 {
-        done.extend(worker(shared, first, &mut || {}));
+        let pool = shared.run.pool;
+        done.extend(worker(shared, first, &mut || {
+            pool.pause(shared.run.cancel)?;
+            Ok(true)
+        }));
     } else {
         let others = Mutex::new(Vec::new());
         let help = || {
-            let d = worker(shared, None, &mut || {});
+            let d = worker(shared, None, &mut || Ok(!shared.run.pool.is_crowded()));
             lock(&others).extend(d);
         };
         let mut first = Some(first);
@@ -312,7 +316,11 @@ fn run_workers<'p, 'a, 's>(
             if heavy {
                 start(true);
             }
-            done.extend(worker(shared, first.take().flatten(), &mut || start(false)));
+            done.extend(worker(shared, first.take().flatten(), &mut || {
+                start(false);
+                shared.run.pool.pause(shared.run.cancel)?;
+                Ok(true)
+            }));
         });
         done.append(&mut lock(&others));
     }
@@ -322,11 +330,11 @@ fn run_workers<'p, 'a, 's>(
     }
 }
 
-/// One worker from first to last morsel. What fails first is the query's outcome.
+/// One worker from first to last morsel; before each `between` says whether it goes on. What fails first is the query's outcome.
 fn worker<'p, 'a, 's>(
     shared: &Shared<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
-    between: &mut dyn FnMut(),
+    between: &mut dyn FnMut() -> Result<bool>,
 ) -> Option<Done<'a, 's>> {
     let failed = match guarded(|| take_morsels(shared, first, between)) {
         Ok(done) => return Some(done),
@@ -371,7 +379,7 @@ impl Consumer for AtEnd<'_, '_, '_, '_> {
 fn take_morsels<'p, 'a, 's>(
     shared: &Shared<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
-    between: &mut dyn FnMut(),
+    between: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<Done<'a, 's>> {
     let run = shared.run;
     let mut stages = shared
@@ -460,7 +468,7 @@ fn take_job<'p>(
     job: &Job<'p>,
     pipeline: &mut Option<Pipeline<'p>>,
     chain: &mut Chain<'_, 'p, '_, '_, '_>,
-    between: &mut dyn FnMut(),
+    between: &mut dyn FnMut() -> Result<bool>,
 ) -> Flow {
     let run = shared.run;
     let from_step = match &job.work {
@@ -475,6 +483,10 @@ fn take_job<'p>(
     loop {
         if job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done()) {
             return Ok(());
+        }
+        if !between()? {
+            // Others take what is left.
+            break;
         }
         let from = job.next.fetch_add(job.morsel, Ordering::Relaxed);
         if from >= job.total {
@@ -525,7 +537,6 @@ fn take_job<'p>(
                 lock(sorter).give(run, &mut |rows| chain.batch(rows))?;
             }
         }
-        between();
     }
     if let Some(p) = pipeline {
         let steps = from_step..p.steps();

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Nothing here knows what a query is: [`Work`] runs tasks. A heavy task is given a [`WorkerPool`](jindou_engine::WorkerPool) whose
-//! threads are the scheduler's other workers, so that there never are more threads that compute than workers.
+//! threads are the scheduler's other workers, so that there never are more threads that compute than workers. A program whose
+//! queries have threads of their own has [`Workers`] instead: places to compute in, and helpers.
 
 mod admission;
 mod counts;
@@ -21,12 +22,14 @@ mod pool;
 mod queue;
 mod scheduler;
 mod worker;
+mod workers;
 
 pub use admission::{Admission, Admitted, Limits, Reason, Refused};
 pub use counts::Counts;
 pub use job::{Drawn, Dropped, Job, Ran, Submit, Work};
 pub use options::{Options, Policy};
 pub use scheduler::Scheduler;
+pub use workers::Workers;
 
 /// How much work a query is expected to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -40,6 +40,8 @@ struct Help {
 struct State {
     wanted: usize,
     running: usize,
+    /// Nobody may come any more.
+    withdrawn: bool,
 }
 
 // SAFETY: `call` points to something `Sync`, and is only called while its owner waits (see `Asked`); everything else is
@@ -91,8 +93,24 @@ impl Heavy {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Helps the query that has asked longest; false if none wants help. The caller has a place.
-    pub(crate) fn help(&self) -> bool {
+    /// Puts a call for so many helpers in the queue, if it is not withdrawn.
+    fn ask(&self, help: &Arc<Help>, helpers: usize) {
+        let mut all = self.lock();
+        let mut state = help.lock();
+        if state.withdrawn {
+            return;
+        }
+        state.wanted += helpers;
+        drop(state);
+        if !all.iter().any(|h| Arc::ptr_eq(h, help)) {
+            all.push_back(Arc::clone(help));
+        }
+        self.wanted.fetch_add(helpers, Ordering::SeqCst);
+    }
+
+    /// Helps the query that has asked longest; false if none wants help. The caller has a place. Where it gave way to others in
+    /// the middle (`gave_way` afterwards), the query still wants that help.
+    pub(crate) fn help(&self, gave_way: impl FnOnce() -> bool) -> bool {
         let help = {
             let mut asked = self.lock();
             loop {
@@ -116,6 +134,10 @@ impl Heavy {
         let call = unsafe { &*help.call };
         // The engine catches panics of its own; none may pass here, or the owner would wait for ever.
         let _ = catch_unwind(AssertUnwindSafe(call));
+        if gave_way() {
+            self.ask(&help, 1);
+        }
+        // The last of it: the owner may return and go as soon as it sees this.
         let mut state = help.lock();
         state.running -= 1;
         drop(state);
@@ -134,7 +156,7 @@ impl Drop for Asked<'_> {
     fn drop(&mut self) {
         let mut state = self.help.lock();
         self.heavy.wanted.fetch_sub(state.wanted, Ordering::Relaxed);
-        state.wanted = 0;
+        (state.wanted, state.withdrawn) = (0, true);
         while state.running > 0 {
             state = self
                 .help
@@ -165,13 +187,7 @@ impl WorkerPool for Heavy {
             if helpers == 0 {
                 return;
             }
-            let mut all = self.lock();
-            if !all.iter().any(|h| Arc::ptr_eq(h, &asked.help)) {
-                all.push_back(Arc::clone(&asked.help));
-            }
-            asked.help.lock().wanted += helpers;
-            self.wanted.fetch_add(helpers, Ordering::SeqCst);
-            drop(all);
+            self.ask(&asked.help, helpers);
             if let Some(wake) = self.wake.get() {
                 wake(helpers);
             }

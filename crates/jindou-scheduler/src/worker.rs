@@ -112,7 +112,7 @@ impl<W: Work> Inner<W> {
             self.admission.go_away(true);
         }
         self.queues[worker].away(worker, now);
-        let helped = wanted && self.heavy.help();
+        let helped = wanted && self.heavy.help(|| false);
         if helped {
             one(&self.counters[worker].helped);
         }
@@ -167,7 +167,7 @@ impl<W: Work> Inner<W> {
                                 return obliged;
                             }
                         }
-                        None => turn.look = now + t / LOOKS,
+                        None => turn.look = now.checked_add(t / LOOKS).unwrap_or(now),
                     }
                 }
                 turn.next = 1;

@@ -129,9 +129,9 @@ fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u
         shared,
         query,
         options: QueryOptions {
-            threads: 1,
+            threads: Some(1),
             timeout: None,
-            memory: query.memory.clone(),
+            memory: Some(query.memory.clone()),
             cancel: query.token(),
             union_default: shared.options.union_default,
             common_prefixes: shared.options.common_prefixes,
@@ -265,13 +265,13 @@ impl Runner<'_> {
                 out.truncate(from);
                 self.swap(true).map_err(|e| Problem::of(&e))?;
                 self.options.timeout = Some(self.query.left());
-                self.options.threads = self.shared.options.threads;
+                self.options.threads = Some(self.shared.options.threads);
                 let Some(session) = self.sessions.get_mut(&number) else {
                     return Err(unknown(id));
                 };
                 let room = Room::of(self.shared, self.query, &mut self.charged, out);
                 let again = run(session, &values, &self.options, room);
-                self.options.threads = 1;
+                self.options.threads = Some(1);
                 self.swap(false).map_err(|e| Problem::of(&e))?;
                 again
             }

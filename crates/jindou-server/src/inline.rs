@@ -1,8 +1,8 @@
 //! Light queries, answered where their request was read. Handing a query to a thread of its own and its answer back costs two
 //! wake-ups and some fifteen system calls: more than most light queries take.
 //!
-//! A query that runs here must not keep a thread of the runtime for long: only short texts are planned, only plans that the
-//! planner calls light are run, for [`TIME`] at most, with little memory and room for a short answer. A run that exceeds any of
+//! A query that runs here must not keep a thread of the network for long: only short texts are planned, for [`PLANNING`] at most,
+//! and only plans that the planner calls light are run, for [`TIME`] at most, with little memory and room for a short answer. A run that exceeds any of
 //! this is thrown away (nothing of it has been sent), and the query runs again on a thread of its own, under its own limits. One
 //! thread of the runtime is always left for sockets: see [`Shared::inline`].
 
@@ -21,8 +21,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest text that is planned here: planning is some 0.1 ms, but grows with the number of patterns.
+/// Longest text that is read and planned here: that is some 0.1 ms, but grows with the number of patterns.
 const LONGEST_TEXT: usize = 4 << 10;
+/// Longest time for that. What takes longer is planned again on a thread of its own. The planner looks at its time between
+/// estimates, so this is half of what a thread of the network may be kept.
+const PLANNING: Duration = Duration::from_millis(1);
 /// Longest time that a query runs here.
 const TIME: Duration = Duration::from_millis(2);
 /// Most memory of a query that runs here.
@@ -88,8 +91,24 @@ pub(crate) fn attempt(shared: &Shared, query: &Arc<LiveQuery>, request: &Request
 }
 
 fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<Attempt, Failure> {
+    if let Work::Bound(b) = &request.work
+        && !b.prepared.is_current()
+    {
+        // Another thread may be planning it, for as long as that takes.
+        return Ok(Attempt::Later(None));
+    }
     let options = run::options(shared, query, request);
-    let (text, planned) = run::plan(shared, request, &options)?;
+    let within = QueryOptions {
+        timeout: Some(PLANNING.min(query.left())),
+        ..options.clone()
+    };
+    let (text, planned) = match run::plan(shared, request, &within) {
+        // It is planned again, within its own time.
+        Err(failure) if matches!(failure.error, Error::Timeout(_)) && !query.left().is_zero() => {
+            return Ok(Attempt::Later(None));
+        }
+        planned => planned?,
+    };
     if planned.is_light() {
         let _ = query.light.set(true);
         query.set_state(State::Running);
@@ -114,9 +133,9 @@ fn run_here(
     text: &str,
     planned: &PlannedQuery,
 ) -> Result<Option<Response<Body>>, Failure> {
-    options.threads = 1;
+    options.threads = Some(1);
     options.timeout = Some(TIME.min(query.left()));
-    options.memory = query.memory.part(MEMORY.min(query.memory.limit()));
+    options.memory = Some(query.memory.part(MEMORY.min(query.memory.limit())));
     let mut out = Short {
         text: Vec::new(),
         content_type: "application/octet-stream",

@@ -103,26 +103,30 @@ impl Server {
             .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
         let (phase, on_phase) = watch::channel(Phase::Serving);
         let shared = Arc::new(Shared {
-            db,
             tokens,
             tls: tls.map(|config| RwLock::new(TlsAcceptor::from(config))),
             phase: on_phase.clone(),
             live: Arc::clone(&live),
-            slots: Slots::new(options.light_slots, options.heavy_slots),
+            slots: Slots::new(
+                options.light_slots,
+                options.heavy_slots,
+                db.runtime().workers(),
+            ),
             admission: Arc::new(Admission::new(Limits {
                 light: options.max_queries,
                 heavy: options.heavy_queue,
                 light_wait: options.light_wait,
                 heavy_wait: options.max_timeout,
                 light_workers: options.light_slots,
-                heavy_workers: options.heavy_slots,
+                heavy_workers: options.heavy_slots.min(db.runtime().threads()),
             })),
             prepared: Registry::default(),
             inline: Semaphore::new(cores),
-            memory: MemoryBudget::new(options.memory),
+            memory: db.runtime().memory().part(options.memory),
             metrics,
             jobs: Jobs::default(),
             options,
+            db,
         });
         let (done, finished) = watch::channel(false);
         let serving = Arc::clone(&shared);

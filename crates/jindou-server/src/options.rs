@@ -2,7 +2,7 @@
 
 use crate::auth::exposed;
 use jindou::{
-    BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, QueryOptions, ServiceCaller,
+    BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, Runtime, ServiceCaller,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ pub struct ServerOptions {
     pub timeout: Duration,
     /// The longest limit that a request can ask for.
     pub max_timeout: Duration,
-    /// Bytes for all queries together.
+    /// Bytes for all queries together, as far as the database's runtime has them.
     pub memory: u64,
     /// Bytes for one query.
     pub query_memory: u64,
     /// Threads that a heavy query may use.
     pub threads: usize,
-    /// Heavy queries that compute at once; the others wait.
+    /// Heavy queries that compute at once, at most as many as the runtime has threads; the others wait.
     pub heavy_slots: usize,
     /// Light queries that compute at once. They never wait for heavy ones.
     pub light_slots: usize,
@@ -118,18 +118,27 @@ impl ServerOptions {
 }
 
 impl Default for ServerOptions {
+    /// For a database with a runtime of its own, as this machine has it: [`Self::on`].
     fn default() -> Self {
-        let query = QueryOptions::default();
+        Self::on(&Runtime::default())
+    }
+}
+
+impl ServerOptions {
+    /// For a database with this runtime: all of its threads and memory, a quarter of that for one query.
+    #[must_use]
+    pub fn on(runtime: &Runtime) -> Self {
+        let (threads, memory) = (runtime.threads(), runtime.memory().limit());
         Self {
             host: IpAddr::from([127, 0, 0, 1]),
             port: 7878,
             timeout: Duration::from_secs(60),
             max_timeout: Duration::from_secs(3600),
-            memory: query.memory.limit(),
-            query_memory: query.memory.limit() / 4,
-            threads: query.threads,
-            heavy_slots: query.threads.max(2),
-            light_slots: query.threads.max(2) * 2,
+            memory,
+            query_memory: memory / 4,
+            threads,
+            heavy_slots: threads,
+            light_slots: threads.max(2) * 2,
             heavy_queue: 1024,
             light_wait: Duration::from_secs(1),
             max_queries: 4096,

@@ -219,11 +219,15 @@ impl ResponseWriter {
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(Error::SinkClosed),
             Err(mpsc::error::TrySendError::Full(item)) => item,
         };
+        let is_last = matches!(item, Item::Last(_));
         self.query.set_state(State::Sending);
         self.slot.give_back();
         self.query
             .wait_for(self.items.send(item))?
             .map_err(|_| Error::SinkClosed)?;
+        if is_last {
+            return Ok(());
+        }
         self.query.set_state(State::Queued);
         self.slot.take(&self.query)?;
         self.query.set_state(State::Running);

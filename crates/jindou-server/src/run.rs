@@ -317,9 +317,9 @@ pub(crate) fn record(
 /// How the database is to run it.
 pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> QueryOptions {
     QueryOptions {
-        threads: shared.options.threads,
+        threads: Some(shared.options.threads),
         timeout: Some(query.left()),
-        memory: query.memory.clone(),
+        memory: Some(query.memory.clone()),
         cancel: query.token(),
         union_default: request.union_default.or(shared.options.union_default),
         profile: matches!(request.work, Work::Profile(_)),

@@ -1,62 +1,92 @@
 //! How many queries compute at once. A query that waits for its reader gives its slot back, so that slow readers cost
 //! memory and a sleeping thread, and never the machine's cores.
+//!
+//! Light queries have slots of their own. A heavy query computes in one of the places of the database's runtime, as many as it
+//! has threads, which it shares with the threads that help heavy queries.
 
 use crate::live::LiveQuery;
-use jindou::Result;
+use jindou::{Error, Result, WorkerPool, Workers};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The slots of light and of heavy queries: light ones never wait for heavy ones.
 pub(crate) struct Slots {
     light: Arc<Semaphore>,
-    heavy: Arc<Semaphore>,
+    /// Where heavy queries are held to fewer than there are places.
+    heavy: Option<Arc<Semaphore>>,
+    workers: Workers,
 }
 
 impl Slots {
-    pub(crate) fn new(light: usize, heavy: usize) -> Self {
+    pub(crate) fn new(light: usize, heavy: usize, workers: &Workers) -> Self {
         let semaphore = |n: usize| Arc::new(Semaphore::new(n.clamp(1, Semaphore::MAX_PERMITS)));
         Self {
             light: semaphore(light),
-            heavy: semaphore(heavy),
+            heavy: (heavy < workers.places()).then(|| semaphore(heavy)),
+            workers: workers.clone(),
         }
     }
 
     /// A slot that is not taken yet.
     pub(crate) fn slot(&self, light: bool) -> Slot {
-        let of = if light { &self.light } else { &self.heavy };
         Slot {
-            of: Arc::clone(of),
+            of: match light {
+                true => Some(Arc::clone(&self.light)),
+                false => self.heavy.clone(),
+            },
             permit: None,
+            workers: self.workers.clone(),
+            wants_place: !light,
         }
     }
 }
 
-/// One query's place among those that compute.
+/// One query's place among those that compute. Taken and dropped on the query's own thread; given back by whichever of its
+/// threads waits.
 pub(crate) struct Slot {
-    of: Arc<Semaphore>,
+    of: Option<Arc<Semaphore>>,
     permit: Option<OwnedSemaphorePermit>,
+    workers: Workers,
+    /// The thread computes in a place of the runtime, or did before it waited.
+    wants_place: bool,
 }
 
 impl Slot {
-    /// Waits for the slot, first come first served, until the query's deadline or its cancellation. Called on the query's own thread.
+    /// Waits for the slot, first come first served, until the query's deadline or its cancellation. Never on a thread of the
+    /// network.
     pub(crate) fn take(&mut self, query: &LiveQuery) -> Result<()> {
-        if self.permit.is_none() {
-            self.permit = match Arc::clone(&self.of).try_acquire_owned() {
+        if let (None, Some(of)) = (&self.permit, &self.of) {
+            self.permit = match Arc::clone(of).try_acquire_owned() {
                 Ok(permit) => Some(permit),
                 Err(_) => Some(
                     query
-                        .wait_for(Arc::clone(&self.of).acquire_owned())?
-                        .map_err(|_| {
-                            jindou::Error::Internal("the server's slots are closed".into())
-                        })?,
+                        .wait_for(Arc::clone(of).acquire_owned())?
+                        .map_err(|_| Error::Internal("the server's slots are closed".into()))?,
                 ),
             };
+        }
+        if self.wants_place {
+            let token = query.token().limited(query.left());
+            let entered = self.workers.enter(&token).map(|_| ());
+            entered.map_err(|e| match e {
+                Error::Timeout(_) => Error::Timeout(query.limit),
+                e => e,
+            })?;
         }
         Ok(())
     }
 
-    /// Gives it back for the time being.
+    /// Gives it back for the time being, with the place that this thread computes in: a light query's helpers have one, and
+    /// need it again to go on.
     pub(crate) fn give_back(&mut self) {
         self.permit = None;
+        self.wants_place = self.workers.is_inside();
+        self.workers.leave();
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.workers.leave();
     }
 }

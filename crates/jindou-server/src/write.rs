@@ -149,9 +149,9 @@ impl Update {
             let query = &admitted.query;
             query.set_state(State::Running);
             let options = UpdateOptions {
-                threads: shared.options.threads,
+                threads: Some(shared.options.threads),
                 timeout: Some(query.left()),
-                memory: query.memory.clone(),
+                memory: Some(query.memory.clone()),
                 cancel: query.token(),
                 union_default: shared.options.union_default,
                 common_prefixes: shared.options.common_prefixes,

@@ -112,7 +112,7 @@ fn run(dir: &Path, times: usize) -> Result<()> {
     })?;
     let db = Database::open(&store)?;
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     for q in &QUERIES {

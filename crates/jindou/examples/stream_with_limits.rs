@@ -33,7 +33,7 @@ fn main() -> jindou::Result<()> {
 
     let options = QueryOptions {
         timeout: Some(Duration::from_secs(5)),
-        memory: MemoryBudget::new(64 << 20),
+        memory: Some(MemoryBudget::new(64 << 20)),
         ..QueryOptions::default()
     };
     let mut writer = ResultWriter::new(std::io::stdout(), ResultFormat::Csv);

@@ -2,9 +2,9 @@
 
 use crate::default_graph::DefaultGraph;
 use crate::device::GpuChoice;
-use crate::gpu::Device;
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, Collector};
+use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
     self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust, Writer,
@@ -58,7 +58,7 @@ pub(crate) struct Inner {
     pub(crate) reader: Option<Reader>,
     trust: Held,
     plans: PlanCache,
-    device: Device,
+    pub(crate) runtime: Runtime,
 }
 
 impl Inner {
@@ -74,7 +74,7 @@ impl Inner {
 const PLANS: usize = 4096;
 const PLAN_BYTES: usize = 16 << 20;
 
-/// How to run a query.
+/// How to run a query. By default as the database's [`Runtime`] says, without a deadline.
 ///
 /// A program's own functions are among them:
 ///
@@ -101,14 +101,14 @@ const PLAN_BYTES: usize = 16 << 20;
 /// assert_eq!(answer.solutions()[0][0], Some(Literal::from("A").into()));
 /// # Ok::<(), jindou::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct QueryOptions {
-    /// Threads that a heavy query may use.
-    pub threads: usize,
+    /// Threads that a heavy query may use, as far as the runtime has that many; `None`: all of the runtime's.
+    pub threads: Option<usize>,
     /// Time from the call on, planning included.
     pub timeout: Option<Duration>,
-    /// Memory that the query's text, algebra, plan and operators may use.
-    pub memory: MemoryBudget,
+    /// Memory that the query's text, algebra, plan and operators may use; `None`: what is left of the runtime's.
+    pub memory: Option<MemoryBudget>,
     /// Cancels the query from elsewhere.
     pub cancel: CancelToken,
     /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
@@ -123,7 +123,7 @@ pub struct QueryOptions {
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Functions that the query may call by IRI, besides the casts. Plans are kept for each set of functions; see [`Functions`].
     pub functions: Functions,
-    /// Threads that a heavy query uses besides the caller's; `None`: some that are made for it.
+    /// Threads that a heavy query uses besides the caller's; `None`: the runtime's.
     pub pool: Option<Arc<dyn WorkerPool>>,
     /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
     pub common_prefixes: bool,
@@ -179,27 +179,25 @@ impl DatasetChoice {
     }
 }
 
-impl Default for QueryOptions {
-    /// All cores, half of this machine's memory, no deadline.
-    fn default() -> Self {
+impl QueryOptions {
+    /// The same with so many threads at most for a heavy query.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
         Self {
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            timeout: None,
-            memory: MemoryBudget::new(LoadOptions::default().memory / 4 * 3),
-            cancel: CancelToken::new(),
-            union_default: None,
-            profile: false,
-            gpu: GpuChoice::Off,
-            dataset: None,
-            service: None,
-            functions: Functions::new(),
-            pool: None,
-            common_prefixes: false,
+            threads: Some(threads),
+            ..self
         }
     }
-}
 
-impl QueryOptions {
+    /// The same with a memory budget of its own.
+    #[must_use]
+    pub fn with_memory(self, memory: MemoryBudget) -> Self {
+        Self {
+            memory: Some(memory),
+            ..self
+        }
+    }
+
     /// Choices of the parser.
     fn syntax(&self) -> SyntaxOptions {
         SyntaxOptions {
@@ -312,10 +310,11 @@ impl Database {
     /// As [`Self::open`]; [`Error::Store`] when the log is damaged, with its place, or when another process has the store and
     /// it must be possible to change it.
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        Ok(Self::over(update::open(dir.as_ref(), options)?))
+        let runtime = options.runtime.clone().unwrap_or_default();
+        Ok(Self::over(update::open(dir.as_ref(), options)?, runtime))
     }
 
-    fn over(opened: Opened) -> Self {
+    fn over(opened: Opened, runtime: Runtime) -> Self {
         Self {
             inner: Arc::new(Inner {
                 writer: opened.writer,
@@ -325,7 +324,7 @@ impl Database {
                 trust: opened.trust,
                 merges: Merges::default(),
                 plans: PlanCache::new(PLANS, PLAN_BYTES),
-                device: Device::default(),
+                runtime,
             }),
         }
     }
@@ -333,13 +332,14 @@ impl Database {
     /// A database over one snapshot whose changes go to a journal.
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
-        Self::over(Opened {
+        let opened = Opened {
             writer: Writer::new(snapshot, Ok(journal)),
             recovery: None,
             disk: None,
             reader: None,
             trust: Held(Arc::default()),
-        })
+        };
+        Self::over(opened, Runtime::default())
     }
 
     /// The state of the verification of the store's files.
@@ -446,9 +446,10 @@ impl Database {
         let (plan, charge) = match found {
             Some(found) => (found, None),
             None => {
-                let cancel = options.token();
-                let query = Self::parse(text, options, &cancel)?;
-                let (plan, charge) = Self::make(query, &snapshot, &key.options, options, &cancel)?;
+                let (options, cancel) = (self.settle(options), options.token());
+                let query = Self::parse(text, &options, &cancel)?;
+                let (plan, charge) =
+                    Self::make(query, &snapshot, &key.options, &options.memory, &cancel)?;
                 self.inner.plans.insert(&key, Arc::clone(&plan));
                 (plan, Some(charge))
             }
@@ -467,23 +468,26 @@ impl Database {
         mut query: Parsed,
         snapshot: &Snapshot,
         plan_options: &PlanOptions,
-        options: &QueryOptions,
+        memory: &MemoryBudget,
         cancel: &CancelToken,
     ) -> Result<(Arc<Plan>, Charge)> {
         query.charge_planning()?;
-        let limits = PlanLimits {
-            cancel,
-            memory: &options.memory,
-        };
+        let limits = PlanLimits { cancel, memory };
         let plan = jindou_plan::plan_within(&query, snapshot, plan_options, limits)?;
         drop(query);
-        let mut charge = Charge::new(Holder::Text, &options.memory);
+        let mut charge = Charge::new(Holder::Text, memory);
         charge.set(plan.heap_bytes())?;
         Ok((Arc::new(plan), charge))
     }
 
-    pub(crate) fn device(&self) -> &Device {
-        &self.inner.device
+    /// The threads, memory and devices that its queries use.
+    #[must_use]
+    pub fn runtime(&self) -> &Runtime {
+        &self.inner.runtime
+    }
+
+    pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
+        self.inner.runtime.settle(options)
     }
 
     /// Plans a prepared query with these terms, or finds its plan in the cache.
@@ -514,10 +518,10 @@ impl Database {
         if let Some(plan) = self.inner.plans.get(&key, &snapshot) {
             return Ok(PlannedQuery::of(plan, snapshot, true));
         }
-        let cancel = options.token();
+        let (options, cancel) = (self.settle(options), options.token());
         let query = jindou_plan::with_stack(depth, || query.with(terms))??;
         let query = Parsed::of(query, &options.memory)?;
-        let (plan, charge) = Self::make(query, &snapshot, &key.options, options, &cancel)?;
+        let (plan, charge) = Self::make(query, &snapshot, &key.options, &options.memory, &cancel)?;
         self.inner.plans.insert(&key, Arc::clone(&plan));
         Ok(PlannedQuery {
             plan,
@@ -530,7 +534,7 @@ impl Database {
     /// The query over the dataset that the options choose, charged to their memory.
     pub(crate) fn parse(
         text: &str,
-        options: &QueryOptions,
+        options: &Settled<'_, QueryOptions>,
         cancel: &CancelToken,
     ) -> Result<Parsed> {
         let syntax = options.syntax();
@@ -564,9 +568,10 @@ impl Database {
     /// Parses and plans a query, the cache aside.
     pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
         let (snapshot, cancel) = (self.snapshot(), options.token());
-        let query = Self::parse(text, options, &cancel)?;
+        let settled = self.settle(options);
+        let query = Self::parse(text, &settled, &cancel)?;
         let plan_options = Self::plan_options(&snapshot, options);
-        let (plan, charge) = Self::make(query, &snapshot, &plan_options, options, &cancel)?;
+        let (plan, charge) = Self::make(query, &snapshot, &plan_options, &settled.memory, &cancel)?;
         Ok(PlannedQuery {
             plan,
             snapshot,
@@ -583,7 +588,7 @@ impl Database {
         let cancel = options.token();
         let limits = PlanLimits {
             cancel: &cancel,
-            memory: &options.memory,
+            memory: &self.settle(options).memory,
         };
         let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, limits)?;
         Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
@@ -597,7 +602,7 @@ impl Database {
         let cancel = options.token();
         guarded(|| {
             let (plan, snapshot) = (&query.plan, &query.snapshot);
-            execute::checksum(&self.inner.device, plan, snapshot, options, &cancel)
+            execute::checksum(plan, snapshot, &self.settle(options), &cancel)
         })
     }
 
@@ -617,8 +622,10 @@ impl Database {
 
     /// [`Self::query`] with options; the answer's rows are charged to the query's memory.
     pub fn query_with(&self, text: &str, options: &QueryOptions) -> Result<Answer> {
-        let mut collector = Collector::new(options.memory.clone());
-        self.run(text, options, &mut collector)?;
+        let memory = self.settle(options).memory;
+        let options = options.clone().with_memory(memory.clone());
+        let mut collector = Collector::new(memory);
+        self.run(text, &options, &mut collector)?;
         Ok(collector.into_answer())
     }
 
@@ -635,6 +642,12 @@ impl Database {
     ) -> Result<QueryReport> {
         let start = Instant::now();
         let cancel = options.token();
+        let memory = options.memory.clone();
+        let options = &QueryOptions {
+            // One budget for planning and running.
+            memory: Some(memory.unwrap_or_else(|| self.settle(options).memory)),
+            ..options.clone()
+        };
         guarded(|| {
             let planned = self.plan(text, options)?;
             cancel.check()?;
@@ -675,9 +688,8 @@ impl Database {
             }
             _ => DefaultGraph::Own,
         };
-        let device = &self.inner.device;
-        let (rows, measured) =
-            execute::run(device, plan, &described, snapshot, options, cancel, sink)?;
+        let settled = self.settle(options);
+        let (rows, measured) = execute::run(plan, &described, snapshot, &settled, cancel, sink)?;
         // Damage that was found meanwhile.
         self.inner.trust.0.check()?;
         Ok(QueryReport {

@@ -6,32 +6,43 @@
 use crate::database::{Checksum, QueryOptions};
 use crate::default_graph::DefaultGraph;
 use crate::formatted::{GROUP, RowFormatter};
-use crate::gpu::{self, Device};
+use crate::gpu;
 use crate::graph_forms::{self, Construct, Resources};
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
+use crate::runtime::{Computing, Settled};
 use jindou_engine::{
     ChecksumSink, CountSink, ExecOptions, ParallelSink, Profile, QueryTerms, Sink, Summed,
     TermDecoder, execute, execute_streaming,
 };
 use jindou_model::{CancelToken, Result};
-use jindou_plan::{Form, Plan};
+use jindou_plan::{Form, Plan, Weight};
 use jindou_store::Snapshot;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
 /// wait for a whole piece.
 const PIECE: usize = 1 << 16;
 const FIRST_PIECE: usize = 1 << 12;
 
-fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
+pub(crate) type Options<'o> = Settled<'o, QueryOptions>;
+
+/// The place that running a plan needs: light plans none.
+fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Result<Computing<'p>> {
+    match plan.weight {
+        Weight::Light => Ok(Computing::light()),
+        Weight::Heavy => Computing::enter(&**options.pool, cancel),
+    }
+}
+
+fn exec_options(options: &Options<'_>, cancel: &CancelToken) -> ExecOptions {
     ExecOptions {
         threads: options.threads,
         cancel: cancel.clone(),
         memory: options.memory.clone(),
         profile: options.profile,
         service: options.service.clone(),
-        pool: options.pool.clone(),
+        pool: (options.threads > 1 || options.pool.is_inside()).then(|| Arc::clone(options.pool)),
         ..ExecOptions::default()
     }
 }
@@ -44,7 +55,7 @@ fn exec_options(options: &QueryOptions, cancel: &CancelToken) -> ExecOptions {
 pub(crate) struct Job<'a> {
     pub plan: &'a Plan,
     pub snapshot: &'a Snapshot,
-    pub options: &'a QueryOptions,
+    pub options: &'a Options<'a>,
     pub cancel: &'a CancelToken,
     pub exec: &'a ExecOptions,
     pub terms: &'a QueryTerms,
@@ -52,13 +63,13 @@ pub(crate) struct Job<'a> {
 
 /// Runs a plan into a checksum.
 pub(crate) fn checksum(
-    device: &Device,
     plan: &Plan,
     snapshot: &Snapshot,
-    options: &QueryOptions,
+    options: &Options<'_>,
     cancel: &CancelToken,
 ) -> Result<Checksum> {
-    let gpu = device.choose(plan, options.gpu)?;
+    let _place = place(plan, options, cancel)?;
+    let gpu = options.runtime.device().choose(plan, options.gpu)?;
     let (terms, exec) = (QueryTerms::new(), exec_options(options, cancel));
     if let Some(gpu) = &gpu {
         let job = Job {
@@ -85,15 +96,15 @@ pub(crate) fn checksum(
 
 /// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, what was measured.
 pub(crate) fn run(
-    device: &Device,
     plan: &Plan,
     described: &DefaultGraph,
     snapshot: &Snapshot,
-    options: &QueryOptions,
+    options: &Options<'_>,
     cancel: &CancelToken,
     sink: &mut dyn AnswerSink,
 ) -> Result<(u64, Measured)> {
-    let gpu = device.choose(plan, options.gpu)?;
+    let _place = place(plan, options, cancel)?;
+    let gpu = options.runtime.device().choose(plan, options.gpu)?;
     let terms = QueryTerms::new();
     let exec = exec_options(options, cancel);
     let job = Job {
@@ -172,6 +183,7 @@ pub(crate) fn run(
         Some(kind) => {
             let pieces = &Pieces {
                 sink: Mutex::new(sink),
+                exec: &exec,
                 snapshot,
                 terms: &terms,
                 kind,
@@ -211,7 +223,7 @@ pub(crate) struct Measured {
 pub(crate) fn measured(
     plan: &Plan,
     snapshot: &Snapshot,
-    options: &QueryOptions,
+    options: &Options<'_>,
     profile: &Profile,
     note: String,
 ) -> Measured {
@@ -297,6 +309,7 @@ impl Sink for Decoded<'_, '_> {
 /// Rows as text, from any worker.
 struct Pieces<'a, 's> {
     sink: Mutex<&'s mut dyn AnswerSink>,
+    exec: &'a ExecOptions,
     snapshot: &'a Snapshot,
     terms: &'a QueryTerms,
     kind: RowText,
@@ -316,11 +329,9 @@ struct Piece<'a, 'p, 's> {
 impl Piece<'_, '_, '_> {
     fn hand_on(&mut self) -> Result<()> {
         if !self.text.is_empty() {
-            self.whole
-                .sink
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .raw(&self.text, self.rows)?;
+            let mut sink = self.whole.exec.lock(&self.whole.sink)?;
+            sink.raw(&self.text, self.rows)?;
+            drop(sink);
             self.text.clear();
             self.rows = 0;
             self.enough = PIECE.min(self.enough * 2);

@@ -20,6 +20,7 @@ mod graph_forms;
 mod prepared;
 mod profile;
 pub mod results;
+mod runtime;
 mod summary;
 mod update;
 
@@ -48,6 +49,7 @@ pub use jindou_plan::{
     Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, parse as parse_query,
     parse_update,
 };
+pub use jindou_scheduler::Workers;
 #[cfg(feature = "service")]
 pub use jindou_service as service;
 pub use jindou_store::{
@@ -57,6 +59,7 @@ pub use jindou_store::{
 pub use prepared::{PreparedQuery, Session, Value};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
+pub use runtime::{Runtime, RuntimeBuilder};
 pub use summary::Summary;
 pub use update::{
     Access, BackgroundMerges, Batch, Documents, Following, GraphName, Journal, MergePolicy,

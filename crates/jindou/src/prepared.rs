@@ -83,7 +83,7 @@ impl Database {
         parameters: &[impl AsRef<str>],
         options: &QueryOptions,
     ) -> Result<PreparedQuery> {
-        let parsed = Self::parse(text, options, &options.token())?;
+        let parsed = Self::parse(text, &self.settle(options), &options.token())?;
         let (depth, bytes) = (parsed.depth(), parsed.bytes());
         let (query, mut charge) = parsed.into_parts();
         // It is kept as it is, and with placeholders.
@@ -199,6 +199,18 @@ impl PreparedQuery {
         planned.as_ref().is_some_and(|p| p.plan.is_some())
     }
 
+    /// True if neither planning for all terms is under way nor due, as things are: a plan for a run is at hand, or made for its
+    /// terms alone. Waits for nobody.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        match self.shared.planned.try_lock() {
+            Ok(planned) => planned
+                .as_ref()
+                .is_some_and(|p| p.validity.holds(&self.shared.db.snapshot())),
+            Err(_) => false,
+        }
+    }
+
     /// True if a run is expected to be so small that waking a second thread would gain nothing; `None` where that depends
     /// on the terms.
     #[must_use]
@@ -271,7 +283,7 @@ impl Session {
         let cancel = options.token();
         guarded(|| {
             let shared = Arc::clone(&self.shared);
-            let device = shared.db.device();
+            let options = &shared.db.settle(options);
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
                 if let Form::Describe(dataset) = &plan.form {
                     // Only DESCRIBE reads edges beside the plan.
@@ -280,14 +292,14 @@ impl Session {
                         .unwrap_or(snapshot.base().union_default());
                     let own = DefaultGraph::of(snapshot, dataset.as_ref(), union);
                     return report(
-                        execute::run(device, plan, &own, snapshot, options, &cancel, sink)?,
+                        execute::run(plan, &own, snapshot, options, &cancel, sink)?,
                         begin,
                         planned,
                     );
                 }
                 let own = DefaultGraph::Own;
                 report(
-                    execute::run(device, plan, &own, snapshot, options, &cancel, sink)?,
+                    execute::run(plan, &own, snapshot, options, &cancel, sink)?,
                     begin,
                     planned,
                 )
@@ -300,8 +312,10 @@ impl Session {
     /// # Errors
     /// As [`Self::run`].
     pub fn query(&mut self, values: &[Value<'_>], options: &QueryOptions) -> Result<Answer> {
-        let mut collector = Collector::new(options.memory.clone());
-        self.run(values, options, &mut collector)?;
+        let memory = self.shared.db.settle(options).memory;
+        let options = options.clone().with_memory(memory.clone());
+        let mut collector = Collector::new(memory);
+        self.run(values, &options, &mut collector)?;
         Ok(collector.into_answer())
     }
 
@@ -314,7 +328,7 @@ impl Session {
         guarded(|| {
             let shared = Arc::clone(&self.shared);
             self.with_plan(values, options, &cancel, |plan, snapshot, _| {
-                execute::checksum(shared.db.device(), plan, snapshot, options, &cancel)
+                execute::checksum(plan, snapshot, &shared.db.settle(options), &cancel)
             })
         })
     }

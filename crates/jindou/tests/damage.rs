@@ -52,7 +52,7 @@ fn ask_all(dir: &Path) -> usize {
     let mut late = 0;
     for text in QUERIES {
         let options = QueryOptions {
-            threads: 1,
+            threads: Some(1),
             timeout: Some(LIMIT),
             ..QueryOptions::default()
         };
@@ -156,7 +156,7 @@ fn answers(db: &Database) -> Vec<Result<Vec<String>, String>> {
             },
         );
         let options = QueryOptions {
-            threads: 1,
+            threads: Some(1),
             timeout: Some(LIMIT),
             ..QueryOptions::default()
         };

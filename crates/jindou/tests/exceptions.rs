@@ -34,7 +34,7 @@ const MORE: [&str; 6] = [
 fn rows(db: &Database, text: &str, union: bool, threads: usize) -> Vec<String> {
     let options = QueryOptions {
         union_default: Some(union),
-        threads,
+        threads: Some(threads),
         ..QueryOptions::default()
     };
     let answer = db.query_with(text, &options).expect(text);

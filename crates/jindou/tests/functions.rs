@@ -93,7 +93,7 @@ fn functions() -> Functions {
 
 fn options(functions: &Functions) -> QueryOptions {
     QueryOptions {
-        threads: 2,
+        threads: Some(2),
         functions: functions.clone(),
         ..QueryOptions::default()
     }

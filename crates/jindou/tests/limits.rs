@@ -89,9 +89,20 @@ fn run(
     (e, start.elapsed())
 }
 
+/// Bytes of the query's own budget.
+fn used(options: &QueryOptions) -> u64 {
+    options.memory.as_ref().map_or(0, MemoryBudget::used)
+}
+
 /// The database still answers, and the query's budget got everything back.
 fn well(db: &Database, options: &QueryOptions, text: &str) {
-    assert_eq!(options.memory.used(), 0, "{text} keeps memory");
+    assert_eq!(used(options), 0, "{text} keeps memory");
+    assert_eq!(db.runtime().memory().used(), 0, "{text} keeps memory");
+    assert_eq!(
+        db.runtime().workers().load().1,
+        0,
+        "{text} leaves somebody waiting"
+    );
     let a = db.query("SELECT * { <http://e/s1> ?p ?o }").unwrap();
     assert_eq!(a.solutions().len(), 1);
 }
@@ -130,9 +141,9 @@ fn a_deadline_ends_every_query() {
     for threads in [1, 2] {
         for text in all() {
             let options = QueryOptions {
-                threads,
+                threads: Some(threads),
                 timeout: Some(Duration::from_millis(60)),
-                memory: MemoryBudget::new(4 << 30),
+                memory: Some(MemoryBudget::new(4 << 30)),
                 ..QueryOptions::default()
             };
             let (e, took) = run(&store.db, text, &options, Sink, ResultFormat::Tsv);
@@ -184,7 +195,7 @@ fn memory_ends_what_hoards() {
     let store = store();
     for text in NATIVE_GREEDY.iter().chain(&OTHER_GREEDY) {
         let options = QueryOptions {
-            memory: MemoryBudget::new(32 << 20),
+            memory: Some(MemoryBudget::new(32 << 20)),
             timeout: Some(Duration::from_secs(60)),
             ..QueryOptions::default()
         };
@@ -197,7 +208,7 @@ fn memory_ends_what_hoards() {
     // An answer kept in memory counts as well.
     for text in [NATIVE, OTHER] {
         let options = QueryOptions {
-            memory: MemoryBudget::new(4 << 20),
+            memory: Some(MemoryBudget::new(4 << 20)),
             ..QueryOptions::default()
         };
         let e = store.db.query_with(text, &options).unwrap_err();
@@ -213,7 +224,7 @@ fn another_thread_cancels() {
         let cancel = CancelToken::new();
         let options = QueryOptions {
             cancel: cancel.clone(),
-            memory: MemoryBudget::new(4 << 30),
+            memory: Some(MemoryBudget::new(4 << 30)),
             ..QueryOptions::default()
         };
         let other = std::thread::spawn(move || {
@@ -308,7 +319,7 @@ fn a_deadline_and_a_cancellation_end_planning() {
         "{:?}",
         start.elapsed()
     );
-    assert_eq!(options.memory.used(), 0);
+    assert_eq!(store.db.runtime().memory().used(), 0);
     let answer = store.db.query("ASK { <http://e/s1> <http://e/p1> ?o }");
     assert!(answer.is_ok());
 }
@@ -333,7 +344,7 @@ fn strings_that_grow_by_replacing_end() {
     ];
     for query in &cases {
         let options = QueryOptions {
-            memory: MemoryBudget::new(64 << 20),
+            memory: Some(MemoryBudget::new(64 << 20)),
             timeout: Some(Duration::from_secs(2)),
             ..QueryOptions::default()
         };

@@ -129,7 +129,7 @@ fn last(db: &Database) -> u64 {
 
 fn updated(db: &Database, model: &mut Model, count: u64) {
     let options = UpdateOptions {
-        threads: 1,
+        threads: Some(1),
         ..UpdateOptions::default()
     };
     for _ in 0..count {
@@ -451,7 +451,7 @@ fn child() {
             }
         });
         let options = UpdateOptions {
-            threads: 1,
+            threads: Some(1),
             ..UpdateOptions::default()
         };
         for n in last(&db) + 1.. {

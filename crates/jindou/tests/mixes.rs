@@ -31,7 +31,7 @@ fn both(make: &dyn Fn() -> Box<dyn QuadSource>) -> (Store, Dataset) {
 
 fn ask(store: &Store, text: &str) -> Answer {
     let options = QueryOptions::default();
-    let mut collector = Collector::new(options.memory.clone());
+    let mut collector = Collector::new(store.db.runtime().memory().clone());
     store
         .db
         .run(text, &options, &mut collector)

@@ -112,7 +112,7 @@ fn bag(answer: jindou::Answer) -> Vec<String> {
 #[test]
 fn random_queries_answer_like_the_text_with_the_terms_in_it() {
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     let (mut compared, mut planned, mut rows) = (0, 0, 0);

@@ -49,7 +49,7 @@ fn recluster(db: &Database) -> jindou::Result<jindou::ReclusterReport> {
 
 fn update(db: &Database, text: &str) -> u32 {
     let options = UpdateOptions {
-        threads: 1,
+        threads: Some(1),
         ..UpdateOptions::default()
     };
     db.update(text, &options).expect(text).snapshot

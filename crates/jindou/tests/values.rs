@@ -13,7 +13,7 @@ const PREFIXES: &str = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001
 
 fn update(db: &Database, text: &str) {
     let options = UpdateOptions {
-        threads: 1,
+        threads: Some(1),
         ..UpdateOptions::default()
     };
     db.update(&format!("{PREFIXES}{text}"), &options)

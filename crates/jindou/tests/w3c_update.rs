@@ -85,7 +85,7 @@ fn evaluate(test: &Test, text: &str, base: &str) -> Result<(), String> {
             .snapshot(),
     );
     let options = UpdateOptions {
-        threads: 2,
+        threads: Some(2),
         base: Some(base.to_owned()),
         ..UpdateOptions::default()
     };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub fn alone(setup: &Setup, how: How, duration: Duration, seed: u64) -> Result<Alone> {
     let mut sessions: Vec<Session> = setup.classes.iter().map(|c| c.prepared.session()).collect();
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     let mut random = Random::new(seed);

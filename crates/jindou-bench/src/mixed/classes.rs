@@ -241,7 +241,7 @@ impl Class {
     /// Compares `n` answers with those of the text with the start point in it, planned and run by itself.
     pub fn check(&self, db: &Database, n: usize) -> Result<()> {
         let options = QueryOptions {
-            threads: 1,
+            threads: Some(1),
             ..QueryOptions::default()
         };
         let mut session: Session = self.prepared.session();

@@ -248,7 +248,7 @@ impl Work for Emulator {
             pin(worker);
         }
         let options = QueryOptions {
-            threads: 1,
+            threads: Some(1),
             ..QueryOptions::default()
         };
         let sessions = self.setup.classes.iter().map(|c| c.prepared.session());
@@ -274,7 +274,7 @@ impl Work for Emulator {
     ) -> Ran<Task> {
         let light = job.class == Weight::Light;
         if !light {
-            local.heavy.threads = threads;
+            local.heavy.threads = Some(threads);
             local.heavy.pool = Some(Arc::clone(pool));
         }
         let options = if light { &local.light } else { &local.heavy };

@@ -276,7 +276,7 @@ impl Drop for Neighbour {
 
 fn work(what: Beside, setup: &Setup, seed: u64, mut go_on: impl FnMut() -> bool) -> Result<()> {
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     match what {

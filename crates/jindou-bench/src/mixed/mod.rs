@@ -134,7 +134,7 @@ fn sums(setup: &Setup, freely: bool) -> Vec<f64> {
 /// The mean time of a few runs on one thread.
 fn heavy_mean(db: &Database, heavy: &Heavy) -> Result<Duration> {
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     db.checksum(&heavy.planned, &options)?;

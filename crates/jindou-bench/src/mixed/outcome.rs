@@ -130,7 +130,7 @@ impl Outcome {
         self.unsent += s.unsent;
         self.unfinished += s.unfinished;
         let options = QueryOptions {
-            threads: 1,
+            threads: Some(1),
             ..QueryOptions::default()
         };
         for (class, start, rows) in s.samples {

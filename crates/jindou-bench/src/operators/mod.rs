@@ -81,7 +81,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
     let db = Database::open(&a.store)?;
     let options = QueryOptions {
-        threads,
+        threads: Some(threads),
         timeout: a.timeout,
         ..QueryOptions::default()
     };

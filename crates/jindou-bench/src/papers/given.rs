@@ -77,7 +77,7 @@ fn measured(
         &columns,
     );
     let options = QueryOptions {
-        threads,
+        threads: Some(threads),
         ..QueryOptions::default()
     };
     let mut costs: BTreeMap<&str, Vec<Cost>> = BTreeMap::new();

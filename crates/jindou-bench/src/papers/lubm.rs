@@ -24,7 +24,7 @@ fn is_heavy(name: &str) -> bool {
 
 fn options(threads: usize) -> QueryOptions {
     QueryOptions {
-        threads,
+        threads: Some(threads),
         ..QueryOptions::default()
     }
 }

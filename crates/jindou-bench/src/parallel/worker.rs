@@ -34,7 +34,7 @@ fn children(worker: u32, workers: u32) -> impl Iterator<Item = u32> {
 /// How a worker runs queries: on its one thread.
 pub fn options() -> QueryOptions {
     QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     }
 }
@@ -122,7 +122,7 @@ impl Opened {
         let planned = db.plan_uncached(text, &options)?;
         let exec = ExecOptions {
             threads: 1,
-            memory: options.memory.clone(),
+            memory: db.runtime().memory().clone(),
             ..ExecOptions::default()
         };
         let mut rows = CollectSink::default();

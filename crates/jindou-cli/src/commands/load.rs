@@ -1,6 +1,6 @@
 //! `jindou load`.
 
-use super::{cancel_on_interrupt, counted, show_recovery};
+use super::{cancel_on_interrupt, counted, runtime, show_recovery};
 use crate::args::Load;
 use crate::progress::Bar;
 use jindou::{
@@ -21,15 +21,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(a: &Load) -> Result<ExitCode> {
-    let mut options = LoadOptions {
-        threads: threads_or_all(a.threads),
+    let runtime = runtime(a.threads, a.memory);
+    let options = LoadOptions {
         replace: a.replace,
         union_default: a.union_default_graph,
-        ..LoadOptions::default()
+        ..runtime.load_options()
     };
-    if let Some(m) = a.memory {
-        options.memory = m;
-    }
     let progress = Arc::new(Progress::default());
     let cancel = cancel_on_interrupt();
     let to = match (&a.into, &a.store) {
@@ -42,13 +39,13 @@ pub fn run(a: &Load) -> Result<ExitCode> {
                     access,
                     durability,
                     verify: a.verify.verify,
+                    runtime: Some(runtime.clone()),
                 },
             )?;
             show_recovery(&db);
             let update = UpdateOptions {
-                threads: options.threads,
                 cancel: cancel.clone(),
-                memory: MemoryBudget::new(options.memory),
+                memory: Some(MemoryBudget::new(options.memory)),
                 ..UpdateOptions::default()
             };
             To::Into(db, update)
@@ -134,7 +131,7 @@ fn fold_in(
         return Ok(());
     }
     let options = MergeOptions {
-        threads: update.threads,
+        threads: db.runtime().threads(),
         cancel: update.cancel.clone(),
         ..MergeOptions::default()
     };
@@ -266,13 +263,6 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
         "ugly" => Box::new(Ugly::new(size.parse().map_err(|_| bad())?, 0)),
         _ => return Err(bad()),
     })
-}
-
-/// The number asked for, or one a core.
-pub fn threads_or_all(asked: Option<usize>) -> usize {
-    asked
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-        .max(1)
 }
 
 /// A source that ends with an error once the token is cancelled, so that a load interrupted by Ctrl-C cleans

@@ -1,6 +1,6 @@
 //! `jindou merge`.
 
-use super::{cancel_on_interrupt, show_recovery, threads_or_all};
+use super::{cancel_on_interrupt, runtime, show_recovery};
 use crate::args::{Merge, MergeBudget};
 use jindou::{Access, Database, MergeOptions, OpenOptions, Progress, Result};
 use std::process::ExitCode;
@@ -11,12 +11,13 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
         &OpenOptions {
             access: Access::Write,
             verify: a.verify.verify,
+            runtime: Some(runtime(a.threads, None)),
             ..OpenOptions::default()
         },
     )?;
     show_recovery(&db);
     let options = MergeOptions {
-        threads: threads_or_all(a.threads),
+        threads: db.runtime().threads(),
         cancel: cancel_on_interrupt(),
         ..options(&a.budget)
     };

@@ -15,14 +15,25 @@ mod update;
 use crate::args::{Args, Command, DocumentArgs, Generate};
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
-    CancelToken, Database, DocumentSource, Documents, Error, Resource, Result, ServiceCaller,
+    CancelToken, Database, DocumentSource, Documents, Error, Resource, Result, Runtime,
+    ServiceCaller,
 };
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub use load::threads_or_all;
+/// The process' threads and memory: what was asked for, or what the machine has.
+pub fn runtime(threads: Option<usize>, memory: Option<u64>) -> Runtime {
+    let mut builder = Runtime::builder();
+    if let Some(threads) = threads {
+        builder = builder.threads(threads);
+    }
+    if let Some(memory) = memory {
+        builder = builder.memory(memory);
+    }
+    builder.build()
+}
 
 /// Runs what the command line asks for.
 pub fn run(args: Args) -> Result<ExitCode> {

@@ -1,10 +1,9 @@
 //! `jindou query`.
 
-use super::{cancel_on_interrupt, request_text, service, threads_or_all};
+use super::{cancel_on_interrupt, request_text, runtime, service};
 use crate::args::Query;
 use jindou::{
-    Access, Database, Error, MemoryBudget, OpenOptions, QueryOptions, Result, ResultFormat,
-    ResultWriter,
+    Access, Database, Error, OpenOptions, QueryOptions, Result, ResultFormat, ResultWriter,
 };
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal};
@@ -18,11 +17,11 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         &OpenOptions {
             access: Access::Read,
             verify: a.verify.verify,
+            runtime: Some(runtime(a.threads, a.memory)),
             ..OpenOptions::default()
         },
     )?;
     let mut options = QueryOptions {
-        threads: threads_or_all(a.threads),
         cancel: cancel_on_interrupt(),
         timeout: a.timeout,
         profile: a.profile,
@@ -34,9 +33,6 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     };
     if a.union_default_graph {
         options.union_default = Some(true);
-    }
-    if let Some(m) = a.memory {
-        options.memory = MemoryBudget::new(m);
     }
     if a.explain {
         print!("{}", db.explain(&text, &options)?);

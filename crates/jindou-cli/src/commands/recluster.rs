@@ -1,6 +1,6 @@
 //! `jindou recluster`.
 
-use super::{cancel_on_interrupt, show_recovery, threads_or_all};
+use super::{cancel_on_interrupt, runtime, show_recovery};
 use crate::args::Recluster;
 use crate::progress::Bar;
 use jindou::{Access, Database, OpenOptions, Progress, ReclusterOptions, Result};
@@ -14,18 +14,17 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
         &OpenOptions {
             access,
             verify: a.verify.verify,
+            runtime: Some(runtime(a.threads, a.memory)),
             ..OpenOptions::default()
         },
     )?;
     show_recovery(&db);
-    let mut options = ReclusterOptions {
-        threads: threads_or_all(a.threads),
+    let load = db.runtime().load_options();
+    let options = ReclusterOptions {
+        memory: load.memory,
+        threads: load.threads,
         cancel: cancel_on_interrupt(),
-        ..ReclusterOptions::default()
     };
-    if let Some(memory) = a.memory {
-        options.memory = memory;
-    }
     let progress = Arc::new(Progress::default());
     let report = {
         let _bar = Bar::start(Arc::clone(&progress), Some(db.snapshot().quads()), a.quiet);

@@ -1,7 +1,7 @@
 //! `jindou serve`.
 
 use super::merge;
-use super::{documents, service, threads_or_all};
+use super::{documents, runtime, service};
 use crate::args::Serve;
 use crate::log::{self, OneLine};
 use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result, Verify};
@@ -29,12 +29,14 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     log::panics();
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
     let begun = Instant::now();
+    let runtime = runtime(a.threads, a.memory);
     let db = Database::open_with(
         &a.store,
         &OpenOptions {
             access: if writes { Access::Write } else { Access::Read },
             durability: a.durability.durability,
             verify: a.verify.verify,
+            runtime: Some(runtime.clone()),
         },
     )?;
     if let Some(recovery) = db.recovery() {
@@ -61,9 +63,8 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         };
         Some(db.follow_in_background(told)?)
     };
-    let standard = ServerOptions::default();
-    let threads = threads_or_all(a.threads);
-    let memory = a.memory.unwrap_or(standard.memory);
+    let standard = ServerOptions::on(&runtime);
+    let memory = standard.memory;
     let options = ServerOptions {
         host: a.host,
         port: a.port,
@@ -71,7 +72,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         max_timeout: a.max_timeout,
         memory,
         query_memory: a.query_memory.unwrap_or(memory / 4),
-        threads,
+        threads: standard.threads,
         heavy_slots: a.heavy_slots.unwrap_or(standard.heavy_slots),
         light_slots: a.light_slots.unwrap_or(standard.light_slots),
         heavy_queue: a.heavy_queue,

@@ -1,10 +1,10 @@
 //! `jindou update`.
 
 use super::{
-    cancel_on_interrupt, counted, documents, request_text, service, show_recovery, threads_or_all,
+    cancel_on_interrupt, counted, documents, request_text, runtime, service, show_recovery,
 };
 use crate::args::Update;
-use jindou::{Access, Database, MemoryBudget, OpenOptions, Result, UpdateOptions, UpdateReport};
+use jindou::{Access, Database, OpenOptions, Result, UpdateOptions, UpdateReport};
 use std::process::ExitCode;
 
 pub fn run(a: &Update) -> Result<ExitCode> {
@@ -16,11 +16,11 @@ pub fn run(a: &Update) -> Result<ExitCode> {
             access: Access::Write,
             durability: a.durability.durability,
             verify: a.verify.verify,
+            runtime: Some(runtime(a.threads, a.memory)),
         },
     )?;
     show_recovery(&db);
-    let mut options = UpdateOptions {
-        threads: threads_or_all(a.threads),
+    let options = UpdateOptions {
         cancel: cancel_on_interrupt(),
         timeout: a.timeout,
         base: a.base.clone(),
@@ -29,9 +29,6 @@ pub fn run(a: &Update) -> Result<ExitCode> {
         common_prefixes: !a.no_common_prefixes,
         ..UpdateOptions::default()
     };
-    if let Some(m) = a.memory {
-        options.memory = MemoryBudget::new(m);
-    }
     let report = db.update(&text, &options)?;
     if a.json {
         println!(

@@ -74,7 +74,7 @@ pub(super) async fn answer(
         let documents = read.documents(update.body(content).await?)?;
         let report = update
             .run(move |db, options| {
-                let source = sources(documents, &graph, &base, &options)?;
+                let source = sources(documents, &graph, &base, db, &options)?;
                 db.replace_graph(&graph, &source, &options, &Progress::default())
             })
             .await?;
@@ -86,7 +86,7 @@ pub(super) async fn answer(
     if graph.is_none() && documents.iter().all(|(_, f)| dataset(f)) {
         let report = update
             .run(move |db, options| {
-                let source = sources(documents, &GraphName::Default, &base, &options)?;
+                let source = sources(documents, &GraphName::Default, &base, db, &options)?;
                 db.insert(&source, &options, &Progress::default())
             })
             .await?;
@@ -103,7 +103,7 @@ pub(super) async fn answer(
     };
     let report = update
         .run(move |db, mut options| {
-            let source = sources(documents, &graph, &base, &options)?;
+            let source = sources(documents, &graph, &base, db, &options)?;
             options.only = Some(graph);
             db.insert(&source, &options, &Progress::default())
         })
@@ -217,6 +217,7 @@ fn sources(
     documents: Documents,
     graph: &GraphName,
     base: &str,
+    db: &Database,
     options: &UpdateOptions,
 ) -> jindou::Result<Sources> {
     let into = match graph {
@@ -228,7 +229,10 @@ fn sources(
         .graph(into)
         .limits(Limits {
             cancel: options.token(),
-            memory: options.memory.clone(),
+            memory: match &options.memory {
+                Some(memory) => memory.clone(),
+                None => db.runtime().memory().clone(),
+            },
         })
         .documents_from(Database::document_number());
     for (text, format) in documents {

@@ -35,7 +35,7 @@ async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Bod
         timeout: Some(shared.options.timeout),
         union_default: shared.options.union_default,
         common_prefixes: shared.options.common_prefixes,
-        memory: shared.memory.part(shared.options.query_memory),
+        memory: Some(shared.memory.part(shared.options.query_memory)),
         ..QueryOptions::default()
     };
     let base = address(shared, &parts.headers, parts.uri.path()).map(NamedNode::into_string);

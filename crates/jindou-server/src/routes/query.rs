@@ -16,6 +16,9 @@ use jindou::QueryOptions;
 use oxrdf::Term;
 use std::sync::Arc;
 
+/// A longer form is decoded where that keeps nobody waiting.
+const LONG_FORM: usize = 64 << 10;
+
 pub(super) async fn handle(
     State(shared): State<Arc<Shared>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -89,7 +92,7 @@ async fn bound(
         union_default: shared.options.union_default,
         common_prefixes: shared.options.common_prefixes,
         dataset: parameters.dataset(),
-        memory: shared.memory.part(shared.options.query_memory),
+        memory: Some(shared.memory.part(shared.options.query_memory)),
         ..QueryOptions::default()
     };
     let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);
@@ -152,7 +155,13 @@ pub(super) async fn posted(
     match media_type(headers)?.as_deref() {
         Some("application/x-www-form-urlencoded") => {
             let form = body(content, most).await?;
-            parameters.add(utf8(form)?.as_bytes());
+            let form_is_long = form.len() > LONG_FORM;
+            let read = || utf8(form).map(|form| parameters.add(form.as_bytes()));
+            if form_is_long {
+                tokio::task::block_in_place(read)?;
+            } else {
+                read()?;
+            }
             let query = parameters.one("query")?.map(unmarked);
             query.ok_or_else(|| {
                 Problem::bad_request(if parameters.has("update") {

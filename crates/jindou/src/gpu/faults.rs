@@ -1,10 +1,10 @@
 //! Queries on a device that fails at every call in turn.
 
 use super::*;
-use crate::QueryOptions;
 use crate::default_graph::DefaultGraph;
 use crate::execute::run;
 use crate::results::Collector;
+use crate::{QueryOptions, Runtime};
 use jindou_gpu::faults::{Fault, Faults};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_model::{CancelToken, MemoryBudget};
@@ -35,22 +35,29 @@ fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
 fn options(gpu: GpuChoice) -> QueryOptions {
     QueryOptions {
         gpu,
-        threads: 1,
-        memory: MemoryBudget::new(64 << 20),
+        threads: Some(1),
+        memory: Some(MemoryBudget::new(64 << 20)),
         ..QueryOptions::default()
     }
 }
 
 /// The rows (or the truth value) in sorted text, and the rows reported.
 fn answer(
-    device: &Device,
+    runtime: &Runtime,
     plan: &Plan,
     snapshot: &Snapshot,
     options: &QueryOptions,
 ) -> Result<(Vec<String>, u64)> {
     let mut sink = Collector::new(MemoryBudget::unlimited());
     let (own, cancel) = (DefaultGraph::Own, CancelToken::new());
-    let (rows, _) = run(device, plan, &own, snapshot, options, &cancel, &mut sink)?;
+    let (rows, _) = run(
+        plan,
+        &own,
+        snapshot,
+        &runtime.settle(options),
+        &cancel,
+        &mut sink,
+    )?;
     let answer = sink.into_answer();
     let mut lines: Vec<String> = match &answer {
         crate::Answer::Boolean(b) => vec![b.to_string()],
@@ -78,7 +85,7 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
         let parsed = parse(&text).unwrap();
         let mut plan = plan(&parsed, &snapshot, &PlanOptions::default()).unwrap();
         plan.weight = Weight::Heavy;
-        let here = Device::default();
+        let here = Runtime::default();
         let want = answer(&here, &plan, &snapshot, &options(GpuChoice::Off)).unwrap();
         assert!(!want.0.is_empty(), "{text}");
         // A device of its own for each run, and the fault's number of calls.
@@ -90,7 +97,7 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
             (
                 shim,
                 faults,
-                Device::of(Box::new(open), Duration::from_secs(60)),
+                Runtime::with_device(Device::of(Box::new(open), Duration::from_secs(60))),
             )
         };
         let calls = {
@@ -121,7 +128,8 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
                             said += 1;
                         }
                     }
-                    assert_eq!(options.memory.used(), 0, "{case}");
+                    let used = options.memory.as_ref().map(MemoryBudget::used);
+                    assert_eq!(used, Some(0), "{case}");
                 }
                 fell_back += u32::from(choice == GpuChoice::Auto && faults.failure().is_some());
                 drop((device, faults));
@@ -142,17 +150,23 @@ fn what_cannot_be_held_runs_on_the_cpu() {
     let mut plan = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
     plan.weight = Weight::Heavy;
     let shim: Arc<dyn Backend> = Arc::new(Shim::open(ShimOptions::default()).unwrap());
-    let device = Device::of(Box::new(move || Ok(shim.clone())), Duration::from_secs(60));
+    let open = Box::new(move || Ok(shim.clone()));
+    let runtime = Runtime::with_device(Device::of(open, Duration::from_secs(60)));
     for memory in [64 << 20, 500 << 10] {
         let options = QueryOptions {
-            memory: MemoryBudget::new(memory),
+            memory: Some(MemoryBudget::new(memory)),
             profile: true,
             ..options(GpuChoice::Auto)
         };
         let mut sink = Collector::new(MemoryBudget::unlimited());
         let (own, cancel) = (DefaultGraph::Own, CancelToken::new());
         let (rows, m) = run(
-            &device, &plan, &own, &snapshot, &options, &cancel, &mut sink,
+            &plan,
+            &own,
+            &snapshot,
+            &runtime.settle(&options),
+            &cancel,
+            &mut sink,
         )
         .unwrap();
         assert_eq!(rows, 90_000);

@@ -1,9 +1,9 @@
 //! A query's plan on a GPU, wholly or its first steps; the CPU takes over where the GPU can not, or fails.
 
 use super::row_buffer::RowBuffer;
-use crate::database::{Checksum, QueryOptions};
+use crate::database::Checksum;
 use crate::device::GpuChoice;
-use crate::execute::{Decoded, Job, Measured, measured};
+use crate::execute::{Decoded, Job, Measured, Options, measured};
 use jindou_engine::{ChecksumSink, CountSink, NodeProfile, Profile, Sink, execute_on};
 use jindou_gpu::{GpuExecutor, GpuOptions, GpuResult, Output};
 use jindou_model::{CancelToken, Error, Result};
@@ -169,7 +169,7 @@ fn on_device(plan: &Plan, result: &GpuResult) -> Profile {
     profile
 }
 
-fn gpu_options(options: &QueryOptions, cancel: &CancelToken) -> GpuOptions {
+fn gpu_options(options: &Options<'_>, cancel: &CancelToken) -> GpuOptions {
     GpuOptions {
         cancel: cancel.clone(),
         profile: options.profile,

@@ -4,6 +4,8 @@ use super::UpdateOptions;
 use super::target::GraphName;
 use super::transaction::{Transaction, applying};
 use crate::Database;
+use crate::runtime::Settled;
+use jindou_engine::WorkerPool;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
     Result, term,
@@ -12,6 +14,10 @@ use jindou_parse::{Document, DocumentSource, Input, Limits, Sources};
 use jindou_store::{ChangeTerm, Changes};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A document that takes longer to read is heavy work, and waits for a place to be read on in.
+const SMALL: Duration = Duration::from_millis(5);
 
 /// Files below some folders, and for other IRIs somebody else (a web client).
 #[derive(Clone, Debug, Default)]
@@ -117,7 +123,7 @@ impl DocumentSource for Documents {
 pub(super) fn load(
     iri: &str,
     into: Option<&str>,
-    options: &UpdateOptions,
+    options: &Settled<'_, UpdateOptions>,
     cancel: &CancelToken,
 ) -> Result<Gathered> {
     let Some(documents) = options.documents.as_deref() else {
@@ -146,8 +152,7 @@ pub(super) fn load(
         memory: memory.clone(),
     };
     let source = builder.limits(limits).build()?;
-    let (workers, progress) = (options.threads.max(1), Progress::default());
-    gather(&source, None, workers, memory, cancel, &progress)
+    gather(&source, None, options, cancel, &Progress::default())
 }
 
 /// The quads of a source, to be there: read before anybody's turn to write, so that nobody waits for a parser.
@@ -183,11 +188,11 @@ impl Gathered {
 pub(super) fn gather(
     source: &dyn QuadSource,
     only: Option<&GraphName>,
-    workers: usize,
-    memory: &MemoryBudget,
+    options: &Settled<'_, UpdateOptions>,
     cancel: &CancelToken,
     progress: &Progress,
 ) -> Result<Gathered> {
+    let (workers, memory) = (options.threads, &options.memory);
     let only = match only {
         Some(GraphName::Named(iri)) => {
             Some(term::encode(&oxrdf::NamedNode::new_unchecked(iri).into()))
@@ -201,11 +206,20 @@ pub(super) fn gather(
         cancel: cancel.clone(),
     });
     let work = |worker: usize| {
+        let pool = &**options.pool;
         let mut sink = IntoChanges {
             gathered: &shared,
             only: only.as_deref(),
+            pool,
+            cancel,
+            begun: Instant::now(),
+            entered: false,
         };
-        source.run(worker, workers, &mut sink, progress)
+        let done = source.run(worker, workers, &mut sink, progress);
+        if sink.entered {
+            pool.leave();
+        }
+        done
     };
     let outcome = std::thread::scope(|scope| {
         let work = &work;
@@ -226,10 +240,18 @@ pub(super) fn gather(
 struct IntoChanges<'a> {
     gathered: &'a Mutex<Gathered>,
     only: Option<&'a [u8]>,
+    pool: &'a dyn WorkerPool,
+    cancel: &'a CancelToken,
+    begun: Instant,
+    /// It took a place to compute in.
+    entered: bool,
 }
 
 impl QuadSink for IntoChanges<'_> {
     fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        if !self.entered && self.begun.elapsed() > SMALL {
+            self.entered = self.pool.enter(self.cancel)?;
+        }
         if let Some(only) = self.only
             && let Some(other) = batch.quads.iter().find(|q| batch.term(q[3]) != only)
         {

@@ -3,6 +3,7 @@
 use super::journal::{Journal, Ticket};
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
+use crate::runtime::Runtime;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Resource, Result};
 use jindou_store::delta::{committed_at, stamp};
@@ -34,7 +35,7 @@ pub enum Access {
 }
 
 /// How to open a database.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// Whether it will be changed.
     pub access: Access,
@@ -42,6 +43,8 @@ pub struct OpenOptions {
     pub durability: Durability,
     /// When the files are verified.
     pub verify: Verify,
+    /// Threads, memory and devices, which several databases may share; `None`: made for this one, as the machine has them.
+    pub runtime: Option<Runtime>,
 }
 
 /// A store directory that this process may change.

@@ -48,6 +48,7 @@ pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 
 use crate::database::{Database, DatasetChoice, guarded};
+use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
 use jindou_parse::DocumentSource;
@@ -56,16 +57,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
 
-/// How to run an update.
-#[derive(Clone, Debug)]
+/// How to run an update. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline, LOAD and SERVICE.
+#[derive(Clone, Debug, Default)]
 pub struct UpdateOptions {
-    /// Threads for patterns, for parsing documents, and for applying changes.
-    pub threads: usize,
+    /// Threads for patterns, for parsing documents, and for applying changes; `None`: all of the runtime's.
+    pub threads: Option<usize>,
     /// Time from the call on, waiting for other updates included. It ends when the changes are handed to the journal: what is
     /// there cannot be taken back.
     pub timeout: Option<Duration>,
-    /// Memory for patterns and changes together. An update that does not fit is refused and changes nothing.
-    pub memory: MemoryBudget,
+    /// Memory for patterns and changes together; `None`: what is left of the runtime's. An update that does not fit is refused
+    /// and changes nothing.
+    pub memory: Option<MemoryBudget>,
     /// Cancels the update from elsewhere, until its changes are handed to the journal.
     pub cancel: CancelToken,
     /// Whether patterns see the union of all graphs as their default graph; `None`: as the store was loaded.
@@ -87,28 +89,25 @@ pub struct UpdateOptions {
     pub common_prefixes: bool,
 }
 
-impl Default for UpdateOptions {
-    /// All cores, half of this machine's memory, no deadline, no LOAD, no SERVICE.
-    fn default() -> Self {
-        let query = crate::QueryOptions::default();
+impl UpdateOptions {
+    /// The same with so many threads at most.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
         Self {
-            threads: query.threads,
-            timeout: None,
-            memory: query.memory,
-            cancel: query.cancel,
-            union_default: None,
-            using: None,
-            base: None,
-            only: None,
-            service: None,
-            functions: Functions::new(),
-            documents: None,
-            common_prefixes: false,
+            threads: Some(threads),
+            ..self
         }
     }
-}
 
-impl UpdateOptions {
+    /// The same with a memory budget of its own.
+    #[must_use]
+    pub fn with_memory(self, memory: MemoryBudget) -> Self {
+        Self {
+            memory: Some(memory),
+            ..self
+        }
+    }
+
     /// The cancellation token with the deadline counted from now.
     #[must_use]
     pub fn token(&self) -> CancelToken {
@@ -170,6 +169,7 @@ impl Database {
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         self.inner.may_write()?;
         let (started, cancel) = (Instant::now(), options.token());
+        let options = &self.inner.runtime.settle_update(options);
         let syntax = SyntaxOptions {
             common_prefixes: options.common_prefixes,
             ..SyntaxOptions::under(options.base.as_deref())
@@ -210,6 +210,7 @@ impl Database {
     ) -> Result<UpdateReport> {
         self.inner.writer.is_writable()?;
         let cancel = options.token();
+        let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, options.only.as_ref(), options, &cancel, progress)?;
         let mut there = None;
         let mut report = self.one(options, &cancel, |tx| {
@@ -235,6 +236,7 @@ impl Database {
     ) -> Result<UpdateReport> {
         self.inner.writer.is_writable()?;
         let cancel = options.token();
+        let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, Some(graph), options, &cancel, progress)?;
         let mut there = false;
         let mut report = self.one(options, &cancel, |tx| {
@@ -253,6 +255,7 @@ impl Database {
     /// As [`Self::update`].
     pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
         let mut there = false;
+        let options = &self.inner.runtime.settle_update(options);
         let mut report = self.one(options, &options.token(), |tx| {
             let target = graph.target()?;
             there = graphs::is_there(tx.unsettled(), &target);
@@ -267,6 +270,7 @@ impl Database {
     /// # Errors
     /// As [`Self::update`].
     pub fn apply(&self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
+        let options = &self.inner.runtime.settle_update(options);
         self.one(options, &options.token(), |tx| tx.apply(&batch.changes))
     }
 
@@ -304,18 +308,17 @@ impl Database {
         &self,
         source: &dyn QuadSource,
         only: Option<&GraphName>,
-        options: &UpdateOptions,
+        options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
         progress: &Progress,
     ) -> Result<documents::Gathered> {
-        let workers = options.threads.max(1);
-        guarded(|| documents::gather(source, only, workers, &options.memory, cancel, progress))
+        guarded(|| documents::gather(source, only, options, cancel, progress))
     }
 
     /// A transaction of one operation.
     fn one(
         &self,
-        options: &UpdateOptions,
+        options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {
@@ -327,7 +330,7 @@ impl Database {
 
     fn transact(
         &self,
-        options: &UpdateOptions,
+        options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {

@@ -6,15 +6,17 @@ use super::graphs::{self, Target};
 use super::template::{self, Quads};
 use super::transaction::Transaction;
 use crate::blank_nodes;
+use crate::runtime::{Computing, Settled};
 use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
 use jindou_model::{CancelToken, Charge, Error, Holder, Result, term};
-use jindou_plan::{Operation, Parsed, PlanLimits, PlanOptions, Request};
+use jindou_plan::{Operation, Parsed, PlanLimits, PlanOptions, Request, Weight};
 use jindou_store::ChangeTerm;
 use oxrdf::{NamedOrBlankNode, Term, Variable};
 use rustc_hash::FxHashMap;
 use spargebra::algebra::{GraphPattern, QueryDataset};
 use spargebra::term::{GraphName, GroundQuad, GroundQuadPattern, Quad, QuadPattern};
 use spargebra::{GraphUpdateOperation as Op, Query};
+use std::sync::Arc;
 
 /// Quads between looks at the clock and the budget.
 const LOOK: usize = 1 << 12;
@@ -26,7 +28,7 @@ pub(super) type Loaded = FxHashMap<usize, Result<Gathered>>;
 /// fails is said when the operation's turn comes; unless it is SILENT, those behind it are not read.
 pub(super) fn read_documents(
     request: &Request,
-    options: &UpdateOptions,
+    options: &Settled<'_, UpdateOptions>,
     cancel: &CancelToken,
 ) -> Loaded {
     let mut loaded = Loaded::default();
@@ -60,7 +62,7 @@ pub(super) fn read_documents(
 pub(super) fn run(
     request: &Request,
     mut loaded: Loaded,
-    options: &UpdateOptions,
+    options: &Settled<'_, UpdateOptions>,
     tx: &mut Transaction,
 ) -> Result<()> {
     let using = match &options.using {
@@ -126,7 +128,7 @@ fn load(silent: bool, loaded: Option<Result<Gathered>>, tx: &mut Transaction) ->
 struct Evaluation<'a> {
     operation: &'a Operation,
     request: &'a Request,
-    options: &'a UpdateOptions,
+    options: &'a Settled<'a, UpdateOptions>,
     using: Option<&'a QueryDataset>,
 }
 
@@ -202,7 +204,13 @@ impl Evaluation<'_> {
             cancel: tx.cancel.clone(),
             memory: options.memory.clone(),
             service: options.service.clone(),
+            pool: Some(Arc::clone(options.pool)),
             ..ExecOptions::default()
+        };
+        // Others wait for this update's turn to end.
+        let _place = match plan.weight {
+            Weight::Light => Computing::light(),
+            Weight::Heavy => Computing::at_once(options.runtime.workers()),
         };
         let terms = QueryTerms::new();
         let templates = template::Templates {

@@ -1,6 +1,7 @@
 //! Changes on their way to the next snapshot, within a memory budget.
 
 use super::UpdateOptions;
+use crate::runtime::Settled;
 use jindou_model::{CancelToken, MemoryBudget, Result};
 use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
@@ -43,7 +44,11 @@ pub(crate) struct Outcome {
 }
 
 impl Transaction {
-    pub(super) fn new(head: &Snapshot, options: &UpdateOptions, cancel: &CancelToken) -> Self {
+    pub(super) fn new(
+        head: &Snapshot,
+        options: &Settled<'_, UpdateOptions>,
+        cancel: &CancelToken,
+    ) -> Self {
         Self {
             snapshot: head.clone(),
             changes: Changes::new(),
@@ -51,7 +56,7 @@ impl Transaction {
             outcome: Outcome::default(),
             begun: false,
             labels: Labels::new(),
-            threads: options.threads.max(1),
+            threads: options.threads,
             cancel: cancel.clone(),
             charge: Charge::of(&options.memory),
         }

@@ -7,7 +7,7 @@ use jindou::{Answer, AnswerSink, Database, QueryOptions, results::Collector};
 /// An answer.
 pub fn run(db: &Database, text: &str) -> Answer {
     let options = QueryOptions::default();
-    let mut collector = Collector::new(options.memory.clone());
+    let mut collector = Collector::new(db.runtime().memory().clone());
     let sink: &mut dyn AnswerSink = &mut collector;
     db.run(text, &options, sink)
         .unwrap_or_else(|e| panic!("{text}: {e}"));

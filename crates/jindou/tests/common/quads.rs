@@ -41,7 +41,7 @@ pub fn of(db: &Database) -> Dataset {
     let mut out = Dataset::new();
     let options = jindou::QueryOptions {
         union_default: Some(false),
-        threads: 1,
+        threads: Some(1),
         ..jindou::QueryOptions::default()
     };
     for text in [

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use jindou::{Database, LoadOptions, Progress, QuadSource};
+use jindou::{Database, LoadOptions, OpenOptions, Progress, QuadSource, Runtime};
 use jindou_parse::{Format, Sources};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -24,7 +24,12 @@ pub fn load(source: &dyn QuadSource) -> Store {
         ..LoadOptions::default()
     };
     Database::load(&dir, source, &options, &Progress::default()).expect("a load");
-    let db = Database::open(&dir).expect("a store");
+    // Helpers whatever the machine has.
+    let open = OpenOptions {
+        runtime: Some(Runtime::builder().threads(4).build()),
+        ..OpenOptions::default()
+    };
+    let db = Database::open_with(&dir, &open).expect("a store");
     Store { folder, dir, db }
 }
 

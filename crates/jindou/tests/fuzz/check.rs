@@ -108,19 +108,17 @@ pub fn check(
         ..Reader::default()
     };
     let options = QueryOptions {
-        threads,
+        threads: Some(threads),
         timeout: Some(TIME),
-        memory: MemoryBudget::new(MEMORY),
+        memory: Some(MemoryBudget::new(MEMORY)),
         ..QueryOptions::default()
     };
     let mut sink = ResultWriter::new(&mut reader, format);
     let ended = ground.db.run(text, &options, &mut sink);
     drop(sink);
-    if options.memory.used() != 0 {
-        return Err(format!(
-            "{} bytes stay charged to its budget",
-            options.memory.used()
-        ));
+    let used = options.memory.as_ref().map_or(0, MemoryBudget::used);
+    if used != 0 {
+        return Err(format!("{used} bytes stay charged to its budget"));
     }
     match ended {
         Ok(_) if reader.overrun => Ok(End::Limited),

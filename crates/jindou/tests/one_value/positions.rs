@@ -483,7 +483,7 @@ fn prepared(s: &Setting<'_>) -> Asked {
         "SELECT{columns} (COALESCE(?a, ?b, ?c) AS ?all) {{ <http://e/one> <http://e/is> ?here }}"
     );
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         ..QueryOptions::default()
     };
     let prepared = match s.db.prepare(&query, &used, &options) {

@@ -190,7 +190,7 @@ pub type Table = Vec<Vec<Option<Term>>>;
 /// The answer's rows, or the error's text.
 pub fn ask(db: &Database, text: &str, service: Option<&Arc<Scripted>>) -> Result<Table, String> {
     let options = QueryOptions {
-        threads: 1,
+        threads: Some(1),
         service: service.map(|s| Arc::clone(s) as Arc<dyn ServiceCaller>),
         ..QueryOptions::default()
     };

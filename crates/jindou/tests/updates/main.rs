@@ -260,7 +260,7 @@ fn random_steps(seed: u64, steps: usize) {
     let mut db = opened(&store);
     let mut old = (db.snapshot(), model.clone());
     let options = UpdateOptions {
-        threads: 1,
+        threads: Some(1),
         ..UpdateOptions::default()
     };
     let mut merges: Option<std::thread::JoinHandle<()>> = None;
@@ -364,7 +364,7 @@ fn random_steps(seed: u64, steps: usize) {
                 let query = jindou_testing::query(&mut rng, &all);
                 if let Ok(want) = jindou_testing::answer(&all, &query.oracle) {
                     let q = QueryOptions {
-                        threads: 1,
+                        threads: Some(1),
                         ..QueryOptions::default()
                     };
                     let got = match db.query_with(&query.text, &q) {
@@ -536,7 +536,7 @@ fn what_the_journal_refuses_never_was() {
                 let db = &db;
                 scope.spawn(move || {
                     let options = UpdateOptions {
-                        threads: 1,
+                        threads: Some(1),
                         ..UpdateOptions::default()
                     };
                     (0..100)

@@ -1,0 +1,289 @@
+//! What all databases and queries of a process share: threads, memory, and the devices that run plans besides this CPU.
+
+use crate::database::QueryOptions;
+use crate::gpu::Device;
+use crate::update::UpdateOptions;
+use jindou_engine::WorkerPool;
+use jindou_model::{Machine, MemoryBudget};
+use jindou_scheduler::Workers;
+use jindou_store::LoadOptions;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Threads, memory and devices of a process. Made once and given to all that it opens ([`OpenOptions::runtime`]); cheap to clone.
+///
+/// ```no_run
+/// use jindou::{Database, OpenOptions, Runtime};
+///
+/// let runtime = Runtime::builder().threads(8).memory(16 << 30).build();
+/// let options = OpenOptions {
+///     runtime: Some(runtime.clone()),
+///     ..OpenOptions::default()
+/// };
+/// let (one, other) = (Database::open_with("one.store", &options)?, Database::open_with("other.store", &options)?);
+/// # Ok::<(), jindou::Error>(())
+/// ```
+///
+/// [`OpenOptions::runtime`]: crate::OpenOptions::runtime
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    load: LoadOptions,
+    memory: MemoryBudget,
+    workers: Workers,
+    /// The same, as the engine knows it.
+    pool: Arc<dyn WorkerPool>,
+    device: Device,
+}
+
+/// How to make a [`Runtime`]. What is not set is as the machine has it, which is read then.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuntimeBuilder {
+    threads: Option<usize>,
+    memory: Option<u64>,
+}
+
+impl RuntimeBuilder {
+    /// Threads that compute for heavy queries at once, of all together; all cores by default.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads.max(1));
+        self
+    }
+
+    /// Bytes that queries and updates may use together, and each load by itself. By default half of the memory that this
+    /// process may have, and two thirds for a load.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// Makes it. Threads are started and devices opened when a query first wants them.
+    #[must_use]
+    pub fn build(self) -> Runtime {
+        self.with(Device::default())
+    }
+
+    fn with(self, device: Device) -> Runtime {
+        let standard = LoadOptions::on(Machine::read());
+        let threads = self.threads.unwrap_or(standard.threads);
+        let workers = Workers::new(threads);
+        Runtime {
+            inner: Arc::new(Inner {
+                memory: MemoryBudget::new(self.memory.unwrap_or(standard.memory / 4 * 3)),
+                load: LoadOptions {
+                    memory: self.memory.unwrap_or(standard.memory),
+                    threads,
+                    ..standard
+                },
+                pool: Arc::new(workers.clone()),
+                workers,
+                device,
+            }),
+        }
+    }
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("workers", &self.inner.workers)
+            .field("memory", &self.inner.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// What the machine has, unless something else is set.
+    #[must_use]
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder::default()
+    }
+
+    /// Threads that compute for heavy queries at once.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.inner.load.threads
+    }
+
+    /// The budget of all queries and updates that have none of their own. Each has a part of it, which may be all.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.inner.memory
+    }
+
+    /// The places in which threads compute for heavy queries, and the threads that help.
+    #[must_use]
+    pub fn workers(&self) -> &Workers {
+        &self.inner.workers
+    }
+
+    /// Memory and threads of a load in this process.
+    #[must_use]
+    pub fn load_options(&self) -> LoadOptions {
+        self.inner.load.clone()
+    }
+
+    #[cfg(all(test, feature = "gpu"))]
+    pub(crate) fn with_device(device: Device) -> Self {
+        Self::builder().with(device)
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<dyn WorkerPool> {
+        &self.inner.pool
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// The budget of a query that brings none.
+    fn part(&self) -> MemoryBudget {
+        self.inner.memory.part(self.inner.memory.limit())
+    }
+
+    /// A query's options, and the runtime's choices where they leave one.
+    pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
+        Settled {
+            threads: options.threads.unwrap_or(self.threads()).max(1),
+            memory: options.memory.clone().unwrap_or_else(|| self.part()),
+            pool: options.pool.as_ref().unwrap_or_else(|| self.pool()),
+            runtime: self,
+            options,
+        }
+    }
+
+    /// The same for an update.
+    pub(crate) fn settle_update<'o>(
+        &'o self,
+        options: &'o UpdateOptions,
+    ) -> Settled<'o, UpdateOptions> {
+        Settled {
+            threads: options.threads.unwrap_or(self.threads()).max(1),
+            memory: options.memory.clone().unwrap_or_else(|| self.part()),
+            pool: self.pool(),
+            runtime: self,
+            options,
+        }
+    }
+}
+
+/// Options of which nothing is left open.
+pub(crate) struct Settled<'o, O> {
+    /// Threads, at least one.
+    pub threads: usize,
+    pub memory: MemoryBudget,
+    pub pool: &'o Arc<dyn WorkerPool>,
+    pub runtime: &'o Runtime,
+    options: &'o O,
+}
+
+impl<O> Deref for Settled<'_, O> {
+    type Target = O;
+
+    fn deref(&self) -> &O {
+        self.options
+    }
+}
+
+/// The place in which this thread computes for heavy work, given back when dropped if it was taken for it.
+pub(crate) struct Computing<'p>(Option<&'p dyn WorkerPool>);
+
+impl<'p> Computing<'p> {
+    /// Waits for a place, unless the thread has one.
+    ///
+    /// # Errors
+    /// Those of `cancel`.
+    pub(crate) fn enter(
+        pool: &'p dyn WorkerPool,
+        cancel: &jindou_model::CancelToken,
+    ) -> jindou_model::Result<Self> {
+        Ok(Self(pool.enter(cancel)?.then_some(pool)))
+    }
+
+    /// Takes a place at once, for what others wait for.
+    pub(crate) fn at_once(workers: &'p Workers) -> Self {
+        Self(workers.enter_at_once().then_some(workers))
+    }
+
+    /// None is needed.
+    pub(crate) fn light() -> Self {
+        Self(None)
+    }
+}
+
+impl Drop for Computing<'_> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.0 {
+            pool.leave();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Database, OpenOptions};
+
+    #[test]
+    fn queries_share_the_runtime_s_memory() {
+        let runtime = Runtime::builder().threads(3).memory(1 << 20).build();
+        assert_eq!(runtime.threads(), 3);
+        assert_eq!(runtime.load_options().memory, 1 << 20);
+        let options = QueryOptions::default();
+        let (one, other) = (runtime.settle(&options), runtime.settle(&options));
+        assert_eq!((one.threads, one.memory.limit()), (3, 1 << 20));
+        assert!(one.memory.try_charge(600 << 10) && !other.memory.try_charge(600 << 10));
+        assert_eq!(runtime.memory().used(), 600 << 10);
+        drop(one);
+        assert!(other.memory.try_charge(600 << 10));
+        drop(other);
+        assert_eq!(runtime.memory().used(), 0);
+        // What brings its own is not counted here.
+        let own = QueryOptions {
+            threads: Some(7),
+            memory: Some(MemoryBudget::new(8 << 20)),
+            ..QueryOptions::default()
+        };
+        let own = runtime.settle(&own);
+        assert!(own.threads == 7 && own.memory.try_charge(4 << 20));
+        assert_eq!(runtime.memory().used(), 0);
+    }
+
+    #[test]
+    fn databases_share_a_runtime() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("store");
+        let runtime = Runtime::builder().threads(1).memory(64 << 20).build();
+        let text = b"<http://e/s> <http://e/p> <http://e/o> .".to_vec();
+        let sources = jindou_parse::Sources::builder()
+            .text("a.ttl", text, jindou_parse::Format::Turtle)
+            .build()
+            .unwrap();
+        let progress = jindou_model::Progress::default();
+        Database::load(&dir, &sources, &runtime.load_options(), &progress).unwrap();
+        let options = OpenOptions {
+            runtime: Some(runtime.clone()),
+            ..OpenOptions::default()
+        };
+        let db = Database::open_with(&dir, &options).unwrap();
+        assert!(Arc::ptr_eq(&db.runtime().inner, &runtime.inner));
+        assert_eq!(
+            db.query("SELECT * { ?s ?p ?o }").unwrap().solutions().len(),
+            1
+        );
+        assert!(runtime.memory().peak() > 0);
+        assert_eq!(runtime.workers().load(), (0, 0));
+    }
+}
