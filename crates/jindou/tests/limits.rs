@@ -357,3 +357,64 @@ fn strings_that_grow_by_replacing_end() {
         well(&store.db, &options, query);
     }
 }
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the structure lives until the call returns, which fills it.
+    assert_eq!(
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) },
+        0
+    );
+    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+}
+
+/// What the server relies on where it plans texts of up to 4 KiB on a thread of the network.
+#[test]
+fn a_deadline_of_a_millisecond_ends_planning_within_two() {
+    let (store, _) = star(300);
+    let repeat = |begin: &str, unit: &str, end: &str| {
+        let mut text = format!("PREFIX e:<http://e/>{begin}");
+        for i in 1.. {
+            let more = unit.replace('#', &i.to_string());
+            if text.len() + more.len() + end.len() > 4 << 10 {
+                break;
+            }
+            text += &more;
+        }
+        text + end
+    };
+    let texts = [
+        repeat("ASK{?s e:p0 9", ";e:p# ?o#", "}"),
+        repeat("ASK{?v0 e:p0 9", ".?v# e:p# ?v0", "}"),
+        repeat("SELECT*{?s ?p ?o", ".?a# ?b# ?c#", "}"),
+        repeat("SELECT*{?s e:p1 ?o ", "OPTIONAL{?s e:p# ?o#}", "}"),
+        repeat("SELECT*{{?s e:p1 ?o}", "UNION{?s e:p# ?o}", "}"),
+        repeat("SELECT*{?s e:p1 ?o ", "MINUS{?s e:p# ?o}", "}"),
+        repeat("SELECT*{?s e:p1/e:p2", "/e:p#*", " ?o}"),
+        repeat("SELECT*{?s e:p1 ?o FILTER(?o=0", "||?o=#", ")}"),
+        repeat("SELECT*{?s e:p1 ?o VALUES ?o{", "# ", "}}"),
+    ];
+    for text in texts {
+        let options = QueryOptions {
+            timeout: Some(Duration::from_millis(1)),
+            ..QueryOptions::default()
+        };
+        let took = (0..5)
+            .map(|_| {
+                let begun = thread_time();
+                match store.db.plan_uncached(&text, &options) {
+                    Ok(_) | Err(Error::Timeout(_)) => {}
+                    Err(e) => panic!("{text}: {e}"),
+                }
+                thread_time() - begun
+            })
+            .min()
+            .unwrap();
+        println!("{took:?}: {}…", &text[..60]);
+        assert!(took < Duration::from_millis(2), "{took:?}: {text}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod access;
 mod client;
+mod computing;
 mod endpoint;
 mod fuzz;
 mod jobs;

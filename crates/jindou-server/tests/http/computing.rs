@@ -1,0 +1,142 @@
+//! Threads that compute: never more of them for heavy queries than the runtime has places, and threads of the network never kept.
+
+use crate::client::{escape, request};
+use crate::{MILLION, Store, ask, options, serve, store, thousand, until};
+use jindou::{Database, OpenOptions, Runtime};
+use jindou_server::ServerOptions;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Rows of this are only counted: what it takes is computing.
+const HEAVY: &str = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d FILTER(STRLEN(CONCAT(?b, ?d)) > 5) }";
+
+/// The same store opened with a runtime of so many places.
+fn with_places(store: &Store, places: usize) -> Database {
+    let options = OpenOptions {
+        runtime: Some(Runtime::builder().threads(places).build()),
+        ..OpenOptions::default()
+    };
+    Database::open_with(store.folder().join("store"), &options).expect("a store")
+}
+
+#[test]
+fn heavy_queries_of_many_clients_compute_in_the_places_that_there_are() {
+    for places in [1, 2] {
+        let db = with_places(thousand(), places);
+        let workers = db.runtime().workers().clone();
+        let server = jindou_server::Server::start(
+            db,
+            ServerOptions {
+                threads: 2,
+                ..options()
+            },
+        )
+        .expect("a server");
+        let ended = AtomicBool::new(false);
+        let answered = AtomicU64::new(0);
+        let mut most = (0, 0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        let answer = ask(&server, HEAVY, &[("accept", "text/csv")]);
+                        assert_eq!(answer.text(), "n\r\n1000000\r\n");
+                        answered.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                until("all are answered", || answered.load(Ordering::SeqCst) == 24);
+                ended.store(true, Ordering::SeqCst);
+            });
+            while !ended.load(Ordering::SeqCst) {
+                let (computing, waiting) = workers.load();
+                most = (most.0.max(computing), most.1.max(waiting));
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+        assert_eq!(most.0, places);
+        assert!(most.1 >= 8 - places - 1, "only {} waited", most.1);
+        until("all places are free", || workers.load() == (0, 0));
+    }
+}
+
+#[test]
+fn readers_that_stop_reading_hold_no_place() {
+    let db = with_places(thousand(), 1);
+    let workers = db.runtime().workers().clone();
+    let server = jindou_server::Server::start(db, options()).expect("a server");
+    let target = format!("/query?query={}", escape(MILLION));
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let mut stream = crate::client::connect(server.address());
+            crate::client::send(&mut stream, "GET", &target, &[("accept", "text/csv")], b"");
+            stream
+        })
+        .collect();
+    until("all wait for their readers", || {
+        server.live_queries() == 3 && workers.load() == (0, 0)
+    });
+    let answer = ask(&server, HEAVY, &[("accept", "text/csv")]);
+    assert_eq!(answer.text(), "n\r\n1000000\r\n");
+    drop(readers);
+    until("they are gone", || server.live_queries() == 0);
+    until("all places are free", || workers.load() == (0, 0));
+}
+
+/// A store of subjects with every one of so many predicates.
+fn star(predicates: usize) -> Store {
+    let mut text = String::new();
+    for s in 0..20 {
+        for p in 0..predicates {
+            writeln!(text, "<http://e/s{s}> <http://e/p{p}> {} .", (s * p) % 7).expect("a line");
+        }
+    }
+    store(&text)
+}
+
+/// Large queries that are never in the cache, some of them short enough to be tried where they are read, beside small ones.
+#[test]
+fn planning_keeps_no_small_query_waiting() {
+    let star = star(300);
+    let server = serve(&star, options());
+    let ended = AtomicBool::new(false);
+    let large = |patterns: usize, n: u64| {
+        let mut text = format!("PREFIX e:<http://e/>ASK{{?s{n} e:p0 9");
+        for p in 1..patterns {
+            write!(text, ";e:p{p} ?{p}").expect("a text");
+        }
+        text + "}"
+    };
+    assert!(large(280, 0).len() < 4 << 10 && large(300, 0).len() > 2 << 10);
+    let (mut slowest, mut small) = (Duration::ZERO, 0);
+    std::thread::scope(|scope| {
+        for client in 0..4u64 {
+            let (server, ended, large) = (&server, &ended, &large);
+            scope.spawn(move || {
+                let mut n = client << 32;
+                while !ended.load(Ordering::SeqCst) {
+                    n += 1;
+                    let target = format!("/query?query={}", escape(&large(280, n)));
+                    let answer = request(server.address(), "GET", &target, &[], b"");
+                    assert_eq!(answer.status, 200, "{}", answer.text());
+                }
+            });
+        }
+        let begun = Instant::now();
+        let mut times = Vec::new();
+        while begun.elapsed() < Duration::from_secs(3) {
+            let asked = Instant::now();
+            let answer = ask(&server, "ASK { <http://e/s1> <http://e/p1> 1 }", &[]);
+            assert_eq!(answer.status, 200);
+            times.push(asked.elapsed());
+        }
+        ended.store(true, Ordering::SeqCst);
+        times.sort_unstable();
+        (slowest, small) = (times[times.len() * 9 / 10], times.len());
+    });
+    // On a busy machine most of this is waiting for a core; planning one of the large queries takes far longer.
+    assert!(small > 20, "{small} small queries");
+    assert!(slowest < Duration::from_millis(200), "{slowest:?}");
+}

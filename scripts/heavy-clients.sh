@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Eight clients ask heavy queries of a server, of each given build in turn, several times: how many are answered in a second,
+# and how many of the server's threads run at once, as the system has it.
+#
+#   scripts/heavy-clients.sh BINARY [BINARY...]     such as target/release/jindou, and one of another commit
+#
+#   ROUNDS=5 SECONDS_EACH=10 CLIENTS=8 UNIVERSITIES=5
+#
+# The first binary loads the store. Exit status: 0; 2 if a server does not start.
+set -euo pipefail
+rounds=${ROUNDS:-5}
+seconds=${SECONDS_EACH:-10}
+clients=${CLIENTS:-8}
+[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+work=$(mktemp -d)
+server=
+finish() {
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap finish EXIT
+"$1" load --quiet --source "lubm:${UNIVERSITIES:-5}" --store "$work/store" >/dev/null
+ub=http://swat.cse.lehigh.edu/onto/univ-bench.owl#
+query="SELECT (COUNT(*) AS ?n) { ?x <${ub}takesCourse> ?c . ?y <${ub}takesCourse> ?c . ?x <${ub}memberOf> ?d . ?y <${ub}memberOf> ?e }"
+
+# Threads of a process that run or want to, now.
+running() {
+  # Threads that end meanwhile cannot be read.
+  { cat /proc/"$1"/task/*/stat 2>/dev/null || true; } | awk '{ sub(/^.*\) /, ""); if ($1 == "R") n++ } END { print n + 0 }'
+}
+
+client() { # address, file
+  local end=$((SECONDS + seconds)) n=0
+  while [ $SECONDS -lt $end ]; do
+    curl -sf --data-urlencode "query=$query" "$1" -o /dev/null && n=$((n + 1))
+  done
+  echo $n >"$2"
+}
+
+for round in $(seq "$rounds"); do
+  for binary in "$@"; do
+    "$binary" serve --store "$work/store" --port 0 --log error >"$work/address" 2>"$work/log" &
+    server=$!
+    for _ in $(seq 100); do
+      grep -q http "$work/address" && break
+      sleep 0.1
+    done
+    address=$(sed 's/^.* at //' "$work/address")
+    [ -n "$address" ] || { cat "$work/log" >&2; exit 2; }
+    pids=()
+    for c in $(seq "$clients"); do
+      client "$address" "$work/client$c" &
+      pids+=($!)
+    done
+    : >"$work/samples"
+    sleep 0.5
+    end=$((SECONDS + seconds - 1))
+    while [ $SECONDS -lt $end ]; do
+      running "$server" >>"$work/samples"
+      sleep 0.02
+    done
+    wait "${pids[@]}"
+    kill "$server"
+    wait "$server" 2>/dev/null || true
+    server=
+    answered=$(cat "$work"/client* | awk '{ n += $1 } END { print n }')
+    sort -n "$work/samples" | awk -v a="$answered" -v s="$seconds" -v b="$binary" -v r="$round" \
+      '{ v[NR] = $1; t += $1 } END { printf "round %d: %s: %.1f answers/s; threads running: mean %.2f, median %d, most %d of %d samples\n", r, b, a / s, t / NR, v[int((NR + 1) / 2)], v[NR], NR }'
+  done
+done
