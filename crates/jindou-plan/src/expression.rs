@@ -64,53 +64,41 @@ pub(crate) fn varies(f: &Function) -> bool {
     )
 }
 
+/// The list of the expressions directly inside one, for references of either kind.
+macro_rules! directly_inside {
+    ($e:ident, $iter:ident, $($reference:tt)+) => {{
+        use Expression as E;
+        match $e {
+            E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
+            E::Or(a, b)
+            | E::And(a, b)
+            | E::Equal(a, b)
+            | E::SameTerm(a, b)
+            | E::Greater(a, b)
+            | E::GreaterOrEqual(a, b)
+            | E::Less(a, b)
+            | E::LessOrEqual(a, b)
+            | E::Add(a, b)
+            | E::Subtract(a, b)
+            | E::Multiply(a, b)
+            | E::Divide(a, b) => vec![a, b],
+            E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
+            E::In(a, list) => std::iter::once($($reference)+ **a).chain(list).collect(),
+            E::If(a, b, c) => vec![a, b, c],
+            E::Coalesce(list) | E::FunctionCall(_, list) => list.$iter().collect(),
+        }
+    }};
+}
+
 /// The expressions directly inside one; patterns of EXISTS are not looked into.
 #[must_use]
 pub fn parts(e: &Expression) -> Vec<&Expression> {
-    use Expression as E;
-    match e {
-        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
-        E::Or(a, b)
-        | E::And(a, b)
-        | E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => vec![a, b],
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
-        E::In(a, list) => std::iter::once(&**a).chain(list).collect(),
-        E::If(a, b, c) => vec![a, b, c],
-        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().collect(),
-    }
+    directly_inside!(e, iter, &)
 }
 
 /// The same, to change them.
 pub fn parts_mut(e: &mut Expression) -> Vec<&mut Expression> {
-    use Expression as E;
-    match e {
-        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
-        E::Or(a, b)
-        | E::And(a, b)
-        | E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => vec![a, b],
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
-        E::In(a, list) => std::iter::once(&mut **a).chain(list).collect(),
-        E::If(a, b, c) => vec![a, b, c],
-        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter_mut().collect(),
-    }
+    directly_inside!(e, iter_mut, &mut)
 }
 
 /// Calls `f` with the expression and everything inside, EXISTS's patterns aside.

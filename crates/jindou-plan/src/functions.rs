@@ -211,7 +211,7 @@ impl Functions {
             } else {
                 format!("{least} to {most}")
             };
-            let plural = if *most == 1 { "" } else { "s" };
+            let plural = if numbers == "1" { "" } else { "s" };
             format!(
                 "the function <{iri}> takes {numbers} argument{plural}, and is given {arguments}"
             )

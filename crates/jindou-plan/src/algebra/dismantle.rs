@@ -1,6 +1,7 @@
 //! Algebra taken apart with a stack of its own: dropped as the compiler would drop it, a text that nests deep would overflow
 //! the thread's.
 
+use crate::expression::parts_mut;
 use spargebra::algebra::{
     AggregateExpression, Expression, GraphPattern, OrderExpression, PropertyPathExpression,
 };
@@ -148,43 +149,24 @@ impl Open {
         }
     }
 
-    fn expression(&mut self, e: Expression) {
-        use Expression as E;
-        match e {
-            E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) => {}
-            E::Or(a, b)
-            | E::And(a, b)
-            | E::Equal(a, b)
-            | E::SameTerm(a, b)
-            | E::Greater(a, b)
-            | E::GreaterOrEqual(a, b)
-            | E::Less(a, b)
-            | E::LessOrEqual(a, b)
-            | E::Add(a, b)
-            | E::Subtract(a, b)
-            | E::Multiply(a, b)
-            | E::Divide(a, b) => self.expressions.extend([*a, *b]),
-            E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => self.expressions.push(*a),
-            E::In(a, list) => {
-                self.expressions.push(*a);
-                self.list(list);
-            }
-            E::If(a, b, c) => self.expressions.extend([*a, *b, *c]),
-            E::Coalesce(list) | E::FunctionCall(_, list) => self.list(list),
-            E::Exists(p) => self.patterns.push(*p),
-        }
-    }
-
-    /// Most members of a list are leaves, which need no place on the stack.
-    fn list(&mut self, list: Vec<Expression>) {
-        use Expression as E;
-        let inner = |e: &E| {
-            !matches!(
+    fn expression(&mut self, mut e: Expression) {
+        // Most parts are leaves, which need no place on the stack.
+        let leaf = |e: &Expression| {
+            use Expression as E;
+            matches!(
                 e,
                 E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_)
             )
         };
-        self.expressions.extend(list.into_iter().filter(inner));
+        for part in parts_mut(&mut e) {
+            if !leaf(part) {
+                let nothing = Expression::Coalesce(vec![]);
+                self.expressions.push(std::mem::replace(part, nothing));
+            }
+        }
+        if let Expression::Exists(p) = e {
+            self.patterns.push(*p);
+        }
     }
 
     fn path(&mut self, p: PropertyPathExpression) {

@@ -119,14 +119,14 @@ pub(super) fn on_steps(input: Built, more: Vec<Step>, rows: f64, cost: f64) -> B
         }) => {
             steps.extend(more);
             Built {
-                op: Operator::Steps(operator::Steps { input: i, steps }),
+                op: operator::Steps { input: i, steps }.into(),
                 rows,
                 cost,
                 ..input
             }
         }
         _ => input.with(
-            |input| Operator::Steps(operator::Steps { input, steps: more }),
+            |input| operator::Steps { input, steps: more }.into(),
             Some(rows),
             cost,
         ),
@@ -266,10 +266,11 @@ pub(crate) fn filtered(b: Built, c: Condition) -> Built {
         }
         _ => b.with(
             |op| {
-                Operator::Filter(operator::Filter {
+                operator::Filter {
                     input: op,
                     condition: c,
-                })
+                }
+                .into()
             },
             Some(rows),
             cost,

@@ -127,7 +127,7 @@ impl Builder<'_> {
                 }
                 let cost = b.cost + b.rows * SORT * (2.0 + b.rows).log2();
                 b.with(
-                    |op| Operator::OrderBy(operator::OrderBy { input: op, keys }),
+                    |op| operator::OrderBy { input: op, keys }.into(),
                     None,
                     cost,
                 )
@@ -140,7 +140,7 @@ impl Builder<'_> {
                 let slots = kept(slots, &b.possible);
                 let cost = b.cost + b.rows * HASH_PROBE;
                 b.with(
-                    |op| Operator::Distinct(operator::Distinct { input: op, slots }),
+                    |op| operator::Distinct { input: op, slots }.into(),
                     None,
                     cost,
                 )
@@ -150,7 +150,7 @@ impl Builder<'_> {
                 let slots = kept(slots, &b.possible);
                 let cost = b.cost + b.rows * OUT;
                 b.with(
-                    |op| Operator::Reduced(operator::Reduced { input: op, slots }),
+                    |op| operator::Reduced { input: op, slots }.into(),
                     None,
                     cost,
                 )
@@ -421,10 +421,11 @@ impl Builder<'_> {
                 right.certain = right.certain.and(&slots);
                 right = right.with(
                     |op| {
-                        Operator::Reduced(operator::Reduced {
+                        operator::Reduced {
                             input: op,
                             slots: slots.to_vec(),
-                        })
+                        }
+                        .into()
                     },
                     None,
                     0.0,
@@ -520,7 +521,7 @@ impl Builder<'_> {
         let cost = b.cost + b.rows * if bound { OUT } else { EXPRESSION };
         let value = value.general();
         let mut out = b.with(
-            |input| Operator::Extend(operator::Extend { input, to, value }),
+            |input| operator::Extend { input, to, value }.into(),
             None,
             cost,
         );

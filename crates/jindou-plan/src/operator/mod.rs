@@ -62,6 +62,12 @@ macro_rules! operators {
             $($(#[$doc])* $name($node),)*
         }
 
+        $(impl From<$node> for Operator {
+            fn from(node: $node) -> Self {
+                Self::$name(node)
+            }
+        })*
+
         impl Operator {
             pub(crate) fn facts(&self) -> &dyn Facts {
                 match self {

@@ -1,6 +1,7 @@
 //! Terms for variables, in the algebra.
 
 use super::check_value;
+use crate::expression::parts_mut;
 use jindou_model::{Error, Result};
 use oxrdf::{NamedNode, Term, Variable};
 use spargebra::Query;
@@ -261,37 +262,10 @@ impl Substitution<'_> {
                     *e = Expression::Literal(true.into());
                 }
             }
-            Expression::Or(a, b)
-            | Expression::And(a, b)
-            | Expression::Equal(a, b)
-            | Expression::SameTerm(a, b)
-            | Expression::Greater(a, b)
-            | Expression::GreaterOrEqual(a, b)
-            | Expression::Less(a, b)
-            | Expression::LessOrEqual(a, b)
-            | Expression::Add(a, b)
-            | Expression::Subtract(a, b)
-            | Expression::Multiply(a, b)
-            | Expression::Divide(a, b) => {
-                self.expression(a)?;
-                self.expression(b)?;
-            }
-            Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                self.expression(a)?;
-            }
-            Expression::In(a, list) => {
-                self.expression(a)?;
-                list.iter_mut().try_for_each(|e| self.expression(e))?;
-            }
             Expression::Exists(p) => self.pattern(p)?,
-            Expression::If(a, b, c) => {
-                for e in [a, b, c] {
-                    self.expression(e)?;
-                }
-            }
-            Expression::Coalesce(list) | Expression::FunctionCall(_, list) => {
-                list.iter_mut().try_for_each(|e| self.expression(e))?;
-            }
+            e => parts_mut(e)
+                .into_iter()
+                .try_for_each(|e| self.expression(e))?,
         }
         Ok(())
     }
