@@ -47,6 +47,17 @@ impl Backing {
         Ok(Self::Memory { lines, len })
     }
 
+    /// A copy of bytes that no file has.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut lines: Vec<Line> = huge_zeroed(bytes.len().div_ceil(64));
+        let copy: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
+        copy[..bytes.len()].copy_from_slice(bytes);
+        Self::Memory {
+            lines,
+            len: bytes.len(),
+        }
+    }
+
     /// Tells the kernel that reads will be random.
     pub(crate) fn advise_random(&self) {
         if let Self::Mapped(map) = self {

@@ -141,7 +141,8 @@ pub(crate) fn print_of(hash: u64) -> u8 {
 /// Writes a file of sections.
 #[derive(Debug)]
 pub(crate) struct SectionWriter {
-    file: File,
+    /// `None`: all stays in the buffer.
+    file: Option<File>,
     path: PathBuf,
     buffer: Vec<u8>,
     /// Bytes written or buffered.
@@ -156,6 +157,15 @@ impl SectionWriter {
     /// Creates the file, which must not exist.
     pub(crate) fn create(path: PathBuf, magic: [u8; 8]) -> Result<Self> {
         let file = private::create_new(&path).map_err(|e| Error::io(&path, e))?;
+        Self::over(Some(file), path, magic)
+    }
+
+    /// Writes to memory what the file would hold.
+    pub(crate) fn in_memory(name: &str, magic: [u8; 8]) -> Result<Self> {
+        Self::over(None, name.into(), magic)
+    }
+
+    fn over(file: Option<File>, path: PathBuf, magic: [u8; 8]) -> Result<Self> {
         let mut w = Self {
             file,
             path,
@@ -190,11 +200,10 @@ impl SectionWriter {
         self.at += bytes.len() as u64;
         if self.buffer.len() + bytes.len() > BUFFER {
             self.flush()?;
-            if bytes.len() > BUFFER / 2 {
-                return self
-                    .file
-                    .write_all(bytes)
-                    .map_err(|e| Error::io(&self.path, e));
+            if let Some(file) = &mut self.file
+                && bytes.len() > BUFFER / 2
+            {
+                return file.write_all(bytes).map_err(|e| Error::io(&self.path, e));
             }
         }
         self.buffer.extend_from_slice(bytes);
@@ -202,15 +211,16 @@ impl SectionWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.file
-            .write_all(&self.buffer)
-            .map_err(|e| Error::io(&self.path, e))?;
-        self.buffer.clear();
+        if let Some(file) = &mut self.file {
+            file.write_all(&self.buffer)
+                .map_err(|e| Error::io(&self.path, e))?;
+            self.buffer.clear();
+        }
         Ok(())
     }
 
-    /// Completes the file. It is not synced: that is for whoever commits the store directory.
-    pub(crate) fn finish(mut self, terms: u32, own: [u64; 4]) -> Result<()> {
+    /// Completes the file. It is not synced: that is for whoever commits the store directory. The bytes of one in memory.
+    pub(crate) fn finish(mut self, terms: u32, own: [u64; 4]) -> Result<Vec<u8>> {
         self.end();
         self.flush()?;
         if self.sections.len() > MAX_SECTIONS {
@@ -230,12 +240,14 @@ impl SectionWriter {
             head.extend_from_slice(&start.to_le_bytes());
             head.extend_from_slice(&len.to_le_bytes());
         }
-        self.file
-            .seek(SeekFrom::Start(0))
-            .map_err(|e| Error::io(&self.path, e))?;
-        self.file
-            .write_all(&head)
-            .map_err(|e| Error::io(&self.path, e))
+        match &mut self.file {
+            Some(file) => file
+                .seek(SeekFrom::Start(0))
+                .and_then(|_| file.write_all(&head))
+                .map_err(|e| Error::io(&self.path, e))?,
+            None => self.buffer[..head.len()].copy_from_slice(&head),
+        }
+        Ok(self.buffer)
     }
 }
 
@@ -257,7 +269,15 @@ impl Sections {
     /// [`Error::Io`] when it cannot be read, [`Error::Store`] when it is foreign, newer, truncated
     /// or its head is damaged.
     pub(crate) fn open(path: &Path, magic: [u8; 8], residence: Residence) -> Result<Self> {
-        let map = Backing::open(path, residence)?;
+        Self::over(Backing::open(path, residence)?, path, magic)
+    }
+
+    /// As [`Self::open`], over bytes in memory; errors name them `name`.
+    pub(crate) fn of(bytes: &[u8], name: &str, magic: [u8; 8]) -> Result<Self> {
+        Self::over(Backing::of(bytes), Path::new(name), magic)
+    }
+
+    fn over(map: Backing, path: &Path, magic: [u8; 8]) -> Result<Self> {
         if map.len() < HEAD {
             return Err(bad(path, "is shorter than its head"));
         }

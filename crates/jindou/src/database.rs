@@ -7,7 +7,8 @@ use crate::results::{Answer, AnswerSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
-    self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust, Writer,
+    self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust,
+    UpdateOptions, Writer,
 };
 use crate::{blank_nodes, execute};
 use jindou_engine::{ServiceCaller, WorkerPool};
@@ -19,12 +20,13 @@ use jindou_plan::{
     CacheKey, Form, Functions, Parsed, Plan, PlanCache, PlanLimits, PlanOptions, SyntaxOptions,
     Weight,
 };
-use jindou_store::{CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
+use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use oxrdf::{NamedNode, Term};
 use spargebra::Query;
 use spargebra::algebra::QueryDataset;
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -352,6 +354,48 @@ impl Database {
     #[must_use]
     pub fn recovery(&self) -> Option<&Recovery> {
         self.inner.recovery.as_ref()
+    }
+
+    /// An empty database in memory, to be filled by updates ([`Self::update`], [`Self::apply`], [`Self::insert`]); all of it ends
+    /// with the last clone.
+    ///
+    /// Its quads lie where those of updates do, beside segments and not in them: about 100 bytes a quad, and the planner knows
+    /// counts of predicates but no characteristic sets. For many millions of quads load a store.
+    ///
+    /// ```
+    /// use jindou::{Answer, Database, UpdateOptions};
+    ///
+    /// let db = Database::in_memory();
+    /// db.update("INSERT DATA { <http://e/mars> a <http://e/Planet> }", &UpdateOptions::default())?;
+    /// assert_eq!(db.query("ASK { ?planet a <http://e/Planet> }")?, Answer::Boolean(true));
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_memory() -> Self {
+        let epoch = RandomState::new().hash_one("in memory");
+        let base = Base::empty(epoch, false).expect("files without a quad are readable");
+        Self::of_snapshot(Snapshot::of_base(base))
+    }
+
+    /// A database in memory with the quads of a source, inserted in one transaction within the options' memory.
+    ///
+    /// ```
+    /// use jindou::parse::{Format, Sources};
+    /// use jindou::{Database, UpdateOptions};
+    ///
+    /// let text = "<http://e/mars> <http://e/moons> 2 .";
+    /// let source = Sources::builder().text("planets.ttl", text.as_bytes(), Format::Turtle).build()?;
+    /// let db = Database::in_memory_from(&source, &UpdateOptions::default())?;
+    /// assert_eq!(db.query("SELECT ?n { ?planet <http://e/moons> ?n }")?.solutions().len(), 1);
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::insert`].
+    pub fn in_memory_from(source: &dyn QuadSource, options: &UpdateOptions) -> Result<Self> {
+        let db = Self::in_memory();
+        db.insert(source, options, &Progress::default())?;
+        Ok(db)
     }
 
     /// A database over one snapshot, in memory: changes end with the process.

@@ -291,7 +291,52 @@ pub(crate) struct Decoded<'a, 's> {
     decoder: RowDecoder<'a>,
     sink: &'s mut dyn AnswerSink,
     /// Rows could not be decoded, or the consumer did not take them.
-    pub refused: bool,
+    refused: bool,
+}
+
+/// A sink of which it is known whether rows failed for its own reasons: then nobody else need try to make them.
+pub(crate) trait Consumer: Sink {
+    /// Whether rows could not be decoded, or were not taken.
+    #[cfg_attr(
+        not(feature = "gpu"),
+        expect(dead_code, reason = "there is no other executor")
+    )]
+    fn refused(&self) -> bool;
+}
+
+impl Consumer for Decoded<'_, '_> {
+    fn refused(&self) -> bool {
+        self.refused
+    }
+}
+
+/// Runs a SELECT's plan whose rows of ids go to one consumer as they are.
+pub(crate) fn pulled(
+    device: &Device,
+    plan: &Plan,
+    snapshot: &Snapshot,
+    terms: &QueryTerms,
+    options: &QueryOptions,
+    cancel: &CancelToken,
+    out: &mut dyn Consumer,
+) -> Result<()> {
+    let gpu = device.choose(plan, options.gpu)?;
+    let exec = exec_options(options, cancel);
+    let job = Job {
+        plan,
+        snapshot,
+        options,
+        cancel,
+        exec: &exec,
+        terms,
+    };
+    if let Some(gpu) = &gpu
+        && gpu::solutions(gpu, &job, out)?.is_ok()
+    {
+        return Ok(());
+    }
+    execute_streaming(plan, snapshot, &exec, terms, out)?;
+    Ok(())
 }
 
 impl Sink for Decoded<'_, '_> {

@@ -6,6 +6,7 @@
 
 mod backup;
 mod blank_nodes;
+mod cursor;
 mod database;
 mod default_graph;
 mod device;
@@ -28,6 +29,7 @@ pub use backup::{
     BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, RestoreReport, RestoreTo, parse_time,
     time_text,
 };
+pub use cursor::{Column, Cursor, RowBatch};
 pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
 pub use device::GpuChoice;
 #[cfg(feature = "cluster")]

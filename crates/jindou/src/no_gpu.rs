@@ -2,7 +2,7 @@
 
 use crate::database::Checksum;
 use crate::device::GpuChoice;
-use crate::execute::{Decoded, Job, Measured};
+use crate::execute::{Consumer, Job, Measured};
 use jindou_engine::Profile;
 use jindou_model::{Error, Result};
 use jindou_plan::Plan;
@@ -40,7 +40,7 @@ pub(crate) fn ask(gpu: &Gpu, _job: &Job) -> Result<Result<(bool, Profile), Strin
 pub(crate) fn solutions(
     gpu: &Gpu,
     _job: &Job,
-    _out: &mut Decoded,
+    _out: &mut dyn Consumer,
 ) -> Result<Result<(u64, Measured), String>> {
     match *gpu {}
 }

@@ -14,4 +14,5 @@ pub use merge::{Merged, merge_runs};
 pub use run::{ClosedRun, Run};
 pub use strings::StringsWriter;
 pub(crate) use values::{CODED_TAGS, number_of};
+pub(crate) use write::empty;
 pub use write::write_dictionary;

@@ -23,7 +23,18 @@ impl StringsWriter {
     /// # Errors
     /// [`Error::Io`], also when the file exists.
     pub fn create(dir: &Path) -> Result<Self> {
-        let mut file = SectionWriter::create(dir.join(STRINGS_FILE), STRINGS_MAGIC)?;
+        Self::over(SectionWriter::create(
+            dir.join(STRINGS_FILE),
+            STRINGS_MAGIC,
+        )?)
+    }
+
+    /// Writes to memory what `strings.jd` would hold.
+    pub(crate) fn in_memory() -> Result<Self> {
+        Self::over(SectionWriter::in_memory(STRINGS_FILE, STRINGS_MAGIC)?)
+    }
+
+    fn over(mut file: SectionWriter) -> Result<Self> {
         file.begin(strings::BLOCKS)?;
         Ok(Self {
             file,
@@ -63,7 +74,8 @@ impl StringsWriter {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, terms: u32, tags: &TagRanges) -> Result<()> {
+    /// Completes it. The bytes of one in memory.
+    pub(crate) fn finish(mut self, terms: u32, tags: &TagRanges) -> Result<Vec<u8>> {
         self.file.write(&self.buffer)?;
         let end = self.flushed + self.buffer.len() as u64;
         if end >= 1 << (8 * OFFSET) {

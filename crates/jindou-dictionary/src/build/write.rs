@@ -3,13 +3,14 @@
 //! The head's own numbers: seed of the hash, length of `strings.jd`, bits of an id when the hash table and
 //! the lex column are compact (else 0), 0.
 
+use super::StringsWriter;
 use super::values::{ValueColumns, value_columns};
-use crate::Strings;
 use crate::format::{
     Bucket, CompactBucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, NARROW_LEX, SectionWriter,
     bucket_of, compact_bits, compact_entry, dictionary, print_of, stored_hash,
 };
 use crate::memory::{huge_zeroed, prefetch_at};
+use crate::{Strings, TagRanges};
 use jindou_model::{Error, NO_VERTEX, Result};
 use std::path::Path;
 
@@ -34,21 +35,40 @@ pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result
 /// `bits` as [`compact_bits`] gives them, or 0 for a dictionary that is not compact.
 fn write_with(dir: &Path, id_of_lex: &[u32], threads: usize, bits: u32) -> Result<()> {
     let strings = Strings::open(dir)?;
+    let file = SectionWriter::create(dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC)?;
+    write_to(file, &strings, id_of_lex, threads, bits).map(|_| ())
+}
+
+/// The bytes of `strings.jd` and `dictionary.jd` without a term.
+pub(crate) fn empty() -> Result<[Vec<u8>; 2]> {
+    let none = TagRanges::from_counts(&[0; 256]);
+    let bytes = StringsWriter::in_memory()?.finish(0, &none)?;
+    let file = SectionWriter::in_memory(DICTIONARY_FILE, DICTIONARY_MAGIC)?;
+    let dictionary = write_to(file, &Strings::of(&bytes)?, &[], 1, compact_bits(0))?;
+    Ok([bytes, dictionary])
+}
+
+fn write_to(
+    mut file: SectionWriter,
+    strings: &Strings,
+    id_of_lex: &[u32],
+    threads: usize,
+    bits: u32,
+) -> Result<Vec<u8>> {
     if strings.len() as usize != id_of_lex.len() {
         return Err(Error::Internal(
             "an id for every term is needed, and none besides".into(),
         ));
     }
-    let mut file = SectionWriter::create(dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC)?;
     let (seed, values) = std::thread::scope(|scope| -> Result<_> {
         let mut values = None;
         let beside = if threads > 1 {
-            Some(scope.spawn(|| value_columns(&strings)))
+            Some(scope.spawn(|| value_columns(strings)))
         } else {
             None
         };
         write_lex(&mut file, id_of_lex, bits != 0)?;
-        let seed = write_hash(&mut file, &strings, id_of_lex, bits)?;
+        let seed = write_hash(&mut file, strings, id_of_lex, bits)?;
         if let Some(thread) = beside {
             values = Some(
                 thread
@@ -60,7 +80,7 @@ fn write_with(dir: &Path, id_of_lex: &[u32], threads: usize, bits: u32) -> Resul
     })?;
     let values = match values {
         Some(v) => v,
-        None => value_columns(&strings)?,
+        None => value_columns(strings)?,
     };
     write_values(&mut file, &values)?;
     file.finish(strings.len(), [seed, strings.file_len(), bits.into(), 0])

@@ -11,7 +11,7 @@ pub use values::{SortKey, TermKind};
 
 use crate::TagRanges;
 use crate::backing::Residence;
-use crate::build::CODED_TAGS;
+use crate::build::{CODED_TAGS, empty};
 use crate::format::{
     Bucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, NARROW_LEX, Sections, bucket_of,
     compact_bits, dictionary, stored_hash,
@@ -60,7 +60,21 @@ impl Dictionary {
     /// As [`Dictionary::open`].
     pub fn open_as(dir: &Path, residence: Residence) -> Result<Self> {
         let strings = Strings::open_as(dir, residence)?;
-        let file = Sections::open(&dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC, residence)?;
+        let path = dir.join(DICTIONARY_FILE);
+        Self::over(strings, Sections::open(&path, DICTIONARY_MAGIC, residence)?)
+    }
+
+    /// A dictionary without a term, in memory. O(1).
+    ///
+    /// # Errors
+    /// [`jindou_model::Error::Store`] if what this crate writes is not what it reads.
+    pub fn empty() -> Result<Self> {
+        let [strings, dictionary] = empty()?;
+        let file = Sections::of(&dictionary, DICTIONARY_FILE, DICTIONARY_MAGIC)?;
+        Self::over(Strings::of(&strings)?, file)
+    }
+
+    fn over(strings: Strings, file: Sections) -> Result<Self> {
         if file.terms != strings.len() || file.own[1] != strings.file_len() {
             return Err(file.damaged("it belongs to another strings.jd"));
         }

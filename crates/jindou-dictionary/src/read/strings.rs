@@ -34,7 +34,19 @@ impl Strings {
     }
 
     pub(crate) fn open_as(dir: &Path, residence: Residence) -> Result<Self> {
-        let file = Sections::open(&dir.join(STRINGS_FILE), STRINGS_MAGIC, residence)?;
+        Self::over(Sections::open(
+            &dir.join(STRINGS_FILE),
+            STRINGS_MAGIC,
+            residence,
+        )?)
+    }
+
+    /// Over the bytes of a `strings.jd` that is no file.
+    pub(crate) fn of(bytes: &[u8]) -> Result<Self> {
+        Self::over(Sections::of(bytes, STRINGS_FILE, STRINGS_MAGIC)?)
+    }
+
+    fn over(file: Sections) -> Result<Self> {
         let blocks = file.range(strings::BLOCKS, |_| true)?;
         let count = file.terms.div_ceil(BLOCK) as usize;
         let offsets = file.range(strings::OFFSETS, |len| len == count * OFFSET + 8)?;

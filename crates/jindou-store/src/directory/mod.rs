@@ -4,6 +4,7 @@
 mod bytes;
 mod check;
 mod current;
+mod empty;
 mod groups;
 mod index;
 mod info;

@@ -3,7 +3,7 @@
 use super::row_buffer::RowBuffer;
 use crate::database::Checksum;
 use crate::device::GpuChoice;
-use crate::execute::{Decoded, Job, Measured, Options, measured};
+use crate::execute::{Consumer, Job, Measured, Options, measured};
 use jindou_engine::{ChecksumSink, CountSink, NodeProfile, Profile, Sink, execute_on};
 use jindou_gpu::{GpuExecutor, GpuOptions, GpuResult, Output};
 use jindou_model::{CancelToken, Error, Result};
@@ -56,7 +56,7 @@ pub(crate) fn ask(gpu: &GpuExecutor, job: &Job) -> Result<Result<(bool, Profile)
 pub(crate) fn solutions(
     gpu: &GpuExecutor,
     job: &Job,
-    out: &mut Decoded,
+    out: &mut dyn Consumer,
 ) -> Result<Result<(u64, Measured), String>> {
     let choice = job.options.gpu;
     if choice == GpuChoice::Auto {
@@ -69,7 +69,7 @@ pub(crate) fn solutions(
         return Ok(done);
     }
     match rows(gpu, job, out) {
-        Err(e) if out.refused => Err(e),
+        Err(e) if out.refused() => Err(e),
         done => settle(choice, done),
     }
 }

@@ -1,0 +1,96 @@
+//! A base without a quad, in memory: the files that a load of nothing would write, without writing them.
+
+use super::{
+    Bytes, INDEX, IndexBuilder, IndexParts, Manifest, MergedFiles, NAMED_IN, NAMED_OUT,
+    SEGMENTS_IN, SEGMENTS_OUT, SegmentFile, SegmentFileWriter,
+};
+use crate::base::{Base, Merged, SegmentSet};
+use crate::segment::Packing;
+use crate::statistics::Statistics;
+use jindou_dictionary::Dictionary;
+use jindou_model::{Error, Result};
+use std::io::Cursor;
+use std::sync::Arc;
+
+impl Base {
+    /// A base without a quad, in memory, to lay changes over. `epoch` tells its ids from those of other bases. O(1).
+    ///
+    /// # Errors
+    /// [`Error::Store`] if what this crate writes is not what it reads.
+    pub fn empty(epoch: u64, union_default: bool) -> Result<Arc<Self>> {
+        let dictionary = Dictionary::empty()?;
+        let plain = |name: &str| SegmentFile::open(segments(name, None)?, name);
+        let packing = Packing::new(0, vec![]);
+        let named = |name: &str| SegmentFile::open_named(segments(name, Some(&packing))?, name);
+        let set = SegmentSet {
+            generation: 0,
+            files: [
+                [plain(SEGMENTS_OUT)?, plain(SEGMENTS_IN)?],
+                [named(NAMED_OUT)?, named(NAMED_IN)?],
+            ],
+            classes: None,
+        };
+        let index = IndexBuilder::default()
+            .write(Cursor::new(vec![]))
+            .map_err(|e| Error::io(INDEX, e))?;
+        let mut statistics = Statistics::default();
+        statistics.index();
+        Ok(Arc::new(Self {
+            epoch,
+            union_default,
+            dictionary: Arc::new(dictionary),
+            place: Self::places(&[], 0),
+            sets: vec![Arc::new(set)],
+            predicate_of: Default::default(),
+            statistics,
+            index: Arc::new(IndexParts::open(Bytes::copy_of(index.get_ref()), INDEX)?),
+            merged: Merged::default(),
+            manifest: Manifest {
+                epoch,
+                union_default,
+                quads: 0,
+                terms: 0,
+                snapshot: 0,
+                files: vec![],
+                checksums: 0,
+                merged: MergedFiles::default(),
+            },
+            versions: Arc::default(),
+            objects: Default::default(),
+        }))
+    }
+}
+
+fn segments(name: &str, packing: Option<&Packing>) -> Result<Bytes> {
+    let file = SegmentFileWriter::new(Cursor::new(vec![]), 0, packing)
+        .and_then(SegmentFileWriter::finish)
+        .map_err(|e| Error::io(name, e))?;
+    Ok(Bytes::copy_of(file.get_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Snapshot;
+    use crate::testing::store_of;
+
+    #[test]
+    fn an_empty_base_is_what_a_load_of_nothing_makes() {
+        let (_folder, loaded) = store_of(&[]);
+        let made = Base::empty(loaded.epoch(), loaded.union_default()).unwrap();
+        for direction in 0..2 {
+            for named in 0..2 {
+                let files = [&made, &loaded].map(|b| b.sets[0].files[named][direction].bytes());
+                assert_eq!(files[0], files[1]);
+            }
+        }
+        assert_eq!(made.dictionary.len(), loaded.dictionary.len());
+        assert_eq!(made.dictionary.sections(), loaded.dictionary.sections());
+        assert_eq!(made.index.part_bytes(), loaded.index.part_bytes());
+        assert_eq!(made.statistics.quads, loaded.statistics.quads);
+        assert_eq!(made.statistics.vertices, loaded.statistics.vertices);
+        let snapshot = Snapshot::of_base(made);
+        assert_eq!(snapshot.number(), 0);
+        assert!(snapshot.lookup(b"<http://e/a").is_none());
+    }
+}

@@ -1,0 +1,255 @@
+//! Cursors over databases in memory: `spareval`'s answers, readers that are slow or go away, limits.
+
+use jindou::parse::{Format, Sources};
+use jindou::{
+    CancelToken, Cursor, Database, Error, MemoryBudget, QueryOptions, Resource, Result,
+    UpdateOptions, decode_term,
+};
+use jindou_testing::{Answer, Rng, answer};
+use oxrdf::Quad;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+fn of(nquads: String) -> Database {
+    let source = Sources::builder()
+        .text("data.nq", nquads.into_bytes(), Format::NQuads)
+        .build()
+        .unwrap();
+    Database::in_memory_from(&source, &UpdateOptions::default()).unwrap()
+}
+
+fn database(quads: &[Quad]) -> Database {
+    of(quads.iter().map(|q| format!("{q} .\n")).collect())
+}
+
+/// `n` things with a number each: their product has n² rows.
+fn numbered(n: usize) -> Database {
+    let mut text = String::new();
+    for i in 0..n {
+        let _ = writeln!(text, "<http://e/v{i}> <http://e/p> \"{i}\" .");
+    }
+    of(text)
+}
+
+const PRODUCT: &str = "SELECT ?a ?b { ?a <http://e/p> ?x . ?b <http://e/p> ?y }";
+/// No row of the product passes, and the engine cannot know it before.
+const FRUITLESS: &str = "SELECT ?a { ?a <http://e/p> ?x . ?b <http://e/p> ?y . ?c <http://e/p> ?z
+    FILTER(CONCAT(?x, ?y, ?z) = \"none\") }";
+
+/// All rows, read in another way each time.
+fn all(mut cursor: Cursor, way: usize) -> Result<Answer> {
+    let columns = cursor.variables().to_vec();
+    let mut rows = vec![];
+    while let Some(batch) = cursor.next_batch()? {
+        assert!(batch.rows() > 0);
+        assert_eq!(batch.variables(), columns);
+        let from = rows.len();
+        rows.resize(from + batch.rows(), vec![]);
+        for (r, row) in rows[from..].iter_mut().enumerate() {
+            match way % 3 {
+                0 => *row = batch.row(r)?,
+                1 => {
+                    for c in 0..columns.len() {
+                        let mut column = batch.column(c);
+                        let canonical = column.canonical(r)?;
+                        assert_eq!(canonical.is_none(), batch.ids(c)[r] == 0);
+                        row.push(canonical.map(|bytes| decode_term(bytes).unwrap()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if way % 3 == 2 {
+            for c in 0..columns.len() {
+                for (row, term) in rows[from..].iter_mut().zip(batch.terms(c)) {
+                    row.push(term?);
+                }
+            }
+        }
+        assert!(batch.ids(columns.len()).is_empty());
+    }
+    assert!(cursor.next_batch()?.is_none());
+    Ok(Answer::Rows(columns, rows))
+}
+
+#[test]
+fn random_queries_answer_as_spareval_does() {
+    let (mut compared, mut rows) = (0, 0);
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let data = jindou_testing::quads(&mut rng);
+        let db = database(&data);
+        for n in 0..20 {
+            let query = jindou_testing::query(&mut rng, &data);
+            let Ok(expected @ Answer::Rows(..)) = answer(&data, &query.oracle) else {
+                continue;
+            };
+            let options = QueryOptions {
+                threads: 1 + n % 2,
+                ..QueryOptions::default()
+            };
+            let cursor = match db.cursor(&query.text, &options) {
+                Ok(cursor) => cursor,
+                Err(e) => panic!("{}: {e}", query.text),
+            };
+            let got = all(cursor, n).unwrap_or_else(|e| panic!("{}: {e}", query.text));
+            let (got, expected) = (got.bag(), expected.bag());
+            if query.counts_only {
+                assert_eq!(got.len(), expected.len(), "{}", query.text);
+            } else {
+                assert_eq!(got, expected, "seed {seed}: {}", query.text);
+            }
+            assert_eq!(options.memory.used(), 0, "{}", query.text);
+            compared += 1;
+            rows += got.len();
+        }
+    }
+    println!("{compared} compared, {rows} rows");
+    assert!(compared > 300 && rows > 1000);
+}
+
+#[test]
+fn a_slow_reader_holds_the_query_back() {
+    let db = numbered(1000);
+    let options = QueryOptions::default();
+    let mut cursor = db.cursor(PRODUCT, &options).unwrap();
+    let mut rows = cursor.next_batch().unwrap().unwrap().rows();
+    // A million rows of two columns are 8 MB; those that wait are some 200 kB, and the query's own batches.
+    let mut most = 0;
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(30));
+        most = most.max(options.memory.used());
+    }
+    assert!(most < 4 << 20, "{most} bytes");
+    while let Some(batch) = cursor.next_batch().unwrap() {
+        rows += batch.rows();
+    }
+    assert_eq!(rows, 1_000_000);
+    drop(cursor);
+    assert_eq!(options.memory.used(), 0);
+}
+
+#[test]
+fn order_is_kept() {
+    let db = numbered(300);
+    let query =
+        "SELECT ?x { ?a <http://e/p> ?x . ?b <http://e/p> ?y } ORDER BY DESC(?x) LIMIT 60000";
+    let mut cursor = db.cursor(query, &QueryOptions::default()).unwrap();
+    let mut seen = vec![];
+    while let Some(batch) = cursor.next_batch().unwrap() {
+        seen.extend(batch.terms(0).map(|t| t.unwrap().unwrap().to_string()));
+    }
+    assert_eq!(seen.len(), 60_000);
+    assert!(seen.is_sorted_by(|a, b| a >= b));
+}
+
+#[test]
+fn a_reader_that_goes_cancels_the_query_and_nothing_else() {
+    let db = numbered(1000);
+    let cancel = CancelToken::new();
+    let options = QueryOptions {
+        cancel: cancel.clone(),
+        ..QueryOptions::default()
+    };
+    // Midway, while it waits; and before the first row, where there will be none.
+    let mut cursor = db.cursor(PRODUCT, &options).unwrap();
+    let batch = cursor.next_batch().unwrap().unwrap();
+    let began = Instant::now();
+    drop(cursor);
+    drop(db.cursor(FRUITLESS, &options).unwrap());
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(!cancel.is_cancelled());
+    // A batch outlives its cursor.
+    assert_eq!(batch.terms(0).filter(Result::is_err).count(), 0);
+    drop(batch);
+    assert_eq!(options.memory.used(), 0);
+    assert_eq!(
+        db.query("SELECT * { ?s ?p ?o }").unwrap().solutions().len(),
+        1000
+    );
+}
+
+#[test]
+fn the_caller_cancels_and_the_error_comes_once() {
+    let db = numbered(1000);
+    let options = QueryOptions::default();
+    for query in [PRODUCT, FRUITLESS] {
+        let cancel = CancelToken::new();
+        let options = QueryOptions {
+            cancel: cancel.clone(),
+            ..options.clone()
+        };
+        let mut cursor = db.cursor(query, &options).unwrap();
+        let canceller = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            cancel.cancel();
+        });
+        let error = loop {
+            match cursor.next_batch() {
+                Ok(Some(_)) => std::thread::sleep(Duration::from_millis(10)),
+                Ok(None) => panic!("{query} ended"),
+                Err(e) => break e,
+            }
+        };
+        assert!(matches!(error, Error::Cancelled), "{query}: {error}");
+        assert!(cursor.next_batch().unwrap().is_none());
+        canceller.join().unwrap();
+    }
+}
+
+#[test]
+fn the_time_limit_holds_for_query_and_reader() {
+    let db = numbered(1000);
+    let limit = Duration::from_millis(100);
+    let options = QueryOptions {
+        timeout: Some(limit),
+        ..QueryOptions::default()
+    };
+    // A query that has no rows, and one whose reader sleeps longer than it has time.
+    for (query, sleep) in [(FRUITLESS, 0), (PRODUCT, 400)] {
+        let mut cursor = db.cursor(query, &options).unwrap();
+        std::thread::sleep(Duration::from_millis(sleep));
+        let error = loop {
+            match cursor.next_batch() {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("{query} ended"),
+                Err(e) => break e,
+            }
+        };
+        assert!(
+            matches!(error, Error::Timeout(at) if at == limit),
+            "{error}"
+        );
+        assert!(cursor.next_batch().unwrap().is_none());
+    }
+}
+
+#[test]
+fn what_is_no_table_or_has_no_room_is_refused() {
+    let db = numbered(10);
+    let options = QueryOptions::default();
+    for query in [
+        "ASK {}",
+        "CONSTRUCT WHERE { ?s ?p ?o }",
+        "DESCRIBE <http://e/v1>",
+    ] {
+        let refused = db.cursor(query, &options).map(|_| ()).unwrap_err();
+        assert!(
+            matches!(refused, Error::Unsupported(_)),
+            "{query}: {refused}"
+        );
+    }
+    assert!(matches!(
+        db.cursor("SELECT nothing", &options).map(|_| ()),
+        Err(Error::Sparql(_))
+    ));
+    let db = numbered(1000);
+    let options = QueryOptions {
+        memory: MemoryBudget::new(1 << 20),
+        ..QueryOptions::default()
+    };
+    let query = format!("{PRODUCT} ORDER BY ?b ?a");
+    let refused = all(db.cursor(&query, &options).unwrap(), 2).unwrap_err();
+    assert_eq!(refused.resource(), Some(Resource::Memory), "{refused}");
+    assert_eq!(options.memory.used(), 0);
+}
