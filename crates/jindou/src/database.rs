@@ -35,14 +35,23 @@ use std::time::{Duration, Instant};
 /// A store that answers SPARQL. Cheap to clone and to share between threads; a query reads the snapshot that
 /// was current when it began.
 ///
-/// ```no_run
-/// use jindou::{Database, QueryOptions};
+/// ```
+/// use jindou::parse::Sources;
+/// use jindou::{Database, LoadOptions, Progress};
 ///
-/// let db = Database::open("my.store")?;
-/// let answer = db.query("SELECT ?s WHERE { ?s a <http://example.org/Planet> }")?;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (file, store) = (folder.path().join("planets.ttl"), folder.path().join("my.store"));
+/// std::fs::write(&file, "<http://e/mars> a <http://e/Planet> .").unwrap();
+/// let source = Sources::builder().path(&file).build()?;
+/// Database::load(&store, &source, &LoadOptions::default(), &Progress::default())?;
+///
+/// let db = Database::open(&store)?;
+/// let answer = db.query("SELECT ?s WHERE { ?s a <http://e/Planet> }")?;
+/// assert_eq!(answer.variables(), ["s"]);
 /// for row in answer.solutions() {
 ///     println!("{:?}", row[0]);
 /// }
+/// # assert_eq!(answer.solutions().len(), 1);
 /// # Ok::<(), jindou::Error>(())
 /// ```
 #[derive(Clone)]
@@ -283,7 +292,8 @@ impl PlannedQuery {
         self.cached
     }
 
-    /// The plan.
+    /// The plan, whose type is no part of the library's promise.
+    #[doc(hidden)]
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan

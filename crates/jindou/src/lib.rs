@@ -1,8 +1,29 @@
 //! **Jindou**: an in-memory RDF store that answers SPARQL by exploring the graph.
 //!
 //! [`Database`] is the front door: [`Database::load`] makes a store directory of RDF files or of any
-//! [`QuadSource`], [`Database::open`] maps it, [`Database::query`] and [`Database::run`] answer SPARQL.
-//! `examples/` has two runnable programs.
+//! [`QuadSource`], [`Database::open`] maps it, [`Database::in_memory`] needs none. [`Database::query`] gives a whole answer,
+//! [`Database::cursor`] batches of rows that the caller pulls, [`Database::run`] writes to a sink as rows come.
+//! [`Database::update`] changes it, a request a transaction.
+//!
+//! ```
+//! use jindou::{Database, UpdateOptions};
+//!
+//! let db = Database::in_memory();
+//! let planets = "PREFIX : <http://example.org/> INSERT DATA { :mars a :Planet . :venus a :Planet }";
+//! let report = db.update(planets, &UpdateOptions::default())?;
+//! assert_eq!(report.added, 2);
+//! let answer = db.query("SELECT ?s { ?s a <http://example.org/Planet> } ORDER BY ?s")?;
+//! let first = answer.solutions()[0][0].as_ref().map(ToString::to_string);
+//! assert_eq!(first.as_deref(), Some("<http://example.org/mars>"));
+//! # Ok::<(), jindou::Error>(())
+//! ```
+//!
+//! Every error is an [`Error`]; a limit that was reached says which [`Resource`] there was no more of. Messages are whole
+//! sentences for people, and name no options of a program.
+//!
+//! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
+//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `cluster` (transport between
+//! servers: the module `cluster`). `examples/` has runnable programs.
 
 mod backup;
 mod blank_nodes;
@@ -35,10 +56,10 @@ pub use device::GpuChoice;
 #[cfg(feature = "cluster")]
 pub use jindou_cluster as cluster;
 pub use jindou_engine::{ServiceCaller, TakeRow, WorkerPool};
-pub use jindou_log::Files;
 #[cfg(feature = "object-store")]
 pub use jindou_log::Objects;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
+pub use jindou_log::{File as LogFile, Files};
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
     CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,
@@ -55,13 +76,16 @@ pub use jindou_scheduler::Workers;
 #[cfg(feature = "service")]
 pub use jindou_service as service;
 pub use jindou_store::{
-    CheckReport, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
-    PHASES as LOAD_PHASES,
+    CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
+    PHASES as LOAD_PHASES, PredicateInfo, Snapshot, segment::FinderKind,
 };
+// Their types stand in signatures: terms and quads, and parsed queries.
+pub use oxrdf;
 pub use prepared::{PreparedQuery, Session, Value};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use runtime::{Runtime, RuntimeBuilder};
+pub use spargebra;
 pub use summary::Summary;
 pub use update::{
     Access, BackgroundMerges, Batch, Documents, Following, GraphName, Journal, MergePolicy,

@@ -27,16 +27,19 @@ pub enum Value<'a> {
 /// A query whose parameters get terms at each run. Cheap to clone and to share; each thread makes itself a
 /// [`Session`] of it.
 ///
-/// ```no_run
+/// ```
 /// use jindou::{Database, QueryOptions, Value};
 ///
-/// let db = Database::open("my.store")?;
+/// # let db = Database::in_memory();
+/// # let data = "INSERT DATA { <http://example.org/Phobos> <http://example.org/near> <http://example.org/Mars> }";
+/// # db.update(data, &Default::default())?;
 /// let query = "SELECT ?s WHERE { ?s <http://example.org/near> $planet }";
 /// let prepared = db.prepare(query, &["planet"], &QueryOptions::default())?;
 /// let mut session = prepared.session();
 /// for planet in ["http://example.org/Mars", "http://example.org/Venus"] {
 ///     let answer = session.query(&[Value::Iri(planet)], &QueryOptions::default())?;
 ///     println!("{planet}: {} rows", answer.solutions().len());
+///     # assert_eq!(answer.solutions().len(), usize::from(planet.ends_with("Mars")));
 /// }
 /// # Ok::<(), jindou::Error>(())
 /// ```

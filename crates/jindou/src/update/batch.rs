@@ -9,15 +9,15 @@ use oxrdf::{GraphNameRef, QuadRef, Term};
 ///
 /// Labels of blank nodes name the store's own: the same label is the same node in every batch.
 ///
-/// ```no_run
+/// ```
+/// use jindou::oxrdf::{GraphName, NamedNode, Quad};
 /// use jindou::{Batch, Database, UpdateOptions};
-/// use oxrdf::{GraphName, NamedNode, Quad};
 ///
-/// let db = Database::open("my.store")?;
+/// let db = Database::in_memory();
 /// let iri = |s: &str| NamedNode::new_unchecked(s);
 /// let mut batch = Batch::new();
 /// batch.insert(Quad::new(iri("http://e/a"), iri("http://e/p"), iri("http://e/b"), GraphName::DefaultGraph).as_ref());
-/// db.apply(&batch, &UpdateOptions::default())?;
+/// assert_eq!(db.apply(&batch, &UpdateOptions::default())?.added, 1);
 /// # Ok::<(), jindou::Error>(())
 /// ```
 ///

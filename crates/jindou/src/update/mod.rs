@@ -144,10 +144,10 @@ pub struct UpdateReport {
 impl Database {
     /// Runs an update request: all of its operations in order, each seeing what those before did, or none.
     ///
-    /// ```no_run
+    /// ```
     /// use jindou::{Database, UpdateOptions};
     ///
-    /// let db = Database::open("my.store")?;
+    /// let db = Database::in_memory();
     /// let text = "INSERT DATA { <http://e/mars> a <http://example.org/Planet> }";
     /// let report = db.update(text, &UpdateOptions::default())?;
     /// assert_eq!(report.added, 1);
