@@ -1,7 +1,7 @@
 //! The edges out of a vertex in the query's default graph, which DESCRIBE reads besides running its plan.
 
 use jindou_model::{Direction, PredicateId, term};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use jindou_store::segment::Scope;
 use spargebra::algebra::QueryDataset;
 
@@ -19,7 +19,7 @@ pub(crate) enum DefaultGraph {
 impl DefaultGraph {
     /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph. Graphs that the store does not know are
     /// empty.
-    pub fn of(snapshot: &Snapshot, from: Option<&QueryDataset>, union_default: bool) -> Self {
+    pub fn of(snapshot: &dyn Graph, from: Option<&QueryDataset>, union_default: bool) -> Self {
         match from {
             Some(d) => {
                 let mut ids: Vec<u32> = d
@@ -46,7 +46,7 @@ impl DefaultGraph {
     }
 
     /// Predicates and objects of a subject's edges, each once. O(edges).
-    pub fn edges_of(&self, snapshot: &Snapshot, subject: u32) -> Vec<(u32, u32)> {
+    pub fn edges_of(&self, snapshot: &dyn Graph, subject: u32) -> Vec<(u32, u32)> {
         let (mut out, mut scratch) = (vec![], vec![]);
         for &p in snapshot.predicates_of(subject, Direction::Out).iter() {
             let p = PredicateId(p);

@@ -17,7 +17,7 @@ use jindou_engine::{
 };
 use jindou_model::{CancelToken, Result};
 use jindou_plan::{Form, Plan, Weight};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
@@ -54,7 +54,7 @@ fn exec_options(options: &Options<'_>, cancel: &CancelToken) -> ExecOptions {
 )]
 pub(crate) struct Job<'a> {
     pub plan: &'a Plan,
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a dyn Graph,
     pub options: &'a Options<'a>,
     pub cancel: &'a CancelToken,
     pub exec: &'a ExecOptions,
@@ -64,7 +64,7 @@ pub(crate) struct Job<'a> {
 /// Runs a plan into a checksum.
 pub(crate) fn checksum(
     plan: &Plan,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &Options<'_>,
     cancel: &CancelToken,
 ) -> Result<Checksum> {
@@ -98,7 +98,7 @@ pub(crate) fn checksum(
 pub(crate) fn run(
     plan: &Plan,
     described: &DefaultGraph,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &Options<'_>,
     cancel: &CancelToken,
     sink: &mut dyn AnswerSink,
@@ -222,7 +222,7 @@ pub(crate) struct Measured {
 
 pub(crate) fn measured(
     plan: &Plan,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     options: &Options<'_>,
     profile: &Profile,
     note: String,
@@ -244,14 +244,14 @@ pub(crate) fn measured(
 
 /// Decodes batches. One decoder a column: a column's ids are often near each other, those of a row are not.
 struct RowDecoder<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
     columns: Vec<TermDecoder<'a>>,
     rows: Rows,
 }
 
 impl<'a> RowDecoder<'a> {
-    fn new(snapshot: &'a Snapshot, terms: &'a QueryTerms) -> Self {
+    fn new(snapshot: &'a dyn Graph, terms: &'a QueryTerms) -> Self {
         Self {
             snapshot,
             terms,
@@ -355,7 +355,7 @@ impl Sink for Decoded<'_, '_> {
 struct Pieces<'a, 's> {
     sink: Mutex<&'s mut dyn AnswerSink>,
     exec: &'a ExecOptions,
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
     kind: RowText,
 }

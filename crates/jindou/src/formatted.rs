@@ -4,7 +4,7 @@
 use crate::results::{Csv, Json, Layout, RowText, Tsv, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_model::{NO_VERTEX, Result};
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 
 /// Rows whose terms' cache lines are all on their way before the first is read.
 pub(crate) const GROUP: usize = 32;
@@ -15,7 +15,7 @@ const COLUMNS: usize = 16;
 
 /// One worker's way from ids to text.
 pub(crate) struct RowFormatter<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
     columns: Vec<Column<'a>>,
     rows: u64,
@@ -28,7 +28,7 @@ struct Column<'a> {
 }
 
 impl<'a> RowFormatter<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, terms: &'a QueryTerms) -> Self {
+    pub(crate) fn new(snapshot: &'a dyn Graph, terms: &'a QueryTerms) -> Self {
         Self {
             snapshot,
             terms,

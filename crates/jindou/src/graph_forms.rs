@@ -5,7 +5,7 @@ use crate::results::AnswerSink;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result, VertexId, term};
 use jindou_plan::TemplateTerm;
-use jindou_store::Snapshot;
+use jindou_store::Graph;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_128;
@@ -71,7 +71,7 @@ impl Drop for Given {
 pub(crate) struct Construct<'a> {
     template: &'a [[TemplateTerm; 3]],
     decoders: Vec<TermDecoder<'a>>,
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
     /// The row's terms.
     row: Vec<Option<Term>>,
@@ -91,7 +91,7 @@ const LOOK: usize = 256;
 impl<'a> Construct<'a> {
     pub fn new(
         template: &'a [[TemplateTerm; 3]],
-        snapshot: &'a Snapshot,
+        snapshot: &'a dyn Graph,
         terms: &'a QueryTerms,
         budget: &MemoryBudget,
         cancel: &'a CancelToken,
@@ -218,7 +218,7 @@ impl Sink for Resources {
 pub(crate) fn describe(
     resources: Vec<Term>,
     described: &DefaultGraph,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     cancel: &CancelToken,
     budget: &MemoryBudget,
     sink: &mut dyn AnswerSink,

@@ -154,7 +154,7 @@ impl<'a> ExpandAny<'a> {
         } = self.views.get(p);
         let v = self.anchor.of(input, self.row);
         let scope = self.graph.of(input, self.row);
-        self.term = term;
+        self.term = *term;
         self.place = 0;
         self.graphs.clear();
         match (&self.far, self.bind_graph) {

@@ -172,7 +172,7 @@ impl<'a> Lists<'a> {
         };
         if let (RowGraph::Fixed(scope), false) = (graph, bind) {
             it.form = match anchor {
-                Anchor::Const(v) => Form::Constant(constant_list(view, v, scope)),
+                Anchor::Const(v) => Form::Constant(constant_list(&view, v, scope)),
                 Anchor::Column(_) => match (view.plain(scope), view.plain_but_dirty(scope)) {
                     (Some(s), _) => Form::Plain(s),
                     (None, Some((s, p))) => Form::Dirty(s, p),
@@ -419,7 +419,7 @@ fn find_ranges(s: Segment<'_>, keys: &[u32], ranges: &mut Vec<[u32; 2]>) {
 }
 
 /// The neighbours of a constant: borrowed where nothing has to be merged.
-pub(crate) fn constant_list<'a>(view: EdgeView<'a>, v: u32, scope: Scope<'_>) -> ConstantList<'a> {
+pub(crate) fn constant_list<'a>(view: &EdgeView<'a>, v: u32, scope: Scope<'_>) -> ConstantList<'a> {
     if let Some(s) = view.plain(scope) {
         return ConstantList::Borrowed(s.neighbours_of(v));
     }

@@ -225,7 +225,7 @@ impl<'a> ScanAll<'a> {
         } else {
             self.list = match self.plain {
                 Some(s) => Cow::Borrowed(s.list(number)),
-                None => constant_list(self.at, key, scope).into_cow(),
+                None => constant_list(&self.at, key, scope).into_cow(),
             };
         }
     }

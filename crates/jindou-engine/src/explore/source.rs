@@ -56,7 +56,7 @@ impl<'a> Source<'a> {
                     ));
                 }
                 let view = plumb.snapshot.edges(list.predicate, list.direction);
-                slices(constant_list(view, v, scope), &tested())
+                slices(constant_list(&view, v, scope), &tested())
             }
             StartSource::Keys {
                 predicate,

@@ -22,7 +22,7 @@ pub(crate) struct RowPredicates<'a> {
     graph: &'a dyn Graph,
     direction: Direction,
     /// By number modulo [`KEPT`]; empty before the first use.
-    kept: Vec<Option<RowPredicate<'a>>>,
+    kept: Vec<RowPredicate<'a>>,
 }
 
 impl<'a> RowPredicates<'a> {
@@ -35,22 +35,24 @@ impl<'a> RowPredicates<'a> {
     }
 
     #[inline]
-    pub fn get(&mut self, number: PredicateId) -> RowPredicate<'a> {
-        match self.kept.get(number.0 as usize % KEPT) {
-            Some(Some(known)) if known.number == number => *known,
-            _ => self.bring(number),
+    pub fn get(&mut self, number: PredicateId) -> &RowPredicate<'a> {
+        let at = number.0 as usize % KEPT;
+        if self.kept.get(at).is_none_or(|k| k.number != number) {
+            self.bring(number);
         }
+        // `bring` fills all places.
+        &self.kept[at]
     }
 
-    #[cold]
-    fn bring(&mut self, number: PredicateId) -> RowPredicate<'a> {
-        self.kept.resize(KEPT, None);
+    #[inline(never)]
+    fn bring(&mut self, number: PredicateId) {
         let brought = RowPredicate {
             number,
             term: self.graph.vertex_of(number).0,
             edges: self.graph.edges(number, self.direction),
         };
-        self.kept[number.0 as usize % KEPT] = Some(brought);
-        brought
+        // At first all places hold this one, which is found in its own only.
+        self.kept.resize(KEPT, brought);
+        self.kept[number.0 as usize % KEPT] = brought;
     }
 }
