@@ -22,31 +22,22 @@ pub fn parse_size(s: &str) -> Result<u64, String> {
     }
 }
 
-/// Duration from `500ms`, `30s`, `2m`, `1h` or `10` (seconds).
+/// More digits than these say nothing; so few cannot overflow where `humantime` adds the last second without a check.
+const MOST_DIGITS: usize = 15;
+
+/// Duration from `500ms`, `30s`, `2m`, `1h30m`, `1.5s` or `10` (seconds).
 ///
 /// # Errors
 /// A sentence that says how durations are written.
 pub fn parse_duration(s: &str) -> Result<Duration, String> {
     let t = s.trim();
-    let (number, scale) = if let Some(n) = t.strip_suffix("us") {
-        (n, 1e-6)
-    } else if let Some(n) = t.strip_suffix("ms") {
-        (n, 1e-3)
-    } else if let Some(n) = t.strip_suffix('s') {
-        (n, 1.0)
-    } else if let Some(n) = t.strip_suffix('m') {
-        (n, 60.0)
-    } else if let Some(n) = t.strip_suffix('h') {
-        (n, 3600.0)
-    } else {
-        (t, 1.0)
+    let digits = || t.bytes().filter(u8::is_ascii_digit).count();
+    let parsed = match t.strip_suffix('s').unwrap_or(t).parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) if digits() > MOST_DIGITS => None,
+        Err(_) => humantime::parse_duration(t).ok(),
     };
-    number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
-        .ok_or_else(|| format!("'{s}' is not a time; write it like 500ms, 30s or 2m"))
+    parsed.ok_or_else(|| format!("'{s}' is not a time; write it like 500ms, 30s, 2m or 1h30m"))
 }
 
 #[cfg(test)]
@@ -61,6 +52,38 @@ mod tests {
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
         assert!(parse_duration("1e19s").is_ok());
+        assert_eq!(parse_duration(" 10 "), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_duration("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(parse_duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
         assert!(parse_duration("-1").is_err() && parse_duration("1e30").is_err());
+        for wrong in [
+            "",
+            "s",
+            "-1s",
+            "1e30s",
+            "NaN",
+            "inf",
+            "infs",
+            "1 fortnight",
+            "１s",
+        ] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_that_do_not_fit_are_errors_and_no_panics() {
+        assert!(parse_duration("1e19").is_ok() && parse_duration("1000y").is_ok());
+        for long in [
+            "1e20s",
+            "999999999999999y",
+            "18446744073709551615s 1000000000ns",
+            "584542046090y 1d 9999999999999999ns",
+        ] {
+            assert!(parse_duration(long).is_err(), "{long}");
+        }
     }
 }

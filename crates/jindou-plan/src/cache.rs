@@ -1,11 +1,13 @@
-//! Plans by query text: a bounded cache, least recently used out first.
+//! Plans by query text: a bounded cache that keeps those which are asked for again.
 
 use crate::{Plan, PlanOptions};
 use jindou_store::Graph;
-use rustc_hash::{FxHashMap, FxHasher};
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Equivalent, Lifecycle, OptionsBuilder, Weighter};
+use std::sync::Arc;
+
+/// Parts of the cache with a lock of their own. A plan that takes a quarter of all room still fits into one.
+const SHARDS: usize = 4;
 
 /// The query and the options that a plan depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,113 +18,107 @@ pub struct CacheKey<'a> {
     pub options: PlanOptions,
 }
 
-struct Entry {
+/// A key as it is kept; its hash is that of the [`CacheKey`].
+#[derive(PartialEq, Eq, Hash)]
+struct Kept {
     text: Box<str>,
     options: PlanOptions,
-    stamp: u64,
-    planned: Arc<Plan>,
-    /// Bytes that it counts for: those of its text and of its plan.
-    bytes: usize,
 }
 
-#[derive(Default)]
-struct Inner {
-    by_hash: FxHashMap<u64, Entry>,
-    by_stamp: BTreeMap<u64, u64>,
-    clock: u64,
-    bytes: usize,
+impl Equivalent<Kept> for CacheKey<'_> {
+    fn equivalent(&self, kept: &Kept) -> bool {
+        *self.text == *kept.text && self.options == kept.options
+    }
 }
 
-/// Plans of recent queries. Safe to share: one short lock a call. Two texts with the same 64-bit hash displace
-/// each other and never get each other's plan.
+fn bytes_of(text: &str, plan: &Plan) -> u64 {
+    (text.len() as u64).saturating_add(plan.heap_bytes())
+}
+
+/// Weighs a plan by its bytes and its text's, and by no less than would let too many in.
+#[derive(Clone)]
+struct Weight {
+    least: u64,
+}
+
+impl Weighter<Kept, Arc<Plan>> for Weight {
+    fn weight(&self, key: &Kept, plan: &Arc<Plan>) -> u64 {
+        bytes_of(&key.text, plan).max(self.least)
+    }
+}
+
+/// Keeps what leaves the cache until its lock is free: plans may be large, and many small ones may leave for a large one.
+#[derive(Clone)]
+struct DropUnlocked;
+
+impl Lifecycle<Kept, Arc<Plan>> for DropUnlocked {
+    type RequestState = Vec<(Kept, Arc<Plan>)>;
+
+    fn on_evict(&self, gone: &mut Self::RequestState, key: Kept, plan: Arc<Plan>) {
+        gone.push((key, plan));
+    }
+}
+
+/// Plans of recent queries. Safe to share; a lookup takes the read lock of one of a few shards. What was asked for only once leaves
+/// before what was asked for again (CLOCK-PRO).
 pub struct PlanCache {
-    inner: Mutex<Inner>,
-    entries: usize,
-    bytes: usize,
+    /// `None`: nothing is kept.
+    plans: Option<Cache<Kept, Arc<Plan>, Weight, DefaultHashBuilder, DropUnlocked>>,
+    bytes: u64,
 }
 
 impl PlanCache {
     /// A cache of at most `entries` plans that with their texts have at most `bytes` bytes together.
     #[must_use]
     pub fn new(entries: usize, bytes: usize) -> Self {
+        let bytes = bytes as u64;
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(entries)
+            .weight_capacity(bytes)
+            .shards(SHARDS)
+            .build();
+        let weight = Weight {
+            least: bytes.div_ceil(entries.max(1) as u64),
+        };
         Self {
-            inner: Mutex::default(),
-            entries,
+            plans: options.ok().filter(|_| entries > 0).map(|options| {
+                Cache::with_options(options, weight, DefaultHashBuilder::default(), DropUnlocked)
+            }),
             bytes,
         }
     }
 
-    /// The plan, if it is there and may run on the snapshot. No allocation; O(log entries).
+    /// The plan, if it is there and may run on the snapshot. No allocation; O(length of the text).
     #[must_use]
     pub fn get(&self, key: &CacheKey<'_>, snapshot: &dyn Graph) -> Option<Arc<Plan>> {
         self.get_if(key, |plan| plan.validity.holds(snapshot))
     }
 
     fn get_if(&self, key: &CacheKey<'_>, holds: impl Fn(&Plan) -> bool) -> Option<Arc<Plan>> {
-        let hash = hash(key);
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *inner;
-        let entry = inner.by_hash.get_mut(&hash)?;
-        let same =
-            *entry.text == *key.text && entry.options == key.options && holds(&entry.planned);
-        if !same {
-            return None;
-        }
-        inner.by_stamp.remove(&entry.stamp);
-        inner.clock += 1;
-        entry.stamp = inner.clock;
-        inner.by_stamp.insert(entry.stamp, hash);
-        Some(Arc::clone(&entry.planned))
+        let plan = self.plans.as_ref()?.get(key)?;
+        holds(&plan).then_some(plan)
     }
 
-    /// Keeps a plan; the least recently used go when there is no room. One that needs more than a quarter of all of the room
-    /// is not kept. O(plan + log entries).
+    /// Keeps a plan in place of the query's earlier one; others leave when there is no room. One that needs more than a quarter of
+    /// all of the room is not kept. O(plan).
     pub fn insert(&self, key: &CacheKey<'_>, planned: Arc<Plan>) {
-        let bytes = key.text.len() + usize::try_from(planned.heap_bytes()).unwrap_or(usize::MAX);
-        if self.entries == 0 || bytes > self.bytes / 4 {
+        let Some(plans) = &self.plans else {
+            return;
+        };
+        if bytes_of(key.text, &planned) > self.bytes / 4 {
             return;
         }
-        let hash = hash(key);
-        let mut gone = vec![];
-        let mut guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *guard;
-        inner.clock += 1;
-        let entry = Entry {
+        let kept = Kept {
             text: key.text.into(),
             options: key.options.clone(),
-            stamp: inner.clock,
-            planned,
-            bytes,
         };
-        inner.bytes += bytes;
-        inner.by_stamp.insert(inner.clock, hash);
-        if let Some(old) = inner.by_hash.insert(hash, entry) {
-            inner.by_stamp.remove(&old.stamp);
-            inner.bytes -= old.bytes;
-            gone.push(old.planned);
-        }
-        while inner.by_hash.len() > self.entries || inner.bytes > self.bytes {
-            let Some((_, oldest)) = inner.by_stamp.pop_first() else {
-                break;
-            };
-            if let Some(old) = inner.by_hash.remove(&oldest) {
-                inner.bytes -= old.bytes;
-                gone.push(old.planned);
-            }
-        }
-        drop(guard);
-        // Plans may be large: they end when nobody waits for the lock.
-        drop(gone);
+        plans.insert(kept, planned);
     }
 
     /// Plans held.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.inner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .by_hash
-            .len()
+        self.plans.as_ref().map_or(0, Cache::len)
     }
 
     /// True without plans.
@@ -130,12 +126,6 @@ impl PlanCache {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-fn hash(key: &CacheKey<'_>) -> u64 {
-    let mut h = FxHasher::default();
-    key.hash(&mut h);
-    h.finish()
 }
 
 #[cfg(test)]
@@ -169,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_goes_first() {
+    fn what_was_not_asked_for_again_goes_first() {
         let cache = PlanCache::new(2, 1 << 16);
         cache.insert(&key("a"), plan("a"));
         cache.insert(&key("b"), plan("b"));
@@ -193,11 +183,50 @@ mod tests {
         let cache = PlanCache::new(10, 4 * (own + 10));
         cache.insert(&key("12345678901"), Arc::clone(&light));
         assert!(cache.is_empty(), "more than a quarter");
-        for text in ["1234567890", "2345678901", "3456789012", "4567890123", "5"] {
+        let texts = ["1234567890", "2345678901", "3456789012", "4567890123", "5"];
+        for text in texts {
             cache.insert(&key(text), Arc::clone(&light));
         }
         assert_eq!(cache.len(), 4);
-        assert!(cache.get_if(&key("1234567890"), |_| true).is_none());
+        let held = |text: &&str| cache.get_if(&key(text), |_| true).is_some();
+        assert_eq!(texts.iter().filter(|t| held(t)).count(), 4);
+    }
+
+    /// As many as come: one that is asked for all the time stays, and neither count nor bytes grow beyond their bounds.
+    #[test]
+    fn many_queries_asked_once_do_not_displace_one_that_is_asked_for_again() {
+        let light = plan("");
+        let bytes = 64 * (light.heap_bytes() as usize + 100);
+        for (entries, bytes) in [(64, 1 << 20), (4096, bytes)] {
+            let cache = PlanCache::new(entries, bytes);
+            let room = bytes as u64 / (light.heap_bytes() + 8);
+            cache.insert(&key("again"), Arc::clone(&light));
+            for n in 0..10_000 {
+                let text = format!("once {n:>8}");
+                cache.insert(&key(&text), Arc::clone(&light));
+                assert!(cache.get_if(&key("again"), |_| true).is_some(), "{n}");
+                assert!(cache.len() <= entries && cache.len() as u64 <= room, "{n}");
+            }
+            assert!(cache.len() > 32, "{}", cache.len());
+        }
+        let none = PlanCache::new(0, 1 << 20);
+        none.insert(&key("again"), light);
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn options_are_part_of_the_key() {
+        let cache = PlanCache::new(100, 1 << 20);
+        let options = PlanOptions {
+            union_default: !PlanOptions::default().union_default,
+            ..PlanOptions::default()
+        };
+        let other = CacheKey { text: "a", options };
+        cache.insert(&key("a"), plan("a"));
+        assert!(cache.get_if(&other, |_| true).is_none());
+        cache.insert(&other, plan("b"));
+        assert_eq!(cache.get_if(&key("a"), |_| true), Some(plan("a")));
+        assert_eq!(cache.get_if(&other, |_| true), Some(plan("b")));
     }
 
     /// Intervals of ids, inline data, constants and names of operators below others.
