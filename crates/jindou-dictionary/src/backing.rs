@@ -1,6 +1,6 @@
 //! Where the bytes of an opened file are: mapped, or read into memory of our own.
 
-use crate::memory::huge_zeroed;
+use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Result};
 use memmap2::Mmap;
 use std::fs::File;

@@ -17,7 +17,6 @@ mod build;
 mod format;
 mod front;
 mod hash;
-mod memory;
 mod read;
 pub mod spill;
 mod tags;
@@ -29,7 +28,6 @@ pub use build::{
     write_dictionary,
 };
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};
-pub use memory::huge_zeroed;
 pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};
 pub use tags::TagRanges;
 pub use value::{Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, NumericBounds};

@@ -2,7 +2,7 @@
 //! numbers out; the table's entries are fetched some rows ahead.
 
 use crate::batch::Charge;
-use jindou_dictionary::huge_zeroed;
+use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Resource, Result};
 use jindou_store::segment::prefetch;
 

@@ -85,7 +85,7 @@ impl TupleSet {
         // The old table, the new one, and tuples up to the next growth.
         self.charge
             .set(room * 8 + self.table.len() * 8 + room * 2 / 3 * self.width * 4)?;
-        let mut table: Vec<u64> = jindou_dictionary::huge_zeroed(room);
+        let mut table: Vec<u64> = jindou_model::memory::huge_zeroed(room);
         self.shift = 64 - room.trailing_zeros();
         for n in 0..self.len {
             let h = hash(self.get(n));
@@ -171,7 +171,7 @@ impl IdSet {
     fn turn(&mut self) -> Result<()> {
         let words = (self.vertices as usize).div_ceil(64);
         self.charge.set(words * 8)?;
-        self.bits = jindou_dictionary::huge_zeroed(words);
+        self.bits = jindou_model::memory::huge_zeroed(words);
         let few = std::mem::replace(&mut self.few, TupleSet::new(1, self.charge.budget()));
         for t in few.tuples() {
             let id = t.first().copied().unwrap_or(0);

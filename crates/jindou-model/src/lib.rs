@@ -9,6 +9,7 @@ mod error;
 mod ids;
 mod limits;
 mod machine;
+pub mod memory;
 pub mod private;
 pub mod term;
 pub mod units;

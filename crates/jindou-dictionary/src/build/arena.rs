@@ -1,6 +1,6 @@
 //! The strings of an interner, one after the other, each behind its id and length.
 
-use crate::memory::{advise_huge, prefetch_at};
+use jindou_model::memory::{advise_huge, prefetch_at};
 
 /// Bytes kept behind the last record, so that fixed-size reads at any byte of a record stay inside
 /// the arena.
@@ -64,7 +64,7 @@ impl Arena {
         if self.bytes.capacity() < len {
             self.bytes
                 .reserve_exact(len.max(self.bytes.len() * 2) - self.bytes.len());
-            advise_huge(self.bytes.as_ptr(), self.bytes.capacity());
+            advise_huge(&self.bytes);
         }
         self.bytes.resize(len, 0);
     }

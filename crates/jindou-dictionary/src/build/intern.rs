@@ -10,8 +10,8 @@ use super::arena::{Arena, record_bytes};
 use super::run::{ClosedRun, RunWriter};
 use super::sort;
 use crate::hash::{Keys, equal, hash};
-use crate::memory::{huge_zeroed, prefetch_at};
 use crate::spill::SpillDir;
+use jindou_model::memory::{huge_zeroed, prefetch_at};
 use jindou_model::{QuadBatch, Result, Span};
 
 /// Number that stands for the default graph in the graph place of [`Interner::intern`]'s output.

@@ -9,8 +9,8 @@ use crate::format::{
     Bucket, CompactBucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, NARROW_LEX, SectionWriter,
     bucket_of, compact_bits, compact_entry, dictionary, print_of, stored_hash,
 };
-use crate::memory::{huge_zeroed, prefetch_at};
 use crate::{Strings, TagRanges};
+use jindou_model::memory::{huge_zeroed, prefetch_at};
 use jindou_model::{Error, NO_VERTEX, Result};
 use std::path::Path;
 

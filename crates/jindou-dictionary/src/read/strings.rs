@@ -2,9 +2,9 @@
 
 use crate::backing::Residence;
 use crate::format::{BLOCK, OFFSET, STRINGS_FILE, STRINGS_MAGIC, Sections, strings};
-use crate::memory::prefetch_at;
 use crate::{TagRanges, front};
 use jindou_model::Result;
+use jindou_model::memory::prefetch_at;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use crate::format::{
     Bucket, COMPACT_SLOTS, CompactBucket, NARROW_LEX, SLOTS, compact_entry, print_of,
 };
-use crate::memory::prefetch_at;
 use jindou_model::NO_VERTEX;
+use jindou_model::memory::prefetch_at;
 
 /// The stored hash table; which kind is said once in the file's head.
 #[derive(Clone, Copy)]

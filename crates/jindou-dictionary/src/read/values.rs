@@ -2,12 +2,12 @@
 
 use super::Dictionary;
 use crate::build::number_of;
-use crate::memory::prefetch_at;
 use crate::value::{
     Comparison, DOUBLE_TAG, FLOAT_TAG, Group, NAN_RANK, NO_LEX, NO_RANK, NumericBounds,
     TEMPORAL_GROUPS, partition,
 };
 use jindou_model::VertexId;
+use jindou_model::memory::prefetch_at;
 use jindou_model::term::{self, BLANK, IRI, LANG, NUMERIC_TAGS, STRING, TRIPLE};
 use jindou_values::{Duration, Kind, Number, NumericKind, Temporal, Value};
 use std::cmp::Ordering;

@@ -9,7 +9,7 @@ use crate::batch::{Charge, View};
 use crate::explore::{Flow, Run};
 use crate::key_table::{KeyTable, NONE};
 use crate::row_buffer::RowBuffer;
-use jindou_dictionary::huge_zeroed;
+use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
 use rustc_hash::FxHashMap;

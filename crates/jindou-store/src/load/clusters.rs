@@ -5,11 +5,11 @@
 //! descending frequency, so that a class or a predicate covers few runs. Inside a cluster ids follow the
 //! lexicographic order of terms: whatever order the input came in, the store is the same.
 
-use super::memory;
 use super::partition::Partitioned;
 use super::read::{lock, on_threads};
 use super::trie::{self, Labelling, Trie};
 use jindou_model::Result;
+use jindou_model::memory::huge_zeroed;
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
@@ -129,7 +129,7 @@ impl Instances {
         }
         let place: FxHashMap<u32, u32> = (0u32..).zip(&classes).map(|(i, &c)| (c, i)).collect();
         let mut at = offsets.clone();
-        let mut subjects = memory::zeroed(sum as usize);
+        let mut subjects = huge_zeroed(sum as usize);
         each(&mut |s, class| {
             let next = &mut at[place[&class] as usize];
             subjects[*next as usize] = s;
@@ -243,7 +243,7 @@ fn number(
     vertices: usize,
     threads: usize,
 ) -> Result<(Vec<Cluster>, Vec<u32>)> {
-    let mut ids: Vec<u32> = memory::zeroed(vertices);
+    let mut ids: Vec<u32> = huge_zeroed(vertices);
     let size = vertices.div_ceil(threads.max(1)).max(1);
     let mut shares: Vec<Mutex<Share<'_>>> = ids
         .chunks_mut(size)

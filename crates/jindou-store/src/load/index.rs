@@ -7,6 +7,7 @@ use crate::directory::{IndexBuilder, SegmentFile};
 use crate::segment::{EdgeView, Rows, Scope};
 use crate::sets::SetRun;
 use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
+use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
@@ -126,7 +127,7 @@ fn graphs(written: &Written, predicates: u32, index: &mut IndexBuilder) {
     for g in 0..ids.len() {
         at[g + 1] += at[g];
     }
-    let mut entries: Vec<[u32; 2]> = super::memory::zeroed(at[ids.len()]);
+    let mut entries: Vec<[u32; 2]> = huge_zeroed(at[ids.len()]);
     each(&mut |g, p, subject| {
         entries[at[g]] = [p, subject];
         at[g] += 1;

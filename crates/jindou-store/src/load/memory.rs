@@ -1,32 +1,4 @@
-//! Large arrays and the system's memory.
-
-use bytemuck::Zeroable;
-
-/// A huge page; smaller arrays gain nothing from one.
-const HUGE: usize = 2 << 20;
-
-/// `n` zeroes on huge pages where the system gives them: the load reads its maps in random order, and a
-/// 4 KiB page costs a table walk a read. Pages are only taken once they are written.
-pub(super) fn zeroed<T: Zeroable + Clone>(n: usize) -> Vec<T> {
-    let out = vec![T::zeroed(); n];
-    advise_huge(&out);
-    out
-}
-
-fn advise_huge<T>(array: &[T]) {
-    #[cfg(target_os = "linux")]
-    {
-        let start = (array.as_ptr() as usize).next_multiple_of(HUGE);
-        let end = (array.as_ptr() as usize + size_of_val(array)) & !(HUGE - 1);
-        if end > start {
-            // SAFETY: the range lies inside one live allocation and is aligned to pages; the advice
-            // changes how it is backed, never its content. Refusal is harmless.
-            unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (array, HUGE);
-}
+//! The system's memory and disks.
 
 /// Gives freed memory back to the system between phases, so that one phase's heap does not count in the
 /// next one's peak.

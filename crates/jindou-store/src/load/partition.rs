@@ -6,6 +6,7 @@
 use super::memory;
 use super::read::{RunQuads, for_each_record, lock, on_threads};
 use super::sort::Words;
+use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -301,11 +302,8 @@ pub(super) fn partition(
         .collect();
     let bytes = 8 * default.iter().sum::<u64>() + 12 * named.iter().sum::<u64>();
     if bytes <= place.memory {
-        let mut d: Vec<Vec<u64>> = default
-            .iter()
-            .map(|&c| memory::zeroed(c as usize))
-            .collect();
-        let mut g: Vec<Vec<[u32; 3]>> = named.iter().map(|&c| memory::zeroed(c as usize)).collect();
+        let mut d: Vec<Vec<u64>> = default.iter().map(|&c| huge_zeroed(c as usize)).collect();
+        let mut g: Vec<Vec<[u32; 3]>> = named.iter().map(|&c| huge_zeroed(c as usize)).collect();
         {
             let mut d_rest: Vec<&mut [u64]> = d.iter_mut().map(Vec::as_mut_slice).collect();
             let mut g_rest: Vec<&mut [[u32; 3]]> = g.iter_mut().map(Vec::as_mut_slice).collect();

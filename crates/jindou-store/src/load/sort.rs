@@ -46,7 +46,7 @@ pub(super) fn sort<T: Words>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[u
         return;
     }
     if scratch.len() < data.len() {
-        *scratch = super::memory::zeroed(data.len());
+        *scratch = jindou_model::memory::huge_zeroed(data.len());
     } else {
         scratch.truncate(data.len());
     }

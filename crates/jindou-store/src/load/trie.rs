@@ -51,7 +51,7 @@ impl Labelling {
             trie: Trie {
                 nodes: vec![(0, 0)],
             },
-            state: super::memory::zeroed(vertices),
+            state: jindou_model::memory::huge_zeroed(vertices),
             child: vec![0],
             touched: Vec::new(),
             label: 0,

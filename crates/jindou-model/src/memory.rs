@@ -2,7 +2,7 @@
 
 /// Asks for the cache line at `p`. Any address is allowed: a prefetch never faults.
 #[inline(always)]
-pub(crate) fn prefetch<T>(p: *const T) {
+fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint; the instruction (SSE, part of x86-64) reads nothing that the
     // program can see and does not fault on a bad address.
@@ -13,24 +13,27 @@ pub(crate) fn prefetch<T>(p: *const T) {
     let _ = p;
 }
 
-/// Prefetches the element `i` of a slice; nothing happens beyond its end.
+/// Prefetches the element `i` of a slice; any `i` is allowed, also one beyond the end.
 #[inline(always)]
-pub(crate) fn prefetch_at<T>(slice: &[T], i: usize) {
+pub fn prefetch_at<T>(slice: &[T], i: usize) {
     prefetch(slice.as_ptr().wrapping_add(i));
 }
 
-/// Asks the kernel to back this memory with huge pages: a random read then seldom misses the TLB.
-pub(crate) fn advise_huge(start: *const u8, len: usize) {
+/// Asks the kernel to back a vector's whole capacity with huge pages: a random read then seldom misses the TLB. Under 4 MiB nothing
+/// happens.
+pub fn advise_huge<T>(v: &Vec<T>) {
     const PAGE: usize = 4096;
     const WORTH: usize = 4 << 20;
+    let (start, len) = (v.as_ptr() as usize, v.capacity() * size_of::<T>());
     if len < WORTH {
         return;
     }
-    let first = (start as usize).next_multiple_of(PAGE);
-    let last = (start as usize + len) / PAGE * PAGE;
+    let first = start.next_multiple_of(PAGE);
+    let last = (start + len) / PAGE * PAGE;
+    #[cfg(target_os = "linux")]
     if last > first {
         // SAFETY: MADV_HUGEPAGE changes how pages are backed, never their content; the range lies
-        // inside an allocation of ours, and an error (unsupported) is of no consequence.
+        // inside one live allocation, and an error (unsupported) is of no consequence.
         unsafe {
             libc::madvise(
                 first as *mut libc::c_void,
@@ -39,15 +42,34 @@ pub(crate) fn advise_huge(start: *const u8, len: usize) {
             );
         }
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (first, last);
 }
 
 /// A vector of zeros, backed by huge pages where it is large and the kernel agrees: random reads and writes then seldom miss
-/// the TLB. Other than `vec![0; len]` in nothing else.
+/// the TLB. Other than `vec![0; len]` in nothing else: pages are taken once they are written.
 #[must_use]
-pub fn huge_zeroed<T: bytemuck::Zeroable + Clone>(len: usize) -> Vec<T> {
+pub fn huge_zeroed<T: bytemuck::Zeroable>(len: usize) -> Vec<T> {
     // The allocator takes large zeroed memory untouched from the kernel, so that the advice comes
     // before the first page fault.
     let v: Vec<T> = bytemuck::allocation::zeroed_vec(len);
-    advise_huge(v.as_ptr().cast(), std::mem::size_of_val(v.as_slice()));
+    advise_huge(&v);
     v
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_of_any_length_are_zeros_and_may_be_written() {
+        for len in [0, 1, 1000, (4 << 20) / 8 + 3] {
+            let mut v: Vec<u64> = huge_zeroed(len);
+            assert!(v.len() == len && v.iter().all(|n| *n == 0));
+            v.iter_mut().for_each(|n| *n = 7);
+            advise_huge(&v);
+            prefetch_at(&v, usize::MAX);
+            assert_eq!(v.iter().sum::<u64>(), 7 * len as u64);
+        }
+    }
 }
