@@ -1,0 +1,169 @@
+//! Stands between a document's bytes and the parser of a nesting format (Turtle, TriG, RDF/XML,
+//! JSON-LD), because those parsers build, drop or walk nested things recursively or in quadratic
+//! time. It looks at the text just enough to know how deep it nests and refuses what is absurd, and
+//! it keeps the last stretch of text, so that an error can show the line it is in.
+
+mod json;
+mod turtle;
+mod xml;
+
+use crate::format::Format;
+use crate::input::LineCounter;
+use crate::limits::Meter;
+use json::Json;
+use std::cell::RefCell;
+use std::io::{self, Read};
+use std::rc::Rc;
+use turtle::Turtle;
+use xml::Xml;
+
+/// How deep JSON values and XML elements may nest.
+const MAX_DEPTH: usize = 1000;
+/// How much text is kept behind for messages: more than the parsers read ahead.
+const KEPT: usize = 1 << 19;
+
+/// Why the guard stopped, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    /// Byte position in the document.
+    pub(crate) offset: u64,
+    /// "…, expected …".
+    pub(crate) message: String,
+}
+
+/// The last text that was read.
+#[derive(Default)]
+pub(crate) struct Tail {
+    text: Vec<u8>,
+    /// Position of `text` in the document.
+    start: u64,
+    /// Line ends before `text`.
+    lines: LineCounter,
+    /// Set when the guard stopped the reading.
+    pub(crate) refused: Option<Refused>,
+}
+
+impl Tail {
+    fn add(&mut self, bytes: &[u8]) {
+        if self.text.len() > 2 * KEPT {
+            let cut = self.text.len() - KEPT;
+            self.lines.add(&self.text[..cut]);
+            self.start += cut as u64;
+            self.text.drain(..cut);
+        }
+        self.text.extend_from_slice(bytes);
+    }
+
+    /// Line number from 1, that line's text and the offset's byte position in it, if still known.
+    pub(crate) fn line_at(&self, offset: u64) -> Option<(u64, &[u8], usize)> {
+        let at = usize::try_from(offset.checked_sub(self.start)?)
+            .ok()?
+            .min(self.text.len());
+        let from = memchr::memrchr2(b'\n', b'\r', &self.text[..at]).map_or(0, |n| n + 1);
+        let to =
+            memchr::memchr2(b'\n', b'\r', &self.text[at..]).map_or(self.text.len(), |n| at + n);
+        let mut lines = self.lines;
+        lines.add(&self.text[..from]);
+        Some((lines.lines + 1, &self.text[from..to], at - from))
+    }
+
+    /// Text of a line (from 1), if still known.
+    pub(crate) fn line(&self, number: u64) -> Option<&[u8]> {
+        let mut skip = number.checked_sub(self.lines.lines + 1)?;
+        let mut rest = self.text.as_slice();
+        while skip > 0 {
+            let end = memchr::memchr2(b'\n', b'\r', rest)?;
+            let crlf = usize::from(rest[end..].starts_with(b"\r\n"));
+            rest = &rest[end + 1 + crlf..];
+            skip -= 1;
+        }
+        Some(&rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())])
+    }
+}
+
+/// Reads through, watching.
+pub(crate) struct Guard<R> {
+    inner: R,
+    watch: Watch,
+    offset: u64,
+    tail: Rc<RefCell<Tail>>,
+    meter: Rc<Meter>,
+}
+
+impl<R: Read> Guard<R> {
+    pub(crate) fn new(
+        inner: R,
+        format: Format,
+        start: u64,
+        lines: LineCounter,
+        meter: &Rc<Meter>,
+    ) -> Self {
+        let watch = match format {
+            Format::Turtle | Format::TriG | Format::NTriples | Format::NQuads => {
+                Watch::Turtle(Turtle::default())
+            }
+            Format::RdfXml => Watch::Xml(Xml::default()),
+            Format::JsonLd => Watch::Json(Json::default()),
+        };
+        let tail = Tail {
+            text: Vec::new(),
+            start,
+            lines,
+            refused: None,
+        };
+        Self {
+            inner,
+            watch,
+            offset: start,
+            tail: Rc::new(RefCell::new(tail)),
+            meter: Rc::clone(meter),
+        }
+    }
+
+    pub(crate) fn tail(&self) -> Rc<RefCell<Tail>> {
+        Rc::clone(&self.tail)
+    }
+}
+
+impl<R: Read> Read for Guard<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = loop {
+            match self.inner.read(buf) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        self.meter.read(n)?;
+        let bytes = &buf[..n];
+        self.tail.borrow_mut().add(bytes);
+        let (seen, tokens) = match &mut self.watch {
+            Watch::Turtle(w) => {
+                let seen = w.see(bytes);
+                self.meter.levels(w.open as u64);
+                (seen, 0)
+            }
+            Watch::Xml(w) => (w.see(bytes), std::mem::take(&mut w.elements)),
+            Watch::Json(w) => (w.see(bytes), std::mem::take(&mut w.tokens)),
+        };
+        self.meter.tokens(tokens);
+        if let Err((at, message)) = seen {
+            let refused = Refused {
+                offset: self.offset + at as u64,
+                message,
+            };
+            let e = io::Error::new(io::ErrorKind::InvalidData, refused.message.clone());
+            self.tail.borrow_mut().refused = Some(refused);
+            return Err(e);
+        }
+        self.offset += n as u64;
+        Ok(n)
+    }
+}
+
+enum Watch {
+    Turtle(Turtle),
+    Xml(Xml),
+    Json(Json),
+}
+
+type Seen = Result<(), (usize, String)>;

@@ -1,0 +1,254 @@
+//! The brackets of Turtle and TriG, and the growth of base IRIs.
+
+use super::Seen;
+use crate::line::MAX_NESTING;
+
+/// Longest IRI that Turtle's relative @base directives may grow to: each IRI of the document may begin with it.
+const MAX_BASE: usize = 1 << 16;
+
+/// Depth of `<<( … )>>`, with just enough of a lexer not to be fooled by strings, IRIs, comments.
+#[derive(Default)]
+pub(super) struct Turtle {
+    state: TurtleState,
+    /// Of triple terms.
+    depth: usize,
+    /// Of all brackets: a parser keeps each level.
+    pub(super) open: usize,
+    /// The last letters, lower case, if nothing but white space is behind them.
+    word: [u8; 4],
+    letters: usize,
+    spaced: bool,
+    iri: Iri,
+    /// Bytes of the base that relative directives made at most.
+    base: usize,
+}
+
+/// The IRI being read.
+#[derive(Default)]
+struct Iri {
+    /// It is a new base.
+    is_base: bool,
+    /// Nothing but letters, digits, `+`, `-`, `.` before: it may have a scheme.
+    may_be_scheme: bool,
+    absolute: bool,
+    len: usize,
+}
+
+impl Iri {
+    fn add(&mut self, bytes: &[u8]) {
+        if self.is_base && self.may_be_scheme {
+            for &b in bytes {
+                if b == b':' {
+                    self.absolute = true;
+                }
+                if !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')) {
+                    self.may_be_scheme = false;
+                    break;
+                }
+            }
+        }
+        self.len += bytes.len();
+    }
+}
+
+#[derive(Default, Clone, Copy, PartialEq)]
+enum TurtleState {
+    #[default]
+    Plain,
+    /// Behind a backslash outside strings.
+    PlainEscape,
+    Comment,
+    /// Behind one or two `<`.
+    Less(u8),
+    Iri,
+    /// Behind a `)`, and behind `)>`.
+    Close(u8),
+    /// Behind a `>` of its own.
+    Greater,
+    /// Behind one or two opening quotes of this kind.
+    Open(u8, u8),
+    /// In a string: quote, long, escape pending, closing quotes seen.
+    Text(u8, bool, bool, u8),
+}
+
+impl Turtle {
+    fn letter(&mut self, b: u8) {
+        if self.spaced {
+            self.letters = 0;
+            self.spaced = false;
+        }
+        if let Some(place) = self.word.get_mut(self.letters) {
+            *place = b.to_ascii_lowercase();
+        }
+        self.letters += 1;
+    }
+
+    /// The end of an IRI, which may be a new base. A relative one may add its whole length to the base before.
+    fn based(&mut self) -> Result<(), String> {
+        if self.iri.is_base {
+            if self.iri.absolute {
+                self.base = self.iri.len;
+            } else {
+                self.base += self.iri.len;
+            }
+            if self.base > MAX_BASE {
+                return Err(format!(
+                    "the base IRI grows with each relative @base, expected at most {MAX_BASE} bytes"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn see(&mut self, bytes: &[u8]) -> Seen {
+        use TurtleState as S;
+        let mut i = 0;
+        while let Some(&b) = bytes.get(i) {
+            match self.state {
+                S::Plain => match b {
+                    b'a'..=b'z' | b'A'..=b'Z' => self.letter(b),
+                    b' ' | b'\t' | b'\r' | b'\n' => self.spaced = true,
+                    b'#' => self.state = S::Comment,
+                    b'<' => self.state = S::Less(1),
+                    b'"' | b'\'' => self.state = S::Open(b, 1),
+                    b'[' | b'(' => self.open += 1,
+                    b']' => self.open = self.open.saturating_sub(1),
+                    b')' => {
+                        self.open = self.open.saturating_sub(1);
+                        self.state = S::Close(1);
+                    }
+                    b'>' => self.state = S::Greater,
+                    b'\\' => self.state = S::PlainEscape,
+                    _ => {}
+                },
+                S::PlainEscape => self.state = S::Plain,
+                S::Comment => match memchr::memchr2(b'\n', b'\r', &bytes[i..]) {
+                    Some(n) => {
+                        i += n;
+                        self.state = S::Plain;
+                    }
+                    None => return Ok(()),
+                },
+                S::Less(1) => {
+                    self.state = match b {
+                        b'<' => S::Less(2),
+                        b'>' => S::Plain,
+                        _ => S::Iri,
+                    };
+                    if self.state == S::Iri {
+                        self.iri = Iri {
+                            is_base: self.letters == 4 && &self.word == b"base",
+                            may_be_scheme: true,
+                            ..Iri::default()
+                        };
+                        self.iri.add(&bytes[i..=i]);
+                    }
+                    self.letters = 0;
+                }
+                S::Greater => {
+                    self.state = S::Plain;
+                    if b != b'>' {
+                        continue;
+                    }
+                    self.open = self.open.saturating_sub(1);
+                }
+                S::Less(_) => {
+                    self.state = S::Plain;
+                    self.open += 1;
+                    if b != b'(' {
+                        continue; // `<<` and then something of its own
+                    }
+                    // Its `)` counts by itself, as that of a collection does.
+                    self.open += 1;
+                    self.depth += 1;
+                    if self.depth > MAX_NESTING {
+                        let m = format!(
+                            "triple terms nest too deep, expected at most {MAX_NESTING} levels"
+                        );
+                        return Err((i, m));
+                    }
+                }
+                S::Iri => match memchr::memchr(b'>', &bytes[i..]) {
+                    Some(n) => {
+                        self.iri.add(&bytes[i..i + n]);
+                        i += n;
+                        self.state = S::Plain;
+                        self.based().map_err(|m| (i, m))?;
+                    }
+                    None => {
+                        self.iri.add(&bytes[i..]);
+                        return Ok(());
+                    }
+                },
+                S::Close(1) if b == b'>' => self.state = S::Close(2),
+                S::Close(n) => {
+                    self.state = S::Plain;
+                    if n == 2 && b == b'>' {
+                        self.depth = self.depth.saturating_sub(1);
+                        self.open = self.open.saturating_sub(1);
+                    } else {
+                        continue;
+                    }
+                }
+                S::Open(q, 1) if b == q => self.state = S::Open(q, 2),
+                S::Open(q, 2) if b == q => self.state = S::Text(q, true, false, 0),
+                S::Open(q, 1) => {
+                    self.state = S::Text(q, false, false, 0);
+                    continue;
+                }
+                S::Open(..) => {
+                    self.state = S::Plain; // the empty string
+                    continue;
+                }
+                S::Text(q, long, true, _) => self.state = S::Text(q, long, false, 0),
+                S::Text(q, long, false, closing) => {
+                    if b == b'\\' {
+                        self.state = S::Text(q, long, true, 0);
+                    } else if b == q {
+                        self.state = match (long, closing) {
+                            (false, _) | (true, 2) => S::Plain,
+                            (true, n) => S::Text(q, true, false, n + 1),
+                        };
+                    } else {
+                        if closing > 0 {
+                            self.state = S::Text(q, long, false, 0);
+                        }
+                        match memchr::memchr2(q, b'\\', &bytes[i..]) {
+                            Some(n) => {
+                                i += n;
+                                continue;
+                            }
+                            None => return Ok(()),
+                        }
+                    }
+                }
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_that_close_leave_none_open() {
+        let open = |text: &str| {
+            let mut turtle = Turtle::default();
+            assert!(turtle.see(text.as_bytes()).is_ok(), "{text}");
+            turtle.open
+        };
+        for (text, want) in [
+            ("<s> <p> [ <q> ( 1 2 ) ] .", 0),
+            ("<s> <p> <<( <a> <b> <c> )>> , <<( <a> <b> <c> ) >> .", 0),
+            ("<< <a> <b> <c> >> <p> <> .", 0),
+            ("[ <p> <<( <a> <b> <c> )>> , [ <q> (", 3),
+            ("<s> <p> \"[[\" , '((' , <http://e/[> . # [[[", 0),
+            ("<s> <p> <<( <a> <b> <<( <c> <d> (", 5),
+        ] {
+            assert_eq!(open(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The list of inputs, and the options they are read with.
+
+use super::{Document, Sources};
+use crate::folder::folder;
+use crate::format::{Format, from_name};
+use crate::input::Origin;
+use crate::limits::Limits;
+use crate::report::Skipped;
+use jindou_model::{Error, Location, Resource, Result, term};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// One thing to load, with what differs from the builder's defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// A file, a folder, or `-` for standard input.
+    pub path: PathBuf,
+    /// Its syntax, whatever its name says. For a folder it is not looked at.
+    pub format: Option<Format>,
+    /// IRI of the graph that its statements go to when they name none.
+    pub graph: Option<String>,
+}
+
+/// Collects inputs and options for [`Sources`].
+#[derive(Clone, Debug, Default)]
+pub struct SourcesBuilder {
+    inputs: Vec<(Wanted, Option<Format>, Option<String>)>,
+    format: Option<Format>,
+    graph: Option<String>,
+    base: Option<String>,
+    lenient: bool,
+    limits: Limits,
+    first_document: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Wanted {
+    Path(PathBuf),
+    Text(String, Arc<[u8]>),
+}
+
+impl SourcesBuilder {
+    /// Adds a file, a folder (its files with a known extension, recursively, by name), or `-`.
+    #[must_use]
+    pub fn path(self, path: impl Into<PathBuf>) -> Self {
+        self.input(Input {
+            path: path.into(),
+            ..Input::default()
+        })
+    }
+
+    /// Adds an input with a format or graph of its own.
+    #[must_use]
+    pub fn input(mut self, input: Input) -> Self {
+        self.inputs
+            .push((Wanted::Path(input.path), input.format, input.graph));
+        self
+    }
+
+    /// Adds text in memory (it may be compressed); `name` is shown in errors.
+    #[must_use]
+    pub fn text(
+        mut self,
+        name: impl Into<String>,
+        text: impl Into<Arc<[u8]>>,
+        format: Format,
+    ) -> Self {
+        self.inputs
+            .push((Wanted::Text(name.into(), text.into()), Some(format), None));
+        self
+    }
+
+    /// The format of inputs that have none of their own: it overrides names, except in folders,
+    /// where the names decide.
+    #[must_use]
+    pub fn format(mut self, format: Option<Format>) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// IRI of the graph of statements that name none, for inputs without a graph of their own.
+    #[must_use]
+    pub fn graph(mut self, graph: Option<String>) -> Self {
+        self.graph = graph;
+        self
+    }
+
+    /// Base IRI of relative IRIs. The default is the `file://` URL of each file.
+    #[must_use]
+    pub fn base_iri(mut self, base: Option<String>) -> Self {
+        self.base = base;
+        self
+    }
+
+    /// Skips bad statements, counts them and remembers the first ones, instead of stopping. In line
+    /// formats a bad line is skipped; in Turtle everything to the next line that ends in a dot; in
+    /// TriG and RDF/XML the rest of the document; in JSON-LD a bad value, or the rest when the JSON
+    /// itself is broken. Statements before the error stay.
+    #[must_use]
+    pub fn lenient(mut self, lenient: bool) -> Self {
+        self.lenient = lenient;
+        self
+    }
+
+    /// Ends the reading when its time is over, and charges what a parser has to hold of a long token or line.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Numbers the documents from here, for labels of blank nodes that must differ from those of an
+    /// earlier load; labels then are never kept as they are.
+    #[must_use]
+    pub fn documents_from(mut self, first: u64) -> Self {
+        self.first_document = Some(first);
+        self
+    }
+
+    /// Looks at names and folders; opens nothing yet.
+    ///
+    /// # Errors
+    /// A path that does not exist, a file whose format is unknown, an invalid IRI, no input at all.
+    pub fn build(self) -> Result<Sources> {
+        let mut found = Vec::new();
+        let mut warnings = Vec::new();
+        if let Some(base) = &self.base {
+            absolute_iri("base", base)?;
+        }
+        let mut stdin = false;
+        for (wanted, format, graph) in &self.inputs {
+            let graph = match graph.as_ref().or(self.graph.as_ref()) {
+                Some(iri) => {
+                    let iri = absolute_iri("graph", iri)?;
+                    let mut bytes = Vec::new();
+                    term::push_iri(iri, &mut bytes);
+                    bytes
+                }
+                None => Vec::new(),
+            };
+            let chosen = format.or(self.format);
+            match wanted {
+                Wanted::Text(name, text) => {
+                    let origin = Origin::Memory(name.clone(), Arc::clone(text));
+                    found.push((origin, chosen.unwrap_or(Format::NQuads), None, graph));
+                }
+                Wanted::Path(path) if path.as_os_str() == "-" => {
+                    let format = chosen.ok_or_else(|| Error::UnknownFormat {
+                        name: "<stdin>".into(),
+                    })?;
+                    if std::mem::replace(&mut stdin, true) {
+                        return Err(Error::Unsupported("standard input (-) named twice".into()));
+                    }
+                    found.push((Origin::Stdin, format, None, graph));
+                }
+                Wanted::Path(path) => {
+                    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+                    if meta.is_dir() {
+                        folder(path, &graph, &mut found, &mut warnings)?;
+                    } else {
+                        let (named, compression) = from_name(path);
+                        let format = chosen.or(named).ok_or_else(|| unknown_format(path))?;
+                        found.push((Origin::File(path.clone()), format, compression, graph));
+                    }
+                }
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::limit(Resource::Other, match warnings.first() {
+                Some(_) => format!(
+                    "there is nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, .trig, \
+                     .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",
+                    warnings.join("; ")
+                ),
+                None => "there is nothing to load: name at least one file, a folder with RDF files in it, or - for standard input"
+                    .into(),
+            }));
+        }
+        let first = self.first_document.unwrap_or(0);
+        let mut size = Some(0u64);
+        let documents: Vec<Document> = found
+            .into_iter()
+            .enumerate()
+            .map(|(i, (origin, format, compression, graph))| {
+                let bytes = origin.size();
+                size = size.zip(bytes).map(|(a, b)| a + b);
+                let base = self.base.clone().or_else(|| file_url(&origin));
+                Document {
+                    number: first + i as u64,
+                    origin,
+                    format,
+                    compression,
+                    graph,
+                    base,
+                    bytes: bytes.unwrap_or(0),
+                }
+            })
+            .collect();
+        // Whole documents first and the long ones of them first, then what all workers share.
+        let mut order: Vec<usize> = (0..documents.len()).collect();
+        order.sort_by_key(|&i| {
+            let d = &documents[i];
+            (
+                d.format.is_line_format(),
+                if d.format.is_line_format() {
+                    0
+                } else {
+                    u64::MAX - d.bytes
+                },
+            )
+        });
+        Ok(Sources {
+            keep_labels: documents.len() == 1 && self.first_document.is_none(),
+            documents,
+            order,
+            lenient: self.lenient,
+            limits: self.limits,
+            size,
+            warnings,
+            skipped: Skipped::default(),
+            round: Mutex::new(None),
+            stdin: Mutex::new(None),
+        })
+    }
+}
+
+fn unknown_format(path: &Path) -> Error {
+    let name = path.display().to_string();
+    if name.contains(".tar") || name.ends_with(".zip") || name.ends_with(".tgz") {
+        return Error::Unsupported(format!("{name}: an archive; unpack it and load the folder"));
+    }
+    Error::UnknownFormat { name }
+}
+
+fn absolute_iri<'a>(what: &str, iri: &'a str) -> Result<&'a str> {
+    match oxiri::Iri::parse(iri) {
+        Ok(_) => Ok(iri),
+        Err(e) => Err(Error::Syntax {
+            at: Location {
+                file: format!("--{what}"),
+                line: 0,
+                column: 0,
+            },
+            message: format!(
+                "`{iri}` is not a valid IRI ({e}), expected an absolute one such as http://example.org/g"
+            ),
+            text: None,
+        }),
+    }
+}
+
+/// The `file://` URL of a file.
+fn file_url(origin: &Origin) -> Option<String> {
+    use std::os::unix::ffi::OsStrExt;
+    let Origin::File(path) = origin else {
+        return None;
+    };
+    let path = std::path::absolute(path).ok()?;
+    let mut url = String::from("file://");
+    for &b in path.as_os_str().as_bytes() {
+        if b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'.' | b'_' | b'~') {
+            url.push(char::from(b));
+        } else {
+            url.push_str(&format!("%{b:02X}"));
+        }
+    }
+    Some(url)
+}
