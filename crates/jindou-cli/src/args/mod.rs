@@ -1,4 +1,10 @@
-//! The command line.
+//! The command line: commands on stores in this file, the server's and the generators' in files of their own.
+
+mod generate;
+mod serve;
+
+pub use generate::{Generate, WatdivQueries};
+pub use serve::Serve;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use jindou::service::Allowed;
@@ -6,7 +12,6 @@ use jindou::{Durability, GpuChoice, ResultFormat, Verify};
 use jindou_model::units::{parse_duration, parse_size};
 use jindou_parse::Format;
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -362,136 +367,6 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
 }
 
 #[derive(ClapArgs, Debug)]
-pub struct Serve {
-    /// The store directory.
-    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
-    pub store: PathBuf,
-    /// Address to listen on; anything but this machine's own needs --token-file.
-    #[arg(
-        long,
-        default_value = "127.0.0.1",
-        value_name = "ADDRESS",
-        value_parser = parse_host,
-        env = "JINDOU_HOST"
-    )]
-    pub host: IpAddr,
-    /// Port; 0 takes a free one.
-    #[arg(long, default_value_t = 7878, env = "JINDOU_PORT")]
-    pub port: u16,
-    /// Time limit of a query whose request names none.
-    #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME", env = "JINDOU_TIMEOUT")]
-    pub timeout: Duration,
-    /// The longest limit that a request can ask for.
-    #[arg(long, value_parser = parse_duration, default_value = "1h", value_name = "TIME")]
-    pub max_timeout: Duration,
-    /// Memory of all queries together, e.g. 8G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
-    pub memory: Option<u64>,
-    /// Memory of one query (default: a quarter of --memory).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    pub query_memory: Option<u64>,
-    /// Threads a heavy query may use (default: one a core).
-    #[arg(long, env = "JINDOU_THREADS")]
-    pub threads: Option<usize>,
-    /// Heavy queries that compute at once; the others wait (default: one a core, at least two).
-    #[arg(long, value_name = "N")]
-    pub heavy_slots: Option<usize>,
-    /// Light queries that compute at once (default: two a core, at least four).
-    #[arg(long, value_name = "N")]
-    pub light_slots: Option<usize>,
-    /// Heavy queries that wait; further ones are refused with 503 and Retry-After.
-    #[arg(long, default_value_t = 1024, value_name = "N")]
-    pub heavy_queue: usize,
-    /// Light queries that would wait longer are refused likewise.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
-    pub light_wait: Duration,
-    /// Queries that exist at once, those that wait for a slot or for their reader included.
-    #[arg(long, default_value_t = 4096, value_name = "N")]
-    pub max_queries: usize,
-    /// Of those, what one client may have: a token, or an address without one (default: half).
-    #[arg(long, value_name = "N")]
-    pub max_client_queries: Option<usize>,
-    /// Connections at once.
-    #[arg(long, default_value_t = 10_000, value_name = "N")]
-    pub max_connections: usize,
-    /// Longest request.
-    #[arg(long, value_parser = parse_size, default_value = "8M", value_name = "SIZE")]
-    pub max_request_bytes: u64,
-    /// Most rows (or triples) of one answer.
-    #[arg(long, value_name = "N")]
-    pub max_result_rows: Option<u64>,
-    /// Most bytes of one answer, before compression.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    pub max_result_bytes: Option<u64>,
-    /// Log the text of queries that take this long.
-    #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
-    pub slow_query: Duration,
-    /// Serve TLS with this PEM certificate chain.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub tls_cert: Option<PathBuf>,
-    /// Its PEM private key.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
-    /// Tokens, lines `read TOKEN` and `write TOKEN`; clients send them as Bearer, or as the password of Basic. Read again on
-    /// SIGHUP, like the TLS files.
-    #[arg(long, value_name = "FILE", env = "JINDOU_TOKEN_FILE")]
-    pub token_file: Option<PathBuf>,
-    /// Without --token-file: let every program on this machine write. Pages of other machines may not, whatever --cors-origin
-    /// says.
-    #[arg(long, conflicts_with_all = ["token_file", "read_only"])]
-    pub writable: bool,
-    /// Take no updates, and leave the store's directory to another process that does.
-    #[arg(long)]
-    pub read_only: bool,
-    /// Longest body of an update or a graph.
-    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
-    pub max_update_bytes: u64,
-    #[command(flatten)]
-    pub documents: DocumentArgs,
-    #[command(flatten)]
-    pub durability: DurabilityArg,
-    #[command(flatten)]
-    pub verify: VerifyArg,
-    /// Whether changes are merged into segments in the background: auto or off.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
-    pub merge: String,
-    /// Merge with so many edits (default: a million, and at least a twentieth of all quads).
-    #[arg(long, value_name = "EDITS")]
-    pub merge_at: Option<u64>,
-    #[command(flatten)]
-    pub merge_budget: MergeBudget,
-    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's). They
-    /// write only with a token.
-    #[arg(long = "cors-origin", value_name = "ORIGIN")]
-    pub cors_origins: Vec<String>,
-    /// How long a shutdown waits for what runs.
-    #[arg(long, value_parser = parse_duration, default_value = "30s", value_name = "TIME")]
-    pub grace: Duration,
-    /// The default graph is the union of all graphs.
-    #[arg(long)]
-    pub union_default_graph: bool,
-    /// Some sixty prefixes that everybody uses (foaf:, skos:) are known where a text does not declare them.
-    #[arg(long, env = "JINDOU_COMMON_PREFIXES")]
-    pub common_prefixes: bool,
-    /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
-    #[arg(long, default_value = "auto")]
-    pub gpu: GpuChoice,
-    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443. One inside this machine or its own
-    /// network must be named by its address (or localhost).
-    #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
-    pub service_allow: Vec<Allowed>,
-    /// Folder that POST /admin/backup backs the store up to.
-    #[arg(long, value_name = "DIR")]
-    pub backup_to: Option<String>,
-    /// Log as text or json, to standard error.
-    #[arg(long, default_value = "text", value_parser = ["text", "json"], env = "JINDOU_LOG_FORMAT")]
-    pub log_format: String,
-    /// Events to log: error, warn, info, debug, trace, or directives such as `info,jindou_server=debug`.
-    #[arg(long, default_value = "info", value_name = "LEVEL", env = "JINDOU_LOG")]
-    pub log: String,
-}
-
-#[derive(ClapArgs, Debug)]
 pub struct Info {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
@@ -504,119 +379,11 @@ pub struct Info {
     pub top: usize,
 }
 
-#[derive(Subcommand, Debug)]
-pub enum Generate {
-    /// The Lehigh University Benchmark, as the original generator draws it.
-    Lubm {
-        /// Number of universities.
-        #[arg(long, short = 'n')]
-        universities: u32,
-        /// Base seed of the generator.
-        #[arg(long, default_value_t = 0)]
-        seed: i64,
-        /// Where to write N-Triples (`-`: standard output).
-        #[arg(long, default_value = "-")]
-        out: PathBuf,
-    },
-    /// The Waterloo SPARQL Diversity Test Suite: products, users and offers, drawn by the original's rules.
-    Watdiv {
-        /// Scale: 1 is some 109,500 statements.
-        #[arg(long, short = 'n')]
-        scale: u32,
-        /// Seed.
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Where to write N-Triples (`-`: standard output).
-        #[arg(long, default_value = "-")]
-        out: PathBuf,
-        /// Another model, in the original's language.
-        #[arg(long, value_name = "FILE")]
-        model: Option<PathBuf>,
-    },
-    /// The Berlin SPARQL Benchmark: products, offers and reviews, after the original's rules.
-    Bsbm {
-        /// Number of products: 1 is some 353 statements.
-        #[arg(long, short = 'n')]
-        products: u32,
-        /// Seed.
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Where to write N-Triples (`-`: standard output).
-        #[arg(long, default_value = "-")]
-        out: PathBuf,
-    },
-    /// Bibliography after SP²Bench's published rules.
-    Sp2b {
-        /// Number of statements.
-        #[arg(long, short = 'n')]
-        triples: u64,
-        /// Seed.
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Where to write N-Triples (`-`: standard output).
-        #[arg(long, default_value = "-")]
-        out: PathBuf,
-    },
-    /// Instances of WatDiv's templates, a file each: L1-0.rq, L1-1.rq …
-    WatdivQueries(WatdivQueries),
-    /// A graph with everything real graphs hurt with: see docs/ugly.md.
-    Ugly {
-        /// Number of quads.
-        #[arg(long, default_value_t = 20_000_000)]
-        quads: u64,
-        /// Seed.
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Where to write N-Quads (`-`: standard output).
-        #[arg(long, default_value = "-")]
-        out: PathBuf,
-    },
-}
-
-#[derive(ClapArgs, Debug)]
-pub struct WatdivQueries {
-    /// Scale of the data that the queries are asked of.
-    #[arg(long, short = 'n')]
-    pub scale: u32,
-    /// Seed.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Instances of each template (one of those that leave nothing open).
-    #[arg(long, default_value_t = 5)]
-    pub instances: u32,
-    /// The folder to write to; made when it is not there.
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// Another model, in the original's language.
-    #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
-    /// Other templates: every .txt file of this folder, in the original's form.
-    #[arg(long, value_name = "DIR")]
-    pub templates: Option<PathBuf>,
-}
-
 fn parse_format(s: &str) -> Result<Format, String> {
     Format::from_extension(s.trim_start_matches('.'))
         .ok_or_else(|| format!("unknown format '{s}': one of nt, nq, ttl, trig, rdf, jsonld"))
 }
 
-/// An address, or a name for one, of which IPv4's are preferred.
-pub fn parse_host(s: &str) -> Result<IpAddr, String> {
-    use std::net::ToSocketAddrs;
-    let bad = |e: &dyn std::fmt::Display| format!("{s} is no address of this machine: {e}");
-    let found: Vec<IpAddr> = match s.parse() {
-        Ok(address) => vec![address],
-        Err(_) if s == "localhost" => vec![IpAddr::from([127, 0, 0, 1])],
-        Err(_) => {
-            let found = (s, 0).to_socket_addrs().map_err(|e| bad(&e))?;
-            found.map(|a| a.ip()).collect()
-        }
-    };
-    let four = found.iter().find(|a| a.is_ipv4());
-    four.or(found.first())
-        .copied()
-        .ok_or_else(|| bad(&"it has none"))
-}
 #[cfg(test)]
 mod tests {
     use super::*;
