@@ -26,6 +26,7 @@ mod watdiv;
 use args::{Args, Bench, Command};
 use clap::Parser;
 use jindou::{Error, Result};
+use jindou_model::program::{end_with_the_reader, exit_status};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,26 +37,9 @@ fn main() -> ExitCode {
         Err(Error::SinkClosed) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("jindou-bench: {e}");
-            ExitCode::from(match e {
-                Error::Cancelled => 130,
-                Error::Timeout(_) => 124,
-                _ => 1,
-            })
+            ExitCode::from(exit_status(&e))
         }
     }
-}
-
-/// Makes the program end quietly when the reader of its output does (`jindou peers list | head`): `println!` panics then.
-fn end_with_the_reader() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let text = panic.payload().downcast_ref::<String>();
-        let pipe = |t: &String| t.starts_with("failed printing to stdout: Broken pipe");
-        if text.is_some_and(pipe) {
-            std::process::exit(0);
-        }
-        before(panic);
-    }));
 }
 
 fn run(command: Command) -> Result<ExitCode> {

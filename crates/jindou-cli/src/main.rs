@@ -7,6 +7,7 @@ mod log;
 mod progress;
 
 use clap::Parser;
+use jindou_model::program::{end_with_the_reader, exit_status};
 use std::process::ExitCode;
 
 /// One buffer of events and one place that turns an error into words and an exit status.
@@ -32,24 +33,7 @@ fn main() -> ExitCode {
                     _ => {}
                 }
             }
-            ExitCode::from(match e {
-                jindou::Error::Cancelled => 130,
-                jindou::Error::Timeout(_) => 124,
-                _ => 1,
-            })
+            ExitCode::from(exit_status(&e))
         }
     }
-}
-
-/// Makes the command end quietly when the reader of its output does (`jindou info | head`): `println!` panics then.
-fn end_with_the_reader() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let text = panic.payload().downcast_ref::<String>();
-        let pipe = |t: &String| t.starts_with("failed printing to stdout: Broken pipe");
-        if text.is_some_and(pipe) {
-            std::process::exit(0);
-        }
-        before(panic);
-    }));
 }

@@ -11,6 +11,7 @@ mod limits;
 mod machine;
 pub mod memory;
 pub mod private;
+pub mod program;
 pub mod term;
 pub mod units;
 

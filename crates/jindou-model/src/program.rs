@@ -1,0 +1,26 @@
+//! The frame of a command: a quiet end when nobody reads on, and errors as exit statuses.
+
+use crate::Error;
+
+/// Makes the program end quietly when the reader of its output does (`jindou info | head`): `println!` panics then.
+pub fn end_with_the_reader() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>();
+        let pipe = |t: &String| t.starts_with("failed printing to stdout: Broken pipe");
+        if text.is_some_and(pipe) {
+            std::process::exit(0);
+        }
+        before(panic);
+    }));
+}
+
+/// The exit status that says how a command failed: as if interrupted, as `timeout` has it, or 1.
+#[must_use]
+pub fn exit_status(e: &Error) -> u8 {
+    match e {
+        Error::Cancelled => 130,
+        Error::Timeout(_) => 124,
+        _ => 1,
+    }
+}
