@@ -5,10 +5,11 @@
 //! falls with it, and head goes back to the last that lasts.
 
 use super::journal::{Journal, Ticket};
+use arc_swap::ArcSwap;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Snapshot;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How often a transaction that waits for its turn looks at its own deadline.
@@ -16,7 +17,8 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// The published snapshot, the head that the next transaction is evaluated over, and the transactions between them that wait for the journal.
 pub(crate) struct Writer {
-    published: RwLock<Snapshot>,
+    /// Readers take it at every query: none waits for another, nor for a writer.
+    published: ArcSwap<Snapshot>,
     state: Mutex<State>,
     /// Told when a turn ends.
     free: Condvar,
@@ -59,7 +61,7 @@ impl Writer {
     /// Over a snapshot that lasts already.
     pub(crate) fn new(snapshot: Snapshot, journal: Result<Box<dyn Journal>, String>) -> Self {
         Self {
-            published: RwLock::new(snapshot.clone()),
+            published: ArcSwap::from_pointee(snapshot.clone()),
             state: Mutex::new(State {
                 busy: false,
                 head: snapshot,
@@ -73,17 +75,13 @@ impl Writer {
 
     /// The snapshot that queries read.
     pub(crate) fn published(&self) -> Snapshot {
-        self.published
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        Snapshot::clone(&self.published.load())
     }
 
     /// Shows another snapshot: of a database that is only read, whose store another process changed.
     pub(crate) fn follow(&self, snapshot: Snapshot) {
         let mut state = self.lock();
-        let published = self.published.write();
-        *published.unwrap_or_else(PoisonError::into_inner) = snapshot.clone();
+        self.published.store(Arc::new(snapshot.clone()));
         state.head = snapshot;
     }
 
@@ -120,8 +118,7 @@ impl Writer {
         let (next, out) = act(&head)?;
         if let Some(next) = next {
             let mut state = self.lock();
-            let published = self.published.write();
-            *published.unwrap_or_else(PoisonError::into_inner) = next.clone();
+            self.published.store(Arc::new(next.clone()));
             state.head = next;
         }
         turn.end();
@@ -182,15 +179,16 @@ impl Writer {
     }
 
     fn publish(&self, snapshot: &Snapshot) {
-        let mut published = self
-            .published
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(snapshot.clone());
         // Records last in order, so a later snapshot may have been published already, with this one in it. One of another
         // epoch was published when all before it lasted.
-        if same_epoch(&published, snapshot) && published.number() < snapshot.number() {
-            *published = snapshot.clone();
-        }
+        self.published.rcu(|published| {
+            if same_epoch(published, snapshot) && published.number() < snapshot.number() {
+                Arc::clone(&next)
+            } else {
+                Arc::clone(published)
+            }
+        });
     }
 
     /// Head goes back to the last snapshot that lasts. Once for all that failed together.
@@ -310,13 +308,8 @@ impl Turn<'_> {
     pub(crate) fn replace(mut self, snapshot: Snapshot) {
         {
             let mut state = self.writer.lock();
-            let mut published = self
-                .writer
-                .published
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
             state.head = snapshot.clone();
-            *published = snapshot;
+            self.writer.published.store(Arc::new(snapshot));
         }
         self.end();
     }
