@@ -17,6 +17,7 @@ mod operators;
 mod papers;
 mod parallel;
 mod peers;
+mod set;
 mod stream;
 mod svg;
 mod ugly;

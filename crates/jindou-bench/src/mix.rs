@@ -1,14 +1,12 @@
 //! `jindou bench bsbm`, `sp2b` and `lubm --official`: a set of queries over data that is generated, alone or
 //! beside other engines.
 
-use super::measure::{Measured, Times, measure, peak_memory};
+use super::measure::measure;
 use super::peers::{Work, Workload, run as run_peers};
+use super::set::{Rows, load};
 use crate::args::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BsbmMix};
 use crate::measure::threads_or_all;
-use jindou::{
-    Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, QueryOptions,
-    Resource, Result,
-};
+use jindou::{Database, Error, QuadSource, QueryOptions, Resource, Result};
 use jindou_peers::Named;
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::{Inferred, Lubm};
@@ -20,7 +18,6 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 /// Data, and what to ask of it.
 struct Mix<'a> {
@@ -184,47 +181,12 @@ fn beside_peers(mix: &Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
     )
 }
 
-struct Loaded {
-    report: LoadReport,
-    seconds: f64,
-}
-
-fn load(mix: &Mix<'_>, a: &BenchMix, dir: &Path, threads: usize) -> Result<Loaded> {
-    let mut options = LoadOptions {
-        threads,
-        ..LoadOptions::default()
-    };
-    if let Some(m) = a.memory {
-        options.memory = m;
-    }
-    let start = Instant::now();
-    let report = Database::load(dir, &*(mix.source)(), &options, &Progress::default())?;
-    Ok(Loaded {
-        report,
-        seconds: start.elapsed().as_secs_f64(),
-    })
-}
-
-/// All instances of a query, measured.
-struct Row<'a> {
-    name: &'a str,
-    measured: Vec<Measured>,
-}
-
-impl Row<'_> {
-    /// Over the instances: medians of what `time` takes from each.
-    fn times(&self, time: impl Fn(&Measured) -> f64) -> Times {
-        let each = self.measured.iter().map(time);
-        Times::of(each.map(|ms| Duration::from_secs_f64(ms / 1e3)))
-    }
-}
-
 fn alone(mix: &Mix<'_>, a: &BenchMix, dir: &Path) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
     let loaded = if dir.exists() {
         None
     } else {
-        Some(load(mix, a, dir, threads)?)
+        Some(load(dir, &*(mix.source)(), a.memory, threads)?)
     };
     let info = Database::info(dir)?;
     let db = Database::open(dir)?;
@@ -232,7 +194,7 @@ fn alone(mix: &Mix<'_>, a: &BenchMix, dir: &Path) -> Result<ExitCode> {
         threads: Some(threads),
         ..QueryOptions::default()
     };
-    let mut rows: Vec<Row<'_>> = vec![];
+    let mut rows = Rows::default();
     let mut wrong = vec![];
     for q in &mix.queries {
         let measured = measure(&db, &q.text, &options, a.repeat)?;
@@ -244,24 +206,20 @@ fn alone(mix: &Mix<'_>, a: &BenchMix, dir: &Path) -> Result<ExitCode> {
                 q.rows.unwrap_or_default()
             ));
         }
-        match rows.last_mut() {
-            Some(row) if row.name == group(q) => row.measured.push(measured),
-            _ => rows.push(Row {
-                name: group(q),
-                measured: vec![measured],
-            }),
-        }
+        rows.add(group(q), measured);
     }
     match &a.json {
-        Some(to) => {
-            let value = as_json(mix, a, threads, loaded.as_ref(), &info, &rows);
-            if to.as_os_str() == "-" {
-                println!("{value:#}");
-            } else {
-                std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
-            }
+        Some(to) => rows.write_json(
+            to,
+            json!({"title": mix.title, "seed": a.seed, "threads": threads}),
+            |query, instance| json!({"query": query, "instance": instance}),
+            loaded.as_ref(),
+            &info,
+        )?,
+        None => {
+            let heading = format!("{}: {} triples, {threads} threads", mix.title, info.quads);
+            rows.print(&heading, "query", loaded.as_ref(), &info);
         }
-        None => print_table(mix, threads, loaded.as_ref(), &info, &rows),
     }
     for w in &wrong {
         eprintln!("WRONG ANSWER {w}");
@@ -270,85 +228,5 @@ fn alone(mix: &Mix<'_>, a: &BenchMix, dir: &Path) -> Result<ExitCode> {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(3)
-    })
-}
-
-fn print_table(
-    mix: &Mix<'_>,
-    threads: usize,
-    loaded: Option<&Loaded>,
-    info: &InfoReport,
-    rows: &[Row<'_>],
-) {
-    println!("{}: {} triples, {threads} threads", mix.title, info.quads);
-    match loaded {
-        Some(l) => println!(
-            "load: {} statements in {:.2} s, {:.2} M/s; peak memory {} MiB",
-            l.report.quads_read,
-            l.seconds,
-            l.report.quads_read as f64 / 1e6 / l.seconds.max(1e-9),
-            l.report.peak_bytes >> 20
-        ),
-        None => println!("load: the store was there already"),
-    }
-    println!(
-        "store: {} bytes, {:.2} a triple",
-        info.bytes,
-        info.bytes as f64 / info.quads.max(1) as f64
-    );
-    println!("medians over the instances of a query, each the median of its runs:");
-    println!(
-        "{:<5} {:>9}  {:>9}  {:>9} {:>9} {:>9}  {:>10}  rows of each",
-        "query", "instances", "plan ms", "exec ms", "min", "max", "to TSV ms"
-    );
-    for row in rows {
-        let exec = row.times(|m| m.exec.median());
-        let counts: Vec<String> = row
-            .measured
-            .iter()
-            .map(|m| m.seen.rows.to_string())
-            .collect();
-        println!(
-            "{:<5} {:>9}  {:>9.3}  {:>9.3} {:>9.3} {:>9.3}  {:>10.3}  {}",
-            row.name,
-            row.measured.len(),
-            row.times(|m| m.plan.median()).median(),
-            exec.median(),
-            exec.min(),
-            exec.max(),
-            row.times(|m| m.total.median()).median(),
-            counts.join(" "),
-        );
-    }
-    println!("peak memory of this process {} MiB", peak_memory() >> 20);
-}
-
-fn as_json(
-    mix: &Mix<'_>,
-    a: &BenchMix,
-    threads: usize,
-    loaded: Option<&Loaded>,
-    info: &InfoReport,
-    rows: &[Row<'_>],
-) -> serde_json::Value {
-    let queries: Vec<_> = rows
-        .iter()
-        .flat_map(|row| row.measured.iter().enumerate().map(move |(i, m)| (row, i, m)))
-        .map(|(row, i, m)| {
-            json!({
-                "query": row.name, "instance": i,
-                "rows": m.seen.rows, "checksum": format!("{:016x}", m.seen.checksum),
-                "plan_ms": m.plan.median(), "exec_ms": m.exec.median(), "total_ms": m.total.median(),
-                "exec_min_ms": m.exec.min(), "exec_max_ms": m.exec.max(),
-            })
-        })
-        .collect();
-    json!({
-        "title": mix.title, "seed": a.seed, "threads": threads, "triples": info.quads,
-        "store_bytes": info.bytes, "peak_bytes": peak_memory(), "queries": queries,
-        "load": loaded.map(|l| json!({
-            "triples": l.report.quads_read, "seconds": l.seconds,
-            "peak_bytes": l.report.peak_bytes, "store_bytes": l.report.store_bytes,
-        })),
     })
 }

@@ -1,13 +1,11 @@
 //! `jindou bench watdiv`: the 20 basic templates on data that this process generates.
 
-use super::measure::{Measured, Times, measure, peak_memory};
+use super::measure::measure;
 use super::peers::{Work, Workload as Compared, run as run_peers};
+use super::set::{Rows, load};
 use crate::args::BenchWatdiv;
 use crate::measure::threads_or_all;
-use jindou::{
-    Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, QueryOptions,
-    Resource, Result,
-};
+use jindou::{Database, Error, QueryOptions, Resource, Result};
 use jindou_parse::Sources;
 use jindou_peers::Named;
 use jindou_workloads::queries::watdiv::{Instance, instances, templates};
@@ -17,7 +15,6 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 /// A workload that any engine can be given: a file of N-Triples, and queries.
 pub struct Workload {
@@ -114,48 +111,6 @@ fn beside_peers(a: &BenchWatdiv, is_wanted: &dyn Fn(&str) -> bool) -> Result<Exi
     )
 }
 
-struct Loaded {
-    report: LoadReport,
-    seconds: f64,
-}
-
-fn load(a: &BenchWatdiv, dir: &Path, source: &dyn QuadSource, threads: usize) -> Result<Loaded> {
-    let mut options = LoadOptions {
-        threads,
-        ..LoadOptions::default()
-    };
-    if let Some(m) = a.memory {
-        options.memory = m;
-    }
-    let start = Instant::now();
-    let report = Database::load(dir, source, &options, &Progress::default())?;
-    Ok(Loaded {
-        report,
-        seconds: start.elapsed().as_secs_f64(),
-    })
-}
-
-/// All instances of a template, measured.
-struct Row {
-    template: String,
-    measured: Vec<Measured>,
-}
-
-impl Row {
-    /// Over the instances: medians of what `time` takes from each.
-    fn times(&self, time: impl Fn(&Measured) -> f64) -> Times {
-        let durations = self
-            .measured
-            .iter()
-            .map(|m| Duration::from_secs_f64(time(m) / 1e3));
-        Times::of(durations)
-    }
-
-    fn rows(&self) -> Vec<u64> {
-        self.measured.iter().map(|m| m.seen.rows).collect()
-    }
-}
-
 fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
     let mut loaded = None;
@@ -164,14 +119,14 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
             let w = workload(data, a.scale, a.seed, a.instances)?;
             if !dir.exists() {
                 let file = Sources::builder().path(&w.data).build()?;
-                loaded = Some(load(a, dir, &file, threads)?);
+                loaded = Some(load(dir, &file, a.memory, threads)?);
             }
             w.queries
         }
         None => {
             if !dir.exists() {
                 let source = Watdiv::new(&Model::standard(), a.scale, a.seed)?;
-                loaded = Some(load(a, dir, &source, threads)?);
+                loaded = Some(load(dir, &source, a.memory, threads)?);
             }
             instances(a.scale, a.seed, a.instances)?
         }
@@ -192,108 +147,26 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
         threads: Some(threads),
         ..QueryOptions::default()
     };
-    let mut rows: Vec<Row> = vec![];
+    let mut rows = Rows::default();
     for q in queries.iter().filter(|q| is_wanted(&q.template)) {
         let measured = measure(&db, &q.text, &options, a.repeat)?;
-        match rows.last_mut() {
-            Some(row) if row.template == q.template => row.measured.push(measured),
-            _ => rows.push(Row {
-                template: q.template.clone(),
-                measured: vec![measured],
-            }),
-        }
+        rows.add(&q.template, measured);
     }
     match &a.json {
-        Some(to) => {
-            let value = as_json(a, threads, loaded.as_ref(), &info, &rows);
-            if to.as_os_str() == "-" {
-                println!("{value:#}");
-            } else {
-                std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
-            }
+        Some(to) => rows.write_json(
+            to,
+            json!({"scale": a.scale, "seed": a.seed, "threads": threads}),
+            |template, i| json!({"template": template, "name": format!("{template}-{i}")}),
+            loaded.as_ref(),
+            &info,
+        )?,
+        None => {
+            let heading = format!(
+                "WatDiv({}), seed {}: {} triples, {threads} threads",
+                a.scale, a.seed, info.quads
+            );
+            rows.print(&heading, "template", loaded.as_ref(), &info);
         }
-        None => print_table(a, threads, loaded.as_ref(), &info, &rows),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn print_table(
-    a: &BenchWatdiv,
-    threads: usize,
-    loaded: Option<&Loaded>,
-    info: &InfoReport,
-    rows: &[Row],
-) {
-    println!(
-        "WatDiv({}), seed {}: {} triples, {threads} threads",
-        a.scale, a.seed, info.quads
-    );
-    match loaded {
-        Some(l) => println!(
-            "load: {} statements in {:.2} s, {:.2} M/s; peak memory {} MiB",
-            l.report.quads_read,
-            l.seconds,
-            l.report.quads_read as f64 / 1e6 / l.seconds.max(1e-9),
-            l.report.peak_bytes >> 20
-        ),
-        None => println!("load: the store was there already"),
-    }
-    println!(
-        "store: {} bytes, {:.2} a triple",
-        info.bytes,
-        info.bytes as f64 / info.quads.max(1) as f64
-    );
-    println!("medians over the instances of a template, each the median of its runs:");
-    println!(
-        "{:<5} {:>9}  {:>9}  {:>9} {:>9} {:>9}  {:>10}  rows of each",
-        "query", "instances", "plan ms", "exec ms", "min", "max", "to TSV ms"
-    );
-    for row in rows {
-        let exec = row.times(|m| m.exec.median());
-        println!(
-            "{:<5} {:>9}  {:>9.3}  {:>9.3} {:>9.3} {:>9.3}  {:>10.3}  {}",
-            row.template,
-            row.measured.len(),
-            row.times(|m| m.plan.median()).median(),
-            exec.median(),
-            exec.min(),
-            exec.max(),
-            row.times(|m| m.total.median()).median(),
-            row.rows()
-                .iter()
-                .map(u64::to_string)
-                .collect::<Vec<_>>()
-                .join(" "),
-        );
-    }
-    println!("peak memory of this process {} MiB", peak_memory() >> 20);
-}
-
-fn as_json(
-    a: &BenchWatdiv,
-    threads: usize,
-    loaded: Option<&Loaded>,
-    info: &InfoReport,
-    rows: &[Row],
-) -> serde_json::Value {
-    let queries: Vec<_> = rows
-        .iter()
-        .flat_map(|row| row.measured.iter().enumerate().map(move |(i, m)| (row, i, m)))
-        .map(|(row, i, m)| {
-            json!({
-                "template": row.template, "name": format!("{}-{i}", row.template),
-                "rows": m.seen.rows, "checksum": format!("{:016x}", m.seen.checksum),
-                "plan_ms": m.plan.median(), "exec_ms": m.exec.median(), "total_ms": m.total.median(),
-                "exec_min_ms": m.exec.min(), "exec_max_ms": m.exec.max(),
-            })
-        })
-        .collect();
-    json!({
-            "scale": a.scale, "seed": a.seed, "threads": threads, "triples": info.quads,
-            "store_bytes": info.bytes, "peak_bytes": peak_memory(), "queries": queries,
-            "load": loaded.map(|l| json!({
-                "triples": l.report.quads_read, "seconds": l.seconds,
-                "peak_bytes": l.report.peak_bytes, "store_bytes": l.report.store_bytes,
-            })),
-    })
 }
