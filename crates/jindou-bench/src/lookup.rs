@@ -43,16 +43,12 @@ impl Lookup {
     }
 }
 
-/// A small generator of its own (splitmix64): repeatable, and no dependency.
+/// Random numbers, the same in each run.
 pub struct Random(pub u64);
 
 impl Random {
     pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
+        ((u128::from(jindou_model::random::splitmix64(&mut self.0)) * u128::from(n)) >> 64) as u64
     }
 }
 

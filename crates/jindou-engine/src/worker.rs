@@ -6,12 +6,13 @@ use crate::execute::Exec;
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
 use crate::operators::{END, End, EndSpec, Sorter, Stage, StageStats, finish, push};
 use crate::row_buffer::RowBuffer;
+use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
 use jindou_plan::Exploration;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Morsels a thread gets on average: enough that the last ones end together.
@@ -25,10 +26,6 @@ const PATIENCE: Duration = Duration::from_micros(300);
 const FIRST_BATCH: usize = 64;
 /// Rows that a short start is carried to before its steps are shared among threads.
 const SHARE_FROM: usize = 512;
-
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A panic below becomes an error: a damaged store must not take the process down.
 pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -5,6 +5,7 @@ use crate::files::{Files, TEMPORARY};
 use crate::options::{Durability, Options, Status};
 use crate::recovery::{Recovery, numbers_used_up, recover};
 use crate::writer::{Failure, Record, Writer, remove_before};
+use jindou_model::sync::lock;
 use jindou_model::{Error, Resource, Result};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
@@ -94,10 +95,6 @@ impl Slot {
         *lock(&self.outcome) = Some(outcome);
         self.done.notify_all();
     }
-}
-
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {

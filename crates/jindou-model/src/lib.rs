@@ -12,6 +12,8 @@ mod machine;
 pub mod memory;
 pub mod private;
 pub mod program;
+pub mod random;
+pub mod sync;
 pub mod term;
 pub mod units;
 

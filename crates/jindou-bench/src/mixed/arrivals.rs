@@ -6,8 +6,9 @@
 //! late it is drawn, and what it has waited by then counts for its admission.
 
 use super::emulate::Task;
+use jindou_model::sync::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// xorshift64*.
@@ -116,10 +117,6 @@ impl Look {
             late: None,
         }
     }
-}
-
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Source {

@@ -6,6 +6,7 @@ use super::machine::{Neighbour, Reading, pin};
 use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
 use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
+use jindou_model::sync::lock;
 use jindou::{
     Database, Error, PlannedQuery, QueryOptions, Resource, Result, Session, Value, WorkerPool,
 };
@@ -14,7 +15,7 @@ use jindou_scheduler::{
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A heavy query.
@@ -144,10 +145,6 @@ pub struct Local {
     look: Look,
     light: QueryOptions,
     heavy: QueryOptions,
-}
-
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Emulator {

@@ -215,11 +215,7 @@ impl State {
 
     /// SplitMix64.
     fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.random;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
+        jindou_model::random::splitmix64(&mut self.random)
     }
 
     /// The time of one packet one way, or `None` if it is lost.

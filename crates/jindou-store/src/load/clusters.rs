@@ -6,10 +6,11 @@
 //! lexicographic order of terms: whatever order the input came in, the store is the same.
 
 use super::partition::Partitioned;
-use super::read::{lock, on_threads};
+use super::read::on_threads;
 use super::trie::{self, Labelling, Trie};
 use jindou_model::Result;
 use jindou_model::memory::huge_zeroed;
+use jindou_model::sync::lock;
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 

@@ -2,12 +2,12 @@
 //! the segments just written.
 
 use super::clusters::Clusters;
-use super::read::lock;
 use crate::directory::{IndexBuilder, SegmentFile};
 use crate::segment::{EdgeView, Rows, Scope};
 use crate::sets::SetRun;
 use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::memory::huge_zeroed;
+use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;

@@ -4,9 +4,10 @@
 //! an exact range and threads never meet.
 
 use super::memory;
-use super::read::{RunQuads, for_each_record, lock, on_threads};
+use super::read::{RunQuads, for_each_record, on_threads};
 use super::sort::Words;
 use jindou_model::memory::huge_zeroed;
+use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -2,6 +2,7 @@
 
 use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, Run};
+use jindou_model::sync::lock;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,11 +111,6 @@ impl QuadSink for Sink<'_> {
         }
         self.take()
     }
-}
-
-pub(super) fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A poisoned lock means that a worker panicked; the panic is passed on when its thread is joined.
-    m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The first real error, in place of the cancellations it caused in other workers.

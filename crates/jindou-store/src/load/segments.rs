@@ -1,10 +1,11 @@
 //! Fifth phase: edges get their final ids, are sorted in both directions, and become segments.
 
 use super::partition::Edges;
-use super::read::{lock, on_threads};
+use super::read::on_threads;
 use super::sort::{self, Words};
 use crate::directory::SegmentFileWriter;
 use crate::segment::{Packing, SegmentArrays, SegmentBuilder};
+use jindou_model::sync::lock;
 use jindou_model::{Direction, Error, Result, private};
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -9,11 +9,12 @@ use super::library::load;
 use super::operation::Operation;
 use super::worker::{MemoryHandle, Worker};
 use crate::transport::{Moment, Result, TransportError};
+use jindou_model::sync::lock;
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long closing waits for UCX to let go of what is under way.
@@ -38,11 +39,6 @@ pub(super) struct Core {
     pub(super) events: RawFd,
     start: Instant,
     pub(super) closed: AtomicBool,
-}
-
-/// Locks; what these mutexes guard is consistent between calls, also after a panic elsewhere.
-pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Core {

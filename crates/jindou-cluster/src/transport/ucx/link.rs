@@ -1,7 +1,7 @@
 //! One connection: the [`Peer`] that callers see, and what the other end's requests are answered over.
 
 use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED};
-use super::core::{Core, lock};
+use super::core::Core;
 use super::direct::{Window, Windows};
 use super::frame::{Frame, GatherRange, Incoming, outcome, what};
 use super::worker::{LANDING, Part};
@@ -9,6 +9,7 @@ use crate::transport::{
     ByteRange, Epoch, MAX_MESSAGE, Moment, Peer, RegionDescriptor, RemoteRegion, Result,
     TransportError, check_read,
 };
+use jindou_model::sync::lock;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -1,8 +1,8 @@
 //! One thing under way, and the callbacks by which UCX reports on it.
 
 use super::bindings::*;
-use super::core::lock;
 use super::frame::{Frame, Incoming, what};
+use jindou_model::sync::lock;
 use rustc_hash::FxHashMap;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;

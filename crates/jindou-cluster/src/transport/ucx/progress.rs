@@ -1,11 +1,12 @@
 //! The progress thread: drives UCX while nobody else does, and answers what other ends ask.
 
-use super::core::{Core, lock};
+use super::core::Core;
 use super::frame::{Frame, GatherRange, Incoming, outcome, what};
 use super::link::Link;
 use super::transport::Shared;
 use super::worker::LANDING;
 use crate::transport::{Epoch, Message};
+use jindou_model::sync::lock;
 use jindou_store::segment::prefetch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

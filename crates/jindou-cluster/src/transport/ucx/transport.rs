@@ -1,7 +1,7 @@
 //! One end over UCX.
 
 use super::control::{Hello, beat, unreachable, watch};
-use super::core::{Core, lock};
+use super::core::Core;
 use super::frame::what;
 use super::link::Link;
 use super::progress;
@@ -11,11 +11,12 @@ use crate::transport::{
     ByteRange, Epoch, Handler, Memory, Moment, Peer, RegionDescriptor, RemoteRegion, Result,
     Transport, TransportError,
 };
+use jindou_model::sync::{lock, read, write};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -44,14 +45,6 @@ pub struct UcxTransport {
     shared: Arc<Shared>,
     address: String,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-fn read<T>(l: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    l.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(l: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    l.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
