@@ -358,7 +358,7 @@ fn draw(out: &mut Canvas, panel: &Panel<'_>, scale: &Scale, left: f64, top: f64)
         for (x, y) in points() {
             out.dot(x, y, colour(run));
         }
-        if let (Some(v), Some((x, y))) = (last(run), points().last())
+        if let (Some(v), Some((x, y))) = (last(run), points().next_back())
             && x < right
         {
             let (y, anchor) = if v >= highest {
