@@ -6,10 +6,10 @@ use super::machine::{Neighbour, Reading, pin};
 use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
 use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
-use jindou_model::sync::lock;
 use jindou::{
     Database, Error, PlannedQuery, QueryOptions, Resource, Result, Session, Value, WorkerPool,
 };
+use jindou_model::sync::lock;
 use jindou_scheduler::{
     Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
 };
