@@ -2,7 +2,7 @@
 
 use jindou::{Error, Resource};
 
-/// What to do about an error, in the command's words.
+/// Advice on an error, in the command's words.
 pub(crate) fn of(error: &Error) -> Option<String> {
     Some(match error {
         Error::Timeout(_) => "raise --timeout or narrow the query".into(),

@@ -5,8 +5,8 @@
 
 use crate::database::{Database, PlannedQuery, QueryOptions, guarded};
 use crate::execute::{self, Consumer};
-use jindou_engine::{QueryTerms, Sink, TermDecoder};
-use jindou_model::{CancelToken, Charge, Error, Holder, Resource, Result};
+use jindou_engine::{QueryTerms, Sink, TermDecoder, WorkerPool};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::Form;
 use jindou_store::Snapshot;
 use oxrdf::Term;
@@ -31,7 +31,7 @@ struct Columns {
     _charge: Charge,
 }
 
-/// What the two sides share under the lock.
+/// State of the two sides, under the lock.
 #[derive(Default)]
 struct State {
     batches: VecDeque<Columns>,
@@ -69,19 +69,28 @@ impl Queue {
         self.cancel.check()
     }
 
-    /// Waits for room, and puts a batch.
-    fn put(&self, columns: Columns) -> Result<()> {
+    /// Waits for room, in no computing place meanwhile, and puts a batch.
+    fn put(&self, columns: Columns, pool: &dyn WorkerPool) -> Result<()> {
         let mut state = self.lock();
-        loop {
-            if state.closed {
-                return Err(Error::SinkClosed);
-            }
-            self.check()?;
-            if state.batches.len() < AHEAD {
-                state.batches.push_back(columns);
-                self.changed.notify_all();
-                return Ok(());
-            }
+        if state.batches.len() >= AHEAD {
+            drop(state);
+            pool.blocking(&self.cancel, &mut || self.wait_for_room())?;
+            state = self.lock();
+        }
+        if state.closed {
+            return Err(Error::SinkClosed);
+        }
+        self.check()?;
+        // One thread puts, so the room that there was is there still.
+        state.batches.push_back(columns);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Returns when there is room, or no sense in waiting for it.
+    fn wait_for_room(&self) {
+        let mut state = self.lock();
+        while state.batches.len() >= AHEAD && !state.closed && self.check().is_ok() {
             state = self.wait(state);
         }
     }
@@ -121,13 +130,14 @@ impl Queue {
 /// The query's side.
 struct Put {
     queue: Arc<Queue>,
-    options: QueryOptions,
+    memory: MemoryBudget,
+    pool: Arc<dyn WorkerPool>,
     refused: bool,
 }
 
 impl Put {
     fn piece(&self, columns: &[&[u32]], from: usize, rows: usize) -> Result<()> {
-        let mut charge = Charge::new(Holder::Rest, &self.options.memory);
+        let mut charge = Charge::new(Holder::Rest, &self.memory);
         charge.set((columns.len() * rows) as u64 * 4 + size_of::<Columns>() as u64)?;
         let mut ids = Vec::with_capacity(columns.len() * rows);
         for column in columns {
@@ -136,11 +146,12 @@ impl Put {
                 part.ok_or_else(|| Error::Internal("a column is shorter than its rows".into()))?,
             );
         }
-        self.queue.put(Columns {
+        let columns = Columns {
             ids,
             rows,
             _charge: charge,
-        })
+        };
+        self.queue.put(columns, &*self.pool)
     }
 }
 
@@ -161,7 +172,7 @@ impl Consumer for Put {
     }
 }
 
-/// What ids mean: shared by a cursor and its batches.
+/// The meaning of ids, shared by a cursor and its batches.
 struct Meaning {
     variables: Vec<String>,
     snapshot: Snapshot,
@@ -230,15 +241,11 @@ impl Database {
             cancel,
             callers: options.cancel.clone(),
         });
-        let put = Put {
-            queue: Arc::clone(&queue),
-            options: options.clone(),
-            refused: false,
-        };
         let (db, shared) = (self.clone(), Arc::clone(&meaning));
+        let (options, queries) = (options.clone(), Arc::clone(&queue));
         let thread = std::thread::Builder::new()
             .name("jindou-cursor".into())
-            .spawn(move || run(&db, &planned, &shared, put))
+            .spawn(move || run(&db, &planned, &shared, &options, &queries))
             .map_err(|e| Error::limit(Resource::Threads, format!("no thread for a cursor: {e}")))?;
         Ok(Cursor {
             queue,
@@ -249,13 +256,23 @@ impl Database {
 }
 
 /// Runs the query to its end, whatever that is.
-fn run(db: &Database, planned: &PlannedQuery, meaning: &Meaning, mut put: Put) {
-    let queue = Arc::clone(&put.queue);
-    let options = put.options.clone();
+fn run(
+    db: &Database,
+    planned: &PlannedQuery,
+    meaning: &Meaning,
+    options: &QueryOptions,
+    queue: &Arc<Queue>,
+) {
     let outcome = guarded(|| {
         queue.check()?;
+        let options = db.settle(options);
+        let mut put = Put {
+            queue: Arc::clone(queue),
+            memory: options.memory.clone(),
+            pool: Arc::clone(options.pool),
+            refused: false,
+        };
         let done = execute::pulled(
-            &db.inner.device,
             planned.plan(),
             &meaning.snapshot,
             &meaning.terms,

@@ -312,15 +312,15 @@ impl Consumer for Decoded<'_, '_> {
 
 /// Runs a SELECT's plan whose rows of ids go to one consumer as they are.
 pub(crate) fn pulled(
-    device: &Device,
     plan: &Plan,
-    snapshot: &Snapshot,
+    snapshot: &dyn Graph,
     terms: &QueryTerms,
-    options: &QueryOptions,
+    options: &Options<'_>,
     cancel: &CancelToken,
     out: &mut dyn Consumer,
 ) -> Result<()> {
-    let gpu = device.choose(plan, options.gpu)?;
+    let _place = place(plan, options, cancel)?;
+    let gpu = options.runtime.device().choose(plan, options.gpu)?;
     let exec = exec_options(options, cancel);
     let job = Job {
         plan,

@@ -1,4 +1,4 @@
-//! What all databases and queries of a process share: threads, memory, and the devices that run plans besides this CPU.
+//! Parts that all databases and queries of a process share: threads, memory, and the devices that run plans besides this CPU.
 
 use crate::database::QueryOptions;
 use crate::gpu::Device;
@@ -105,7 +105,7 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// What the machine has, unless something else is set.
+    /// The machine's own, unless something else is set.
     #[must_use]
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()

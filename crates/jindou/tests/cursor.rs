@@ -36,6 +36,19 @@ const PRODUCT: &str = "SELECT ?a ?b { ?a <http://e/p> ?x . ?b <http://e/p> ?y }"
 const FRUITLESS: &str = "SELECT ?a { ?a <http://e/p> ?x . ?b <http://e/p> ?y . ?c <http://e/p> ?z
     FILTER(CONCAT(?x, ?y, ?z) = \"none\") }";
 
+/// Options with memory of their own, so that what is left of it shows.
+fn counted() -> QueryOptions {
+    QueryOptions {
+        memory: Some(MemoryBudget::unlimited()),
+        ..QueryOptions::default()
+    }
+}
+
+/// Bytes of that memory that are taken.
+fn used(options: &QueryOptions) -> u64 {
+    options.memory.as_ref().unwrap().used()
+}
+
 /// All rows, read in another way each time.
 fn all(mut cursor: Cursor, way: usize) -> Result<Answer> {
     let columns = cursor.variables().to_vec();
@@ -85,7 +98,8 @@ fn random_queries_answer_as_spareval_does() {
                 continue;
             };
             let options = QueryOptions {
-                threads: 1 + n % 2,
+                threads: Some(1 + n % 2),
+                memory: Some(MemoryBudget::unlimited()),
                 ..QueryOptions::default()
             };
             let cursor = match db.cursor(&query.text, &options) {
@@ -99,7 +113,7 @@ fn random_queries_answer_as_spareval_does() {
             } else {
                 assert_eq!(got, expected, "seed {seed}: {}", query.text);
             }
-            assert_eq!(options.memory.used(), 0, "{}", query.text);
+            assert_eq!(used(&options), 0, "{}", query.text);
             compared += 1;
             rows += got.len();
         }
@@ -111,14 +125,14 @@ fn random_queries_answer_as_spareval_does() {
 #[test]
 fn a_slow_reader_holds_the_query_back() {
     let db = numbered(1000);
-    let options = QueryOptions::default();
+    let options = counted();
     let mut cursor = db.cursor(PRODUCT, &options).unwrap();
     let mut rows = cursor.next_batch().unwrap().unwrap().rows();
     // A million rows of two columns are 8 MB; those that wait are some 200 kB, and the query's own batches.
     let mut most = 0;
     for _ in 0..10 {
         std::thread::sleep(Duration::from_millis(30));
-        most = most.max(options.memory.used());
+        most = most.max(used(&options));
     }
     assert!(most < 4 << 20, "{most} bytes");
     while let Some(batch) = cursor.next_batch().unwrap() {
@@ -126,7 +140,7 @@ fn a_slow_reader_holds_the_query_back() {
     }
     assert_eq!(rows, 1_000_000);
     drop(cursor);
-    assert_eq!(options.memory.used(), 0);
+    assert_eq!(used(&options), 0);
 }
 
 #[test]
@@ -149,7 +163,7 @@ fn a_reader_that_goes_cancels_the_query_and_nothing_else() {
     let cancel = CancelToken::new();
     let options = QueryOptions {
         cancel: cancel.clone(),
-        ..QueryOptions::default()
+        ..counted()
     };
     // Midway, while it waits; and before the first row, where there will be none.
     let mut cursor = db.cursor(PRODUCT, &options).unwrap();
@@ -162,7 +176,7 @@ fn a_reader_that_goes_cancels_the_query_and_nothing_else() {
     // A batch outlives its cursor.
     assert_eq!(batch.terms(0).filter(Result::is_err).count(), 0);
     drop(batch);
-    assert_eq!(options.memory.used(), 0);
+    assert_eq!(used(&options), 0);
     assert_eq!(
         db.query("SELECT * { ?s ?p ?o }").unwrap().solutions().len(),
         1000
@@ -245,11 +259,11 @@ fn what_is_no_table_or_has_no_room_is_refused() {
     ));
     let db = numbered(1000);
     let options = QueryOptions {
-        memory: MemoryBudget::new(1 << 20),
+        memory: Some(MemoryBudget::new(1 << 20)),
         ..QueryOptions::default()
     };
     let query = format!("{PRODUCT} ORDER BY ?b ?a");
     let refused = all(db.cursor(&query, &options).unwrap(), 2).unwrap_err();
     assert_eq!(refused.resource(), Some(Resource::Memory), "{refused}");
-    assert_eq!(options.memory.used(), 0);
+    assert_eq!(used(&options), 0);
 }

@@ -372,7 +372,7 @@ fn thread_time() -> Duration {
     Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 
-/// What the server relies on where it plans texts of up to 4 KiB on a thread of the network.
+/// Promise that the server relies on where it plans texts of up to 4 KiB on a thread of the network.
 #[test]
 fn a_deadline_of_a_millisecond_ends_planning_within_two() {
     let (store, _) = star(300);
