@@ -1,8 +1,8 @@
 //! Where the bytes of an opened file are: mapped, or read into memory of our own.
 
+use jindou_mapped::MappedFile;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Result};
-use memmap2::Mmap;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
@@ -27,7 +27,7 @@ pub(crate) struct Line([u8; 64]);
 
 /// The bytes of a file, aligned to 64.
 pub(crate) enum Backing {
-    Mapped(Mmap),
+    Mapped(MappedFile),
     Memory { lines: Vec<Line>, len: usize },
 }
 
@@ -37,9 +37,7 @@ impl Backing {
         let mut file = File::open(path).map_err(io)?;
         let len = file.metadata().map_err(io)?.len() as usize;
         if residence == Residence::Mapped && len > 0 {
-            // SAFETY: the mapping is read-only. Files of a store are never changed in place: they
-            // are complete before a store opens them, and replaced by rename.
-            return Ok(Self::Mapped(unsafe { Mmap::map(&file) }.map_err(io)?));
+            return MappedFile::open(path).map(Self::Mapped);
         }
         let mut lines: Vec<Line> = huge_zeroed(len.div_ceil(64));
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
@@ -61,7 +59,17 @@ impl Backing {
     /// Tells the kernel that reads will be random.
     pub(crate) fn advise_random(&self) {
         if let Self::Mapped(map) = self {
-            let _ = map.advise(memmap2::Advice::Random);
+            map.advise_random();
+        }
+    }
+
+    /// # Errors
+    /// As [`MappedFile::check`].
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Mapped(map) => map.check(),
+            Self::Memory { .. } => Ok(()),
         }
     }
 }

@@ -327,6 +327,13 @@ impl Sections {
         })
     }
 
+    /// # Errors
+    /// As [`jindou_mapped::MappedFile::check`].
+    #[inline]
+    pub(crate) fn check_file(&self) -> Result<()> {
+        self.map.check()
+    }
+
     /// Where a section lies; `Error::Store` when there is none or its length is not as expected.
     pub(crate) fn range(&self, kind: u32, len: impl Fn(usize) -> bool) -> Result<Range<usize>> {
         match self.table.iter().find(|(k, _)| *k == kind) {

@@ -25,5 +25,5 @@ pub use ids::{
     DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
     PARTITION_BLOCK, PARTITIONS, PredicateId, VertexId, partition_of,
 };
-pub use limits::{CancelToken, Holder, MemoryBudget};
+pub use limits::{CancelToken, Holder, MemoryBudget, Watch};
 pub use machine::Machine;

@@ -6,12 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Tells a running query to stop: because it was cancelled or because its deadline passed. Cheap
-/// to clone; checked once a batch, never once a row.
+/// A state of things outside a query that ends it when it fails, such as that the files it reads are whole.
+pub trait Watch: std::fmt::Debug + Send + Sync {
+    /// Ok to go on, or the error to return. Called once a batch, so it takes well below a microsecond.
+    ///
+    /// # Errors
+    /// The query's.
+    fn check(&self) -> Result<()>;
+}
+
+/// Tells a running query to stop: because it was cancelled, because its deadline passed, or because what it reads has
+/// failed. Cheap to clone; checked once a batch, never once a row.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     flag: Arc<Flag>,
     deadline: Option<(Instant, Duration)>,
+    watch: Option<Arc<dyn Watch>>,
 }
 
 #[derive(Debug, Default)]
@@ -44,8 +54,17 @@ impl CancelToken {
     #[must_use]
     pub fn limited(&self, limit: Duration) -> Self {
         Self {
-            flag: Arc::clone(&self.flag),
             deadline: Instant::now().checked_add(limit).map(|at| (at, limit)),
+            ..self.clone()
+        }
+    }
+
+    /// The same token that also ends when `watch` says so.
+    #[must_use]
+    pub fn watching(&self, watch: Arc<dyn Watch>) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self.clone()
         }
     }
 
@@ -97,7 +116,10 @@ impl CancelToken {
         {
             return Err(Error::Timeout(limit));
         }
-        Ok(())
+        match &self.watch {
+            Some(watch) => watch.check(),
+            None => Ok(()),
+        }
     }
 }
 

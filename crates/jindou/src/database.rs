@@ -3,7 +3,7 @@
 use crate::default_graph::DefaultGraph;
 use crate::device::GpuChoice;
 use crate::profile::ProfileNode;
-use crate::results::{Answer, AnswerSink, Collector};
+use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
@@ -76,8 +76,55 @@ impl Inner {
     /// # Errors
     /// [`Error::Store`] if the store cannot be changed, or must not since its files are damaged.
     pub(crate) fn may_write(&self) -> Result<()> {
-        self.trust.0.check()?;
+        self.check_files(&self.writer.published())?;
         self.writer.is_writable()
+    }
+
+    /// Ok if what was read so far from a snapshot's files counts. If it does not, nothing is answered until the store is opened
+    /// again, by whatever base: caches and a device's memory may have some of it.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the file that is damaged, has shrunk or could not be read.
+    pub(crate) fn check_files(&self, snapshot: &Snapshot) -> Result<()> {
+        self.trust.0.check()?;
+        let base = snapshot.base();
+        base.check_files().inspect_err(|e| self.trust.0.found(e))
+    }
+
+    /// Runs a query over a snapshot into a sink: the answer ends well only if all that was read counts, and batches stop once it
+    /// does not.
+    ///
+    /// # Errors
+    /// As [`Self::check_files`], whatever else went wrong: what failed may have followed from that; else the query's.
+    pub(crate) fn answer<T>(
+        &self,
+        snapshot: &Snapshot,
+        cancel: &CancelToken,
+        sink: &mut dyn AnswerSink,
+        run: impl FnOnce(&CancelToken, &mut dyn AnswerSink) -> Result<T>,
+    ) -> Result<T> {
+        let cancel = watching(cancel, snapshot);
+        let check = || self.check_files(snapshot);
+        let mut sink = CheckedSink {
+            sink,
+            check: &check,
+        };
+        // What ended well was checked before its end.
+        guarded(|| run(&cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
+    }
+
+    /// Makes something of what a snapshot's files say.
+    ///
+    /// # Errors
+    /// As [`Self::answer`].
+    pub(crate) fn made_of<T>(
+        &self,
+        snapshot: &Snapshot,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let made = guarded(make);
+        self.check_files(snapshot)?;
+        made
     }
 }
 
@@ -479,8 +526,8 @@ impl Database {
 
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
+        self.inner.check_files(&snapshot)?;
         let keyed = match &options.dataset {
             Some(d) => Cow::Owned(d.key(text)),
             None => Cow::Borrowed(text),
@@ -553,8 +600,8 @@ impl Database {
         terms: Vec<Term>,
         options: &QueryOptions,
     ) -> Result<PlannedQuery> {
-        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
+        self.inner.check_files(&snapshot)?;
         // No valid query begins with a zero byte, nor has one, so this is no other's key.
         let mut keyed = String::from("\0p");
         for (name, term) in query.names().zip(&terms) {
@@ -636,8 +683,8 @@ impl Database {
 
     /// Plans a parsed query, the cache aside.
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
-        self.inner.trust.0.check()?;
         let snapshot = self.snapshot();
+        self.inner.check_files(&snapshot)?;
         let plan_options = Self::plan_options(&snapshot, options);
         let cancel = options.token();
         let limits = PlanLimits {
@@ -654,8 +701,9 @@ impl Database {
     /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
         let cancel = options.token();
-        guarded(|| {
-            let (plan, snapshot) = (&query.plan, &query.snapshot);
+        let (plan, snapshot) = (&query.plan, &query.snapshot);
+        let cancel = watching(&cancel, snapshot);
+        self.inner.made_of(snapshot, || {
             execute::checksum(plan, snapshot, &self.settle(options), &cancel)
         })
     }
@@ -663,8 +711,10 @@ impl Database {
     /// How a query would run: each step, its estimate, why it comes there.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
-        jindou_plan::with_stack(planned.plan.depth(), || {
-            jindou_plan::explain(&planned.plan, &planned.snapshot)
+        self.inner.made_of(&planned.snapshot, || {
+            jindou_plan::with_stack(planned.plan.depth(), || {
+                jindou_plan::explain(&planned.plan, &planned.snapshot)
+            })
         })
     }
 
@@ -743,9 +793,9 @@ impl Database {
             _ => DefaultGraph::Own,
         };
         let settled = self.settle(options);
-        let (rows, measured) = execute::run(plan, &described, snapshot, &settled, cancel, sink)?;
-        // Damage that was found meanwhile.
-        self.inner.trust.0.check()?;
+        let (rows, measured) = self.inner.answer(snapshot, cancel, sink, |cancel, sink| {
+            execute::run(plan, &described, snapshot, &settled, cancel, sink)
+        })?;
         Ok(QueryReport {
             rows,
             plan_time,
@@ -755,6 +805,12 @@ impl Database {
             plan_cached: planned.cached,
         })
     }
+}
+
+/// The token that also ends when a file of the snapshot's has failed.
+pub(crate) fn watching(cancel: &CancelToken, snapshot: &Snapshot) -> CancelToken {
+    let base = Arc::clone(snapshot.base());
+    cancel.watching(base)
 }
 
 /// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.

@@ -24,6 +24,11 @@
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
 //! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `cluster` (transport between
 //! servers: the module `cluster`). `examples/` has runnable programs.
+//!
+//! A store's files are mapped. One that shrinks or cannot be read meanwhile raises SIGBUS, which would end the process; so the first
+//! file that is opened installs a handler for that signal, and queries and updates get an [`Error::Store`] that names
+//! the file. Other faults go to the handler that was there before. A program that handles the signal itself says so
+//! first: [`mapped_files::leave_signal_alone`].
 
 mod backup;
 mod blank_nodes;
@@ -60,6 +65,7 @@ pub use jindou_engine::{ServiceCaller, TakeRow, WorkerPool};
 pub use jindou_log::Objects;
 pub use jindou_log::{Durability, Recovery, Status as LogStatus};
 pub use jindou_log::{File as LogFile, Files};
+pub use jindou_mapped as mapped_files;
 pub use jindou_model::term::decode as decode_term;
 pub use jindou_model::{
     CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,

@@ -1,7 +1,7 @@
 //! Prepared queries: planned once, run many times with other terms for their parameters.
 
 use crate::database::{
-    Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport, guarded,
+    Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport, guarded, watching,
 };
 use crate::default_graph::DefaultGraph;
 use crate::execute;
@@ -287,25 +287,22 @@ impl Session {
         guarded(|| {
             let shared = Arc::clone(&self.shared);
             let options = &shared.db.settle(options);
+            let inner = &shared.db.inner;
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
-                if let Form::Describe(dataset) = &plan.form {
+                let own = match &plan.form {
                     // Only DESCRIBE reads edges beside the plan.
-                    let union = shared
-                        .union_default
-                        .unwrap_or(snapshot.base().union_default());
-                    let own = DefaultGraph::of(snapshot, dataset.as_ref(), union);
-                    return report(
-                        execute::run(plan, &own, snapshot, options, &cancel, sink)?,
-                        begin,
-                        planned,
-                    );
-                }
-                let own = DefaultGraph::Own;
-                report(
-                    execute::run(plan, &own, snapshot, options, &cancel, sink)?,
-                    begin,
-                    planned,
-                )
+                    Form::Describe(dataset) => {
+                        let union = shared
+                            .union_default
+                            .unwrap_or(snapshot.base().union_default());
+                        DefaultGraph::of(snapshot, dataset.as_ref(), union)
+                    }
+                    _ => DefaultGraph::Own,
+                };
+                let ran = inner.answer(snapshot, &cancel, sink, |cancel, sink| {
+                    execute::run(plan, &own, snapshot, options, cancel, sink)
+                })?;
+                report(ran, begin, planned)
             })
         })
     }
@@ -331,7 +328,10 @@ impl Session {
         guarded(|| {
             let shared = Arc::clone(&self.shared);
             self.with_plan(values, options, &cancel, |plan, snapshot, _| {
-                execute::checksum(plan, snapshot, &shared.db.settle(options), &cancel)
+                let cancel = watching(&cancel, snapshot);
+                shared.db.inner.made_of(snapshot, || {
+                    execute::checksum(plan, snapshot, &shared.db.settle(options), &cancel)
+                })
             })
         })
     }
@@ -352,6 +352,7 @@ impl Session {
             )));
         }
         let snapshot = shared.db.snapshot();
+        shared.db.inner.check_files(&snapshot)?;
         let known = self.planned.as_ref();
         if !known.is_some_and(|p| p.validity.holds(&snapshot)) {
             let planned = shared.planned(&snapshot, cancel)?;

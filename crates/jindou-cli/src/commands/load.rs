@@ -48,7 +48,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
                 memory: Some(MemoryBudget::new(options.memory)),
                 ..UpdateOptions::default()
             };
-            To::Into(db, update)
+            To::Into(db, Box::new(update))
         }
         (None, Some(dir)) => To::New(dir, &options),
         (None, None) => {
@@ -187,7 +187,7 @@ fn show_skipped(sources: &Sources, errors: Option<&Path>) {
 /// Where the quads go.
 enum To<'a> {
     New(&'a Path, &'a LoadOptions),
-    Into(Database, UpdateOptions),
+    Into(Database, Box<UpdateOptions>),
 }
 
 enum Done {

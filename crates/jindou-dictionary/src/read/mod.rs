@@ -125,6 +125,16 @@ impl Dictionary {
         })
     }
 
+    /// Ok if everything that was read from the files so far is what they had when they were opened.
+    ///
+    /// # Errors
+    /// [`jindou_model::Error::Store`] with the file, once one has shrunk or could not be read.
+    #[inline]
+    pub fn check_files(&self) -> Result<()> {
+        self.strings.check_file()?;
+        self.file.check_file()
+    }
+
     /// Number of terms; ids are `1..=len()`.
     #[must_use]
     pub fn len(&self) -> u32 {

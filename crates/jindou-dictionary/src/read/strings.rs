@@ -62,6 +62,15 @@ impl Strings {
         })
     }
 
+    /// Ok if everything that was read from the file so far is what it had when it was opened.
+    ///
+    /// # Errors
+    /// [`jindou_model::Error::Store`] with the file, once it has shrunk or could not be read.
+    #[inline]
+    pub fn check_file(&self) -> Result<()> {
+        self.file.check_file()
+    }
+
     /// Number of terms.
     #[must_use]
     pub fn len(&self) -> u32 {

@@ -1,14 +1,14 @@
 //! Memory that segments and indexes lie in.
 
+use jindou_mapped::MappedFile;
 use jindou_model::{Error, Result};
-use std::fs::File;
 use std::path::Path;
 
 /// A file mapped read-only, or a buffer of our own; both 8-byte aligned.
 #[derive(Debug)]
 pub enum Bytes {
     /// A mapped file.
-    Map(memmap2::Mmap),
+    Map(MappedFile),
     /// Heap memory and its length in bytes.
     Heap(Vec<u64>, usize),
 }
@@ -16,16 +16,25 @@ pub enum Bytes {
 impl Bytes {
     /// Maps a file.
     pub fn map(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
-        let len = file.metadata().map_err(|e| Error::io(path, e))?.len();
+        let len = std::fs::metadata(path)
+            .map_err(|e| Error::io(path, e))?
+            .len();
         if len == 0 {
             return Ok(Self::Heap(Vec::new(), 0));
         }
-        // SAFETY: the store's files are created once, renamed into place and never written again while
-        // the directory's lock is held; every read of the mapping is bounds-checked and tolerates any
-        // content.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| Error::io(path, e))?;
-        Ok(Self::Map(map))
+        MappedFile::open(path).map(Self::Map)
+    }
+
+    /// Ok if everything that was read so far is what the file had when it was opened. To be called before what was read counts.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the file, once it has shrunk or could not be read.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Map(map) => map.check(),
+            Self::Heap(..) => Ok(()),
+        }
     }
 
     /// A copy on the heap.

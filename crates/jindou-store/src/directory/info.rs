@@ -158,7 +158,7 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
     predicates.sort_by_key(|p| std::cmp::Reverse(p.edges[0].saturating_add(p.edges[1])));
     let mut by_size: Vec<(u32, u64)> = s.classes.iter().map(|(&c, &n)| (c, n)).collect();
     by_size.sort_unstable_by_key(|&(c, n)| (std::cmp::Reverse(n), c));
-    Ok(InfoReport {
+    let report = InfoReport {
         log: [0; 2],
         with_log: false,
         quads_in_files: manifest.quads,
@@ -180,5 +180,8 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
         parts,
         predicates,
         classes: by_size.into_iter().map(|(c, n)| (term(c), n)).collect(),
-    })
+    };
+    // What was read of its files counts.
+    base.check_files()?;
+    Ok(report)
 }

@@ -143,7 +143,7 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
             merged.number
         )));
     }
-    Ok(Base {
+    let base = Base {
         epoch: manifest.epoch,
         union_default: manifest.union_default,
         dictionary: Arc::new(Dictionary::open(dir)?),
@@ -159,7 +159,10 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
         manifest: manifest.clone(),
         versions: Arc::default(),
         objects: Default::default(),
-    })
+    };
+    // What was read of them until here counts.
+    base.check_files()?;
+    Ok(base)
 }
 
 /// Maps the segments of one generation.

@@ -90,6 +90,12 @@ impl SectionFile {
             .map(|s| (s.1, s.2))
     }
 
+    /// As [`Bytes::check`].
+    #[inline]
+    pub fn check_file(&self) -> Result<()> {
+        self.bytes.check()
+    }
+
     /// The whole file.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {

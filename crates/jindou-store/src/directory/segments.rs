@@ -110,6 +110,15 @@ impl SegmentFile {
         Ok(file)
     }
 
+    /// Ok if everything that was read from the file so far is what it had when it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Store`](jindou_model::Error::Store) with the file, once it has shrunk or could not be read.
+    #[inline]
+    pub fn check_file(&self) -> Result<()> {
+        self.file.check_file()
+    }
+
     /// One record a predicate.
     #[must_use]
     pub fn records(&self) -> &[SegmentRecord] {

@@ -78,7 +78,9 @@ pub(crate) fn read_state(
     predicates: usize,
 ) -> Result<Merged> {
     let file = SectionFile::open(bytes, &MAGIC, name)?;
-    parse(&file, vertices, predicates).ok_or_else(|| {
+    let parsed = parse(&file, vertices, predicates);
+    file.check_file()?;
+    parsed.ok_or_else(|| {
         Error::Store(format!(
             "{name} is damaged; run `jindou check`, then restore the store from a backup"
         ))

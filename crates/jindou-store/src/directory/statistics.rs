@@ -124,6 +124,12 @@ pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Res
 /// that nobody indexes with them and sums stay in range.
 pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
     let file = SectionFile::open(bytes, &MAGIC, name)?;
+    let read = parse(&file, name);
+    file.check_file()?;
+    read
+}
+
+fn parse(file: &SectionFile, name: &str) -> Result<Statistics> {
     let damaged = || {
         Error::Store(format!(
             "{name} is damaged; run `jindou check`, then load the store again"

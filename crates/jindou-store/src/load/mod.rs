@@ -260,9 +260,12 @@ impl<'a> Load<'a> {
             &tick,
         )?;
         drop(spill);
-        let rdf_type = Strings::open(self.dir)?
+        let strings = Strings::open(self.dir)?;
+        let rdf_type = strings
             .find(&term::rdf_type())
             .and_then(|lex| predicates.binary_search(&lex).ok());
+        strings.check_file()?;
+        drop(strings);
         self.ended(2);
 
         let clusters = clusters::cluster(
@@ -315,6 +318,10 @@ impl<'a> Load<'a> {
         let statistics = index::statistics(&clusters, &written, &vertices, rdf_type, self.threads);
         self.create(STATISTICS, |f| write_statistics(&statistics, f))?;
         self.report.quads_stored = statistics.quads;
+        // Index and statistics were made of them.
+        for file in written.segments.as_flattened() {
+            file.check_file()?;
+        }
         drop((clusters, written));
         self.ended(6);
         self.seal(union_default)

@@ -471,6 +471,9 @@ impl Written<'_> {
         // Names before the name that leads to them.
         files.sync_directory().map_err(|e| Error::io(self.dir, e))?;
         self.pace.cancel.check()?;
+        // What the new files were made of, and those of them that are mapped already.
+        self.snapshot.base().check_files()?;
+        base.check_files()?;
         files
             .put(MANIFEST, manifest.to_text().as_bytes())
             .map_err(|e| Error::io(self.pace.path(MANIFEST), e))?;

@@ -1,6 +1,7 @@
 //! Answers on their way out: tables of terms in the formats that people and programs read.
 
 mod answer;
+mod checked;
 mod find;
 mod layout;
 mod rows;
@@ -9,6 +10,7 @@ mod text;
 mod writer;
 
 pub use answer::{Answer, Collector};
+pub(crate) use checked::CheckedSink;
 pub(crate) use layout::{Csv, Json, Layout, Tsv, Xml};
 pub use writer::{ResultFormat, ResultWriter};
 

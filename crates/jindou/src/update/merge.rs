@@ -184,7 +184,12 @@ impl Database {
         // From here on the store is merged, and nothing may end this half-way.
         let pause = writer.quiet(&CancelToken::new(), |head| {
             let begun = Instant::now();
-            Ok((Some(merging.lay_over(head)?), begun.elapsed()))
+            let next = merging.lay_over(head)?;
+            // The files and the log are right, and what was read for the snapshot in memory may not be.
+            // Then everything is refused from here on.
+            let _ = self.inner.check_files(head);
+            let _ = self.inner.check_files(&next);
+            Ok((Some(next), begun.elapsed()))
         })?;
         let mut report = merging.report().clone();
         report.pause = pause;

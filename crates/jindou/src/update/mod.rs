@@ -47,7 +47,7 @@ pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 
-use crate::database::{Database, DatasetChoice, guarded};
+use crate::database::{Database, DatasetChoice, guarded, watching};
 use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
@@ -337,8 +337,10 @@ impl Database {
         let asked = Instant::now();
         let turn = self.inner.writer.turn(cancel)?;
         let begun = Instant::now();
-        let mut tx = Transaction::new(turn.head(), options, cancel);
-        let (head, outcome) = guarded(|| {
+        let before = turn.head().clone();
+        let mut tx = Transaction::new(&before, options, &watching(cancel, &before));
+        // Before anything is written: the record says what was found.
+        let (head, outcome) = self.inner.made_of(&before, || {
             change(&mut tx)?;
             tx.finish()
         })?;

@@ -8,7 +8,7 @@
 //! afterwards. Until `current.jd` is replaced the old base and log are all that counts; from then on the new ones are.
 
 use super::durable::{Disk, Switching};
-use crate::database::{Database, guarded};
+use crate::database::{Database, guarded, watching};
 use jindou_log::Log;
 use jindou_model::{CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_store::delta::{committed_at, stamp};
@@ -128,9 +128,10 @@ impl Database {
             replace: false,
             union_default: snapshot.base().union_default(),
         };
+        let cancel = watching(&options.cancel, &snapshot);
         let source = Cancellable {
             source: SnapshotQuads::new(snapshot.clone()),
-            cancel: &options.cancel,
+            cancel: &cancel,
         };
         let of = Successor {
             snapshot: snapshot.number() - back,
@@ -211,6 +212,9 @@ impl Database {
                 present.quads()
             ))));
         }
+        // What the new base was made of, and the new base itself.
+        self.inner.check_files(&present).map_err(not)?;
+        new.snapshot.base().check_files().map_err(not)?;
         disk.switch(next, new.log)?;
         report.snapshot = new.snapshot.number();
         turn.replace(new.snapshot);

@@ -99,6 +99,14 @@ impl Trust {
         trust
     }
 
+    /// Notes damage that was found otherwise.
+    pub(crate) fn found(&self, damage: &Error) {
+        let _ = self.damage.set(match damage {
+            Error::Store(what) => what.clone(),
+            other => other.to_string(),
+        });
+    }
+
     /// # Errors
     /// [`Error::Store`] once damage was found.
     pub(crate) fn check(&self) -> Result<()> {

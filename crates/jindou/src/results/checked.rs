@@ -1,0 +1,49 @@
+//! An answer that goes on only while what it is made of counts.
+
+use super::{AnswerSink, RowText, Rows};
+use jindou_model::Result;
+use oxrdf::Triple;
+
+/// A sink that asks, before each piece and before the end, whether what it is given counts.
+pub(crate) struct CheckedSink<'a> {
+    pub sink: &'a mut dyn AnswerSink,
+    pub check: &'a (dyn Fn() -> Result<()> + Sync),
+}
+
+impl AnswerSink for CheckedSink<'_> {
+    fn solutions(&mut self, variables: &[String]) -> Result<()> {
+        self.sink.solutions(variables)
+    }
+
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
+        (self.check)()?;
+        self.sink.rows(rows)
+    }
+
+    fn row_text(&self) -> Option<RowText> {
+        self.sink.row_text()
+    }
+
+    fn raw(&mut self, text: &[u8], rows: u64) -> Result<()> {
+        (self.check)()?;
+        self.sink.raw(text, rows)
+    }
+
+    fn boolean(&mut self, value: bool) -> Result<()> {
+        (self.check)()?;
+        self.sink.boolean(value)
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        self.sink.graph()
+    }
+
+    fn triple(&mut self, triple: &Triple) -> Result<()> {
+        self.sink.triple(triple)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        (self.check)()?;
+        self.sink.finish()
+    }
+}
