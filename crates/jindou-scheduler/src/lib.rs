@@ -21,6 +21,7 @@ mod options;
 mod pool;
 mod queue;
 mod scheduler;
+mod sync;
 mod worker;
 mod workers;
 

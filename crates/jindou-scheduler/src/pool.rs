@@ -1,10 +1,9 @@
 //! Helpers of a heavy query: the scheduler's other workers, as many as are let.
 
+use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError, fence};
 use jindou_engine::{Main, WorkerPool};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Workers that are at heavy queries, and those who ask for more.
 pub(crate) struct Heavy {
@@ -51,7 +50,7 @@ unsafe impl Send for Help {}
 unsafe impl Sync for Help {}
 
 impl Help {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,8 +79,10 @@ impl Heavy {
             .is_ok()
     }
 
+    /// Gives the place back. Who then looks for work sees what was pushed by who found no place.
     pub(crate) fn leave(&self) {
         self.at_work.fetch_sub(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
     }
 
     /// True if another worker may go to heavy queries.
@@ -89,7 +90,7 @@ impl Heavy {
         self.at_work.load(Ordering::Relaxed) < self.most
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Help>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Help>>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -188,6 +189,8 @@ impl WorkerPool for Heavy {
                 return;
             }
             self.ask(&asked.help, helpers);
+            // Workers that lie down look at `wanted` behind a fence of theirs: one of the two sees the other.
+            fence(Ordering::SeqCst);
             if let Some(wake) = self.wake.get() {
                 wake(helpers);
             }

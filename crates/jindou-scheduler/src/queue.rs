@@ -1,10 +1,10 @@
 //! A worker's queue, and the state that says whether it is stuck (OSDI '16, fig. 11).
 
 use crate::Job;
+use crate::sync::{
+    AtomicU8, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError, Thread, fence,
+};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// The worker works, or looks for work.
@@ -57,10 +57,10 @@ impl<T> Queue<T> {
         self.at(now).saturating_add(t)
     }
 
-    /// True if no job waits in it. A worker that is about to sleep looks here after it has said so, and whoever pushes looks for
-    /// sleepers after pushing: one of them sees the other, hence the ordering.
+    /// True if no job waits in it. A worker that is about to sleep looks here after [`Self::lie_down`], and whoever pushes looks
+    /// for sleepers after [`Self::push`]: the fences in both have one order, so one of the two sees the other.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len.load(Ordering::SeqCst) == 0
+        self.len.load(Ordering::Relaxed) == 0
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -70,16 +70,19 @@ impl<T> Queue<T> {
     pub(crate) fn push(&self, job: Job<T>) {
         let mut jobs = self.lock();
         jobs.push_back(job);
-        self.len.store(jobs.len(), Ordering::SeqCst);
+        self.len.store(jobs.len(), Ordering::Relaxed);
+        drop(jobs);
+        fence(Ordering::SeqCst);
     }
 
     pub(crate) fn set_thread(&self, thread: Thread) {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    /// The worker is about to sleep: [`Self::wake`] and [`Self::call`] wake it from now on.
+    /// The worker is about to sleep: [`Self::wake`] and [`Self::call`] wake it from now on. It must look for work once more.
     pub(crate) fn lie_down(&self) {
-        self.state.store(SLEEPS, Ordering::SeqCst);
+        self.state.store(SLEEPS, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
     }
 
     /// The worker will wake by itself when it can take what waits elsewhere: only [`Self::wake`] wakes it from now on.
@@ -87,14 +90,15 @@ impl<T> Queue<T> {
         // Who has seen it asleep wakes it: that stays.
         let _ = self
             .state
-            .compare_exchange(SLEEPS, WATCHES, Ordering::SeqCst, Ordering::SeqCst);
+            .compare_exchange(SLEEPS, WATCHES, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     pub(crate) fn get_up(&self) {
-        self.state.store(AWAKE, Ordering::SeqCst);
+        self.state.store(AWAKE, Ordering::Relaxed);
     }
 
     /// Wakes its worker if that sleeps: there is something in this queue, or something that only it can see to. True if it slept.
+    /// What there is must have been said before, with a fence after it as in [`Self::push`].
     pub(crate) fn wake(&self) -> bool {
         self.rouse(WATCHES)
     }
@@ -105,12 +109,13 @@ impl<T> Queue<T> {
     }
 
     fn rouse(&self, from: u8) -> bool {
-        let state = self.state.load(Ordering::SeqCst);
-        let slept = state >= from
-            && self
-                .state
-                .compare_exchange(state, AWAKE, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok();
+        // Tried again where the worker steps from one way of sleeping to the other meanwhile.
+        let slept = self
+            .state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
+                (state >= from).then_some(AWAKE)
+            })
+            .is_ok();
         if slept {
             let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(thread) = &*thread {

@@ -8,7 +8,7 @@ use crate::{
 };
 use jindou_engine::WorkerPool;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -137,7 +137,9 @@ impl<W: Work> Scheduler<W> {
 
     /// Ends the workers when they are through with what they are at; what waits is dropped.
     pub fn close(&mut self) {
-        self.inner.closed.store(true, Ordering::SeqCst);
+        self.inner.closed.store(true, Ordering::Relaxed);
+        // Workers that lie down look at it behind a fence of theirs.
+        fence(Ordering::SeqCst);
         for t in self.threads.drain(..) {
             for q in &self.inner.queues {
                 q.wake();

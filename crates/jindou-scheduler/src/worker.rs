@@ -180,7 +180,7 @@ impl<W: Work> Inner<W> {
     fn has_work(&self, worker: usize) -> Option<Duration> {
         let heavy = worker >= self.heavy_from()
             && self.heavy.has_place()
-            && (!self.heavy_queue.is_empty() || self.heavy.wanted.load(Ordering::SeqCst) > 0);
+            && (!self.heavy_queue.is_empty() || self.heavy.wanted.load(Ordering::Relaxed) > 0);
         if heavy {
             return Some(Duration::ZERO);
         }
@@ -223,7 +223,7 @@ impl<W: Work> Inner<W> {
         own.lie_down();
         // Who pushes after this look sees that the worker sleeps.
         let soon = self.has_work(turn.worker);
-        if soon != Some(Duration::ZERO) && !self.closed.load(Ordering::SeqCst) {
+        if soon != Some(Duration::ZERO) && !self.closed.load(Ordering::Relaxed) {
             if soon.is_some() {
                 own.watch();
             }

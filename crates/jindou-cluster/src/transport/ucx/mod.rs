@@ -30,7 +30,9 @@ mod frame;
 mod library;
 mod link;
 mod operation;
+mod parts;
 mod progress;
+mod sync;
 mod transport;
 mod worker;
 

@@ -2,13 +2,13 @@
 
 use super::bindings::*;
 use super::frame::{Frame, Incoming, what};
+use super::parts::Parts;
 use jindou_model::sync::lock;
 use rustc_hash::FxHashMap;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::Thread;
 use std::time::Duration;
 
 /// One read of several ranges, or one request whose reply is awaited.
@@ -18,18 +18,16 @@ use std::time::Duration;
 pub(super) struct Operation {
     lib: &'static LibUcp,
     /// Parts that UCX still works on.
-    remaining: AtomicU32,
+    parts: Parts,
     /// First failure; 0 is none.
     failure: AtomicI32,
-    parked: AtomicBool,
-    sleeper: Mutex<Option<Thread>>,
     reply: Mutex<Option<Incoming>>,
-    /// Written by UCX while `remaining > 0`, by nobody after that.
+    /// Written by UCX while there are parts, by nobody after that.
     landing: Box<[UnsafeCell<u64>]>,
 }
 
-// SAFETY: `landing` is written by UCX only while `remaining` is above 0 and read by the operation's owner
-// only once it is 0 (acquire/release); everything else is atomic or behind a lock.
+// SAFETY: `landing` is written by UCX only while there are parts and read by the operation's owner only once there are none
+// (`Parts::done` acquires what `Parts::end` releases); everything else is atomic or behind a lock.
 unsafe impl Sync for Operation {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Operation {}
@@ -39,10 +37,8 @@ impl Operation {
     pub(super) fn new(lib: &'static LibUcp, bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             lib,
-            remaining: AtomicU32::new(0),
+            parts: Parts::default(),
             failure: AtomicI32::new(0),
-            parked: AtomicBool::new(false),
-            sleeper: Mutex::default(),
             reply: Mutex::default(),
             landing: (0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect(),
         })
@@ -51,12 +47,12 @@ impl Operation {
     /// True once UCX works on no part of it.
     #[inline]
     pub(super) fn done(&self) -> bool {
-        self.remaining.load(Ordering::Acquire) == 0
+        self.parts.done()
     }
 
     /// Counts one more part.
     pub(super) fn begin_part(&self) {
-        self.remaining.fetch_add(1, Ordering::Relaxed);
+        self.parts.begin();
     }
 
     /// Counts one part less, and wakes who sleeps for the last one.
@@ -64,12 +60,7 @@ impl Operation {
         if status != UCS_OK {
             self.failure.store(i32::from(status), Ordering::Relaxed);
         }
-        if self.remaining.fetch_sub(1, Ordering::SeqCst) == 1
-            && self.parked.load(Ordering::SeqCst)
-            && let Some(sleeper) = lock(&self.sleeper).take()
-        {
-            sleeper.unpark();
-        }
+        self.parts.end();
     }
 
     /// The first failure of its parts.
@@ -82,12 +73,7 @@ impl Operation {
 
     /// Sleeps until it is done, but no longer than `wait`; may return early.
     pub(super) fn park(&self, wait: Duration) {
-        *lock(&self.sleeper) = Some(std::thread::current());
-        self.parked.store(true, Ordering::SeqCst);
-        if !self.done() {
-            std::thread::park_timeout(wait);
-        }
-        self.parked.store(false, Ordering::SeqCst);
+        self.parts.park(|| std::thread::park_timeout(wait));
     }
 
     /// The reply, once done.

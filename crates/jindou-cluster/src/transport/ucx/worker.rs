@@ -31,7 +31,28 @@ struct Endpoint {
     /// Unpacked access keys and their regions' base addresses, by slot.
     keys: Vec<(ucp_rkey_h, u64)>,
     /// UCX holds its address until the worker is gone.
-    _context: Box<EndpointContext>,
+    _context: Fixed<EndpointContext>,
+}
+
+/// A value on the heap whose address foreign code holds. Not a box: who moves a box promises the compiler that no pointer that
+/// was taken before is used any more.
+struct Fixed<T>(NonNull<T>);
+
+impl<T> Fixed<T> {
+    fn new(value: T) -> Self {
+        Self(NonNull::from(Box::leak(Box::new(value))))
+    }
+
+    fn as_ptr(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+}
+
+impl<T> Drop for Fixed<T> {
+    fn drop(&mut self) {
+        // SAFETY: leaked in `new`, and taken back once.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 /// One read to start: from the peer's address, so many bytes.
@@ -265,7 +286,7 @@ impl Worker {
     pub(super) fn connect(&mut self, address: &[u8], fabric: Fabric) -> Result<u32> {
         self.open()?;
         let number = self.endpoints.len() as u32;
-        let context = Box::new(EndpointContext {
+        let context = Fixed::new(EndpointContext {
             callbacks: self.callbacks.as_ptr(),
             number,
         });
@@ -283,7 +304,7 @@ impl Worker {
             UCP_ERR_HANDLING_MODE_NONE
         };
         params.err_handler.cb = Some(on_broken);
-        params.err_handler.arg = ptr::from_ref(&*context).cast_mut().cast();
+        params.err_handler.arg = context.as_ptr().cast();
         let mut handle = ptr::null_mut();
         // SAFETY: the address is copied by UCX; `context` outlives the endpoint.
         let status = unsafe { self.lib.ucp_ep_create(self.handle, &params, &mut handle) };

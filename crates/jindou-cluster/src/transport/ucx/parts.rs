@@ -1,0 +1,51 @@
+//! The parts of an operation that are under way, and the thread that sleeps until there are none.
+
+use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, PoisonError, Thread, current, fence};
+
+/// A count of parts that others end, and at most one thread that waits for the last of them.
+#[derive(Default)]
+pub(super) struct Parts {
+    remaining: AtomicU32,
+    parked: AtomicBool,
+    sleeper: Mutex<Option<Thread>>,
+}
+
+impl Parts {
+    /// True once there are none; then all that was written before their ends is seen.
+    #[inline]
+    pub(super) fn done(&self) -> bool {
+        self.remaining.load(Ordering::Acquire) == 0
+    }
+
+    /// Counts one more.
+    pub(super) fn begin(&self) {
+        self.remaining.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one less, and wakes who sleeps for the last one.
+    pub(super) fn end(&self) {
+        if self.remaining.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        // The fences here and in `park` have one order: either this thread sees that the other one is parked, or that one sees that
+        // nothing remains. Acquire and release alone would let both look before they say.
+        fence(Ordering::SeqCst);
+        if self.parked.load(Ordering::Relaxed) {
+            let sleeper = self.sleeper.lock();
+            if let Some(sleeper) = sleeper.unwrap_or_else(PoisonError::into_inner).take() {
+                sleeper.unpark();
+            }
+        }
+    }
+
+    /// Calls `sleep` unless there are none; it ends when the last one does, by the thread's token.
+    pub(super) fn park(&self, sleep: impl FnOnce()) {
+        *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(current());
+        self.parked.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !self.done() {
+            sleep();
+        }
+        self.parked.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,6 @@
+//! The means of synchronisation that [`super::parts`] is made of. `tests/loom.rs` compiles that file with others of the same names,
+//! which try every interleaving.
+
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+pub(super) use std::sync::{Mutex, PoisonError};
+pub(super) use std::thread::{Thread, current};
