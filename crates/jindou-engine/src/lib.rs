@@ -31,6 +31,8 @@ mod offload;
 mod operators;
 mod options;
 mod path;
+#[cfg(target_arch = "x86_64")]
+mod processor;
 mod row_buffer;
 mod single_thread;
 mod sink;

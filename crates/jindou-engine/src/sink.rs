@@ -177,7 +177,7 @@ impl Sink for ChecksumSink {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         self.rows += rows as u64;
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if crate::processor::has_avx2() {
             // SAFETY: the processor has AVX2, as tested just before.
             let sum = unsafe { fold_all_avx2(columns, rows) };
             self.checksum = self.checksum.wrapping_add(sum);

@@ -204,3 +204,16 @@ fn a_hundred_thousand_random_queries_agree_with_spareval() {
     many(seed, stores, 50, Way::Edited);
     many(seed, stores, 50, Way::OnHeap);
 }
+
+/// The loops that have a way of their own for AVX2, without it.
+#[test]
+fn random_queries_without_avx2_agree_with_spareval() {
+    let this = std::env::current_exe().expect("this test's program");
+    let ran = std::process::Command::new(this)
+        .env("JINDOU_PORTABLE", "1")
+        .args(["--exact", "random_queries_agree_with_spareval"])
+        .output()
+        .expect("a process");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}

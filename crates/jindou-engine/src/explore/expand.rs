@@ -43,7 +43,7 @@ impl Pairs<'_> {
         w: usize,
     ) -> (usize, usize) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if crate::processor::has_avx2() {
             // SAFETY: the processor has AVX2, as tested just before.
             return unsafe { self.run_avx2(rows, to, index, w) };
         }
