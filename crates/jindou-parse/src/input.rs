@@ -138,6 +138,23 @@ pub(crate) fn unmarked(mut reader: Box<dyn Read + Send>) -> io::Result<Box<dyn R
 }
 
 /// All members or streams of an archive, one after the other.
+#[cfg(not(feature = "compression"))]
+fn decompress(
+    _: impl Read + Send + 'static,
+    compression: Compression,
+    _: &Limits,
+) -> io::Result<Box<dyn Read + Send>> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!(
+            "it is compressed ({}), and this program was built without decompression (the feature `compression`); decompress it first",
+            compression.name()
+        ),
+    ))
+}
+
+/// All members or streams of an archive, one after the other.
+#[cfg(feature = "compression")]
 fn decompress(
     reader: impl Read + Send + 'static,
     compression: Compression,

@@ -195,7 +195,7 @@ fn nobody_helps_who_has_returned() {
         let heavy = Arc::new(Heavy::new(2));
         let helper = {
             let heavy = Arc::clone(&heavy);
-            thread::spawn(move || heavy.help())
+            thread::spawn(move || heavy.help(|| false))
         };
         let lent = Lent(UnsafeCell::new(1));
         let helped = loom::sync::atomic::AtomicUsize::new(0);
@@ -214,7 +214,7 @@ fn nobody_helps_who_has_returned() {
         let helped = helped.load(loom::sync::atomic::Ordering::Relaxed);
         assert_eq!(helper.join().unwrap(), helped == 1);
         assert_eq!(heavy.wanted.load(loom::sync::atomic::Ordering::Relaxed), 0);
-        assert!(!heavy.help());
+        assert!(!heavy.help(|| false));
     });
 }
 
@@ -232,7 +232,7 @@ fn who_sleeps_is_woken_to_help() {
             let (heavy, own) = (Arc::clone(&heavy), Arc::clone(&own));
             let wanted = move |h: &Heavy| h.wanted.load(loom::sync::atomic::Ordering::Relaxed) > 0;
             thread::spawn(move || {
-                let find = || (wanted(&heavy) && heavy.help()).then_some(());
+                let find = || (wanted(&heavy) && heavy.help(|| false)).then_some(());
                 serve(&own, find, || wanted(&heavy));
             })
         };

@@ -3,7 +3,7 @@
 //! The query runs on a thread of its own, at most [`AHEAD`] batches ahead of its reader. Where the reader is slow the query
 //! sleeps; where the reader goes, the query is cancelled.
 
-use crate::database::{Database, PlannedQuery, QueryOptions, guarded};
+use crate::database::{Database, PlannedQuery, QueryOptions, guarded, watching};
 use crate::execute::{self, Consumer};
 use jindou_engine::{QueryTerms, Sink, TermDecoder, WorkerPool};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
@@ -272,20 +272,22 @@ fn run(
             pool: Arc::clone(options.pool),
             refused: false,
         };
+        let watching = watching(&queue.cancel, &meaning.snapshot);
         let done = execute::pulled(
             planned.plan(),
             &meaning.snapshot,
             &meaning.terms,
             &options,
-            &queue.cancel,
+            &watching,
             &mut put,
         );
         // What the caller asked for, rather than how it reached the query.
         if done.is_err() {
             queue.callers.check()?;
         }
-        done?;
-        db.trust().check()
+        // Whatever else went wrong may have followed from a file that failed.
+        db.inner.check_files(&meaning.snapshot)?;
+        done
     });
     queue.end(outcome);
 }
@@ -375,6 +377,7 @@ impl RowBatch {
         Column {
             ids: self.ids(column),
             decoder: TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms),
+            snapshot: &self.meaning.snapshot,
             fetched: 0,
         }
     }
@@ -400,6 +403,8 @@ impl RowBatch {
 pub struct Column<'b> {
     ids: &'b [u32],
     decoder: TermDecoder<'b>,
+    /// Its files are asked after each term: batches outlive their query.
+    snapshot: &'b Snapshot,
     /// Rows that were fetched from memory ahead.
     fetched: usize,
 }
@@ -417,10 +422,12 @@ impl Column<'_> {
     /// The term in a row; `None` where it is unbound, or there is no such row.
     ///
     /// # Errors
-    /// [`Error::Store`] for an id that has no term: the store is damaged.
+    /// [`Error::Store`] for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
     pub fn term(&mut self, row: usize) -> Result<Option<Term>> {
         let id = self.id(row);
-        self.decoder.term(id)
+        let term = self.decoder.term(id);
+        self.snapshot.base().check_files()?;
+        term
     }
 
     /// The same as canonical bytes ([`decode_term`](crate::decode_term) makes a term of them): no allocation, and equal bytes are
@@ -430,7 +437,9 @@ impl Column<'_> {
     /// As [`Self::term`].
     pub fn canonical(&mut self, row: usize) -> Result<Option<&[u8]>> {
         let id = self.id(row);
-        self.decoder.canonical(id)
+        let term = self.decoder.canonical(id);
+        self.snapshot.base().check_files()?;
+        term
     }
 }
 

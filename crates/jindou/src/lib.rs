@@ -22,7 +22,7 @@
 //! sentences for people, and name no options of a program.
 //!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
-//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `cluster` (transport between
+//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (transport between
 //! servers: the module `cluster`). `examples/` has runnable programs.
 //!
 //! A store's files are mapped. One that shrinks or cannot be read meanwhile raises SIGBUS, which would end the process; so the first
