@@ -117,7 +117,7 @@ fn children(process: u32) -> Vec<i32> {
 fn a_worker_that_dies_ends_the_benchmark_with_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = bench(
-        "--lubm 1 --model task --workers 2 --times 100000,0 --cold-times 0,0 --cold-rounds 0",
+        "--lubm 1 --model task --workers 2 --times 100000,100000 --cold-times 0,0 --cold-rounds 0",
         &dir.path().join("work"),
     )
     .stdout(Stdio::null())

@@ -43,6 +43,10 @@ pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
             "this server is read-only: it was started without --token-file (and without --writable)".into(),
         );
     }
+    // Damage is no setting of the server: it is answered as it is to queries.
+    if let Err(damage) = shared.db.trust().check() {
+        return Some(Problem::of(&damage, false));
+    }
     match shared.db.is_writable() {
         Ok(()) => None,
         Err(why) => read_only(format!("this server is read-only: {}", paths::told(&why))),

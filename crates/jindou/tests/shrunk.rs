@@ -81,7 +81,7 @@ fn questions() -> Vec<(String, String)> {
 /// The row of an answer.
 fn ask(db: &Database, text: &str) -> Result<String, Error> {
     let options = QueryOptions {
-        threads: 2,
+        threads: Some(2),
         timeout: Some(Duration::from_secs(20)),
         ..QueryOptions::default()
     };

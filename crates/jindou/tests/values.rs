@@ -436,7 +436,7 @@ fn a_function_that_nobody_knows_is_named() {
         "SELECT * { ?s ?p ?o } ORDER BY <http://e/f>(?o)",
     ] {
         match db.plan(query, &QueryOptions::default()).map(drop) {
-            Err(Error::Unsupported(message)) => {
+            Err(Error::Query(message)) => {
                 assert!(message.contains("<http://e/f>"), "{message}")
             }
             other => panic!("{query}: {other:?}"),
