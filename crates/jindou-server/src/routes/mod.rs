@@ -45,6 +45,8 @@ pub(crate) fn name(path: &str) -> &'static str {
         "/metrics",
         "/page.js",
         "/page.css",
+        "/worker.js",
+        "/icon.svg",
         "/",
     ];
     match path {
@@ -60,9 +62,8 @@ pub(crate) fn methods(path: &str) -> Option<&'static str> {
     Some(match path {
         "*" | "/" | "/sparql" | "/query" => "GET, HEAD, POST, OPTIONS",
         "/prepared" | "/batch" | "/update" => "POST, OPTIONS",
-        "/health" | "/ready" | "/metrics" | "/page.js" | "/page.css" | "/admin/queries" => {
-            "GET, HEAD, OPTIONS"
-        }
+        "/health" | "/ready" | "/metrics" | "/page.js" | "/page.css" | "/worker.js"
+        | "/icon.svg" | "/admin/queries" => "GET, HEAD, OPTIONS",
         "/admin/merge" => "GET, HEAD, POST, OPTIONS",
         "/admin/recluster" | "/admin/backup" => "GET, HEAD, POST, DELETE, OPTIONS",
         "/store" => "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
@@ -80,6 +81,8 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/sparql", any(sparql::handle))
         .route("/page.js", any(page::script))
         .route("/page.css", any(page::style))
+        .route("/worker.js", any(page::worker))
+        .route("/icon.svg", any(page::icon))
         .route("/ready", any(ready))
         .route("/query", any(query::handle))
         .route("/prepared", any(prepared::prepare))

@@ -1,4 +1,5 @@
-//! A page for people: a form for a query, and its answer as a table. Nothing in it comes from elsewhere, and answers are shown as text.
+//! A page for people, to explore the data with. Its sources are in `web/` at the repository's root; what they build lies in `src/page`, so that
+//! cargo needs no Node. Nothing in it comes from elsewhere, and texts of the data are shown as text. Without scripts it is a form.
 
 use super::{answered, reading, text};
 use crate::negotiate;
@@ -8,10 +9,14 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 
 const PAGE: &str = include_str!("../page/page.html");
 const SCRIPT: &str = include_str!("../page/page.js");
+const WORKER: &str = include_str!("../page/worker.js");
 const STYLE: &str = include_str!("../page/page.css");
+const ICON: &str = include_str!("../page/icon.svg");
 
 /// Scripts, styles and requests of this server alone; no frames around it.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// The script beside the page asks this server, and does nothing else.
+const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'";
 
 /// True for a browser's visit: HTML is asked for by its name. (`*/*` is anybody's, and gets data.)
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
@@ -33,11 +38,50 @@ pub(super) fn answer() -> Response<Body> {
 }
 
 pub(super) async fn script(method: Method, headers: HeaderMap) -> Response<Body> {
-    let answer = reading(&method).map(|()| text("text/javascript; charset=utf-8", SCRIPT));
-    answered(answer, &headers)
+    part(
+        &method,
+        &headers,
+        "text/javascript; charset=utf-8",
+        SCRIPT,
+        None,
+    )
+}
+
+pub(super) async fn worker(method: Method, headers: HeaderMap) -> Response<Body> {
+    part(
+        &method,
+        &headers,
+        "text/javascript; charset=utf-8",
+        WORKER,
+        Some(WORKER_POLICY),
+    )
 }
 
 pub(super) async fn style(method: Method, headers: HeaderMap) -> Response<Body> {
-    let answer = reading(&method).map(|()| text("text/css; charset=utf-8", STYLE));
-    answered(answer, &headers)
+    part(&method, &headers, "text/css; charset=utf-8", STYLE, None)
+}
+
+pub(super) async fn icon(method: Method, headers: HeaderMap) -> Response<Body> {
+    part(&method, &headers, "image/svg+xml", ICON, None)
+}
+
+/// A file of the page. A policy of its own is needed by what runs or is drawn by itself.
+fn part(
+    method: &Method,
+    headers: &HeaderMap,
+    content_type: &'static str,
+    content: &'static str,
+    policy: Option<&'static str>,
+) -> Response<Body> {
+    let answer = reading(method).map(|()| {
+        let mut response = text(content_type, content);
+        if let Some(policy) = policy {
+            let value = HeaderValue::from_static(policy);
+            response
+                .headers_mut()
+                .insert(CONTENT_SECURITY_POLICY, value);
+        }
+        response
+    });
+    answered(answer, headers)
 }

@@ -1,0 +1,115 @@
+// Builds the page into crates/jindou-server/src/page, where the server's crate includes it.
+//   node build.mjs           writes the bundle
+//   node build.mjs --check   fails if the committed bundle is not what the sources give, or is too large
+//   node build.mjs --tests   bundles the unit tests into build/tests
+import { build } from "esbuild";
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const target = join(here, "../crates/jindou-server/src/page");
+/** Most bytes of everything that a visit fetches, compressed. */
+const MOST = 600_000;
+
+/** The prefixes that the parser knows, from its own source: there is one list. */
+const prefixes = {
+  name: "prefixes",
+  setup(b) {
+    b.onResolve({ filter: /^jindou:prefixes$/ }, () => ({ path: "prefixes", namespace: "jindou" }));
+    b.onLoad({ filter: /.*/, namespace: "jindou" }, async () => {
+      const source = await readFile(join(here, "../crates/jindou-syntax/src/prefixes.rs"), "utf8");
+      const list = /COMMON_PREFIXES: &\[\(&str, &str\)\] = &\[([\s\S]*?)\n\];/.exec(source);
+      if (!list) throw new Error("prefixes.rs has no COMMON_PREFIXES that can be read");
+      const pairs = [...list[1].matchAll(/\("([^"]*)",\s*"([^"]*)"\)/g)].map((m) => [m[1], m[2]]);
+      if (pairs.length < 30) throw new Error(`prefixes.rs has only ${pairs.length} prefixes`);
+      return { contents: `export const COMMON_PREFIXES = ${JSON.stringify(pairs)};`, loader: "js" };
+    });
+  },
+};
+
+const common = {
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  write: false,
+  format: "iife",
+  target: ["chrome109", "firefox115", "safari16"],
+  charset: "utf8",
+  legalComments: "none",
+  metafile: true,
+  logLevel: "warning",
+  plugins: [prefixes],
+};
+
+/** The licences of what is in a bundle: each text once, behind the names of its packages. */
+async function licences(metafile) {
+  const packages = new Set();
+  for (const path of Object.keys(metafile.inputs)) {
+    const found = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path);
+    if (found) packages.add(found[1]);
+  }
+  const texts = new Map();
+  for (const name of [...packages].sort()) {
+    const folder = join(here, "node_modules", name);
+    const about = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    if (!["MIT", "ISC", "BSD-3-Clause", "Apache-2.0"].includes(about.license)) {
+      throw new Error(`${name} has the licence ${about.license}`);
+    }
+    const file = (await readdir(folder)).find((f) => /^licen[cs]e/i.test(f));
+    if (!file) throw new Error(`${name} comes without its licence's text`);
+    const text = (await readFile(join(folder, file), "utf8")).replace(/\r/g, "").trim();
+    texts.set(text, [...(texts.get(text) ?? []), `${name} ${about.version}`]);
+  }
+  const parts = [...texts].map(([text, names]) => `${names.join(", ")}\n\n${text}\n`);
+  return parts.length ? `/*\n${parts.join("\n---\n\n").replaceAll("*/", "* /")}*/\n` : "";
+}
+
+async function bundle(entry) {
+  const made = await build({ ...common, entryPoints: [entry], outfile: "build/out.js" });
+  return made.outputFiles[0].text.trimEnd() + "\n" + (await licences(made.metafile));
+}
+
+async function style() {
+  const made = await build({ ...common, entryPoints: ["src/page.css"], outfile: "build/out.css", format: undefined });
+  return made.outputFiles[0].text;
+}
+
+async function files() {
+  const [page, worker, css] = await Promise.all([bundle("src/main.ts"), bundle("src/answer/worker.ts"), style()]);
+  const [html, icon] = await Promise.all(["page.html", "icon.svg"].map((name) => readFile(join(here, "src", name), "utf8")));
+  return { "page.js": page, "worker.js": worker, "page.css": css, "page.html": html, "icon.svg": icon };
+}
+
+async function tests() {
+  const folder = join(here, "test");
+  const entries = (await readdir(folder)).filter((f) => f.endsWith(".test.ts")).map((f) => join("test", f));
+  const out = join(here, "build/tests");
+  await rm(out, { recursive: true, force: true });
+  await mkdir(out, { recursive: true });
+  await build({
+    ...common, entryPoints: entries, outdir: "build/tests", minify: false, write: true,
+    format: "esm", platform: "node", outExtension: { ".js": ".mjs" }, target: "node20", sourcemap: "inline",
+  });
+}
+
+if (process.argv.includes("--tests")) {
+  await tests();
+} else {
+  const made = await files();
+  let size = 0;
+  for (const text of Object.values(made)) size += gzipSync(text, { level: 9 }).length;
+  if (process.argv.includes("--check")) {
+    for (const [name, text] of Object.entries(made)) {
+      if ((await readFile(join(target, name), "utf8").catch(() => "")) !== text) {
+        console.error(`page: crates/jindou-server/src/page/${name} is not what web/ builds: run 'npm run build' in web/`);
+        process.exitCode = 1;
+      }
+    }
+  } else {
+    for (const [name, text] of Object.entries(made)) await writeFile(join(target, name), text);
+  }
+  console.log(`page: ${size.toLocaleString("en")} bytes compressed, of ${MOST.toLocaleString("en")} at most`);
+  if (size > MOST) process.exitCode = 1;
+}

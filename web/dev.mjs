@@ -1,0 +1,49 @@
+// Serves the built page in front of a running server, so that changes show without building the server:
+//   node dev.mjs [PORT] [SERVER]     (8000, http://127.0.0.1:7878)
+import { createServer, request } from "node:http";
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const folder = join(dirname(fileURLToPath(import.meta.url)), "../crates/jindou-server/src/page");
+const files = {
+  "/page.js": ["page.js", "text/javascript; charset=utf-8"],
+  "/worker.js": ["worker.js", "text/javascript; charset=utf-8"],
+  "/page.css": ["page.css", "text/css; charset=utf-8"],
+  "/icon.svg": ["icon.svg", "image/svg+xml"],
+};
+
+/** Listens, and gives the address; `server` is where everything else comes from. */
+export async function proxy(port, server) {
+  const source = await readFile(join(folder, "../routes/page.rs"), "utf8");
+  /** The policies that the server sends. */
+  const policy = (name) => new RegExp(`const ${name}: &str = "([^"]*)"`).exec(source)?.[1] ?? "default-src 'none'";
+  const on = createServer(async (from, to) => {
+    const path = new URL(from.url, "http://localhost").pathname;
+    const page = path === "/" && !from.url.includes("query=") && (from.headers.accept ?? "").includes("text/html");
+    const file = page ? ["page.html", "text/html; charset=utf-8"] : files[path];
+    if (file) {
+      const headers = { "content-type": file[1], "x-content-type-options": "nosniff" };
+      if (page) headers["content-security-policy"] = policy("POLICY");
+      if (path === "/worker.js") headers["content-security-policy"] = policy("WORKER_POLICY");
+      to.writeHead(200, headers).end(await readFile(join(folder, file[0])));
+      return;
+    }
+    const { hostname, port } = new URL(server);
+    const further = request({ host: hostname, port, path: from.url, method: from.method, headers: from.headers }, (answer) => {
+      to.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(to);
+      answer.on("error", () => to.destroy());
+    });
+    further.on("error", () => to.destroy());
+    to.on("close", () => further.destroy());
+    from.pipe(further);
+  });
+  await new Promise((resolve) => on.listen(port, "127.0.0.1", resolve));
+  return { address: `http://127.0.0.1:${on.address().port}/`, close: () => on.close() };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { address } = await proxy(Number(process.argv[2] ?? 8000), process.argv[3] ?? "http://127.0.0.1:7878");
+  console.log(address);
+}

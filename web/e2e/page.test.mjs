@@ -1,0 +1,403 @@
+// The page in a real browser, before a real server.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { audit, demo, end, ended, folder, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
+
+const SKY = "http://example.org/sky/vocabulary#";
+let address;
+before(async () => {
+  address = await serve({ files: demo });
+});
+after(end);
+
+const numbers = (n, from = 0) => Array.from({ length: n }, (_, i) => i + from).join(" ");
+const cell = (page, row, column) => page.locator(`#cell-${row}-${column}`);
+
+test("a query by keyboard, its link, and the same by the link", async () => {
+  const { page, faults, close } = await visit(address);
+  await write(page, `PREFIX sky: <${SKY}>\nSELECT ?moon ?planet WHERE { GRAPH ?g { ?moon sky:orbits ?planet } }`);
+  await page.keyboard.press("Control+Enter");
+  await ended(page);
+  assert.match(await statusOf(page), /^14 rows · the first after/);
+  const link = page.url();
+  assert.match(link, /#\/query\?q=PREFIX/);
+  const again = await visit(address, { hash: link.slice(link.indexOf("#")) });
+  await ended(again.page);
+  assert.match(await statusOf(again.page), /^14 rows/);
+  assert.equal(await again.page.locator("[role=gridcell] a").first().textContent(), await page.locator("[role=gridcell] a").first().textContent());
+  // Keys: into the table, down, and to the resource.
+  await page.locator(".grid").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("End");
+  assert.equal(await page.locator(".grid").getAttribute("aria-activedescendant"), "cell-1-1");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".resource h1");
+  await page.goBack();
+  await page.waitForSelector(".query");
+  assert.deepEqual([...faults, ...again.faults], []);
+  await again.close();
+  await close();
+});
+
+test("the parser's faults are underlined where they are, and mended by a button", async () => {
+  const { page, faults, close } = await visit(address);
+  await run(page, "# ä😀\nSELECT * WHERE { ?s skos:prefLabel ?o . ?s rdfs:label }");
+  const underlined = await page.locator(".cm-lintRange-error").allTextContents();
+  assert.ok(underlined.includes("skos:") && underlined.includes("rdfs:"), String(underlined));
+  assert.equal(await page.locator(".faults li").count(), 3);
+  await shot(page, "faults");
+  await page.getByRole("button", { name: "did you mean PREFIX skos:" }).click();
+  assert.match(await page.locator(".cm-content").textContent(), /^PREFIX skos: <http:\/\/www.w3.org\/2004\/02\/skos\/core#>/);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await ended(page);
+  assert.equal(await page.locator(".faults li").count(), 2);
+  await run(page, "SELECT * WHERE { ?s ?p ?o } LIMIT 3");
+  assert.equal(await page.locator(".cm-lintRange-error").count(), 0);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("completion knows prefixes, and what the data has at this place", async () => {
+  const { page, faults, close } = await visit(address);
+  await write(page, "SELECT * WHERE {  }");
+  for (let i = 0; i < 2; i++) await page.keyboard.press("ArrowLeft");
+  await page.keyboard.type("?x skos:");
+  await page.waitForFunction(() => document.querySelector(".editor").shadowRoot.textContent.includes("PREFIX skos: <http://www.w3.org/2004/02/skos/core#>"));
+  await write(page, `PREFIX sky: <${SKY}>\nSELECT * WHERE { ?x a sky:Astronomer ; `);
+  await page.keyboard.press("Control+Space");
+  const options = page.locator(".cm-tooltip-autocomplete li .cm-completionLabel");
+  await options.first().waitFor();
+  const offered = await options.allTextContents();
+  assert.ok(offered.includes("sky:bornIn"), offered.join(" "));
+  // No astronomer orbits anything.
+  assert.ok(!offered.includes("sky:orbits"), offered.join(" "));
+  await shot(page, "completion");
+  await page.keyboard.type("born");
+  await page.waitForTimeout(400);
+  await page.keyboard.press("Enter");
+  assert.match(await page.locator(".cm-content").textContent(), /sky:bornIn$/);
+  // Of any subject, and a prefix that is not declared yet.
+  await write(page, "SELECT * WHERE { ?x a ");
+  await page.keyboard.press("Control+Space");
+  await page.locator(".cm-tooltip-autocomplete li", { hasText: "vocabulary:Moon" }).click();
+  assert.match(await page.locator(".cm-content").textContent(), /^PREFIX vocabulary: <http:\/\/example.org\/sky\/vocabulary#>.*vocabulary:Moon$/);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a million rows: the first at once, the last by one key, sorted, filtered", async () => {
+  const { page, faults, close } = await visit(address);
+  await write(page, `SELECT ?a ?b (?a * 1000 + ?b AS ?n) { VALUES ?a { ${numbers(1000)} } VALUES ?b { ${numbers(1000)} } }`);
+  const started = Date.now();
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await cell(page, 0, 2).waitFor();
+  const first = Date.now() - started;
+  await ended(page);
+  const all = Date.now() - started;
+  assert.match(await statusOf(page), /^1,000,000 rows/);
+  await page.locator(".grid").focus();
+  const jump = Date.now();
+  await page.keyboard.press("Control+End");
+  await page.locator("#row-999999:not(.waiting)").waitFor();
+  const jumped = Date.now() - jump;
+  assert.ok(await page.locator("#row-999999").isVisible());
+  assert.ok((await page.locator(".grid-row").count()) < 100);
+  await shot(page, "million");
+  const before = Date.now();
+  await page.getByRole("button", { name: "n", exact: true }).click();
+  await page.getByRole("button", { name: "n ▲" }).click();
+  await page.waitForFunction(() => document.querySelector("#cell-0-2")?.textContent.startsWith("999999"), undefined, { timeout: 60_000 });
+  const sorted = Date.now() - before;
+  const typed = Date.now();
+  await page.getByLabel("Filter rows").fill("12345");
+  await page.waitForFunction(() => /of them shown/.test(document.querySelector(".status").textContent), undefined, { timeout: 60_000 });
+  const filtered = Date.now() - typed;
+  // 12345, and x12345 and 12345x: one, nine of each… counted by another way.
+  const expected = Array.from({ length: 1_000_000 }, (_, n) => [Math.floor(n / 1000), n % 1000, n].join("\t")).filter((l) => l.split("\t").some((c) => c.includes("12345"))).length;
+  assert.match(await statusOf(page), new RegExp(`${expected.toLocaleString("en")} of them shown`));
+  // How long the page's thread was busy at the worst while somebody scrolls.
+  await page.getByLabel("Filter rows").fill("");
+  await page.waitForFunction(() => !/of them shown/.test(document.querySelector(".status").textContent), undefined, { timeout: 60_000 });
+  const worst = await page.evaluate(async () => {
+    const grid = document.querySelector(".grid");
+    let longest = 0;
+    for (let i = 0; i < 60; i++) {
+      const t = performance.now();
+      grid.scrollTop = ((i * 37) % 60) / 60 * grid.scrollHeight;
+      await new Promise((r) => requestAnimationFrame(() => setTimeout(r)));
+      longest = Math.max(longest, performance.now() - t);
+    }
+    return longest;
+  });
+  console.log(`# a million rows: first row ${first} ms, all ${all} ms, to the last row ${jumped} ms, sorted (twice) ${sorted} ms, filtered ${filtered} ms, slowest frame of 60 jumps ${worst.toFixed(0)} ms`);
+  assert.ok(worst < 500);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("more rows than the page keeps: it says so, ends the query, and scrolls to the last", async () => {
+  const { page, faults, close } = await visit(address);
+  await run(page, `SELECT ?a ?b { VALUES ?a { ${numbers(1000)} } VALUES ?b { ${numbers(3000)} } }`);
+  assert.match(await statusOf(page), /^2,0\d\d,\d\d\d rows .*keeps no more rows/);
+  await page.waitForFunction(async () => (await (await fetch("admin/queries")).json()).queries.length === 0);
+  const rows = Number(/^[\d,]+/.exec(await statusOf(page))[0].replaceAll(",", ""));
+  await page.locator(".grid").focus();
+  await page.keyboard.press("Control+End");
+  await page.locator(`#row-${rows - 1}:not(.waiting)`).waitFor();
+  assert.ok(await page.locator(`#row-${rows - 1}`).isVisible());
+  // One turn of the wheel is some rows, not thousands.
+  const top = () => page.evaluate(() => Math.min(...[...document.querySelectorAll("[data-row]")].map((r) => Number(r.dataset.row))));
+  const before = await top();
+  await page.mouse.move(600, 600);
+  await page.mouse.wheel(0, -280);
+  await page.waitForTimeout(200);
+  const moved = before - (await top());
+  assert.ok(moved >= 8 && moved <= 12, `${moved} rows`);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a query is cancelled, here and at the server", async () => {
+  const { page, faults, close } = await visit(address);
+  const long = `SELECT (COUNT(*) AS ?n) { VALUES ?a { ${numbers(3000)} } VALUES ?b { ${numbers(3000)} } VALUES ?c { ${numbers(3000)} } FILTER(STRLEN(CONCAT(STR(?a), STR(?b), STR(?c))) > 2) }`;
+  await write(page, long);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.waitForFunction(async () => (await (await fetch("admin/queries")).json()).queries.length === 1);
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await ended(page);
+  await page.waitForFunction(async () => (await (await fetch("admin/queries")).json()).queries.length === 0);
+  // From the list of what runs.
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  const other = await visit(address, { hash: "#/server" });
+  await shot(other.page, "server");
+  await other.page.getByRole("button", { name: /^Cancel query/ }).click();
+  await other.page.getByText("was told to end").waitFor();
+  await ended(page);
+  assert.match(await page.locator(".problems").textContent(), /cancelled/);
+  assert.deepEqual([...faults, ...other.faults], []);
+  await other.close();
+  await close();
+});
+
+test("ASK, a graph, a chart, a plan, downloads", async () => {
+  const { page, faults, close } = await visit(address);
+  await run(page, "ASK { ?s ?p ?o }");
+  assert.equal(await page.locator(".truth").textContent(), "true");
+  await run(page, `PREFIX sky: <${SKY}>\nCONSTRUCT { ?p sky:discoveredBy ?a . ?a sky:bornIn ?y } WHERE { ?p sky:discoveredBy ?a . ?a sky:bornIn ?y }`);
+  assert.match(await statusOf(page), /triples/);
+  await page.getByRole("tab", { name: "Graph" }).click();
+  await page.locator("svg.graph .node").first().waitFor();
+  await page.waitForTimeout(500);
+  await shot(page, "graph");
+  await page.getByText("Download").click();
+  const [turtle] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Turtle" }).click()]);
+  assert.equal(turtle.suggestedFilename(), "answer.ttl");
+  assert.match(readFileSync(await turtle.path(), "utf8"), /vocabulary#bornIn>/);
+  await run(page, `PREFIX sky: <${SKY}>\nSELECT ?planet ?radius { ?planet a sky:Planet ; sky:radiusKm ?radius } ORDER BY ?radius`);
+  await page.getByRole("tab", { name: "Chart" }).click();
+  assert.equal(await page.locator("svg.plot rect.bar").count(), 8);
+  await shot(page, "chart");
+  await page.getByText("Download").click();
+  const [csv] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+  assert.equal(readFileSync(await csv.path(), "utf8").trim().split("\n").length, 9);
+  await page.getByRole("button", { name: "Plan" }).click();
+  await page.locator(".plan tbody tr").first().waitFor();
+  assert.match(await page.locator(".plan pre").textContent(), /rows/);
+  await shot(page, "plan");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a resource: what it says, what points at it, by pages", async () => {
+  const many = Array.from({ length: 1000 }, (_, i) => `<http://e/x${i}> a <http://e/Hub> .`).join("\n");
+  const own = await serve({ turtle: `${many}\n<http://e/Hub> <http://www.w3.org/2000/01/rdf-schema#label> "A hub"@en, "Eine Nabe"@de .` });
+  const { page, faults, close } = await visit(own, { hash: `#/resource?iri=${encodeURIComponent("http://e/Hub")}`, locale: "de-DE" });
+  await page.getByText("1–20 of 1,000").waitFor();
+  assert.equal(await page.locator(".label").textContent(), "Eine Nabe@de");
+  await page.getByRole("button", { name: "Last page" }).click();
+  await page.getByText("981–1,000 of 1,000").waitFor();
+  assert.equal(await page.locator(".values li", { hasText: "http://e/x" }).count(), 20);
+  assert.ok(await page.getByRole("button", { name: "Next page" }).isDisabled());
+  await page.getByRole("button", { name: "Neighbourhood" }).click();
+  await page.locator("svg.graph .node").first().waitFor();
+  await page.waitForTimeout(500);
+  await shot(page, "resource");
+  await page.locator(".values li a", { hasText: "http://e/x" }).first().click();
+  await page.locator("h1", { hasText: "http://e/x" }).waitFor();
+  await page.getByText("Nothing: no triple has it as its object.").waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("nothing in the data becomes markup, a script, or a way out", async () => {
+  const evil = [
+    `<javascript:alert(1)> <http://e/p> "<script>window.pwned=1</script><img src=x onerror='window.pwned=1'>" .`,
+    `<http://e/a> <javascript:alert(2)> <javascript:alert(3)> .`,
+    `<http://e/a> <http://e/p> <data:text/html,%3Cscript%3Ealert(4)%3C/script%3E> .`,
+    `<http://e/a> <http://e/p> "\u202Egnp.exe\u202C and \u200F right \u2066 isolate"@ar .`,
+    `<http://e/a\u202Eb> <http://e/p> "x"^^<javascript:alert(5)> .`,
+    `<http://e/a> <http://e/p> "${"long <b>text</b> ".repeat(70_000)}" .`,
+    `<http://e/a> <http://www.w3.org/2000/01/rdf-schema#label> "<svg onload=alert(6)>" .`,
+    `<http://e/a> <http://e/p> "](javascript:alert(7)) \\"><a href=javascript:alert(8)>x</a>" .`,
+    `<http://e/p> a <http://e/&lt;i&gt;'"`.slice(0, 29) + `C> .`,
+  ].join("\n");
+  const own = await serve({ turtle: evil });
+  const { page, faults, close } = await visit(own);
+  const clean = async (where) => {
+    const found = await page.evaluate(() => ({
+      pwned: window.pwned,
+      scripts: document.querySelectorAll("script").length,
+      images: document.querySelectorAll("img, iframe, object, embed, main svg[onload]").length,
+      // Every link stays within the page, but those to the web on a resource's own page.
+      links: [...document.querySelectorAll("main a")].map((a) => a.getAttribute("href")).filter((href) => !href.startsWith("#/") && !/^https?:\/\/e\//.test(href)),
+      handlers: [...document.querySelectorAll("*")].filter((e) => e.getAttributeNames().some((n) => n.startsWith("on"))).length,
+    }));
+    assert.deepEqual(found, { pwned: undefined, scripts: 1, images: 0, links: [], handlers: 0 }, where);
+  };
+  await run(page, "SELECT * { ?s ?p ?o }");
+  await clean("table");
+  assert.ok((await page.locator(".grid").textContent()).includes("<script>window.pwned=1</script>"));
+  // A megabyte is neither drawn nor sent to the page as a whole, until somebody asks.
+  assert.ok((await page.locator(".grid").textContent()).length < 20_000);
+  await page.locator("[role=gridcell]", { hasText: "1,120,000 characters" }).click();
+  await page.locator("dialog", { hasText: "1,120,000 characters" }).waitFor();
+  await clean("dialog");
+  await page.keyboard.press("Escape");
+  // Text that turns the direction stays in its own element, and is seen in IRIs.
+  assert.ok(await page.locator("bdi[dir=auto]", { hasText: "gnp.exe" }).count());
+  assert.ok((await page.locator(".grid").textContent()).includes("http://e/a\\u202Eb"));
+  await shot(page, "hostile");
+  await page.getByLabel("Filter rows").fill("<script>");
+  await page.waitForFunction(() => /1 of them shown/.test(document.querySelector(".status").textContent));
+  await run(page, "CONSTRUCT WHERE { ?s ?p ?o }");
+  await page.getByRole("tab", { name: "Graph" }).click();
+  await page.locator("svg.graph .node").first().waitFor();
+  await clean("graph");
+  for (const iri of ["http://e/a", "javascript:alert(1)", "javascript:alert(3)", "\"><script>window.pwned=1</script>", "http://e/> ?p ?v } } # "]) {
+    await page.goto(`${own}#/resource?iri=${encodeURIComponent(iri)}`);
+    await page.locator(".resource h2").first().waitFor();
+    await page.waitForFunction(() => !document.querySelector(".resource [aria-busy]"));
+    await clean(iri);
+  }
+  for (const view of ["data", "server"]) {
+    await page.goto(`${own}#/${view}`);
+    await page.waitForTimeout(500);
+    await clean(view);
+  }
+  // What a link carries is text as well, and an update in it waits to be asked for.
+  await page.goto(`${own}#/query?q=${encodeURIComponent("DROP ALL")}`);
+  await page.waitForTimeout(300);
+  await page.goto(`${own}#/query?q=${encodeURIComponent("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")}`);
+  await ended(page);
+  assert.equal(await page.locator("[role=gridcell]").first().textContent(), "9xsd:integer");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("files are loaded with the loader's errors, updates say what they changed", async () => {
+  const own = await serve({ turtle: "<http://e/a> <http://e/p> 1 ." });
+  const { page, faults, close } = await visit(own, { hash: "#/data" });
+  const good = join(folder, "good.nt");
+  const bad = join(folder, "bad.ttl");
+  writeFileSync(good, Array.from({ length: 5000 }, (_, i) => `<http://e/s${i}> <http://e/p> "${i}" .\n`).join(""));
+  writeFileSync(bad, "<http://e/a> <http://e/p> 1 .\n<http://e/b> nope:x 2 .\n");
+  const choose = (file) => page.getByLabel("RDF files").setInputFiles(file);
+  await choose(good);
+  await page.getByRole("button", { name: "Load", exact: true }).click();
+  await page.getByText("5,000 quads added").waitFor();
+  await page.locator(".facts dd", { hasText: "5,001" }).waitFor();
+  await choose(bad);
+  await page.getByRole("button", { name: "Load", exact: true }).click();
+  await page.locator(".uploading .error").waitFor();
+  assert.match(await page.locator(".uploading .error").textContent(), /bad\.ttl:2:\d+: The prefix nope: has not been declared/);
+  await choose(good);
+  await page.getByLabel("Into graph").fill("http://e/g");
+  await page.getByRole("button", { name: "Load", exact: true }).click();
+  await page.locator(".list", { hasText: "Named graphs" }).getByText("http://e/g").waitFor();
+  await shot(page, "data");
+  await page.goto(`${own}#/query`);
+  await write(page, "DELETE WHERE { GRAPH <http://e/g> { ?s ?p ?o } }");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("button", { name: "Run the update" }).click();
+  await page.getByText("0 quads added, 5,000 quads removed by 1 operation.").waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a server for reading offers no way to write", async () => {
+  const own = await serve({ files: demo, options: [] });
+  const { page, faults, close } = await visit(own, { hash: "#/data" });
+  await page.locator(".list h2", { hasText: "Named graphs" }).waitFor();
+  assert.equal(await page.getByText("Load files").count(), 0);
+  await page.goto(`${own}#/query`);
+  await write(page, "DROP ALL");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("this server takes none").waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a token is asked for where one is wanted, and kept by the tab alone", async () => {
+  const file = join(folder, "tokens");
+  const [reader, writer] = ["reader-0123456789abcdef", "writer-0123456789abcdef"];
+  writeFileSync(file, `read ${reader}\nwrite ${writer}\n`, { mode: 0o600 });
+  const own = await serve({ turtle: "<http://e/a> <http://e/p> 1 .", options: ["--token-file", file] });
+  // The browser asks for the page's own password; here it knows one for reading.
+  const { page, faults, close } = await visit(own, { httpCredentials: { username: "any", password: reader } });
+  await run(page, "SELECT * { ?s ?p ?o }");
+  assert.match(await statusOf(page), /^1 row/);
+  await write(page, "INSERT DATA { <http://e/b> <http://e/p> 2 }");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("button", { name: "Run the update" }).click();
+  await page.getByLabel("Token").fill("not-a-token-0123456789");
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("this token is not known here").waitFor();
+  await shot(page, "token");
+  await page.getByLabel("Token").fill(writer);
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("1 quad added").waitFor();
+  assert.deepEqual(await page.evaluate(() => [sessionStorage.getItem("jindou-token"), JSON.stringify(localStorage).includes("writer-")]), [writer, false]);
+  await page.getByRole("button", { name: "Forget token" }).click();
+  assert.equal(await page.evaluate(() => sessionStorage.getItem("jindou-token")), null);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("for everybody: no serious finding of axe, light and dark; a phone's width", async () => {
+  const resource = `#/resource?iri=${encodeURIComponent("http://example.org/sky/Neptune")}`;
+  for (const colorScheme of ["light", "dark"]) {
+    for (const viewport of [{ width: 1280, height: 860 }, { width: 375, height: 740 }]) {
+      const { page, faults, close } = await visit(address, { colorScheme, viewport });
+      const look = async (name) => {
+        assert.deepEqual(await audit(page), [], `${name}, ${colorScheme}, ${viewport.width}`);
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(over <= 0, `${name} is ${over} pixels too wide at ${viewport.width}`);
+        await shot(page, `${name}-${colorScheme}-${viewport.width}`);
+      };
+      await run(page, "SELECT * { ?s ?p ?o } LIMIT 200");
+      await look("query");
+      await run(page, "SELECT * { ?s foaf:name }");
+      await look("wrong");
+      await write(page, "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p");
+      await page.getByRole("button", { name: "Plan" }).click();
+      await page.locator(".plan tbody tr").first().waitFor();
+      await look("plan");
+      for (const [name, hash] of [["data", "#/data"], ["server", "#/server"], ["resource", resource]]) {
+        await page.goto(address + hash);
+        await page.waitForTimeout(700);
+        await look(name);
+      }
+      assert.deepEqual(faults, []);
+      await close();
+    }
+  }
+});
+
+test("without scripts there is a form", async () => {
+  const html = await (await fetch(address, { headers: { accept: "text/html" } })).text();
+  assert.match(html, /<form id="ask" method="get" action="sparql">/);
+  const answer = await (await fetch(`${address}sparql?query=${encodeURIComponent("ASK {}")}&format=csv`)).text();
+  assert.equal(answer.trim(), "true");
+});

@@ -1,0 +1,135 @@
+// A server with data of its own, and a browser in front of it.
+//   JINDOU_BIN       the program (else the newest of target/{release,ci,debug}/jindou)
+//   JINDOU_CHROMIUM  the browser (else chromium, chromium-browser or google-chrome on the path)
+//   JINDOU_SOURCES   if set, the page is what lies in crates/jindou-server/src/page, whatever the program has in it
+//   JINDOU_SHOTS     a folder for pictures
+import { chromium } from "playwright-core";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { proxy } from "../dev.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+
+function program() {
+  if (process.env.JINDOU_BIN) return process.env.JINDOU_BIN;
+  const built = ["release", "ci", "debug"].map((p) => join(root, "target", p, "jindou")).filter((p) => existsSync(p));
+  built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  if (!built[0]) throw new Error("there is no jindou: build it, or name it in JINDOU_BIN");
+  return built[0];
+}
+
+function browserPath() {
+  if (process.env.JINDOU_CHROMIUM) return process.env.JINDOU_CHROMIUM;
+  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
+    const found = spawnSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).stdout.trim();
+    if (found) return found;
+  }
+  throw new Error("there is no Chromium: apt-get install chromium, or name one in JINDOU_CHROMIUM");
+}
+
+export const demo = ["agencies.nt", "missions.jsonld", "moons.trig", "people.rdf", "planets.ttl"].map((f) => join(root, "demo/data", f));
+
+/** A folder that goes when the tests end. */
+export const folder = mkdtempSync(join(tmpdir(), "jindou-page-"));
+const running = [];
+
+/** Loads files or texts (Turtle) and serves them. */
+export async function serve({ files = [], turtle, options = ["--writable"] }) {
+  const store = mkdtempSync(join(folder, "store-"));
+  if (turtle !== undefined) {
+    const file = join(store, "data.ttl");
+    writeFileSync(file, turtle);
+    files = [...files, file];
+  }
+  execFileSync(program(), ["load", "--store", join(store, "s"), ...files], { stdio: "pipe" });
+  const child = spawn(program(), ["serve", "--store", join(store, "s"), "--port", "0", "--log", "error", ...options], { stdio: ["ignore", "pipe", "inherit"] });
+  running.push(child);
+  const address = await new Promise((resolve, reject) => {
+    let said = "";
+    child.stdout.on("data", (text) => {
+      said += text;
+      const found = /http:\/\/[^\s/]+/.exec(said);
+      if (found) resolve(found[0].replace("localhost", "127.0.0.1"));
+    });
+    child.on("exit", (code) => reject(new Error(`jindou serve ended with ${code}: ${said}`)));
+  });
+  if (!process.env.JINDOU_SOURCES) return `${address}/`;
+  const front = await proxy(0, address);
+  running.push({ kill: front.close });
+  return front.address;
+}
+
+let browser;
+
+/**
+ * A page of its own. `faults` collects what must not be: errors of scripts, and what the policy refused; `sent`, requests to other
+ * places than its own server.
+ */
+export async function visit(address, { hash = "", ...options } = {}) {
+  browser ??= await chromium.launch({ executablePath: browserPath(), args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
+  page.on("console", (message) => {
+    // The browser itself says so of every answer that is an error.
+    if (message.type() === "error" && !/Failed to load resource: the server responded/.test(message.text())) faults.push(message.text());
+  });
+  page.on("dialog", (dialog) => {
+    faults.push(`a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("request", (request) => {
+    if (!request.url().startsWith(address) && !/^(blob|data):/.test(request.url())) faults.push(`a request to ${request.url()}`);
+  });
+  await page.goto(address + hash);
+  await page.waitForSelector("main > section");
+  return { page, faults, close: () => context.close() };
+}
+
+/** Replaces the editor's text by typing nothing: as a paste does. */
+export async function write(page, text) {
+  await page.locator(".cm-content").click();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(text);
+  await page.keyboard.press("Escape");
+}
+
+/** Runs a query and waits for its end. */
+export async function run(page, text) {
+  await write(page, text);
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await ended(page);
+}
+
+export async function ended(page) {
+  await page.waitForFunction(() => {
+    const run = [...document.querySelectorAll("button")].find((b) => b.textContent === "Run");
+    return run && !run.disabled;
+  }, undefined, { timeout: 60_000 });
+}
+
+export const statusOf = (page) => page.locator(".status").textContent();
+
+export async function shot(page, name) {
+  if (process.env.JINDOU_SHOTS) await page.screenshot({ path: join(process.env.JINDOU_SHOTS, `${name}.png`) });
+}
+
+/** Serious findings of axe, as sentences. */
+export async function audit(page) {
+  const source = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+  await page.evaluate(source);
+  const result = await page.evaluate(() => globalThis.axe.run(document));
+  return result.violations
+    .filter((v) => v.impact === "serious" || v.impact === "critical")
+    .map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join("; ")}`);
+}
+
+export async function end() {
+  await browser?.close();
+  for (const child of running) child.kill();
+  rmSync(folder, { recursive: true, force: true });
+}

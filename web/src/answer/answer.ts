@@ -1,0 +1,164 @@
+// An answer on its way and afterwards: the worker that keeps its rows, as the page sees it.
+
+import { token } from "../net/http.ts";
+import type { Term } from "../rdf/term.ts";
+import type { Ask, Ending, Progress, Series, Told } from "./protocol.ts";
+import type { Order } from "./rows.ts";
+
+/** Rows that are fetched at most, and characters. */
+export const MOST_ROWS = 2_000_000;
+export const MOST_SIZE = 400_000_000;
+
+/** Rows that are fetched from the worker at once. */
+const BLOCK = 200;
+/** Blocks that are kept. */
+const KEPT = 40;
+
+export class Answer {
+  columns: string[] = [];
+  truth: boolean | undefined;
+  progress: Progress = { rows: 0, received: 0, elapsed: 0, first: null };
+  ending: Ending | undefined;
+  order: Order | null = null;
+  texts: string[] = [];
+  /** Called whenever something of this has changed. */
+  changed: () => void = () => {};
+  private worker = new Worker("worker.js");
+  private view = 0;
+  /** Rows of the arrangement; `null`: as many as there are. */
+  private arranged: number | null = null;
+  private blocks = new Map<number, (Term | null)[][]>();
+  private asked = new Set<number>();
+  private replies = new Map<number, (value: unknown) => void>();
+  private last = 0;
+
+  constructor(readonly query: string) {
+    this.worker.onmessage = (event: MessageEvent<Told>) => this.take(event.data);
+    this.worker.onerror = () => {
+      this.ending ??= { how: "problem", problem: { status: 0, kind: "worker", detail: "the page's worker.js does not run in this browser" } };
+      this.changed();
+    };
+    this.ask({ type: "run", path: "query", query, bearer: token(), mostRows: MOST_ROWS, mostSize: MOST_SIZE });
+  }
+
+  private ask(ask: Ask): void {
+    this.worker.postMessage(ask);
+  }
+
+  private take(told: Told): void {
+    switch (told.type) {
+      case "head":
+        this.columns = told.columns;
+        break;
+      case "truth":
+        this.truth = told.value;
+        break;
+      case "progress":
+        this.progress = told;
+        this.freshen();
+        break;
+      case "end":
+        this.progress = told;
+        this.ending = told.ending;
+        this.freshen();
+        break;
+      case "arranged":
+        if (told.view !== this.view) return;
+        this.arranged = this.order || this.texts.length > 0 ? told.shown : null;
+        this.blocks.clear();
+        this.asked.clear();
+        break;
+      case "window":
+        if (told.view !== this.view) return;
+        this.asked.delete(told.from);
+        this.blocks.delete(told.from);
+        this.blocks.set(told.from, told.rows);
+        for (const oldest of this.blocks.keys()) {
+          if (this.blocks.size <= KEPT) break;
+          this.blocks.delete(oldest);
+        }
+        break;
+      case "reply":
+        this.replies.get(told.id)?.(told.value);
+        this.replies.delete(told.id);
+        return;
+    }
+    this.changed();
+  }
+
+  /** Blocks that were not full yet are asked for again when there are more rows. */
+  private freshen(): void {
+    if (this.arranged !== null) return;
+    for (const [from, rows] of this.blocks) {
+      if (rows.length < BLOCK && from + rows.length < this.progress.rows) this.blocks.delete(from);
+    }
+  }
+
+  /** Rows that are shown. */
+  get shown(): number {
+    return this.arranged ?? this.progress.rows;
+  }
+
+  get running(): boolean {
+    return this.ending === undefined;
+  }
+
+  /** True for a table of triples. */
+  get isGraph(): boolean {
+    return this.columns.join(" ") === "subject predicate object";
+  }
+
+  /** A row, or `undefined` while it is on its way; `changed` is called when it came. */
+  row(i: number): (Term | null)[] | undefined {
+    const from = i - (i % BLOCK);
+    const found = this.blocks.get(from)?.[i - from];
+    if (!found && !this.asked.has(from)) {
+      this.asked.add(from);
+      this.ask({ type: "window", view: this.view, from, to: from + BLOCK });
+    }
+    return found;
+  }
+
+  arrange(order: Order | null, texts: string[]): void {
+    this.order = order;
+    this.texts = texts;
+    this.view++;
+    this.asked.clear();
+    this.blocks.clear();
+    this.ask({ type: "arrange", view: this.view, order, texts });
+  }
+
+  cancel(): void {
+    this.ask({ type: "cancel" });
+  }
+
+  private request<T>(make: (id: number) => Ask): Promise<T> {
+    const id = ++this.last;
+    return new Promise((resolve) => {
+      this.replies.set(id, resolve as (value: unknown) => void);
+      this.ask(make(id));
+    });
+  }
+
+  /** A whole cell, however long. */
+  cell(row: number, column: number): Promise<Term | null> {
+    return this.request((id) => ({ type: "cell", id, view: this.view, row, column }));
+  }
+
+  series(columns: number[], labels: number | null, most: number): Promise<Series> {
+    return this.request((id) => ({ type: "series", id, columns, labels, most }));
+  }
+
+  /** The first rows. */
+  firstRows(most: number): Promise<(Term | null)[][]> {
+    return this.request((id) => ({ type: "triples", id, most }));
+  }
+
+  /** Ends it and forgets its rows. */
+  drop(): void {
+    this.changed = () => {};
+    this.worker.postMessage({ type: "cancel" } satisfies Ask);
+    // Time for the request to be cancelled at the server.
+    setTimeout(() => this.worker.terminate(), 50);
+  }
+}

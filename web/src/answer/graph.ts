@@ -1,0 +1,209 @@
+// Triples as a picture: what they name as nodes, their predicates as edges.
+
+import { forceCenter, forceCollide, forceLink, forceManyBody, forceSimulation, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
+import { button, h, svg } from "../dom.ts";
+import { type Term, visible, written } from "../rdf/term.ts";
+import { prefixes, resourceHash } from "../show.ts";
+
+export type Triple = [Term, Term, Term];
+
+interface Node extends SimulationNodeDatum {
+  key: string;
+  term: Term;
+  group: SVGGElement;
+}
+
+interface Edge extends SimulationLinkDatum<Node> {
+  source: Node;
+  target: Node;
+  predicates: Set<string>;
+  line: SVGLineElement;
+  text: SVGTextElement;
+}
+
+/** More nodes than a picture is read with. */
+const MOST_NODES = 150;
+
+export class Graph {
+  readonly element: HTMLElement;
+  private nodes = new Map<string, Node>();
+  private edges = new Map<string, Edge>();
+  private left = 0;
+  private note = h("p", { attrs: { role: "status" } });
+  private lines = svg("g");
+  private dots = svg("g");
+  private scene = svg("g", {}, this.lines, this.dots);
+  private plot = svg("svg", { class: "graph", viewBox: "-450 -280 900 560", role: "group", "aria-label": "Graph" }, arrow(), this.scene);
+  private simulation = forceSimulation<Node>([])
+    .force("charge", forceManyBody().strength(-260))
+    .force("center", forceCenter(0, 0))
+    .force("collide", forceCollide(26))
+    .on("tick", () => this.place());
+  private at = { x: 0, y: 0, scale: 1 };
+
+  /** `expand` gives more triples around a resource. */
+  constructor(private expand?: (iri: string) => Promise<Triple[]>) {
+    const how = expand ? "Click a node for its neighbours, twice for its page." : "Click a node twice for its page.";
+    this.element = h(
+      "div",
+      { class: "graph-box" },
+      h("p", { class: "tools" }, button("+", () => this.zoom(1.25), { title: "Larger", attrs: { "aria-label": "Larger" } }), button("−", () => this.zoom(0.8), { title: "Smaller", attrs: { "aria-label": "Smaller" } }), h("span", {}, `${how} Enter opens it, drag moves.`)),
+      this.plot as unknown as HTMLElement,
+      this.note,
+    );
+    this.drags();
+  }
+
+  /** Adds triples; a picture has room for so many nodes. */
+  add(triples: Triple[], focus?: string): void {
+    for (const [s, p, o] of triples) {
+      const subject = this.node(s);
+      const object = this.node(o, p);
+      if (!subject || !object) {
+        this.left++;
+        continue;
+      }
+      const key = `${subject.key} ${object.key}`;
+      const edge = this.edges.get(key) ?? this.edge(key, subject, object);
+      edge.predicates.add(p.value);
+      edge.text.textContent = [...edge.predicates].map((iri) => prefixes.shown(iri).slice(-28)).slice(0, 3).join(", ");
+    }
+    if (focus) this.nodes.get(`<${focus}>`)?.group.classList.add("focus");
+    this.note.textContent = this.left > 0 ? `A picture has room for ${MOST_NODES} nodes: ${this.left} triples are not in it.` : "";
+    this.simulation.nodes([...this.nodes.values()]);
+    this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(110).strength(0.6));
+    this.simulation.alpha(0.9);
+    // Somebody who wants no motion gets the end of it.
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.simulation.stop().tick(200);
+      this.place();
+    } else {
+      this.simulation.tick(60);
+      this.simulation.restart();
+    }
+  }
+
+  private node(term: Term, predicate?: Term): Node | undefined {
+    // Each literal is a node of its own beside its subject, so equal numbers do not tie a graph together.
+    const key = term.type === "literal" ? `${written(term)} ${predicate?.value ?? ""}` : written(term);
+    const found = this.nodes.get(key);
+    if (found) return found;
+    if (this.nodes.size >= MOST_NODES) return undefined;
+    const whole = term.type === "iri" ? prefixes.shown(term.value) : term.type === "blank" ? "" : term.value;
+    const short = term.type === "iri" && whole.length > 26 ? `…${whole.slice(-25)}` : whole.slice(0, 26);
+    const group = svg("g", { class: `node ${term.type}`, role: "button", tabindex: 0, "aria-label": visible(whole.slice(0, 200)) });
+    group.append(svg("title", {}, visible(term.value.slice(0, 500))), svg("circle", { r: 8 }));
+    const text = svg("text", { y: -12, "text-anchor": "middle" });
+    text.textContent = visible(short);
+    group.append(text);
+    this.dots.append(group);
+    const made: Node = { key, term, group, x: (Math.random() - 0.5) * 200, y: (Math.random() - 0.5) * 200 };
+    this.nodes.set(key, made);
+    this.acts(made);
+    return made;
+  }
+
+  private edge(key: string, source: Node, target: Node): Edge {
+    const line = svg("line", { "marker-end": "url(#arrow)" });
+    const text = svg("text", { class: "edge", "text-anchor": "middle" });
+    this.lines.append(line, text);
+    const made: Edge = { source, target, predicates: new Set(), line, text };
+    this.edges.set(key, made);
+    return made;
+  }
+
+  private place(): void {
+    for (const { source, target, line, text } of this.edges.values()) {
+      const [x1, y1, x2, y2] = [source.x ?? 0, source.y ?? 0, target.x ?? 0, target.y ?? 0];
+      const length = Math.hypot(x2 - x1, y2 - y1) || 1;
+      line.setAttribute("x1", String(x1));
+      line.setAttribute("y1", String(y1));
+      line.setAttribute("x2", String(x2 - ((x2 - x1) / length) * 11));
+      line.setAttribute("y2", String(y2 - ((y2 - y1) / length) * 11));
+      text.setAttribute("x", String((x1 + x2) / 2));
+      text.setAttribute("y", String((y1 + y2) / 2 - 4));
+    }
+    for (const { group, x = 0, y = 0 } of this.nodes.values()) group.setAttribute("transform", `translate(${x} ${y})`);
+  }
+
+  private acts(node: Node): void {
+    const { group, term } = node;
+    let moved = false;
+    group.addEventListener("pointerdown", (event) => {
+      event.stopPropagation();
+      moved = false;
+      group.setPointerCapture(event.pointerId);
+      const from = this.inScene(event);
+      const move = (e: PointerEvent) => {
+        const to = this.inScene(e);
+        if (!moved && Math.hypot(to.x - from.x, to.y - from.y) < 4) return;
+        moved = true;
+        [node.fx, node.fy] = [to.x, to.y];
+        this.simulation.alpha(Math.max(0.3, this.simulation.alpha())).restart();
+      };
+      group.addEventListener("pointermove", move);
+      group.addEventListener("pointerup", () => group.removeEventListener("pointermove", move), { once: true });
+    });
+    if (term.type !== "iri") return;
+    group.addEventListener("click", () => {
+      if (!moved) void this.grow(term.value);
+    });
+    group.addEventListener("dblclick", () => (location.hash = resourceHash(term.value)));
+    group.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") location.hash = resourceHash(term.value);
+      if (event.key === " ") {
+        event.preventDefault();
+        void this.grow(term.value);
+      }
+    });
+  }
+
+  private async grow(iri: string): Promise<void> {
+    if (!this.expand) return;
+    try {
+      this.add(await this.expand(iri), iri);
+    } catch (error) {
+      this.note.textContent = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  private inScene(event: PointerEvent): { x: number; y: number } {
+    const matrix = this.scene.getScreenCTM()?.inverse();
+    return matrix ? new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix) : { x: 0, y: 0 };
+  }
+
+  private drags(): void {
+    this.plot.addEventListener("pointerdown", (event) => {
+      this.plot.setPointerCapture(event.pointerId);
+      let [x, y] = [event.clientX, event.clientY];
+      const move = (e: PointerEvent) => {
+        const factor = 900 / Math.max(1, this.plot.clientWidth);
+        this.at.x += (e.clientX - x) * factor;
+        this.at.y += (e.clientY - y) * factor;
+        [x, y] = [e.clientX, e.clientY];
+        this.look();
+      };
+      this.plot.addEventListener("pointermove", move);
+      this.plot.addEventListener("pointerup", () => this.plot.removeEventListener("pointermove", move), { once: true });
+    });
+  }
+
+  private zoom(factor: number): void {
+    this.at.scale = Math.min(8, Math.max(0.1, this.at.scale * factor));
+    this.look();
+  }
+
+  private look(): void {
+    this.scene.setAttribute("transform", `translate(${this.at.x} ${this.at.y}) scale(${this.at.scale})`);
+  }
+
+  stop(): void {
+    this.simulation.stop();
+  }
+}
+
+function arrow(): SVGDefsElement {
+  const marker = svg("marker", { id: "arrow", viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" });
+  marker.append(svg("path", { d: "M0 0L10 5L0 10z" }));
+  return svg("defs", {}, marker);
+}

@@ -1,0 +1,50 @@
+// What the page and the worker that keeps an answer's rows tell each other.
+
+import type { Problem } from "../net/http.ts";
+import type { Term } from "../rdf/term.ts";
+import type { Order } from "./rows.ts";
+
+export type Ask =
+  | { type: "run"; path: string; query: string; bearer: string | undefined; mostRows: number; mostSize: number }
+  | { type: "cancel" }
+  /** Which rows are shown, in which order; `view` numbers such wishes. */
+  | { type: "arrange"; view: number; order: Order | null; texts: string[] }
+  | { type: "window"; view: number; from: number; to: number }
+  | { type: "cell"; id: number; view: number; row: number; column: number }
+  | { type: "series"; id: number; columns: number[]; labels: number | null; most: number }
+  | { type: "triples"; id: number; most: number };
+
+export interface Progress {
+  rows: number;
+  /** Bytes of the body. */
+  received: number;
+  /** Milliseconds since the request was sent. */
+  elapsed: number;
+  /** Until the first row was there. */
+  first: number | null;
+}
+
+export type Ending =
+  | { how: "complete" }
+  | { how: "cancelled" }
+  /** There is more, and it was not fetched. */
+  | { how: "capped" }
+  | { how: "problem"; problem: Problem };
+
+export type Told =
+  | { type: "head"; columns: string[] }
+  | { type: "truth"; value: boolean }
+  | ({ type: "progress" } & Progress)
+  | ({ type: "end"; ending: Ending } & Progress)
+  /** The rows are arranged: so many are shown. */
+  | { type: "arranged"; view: number; shown: number }
+  | { type: "window"; view: number; from: number; rows: (Term | null)[][] }
+  | { type: "reply"; id: number; value: unknown };
+
+/** Numbers of columns, row by row, and what stands beside them. */
+export interface Series {
+  values: Float64Array[];
+  labels: (Term | null)[];
+  /** Rows that there are; more than values if they were thinned. */
+  rows: number;
+}

@@ -1,0 +1,244 @@
+// A table of as many rows as there are: only those that can be seen are elements.
+
+import { h } from "../dom.ts";
+import { count } from "../format.ts";
+import { resourceHash, showValue, termNode, width } from "../show.ts";
+import type { Answer } from "./answer.ts";
+
+/** Height of a row in pixels; page.css has the same number. */
+const ROW = 28;
+/** Taller elements are not drawn by all browsers. */
+const TALLEST = 8_000_000;
+
+export class Table {
+  readonly element: HTMLElement;
+  private head = h("div", { class: "grid-row grid-head", attrs: { role: "row", "aria-rowindex": 1 } });
+  private body = h("div", { class: "grid-body", attrs: { role: "rowgroup" } });
+  /** Elements of the rows that can be seen, by their numbers. */
+  private drawn = new Map<number, HTMLElement>();
+  /** The first row that can be seen, and a part of it. */
+  private top = 0;
+  private setByUs = -1;
+  private active = { row: 0, column: 0 };
+  private columns = "";
+  private measured = false;
+  private pending = 0;
+
+  constructor(private answer: Answer) {
+    this.element = h(
+      "div",
+      { class: "grid", attrs: { role: "grid", tabindex: 0, "aria-label": "Rows of the answer" } },
+      h("div", { class: "grid-top", attrs: { role: "rowgroup" } }, this.head),
+      this.body,
+    );
+    this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.element.addEventListener("wheel", (e) => this.wheeled(e), { passive: false });
+    this.element.addEventListener("keydown", (e) => this.key(e));
+    this.body.addEventListener("click", (e) => this.clicked(e));
+    new ResizeObserver(() => this.draw()).observe(this.element);
+  }
+
+  private get rows(): number {
+    return this.answer.shown;
+  }
+
+  private get room(): number {
+    return Math.max(1, (this.element.clientHeight - ROW) / ROW);
+  }
+
+  /** True where a pixel of the scroll bar is more than a pixel of the table. */
+  private get scaled(): boolean {
+    return this.rows * ROW > TALLEST;
+  }
+
+  /** Takes what is new in the answer. */
+  update(): void {
+    const { columns } = this.answer;
+    if (columns.join("\t") !== this.columns) {
+      this.columns = columns.join("\t");
+      this.measured = false;
+    }
+    this.drawHead();
+    this.forget();
+    this.draw();
+  }
+
+  private forget(): void {
+    for (const row of this.drawn.values()) row.remove();
+    this.drawn.clear();
+  }
+
+  /** Widths that the first rows want; the reader's own width of a column would be better still. */
+  private measure(): void {
+    const first = Array.from({ length: Math.min(50, this.rows) }, (_, i) => this.answer.row(i)).filter((r) => r !== undefined);
+    if (first.length === 0 && this.rows > 0) return;
+    this.measured = this.rows > 0;
+    const widths = this.answer.columns.map((name, c) => {
+      const most = first.reduce((w, row) => Math.max(w, width(row[c] ?? null)), name.length + 3);
+      return Math.min(44, Math.max(8, most + 2));
+    });
+    const numbers = Math.max(9, count(this.rows).length + 2);
+    this.element.style.setProperty("--columns", `${numbers}ch ${widths.map((w) => `minmax(${w}ch, ${w}fr)`).join(" ")}`);
+    // Rows lie on top of one another and give their table no width.
+    this.element.style.setProperty("--width", `${widths.reduce((a, b) => a + b, numbers)}ch`);
+  }
+
+  private drawHead(): void {
+    const { order } = this.answer;
+    const focused = this.head.contains(document.activeElement) ? [...this.head.children].findIndex((c) => c.contains(document.activeElement)) : -1;
+    const cells = this.answer.columns.map((name, column) => {
+      const way = order?.column === column ? (order.descending ? "descending" : "ascending") : "none";
+      const sort = h("button", { attrs: { type: "button", tabindex: -1 }, title: "Sort what was received" }, name, h("span", { class: "way" }, way === "none" ? "" : way === "ascending" ? " ▲" : " ▼"));
+      sort.addEventListener("click", () => this.sortBy(column));
+      return h("div", { attrs: { role: "columnheader", "aria-sort": way, "aria-colindex": column + 2 } }, sort);
+    });
+    this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row", "aria-colindex": 1 } }), ...cells);
+    if (focused >= 0) this.head.children[focused]?.querySelector("button")?.focus();
+    this.element.setAttribute("aria-rowcount", String(this.rows + 1));
+    this.element.setAttribute("aria-colcount", String(this.answer.columns.length + 1));
+  }
+
+  private sortBy(column: number): void {
+    const { order, texts } = this.answer;
+    const next = order?.column !== column ? { column, descending: false } : order.descending ? null : { column, descending: true };
+    this.answer.arrange(next, texts);
+    this.go(0);
+  }
+
+  /** Puts a row on top. */
+  private go(top: number): void {
+    this.top = Math.max(0, Math.min(top, this.rows - this.room));
+    const height = this.body.offsetHeight - this.element.clientHeight + ROW;
+    const at = this.scaled ? (this.top / Math.max(1, this.rows - this.room)) * height : this.top * ROW;
+    this.element.scrollTop = at;
+    this.setByUs = this.element.scrollTop;
+    this.draw();
+  }
+
+  private scrolled(): void {
+    const at = this.element.scrollTop;
+    if (Math.abs(at - this.setByUs) > 1) {
+      this.setByUs = -1;
+      const height = this.body.offsetHeight - this.element.clientHeight + ROW;
+      this.top = this.scaled ? (at / Math.max(1, height)) * (this.rows - this.room) : at / ROW;
+    }
+    this.draw();
+  }
+
+  private wheeled(event: WheelEvent): void {
+    if (!this.scaled || event.deltaY === 0 || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    const unit = event.deltaMode === 1 ? 1 : event.deltaMode === 2 ? this.room : 1 / ROW;
+    this.go(this.top + event.deltaY * unit);
+  }
+
+  private draw(): void {
+    cancelAnimationFrame(this.pending);
+    this.pending = requestAnimationFrame(() => this.drawNow());
+  }
+
+  private drawNow(): void {
+    if (!this.measured) this.measure();
+    const height = Math.min(TALLEST, this.rows * ROW);
+    this.body.style.height = `${height}px`;
+    this.top = Math.max(0, Math.min(this.top, this.rows - this.room));
+    if (!this.scaled) this.top = this.element.scrollTop / ROW;
+    const from = Math.max(0, Math.floor(this.top) - 3);
+    const to = Math.min(this.rows, Math.ceil(this.top + this.room) + 3);
+    for (const [i, row] of this.drawn) {
+      if (i < from || i >= to) {
+        row.remove();
+        this.drawn.delete(i);
+      }
+    }
+    for (let i = from; i < to; i++) {
+      let row = this.drawn.get(i);
+      if (!row) {
+        row = this.make(i);
+        this.drawn.set(i, row);
+        this.body.append(row);
+      }
+      const y = this.scaled ? this.element.scrollTop + (i - this.top) * ROW : i * ROW;
+      row.style.transform = `translateY(${y}px)`;
+    }
+    this.mark();
+  }
+
+  private make(i: number): HTMLElement {
+    const terms = this.answer.row(i);
+    const row = h("div", { class: "grid-row", id: `row-${i}`, attrs: { role: "row", "aria-rowindex": i + 2 } });
+    row.dataset["row"] = String(i);
+    row.append(h("div", { class: "number", attrs: { role: "rowheader", "aria-colindex": 1 } }, count(i + 1)));
+    this.answer.columns.forEach((_, c) => {
+      const cell = h("div", { id: `cell-${i}-${c}`, attrs: { role: "gridcell", "aria-colindex": c + 2 } });
+      cell.dataset["column"] = String(c);
+      if (terms) {
+        const node = termNode(terms[c] ?? null);
+        // Keys move between cells; a link in each would be thousands of stops.
+        if (node instanceof HTMLAnchorElement) node.tabIndex = -1;
+        cell.append(node);
+      }
+      row.append(cell);
+    });
+    if (!terms) row.classList.add("waiting");
+    return row;
+  }
+
+  private mark(): void {
+    this.body.querySelector(".active")?.classList.remove("active");
+    const cell = this.drawn.get(this.active.row)?.children[this.active.column + 1];
+    cell?.classList.add("active");
+    if (cell) this.element.setAttribute("aria-activedescendant", cell.id);
+    else this.element.removeAttribute("aria-activedescendant");
+  }
+
+  private clicked(event: MouseEvent): void {
+    const target = event.target as Element;
+    const cell = target.closest<HTMLElement>("[role=gridcell]");
+    const row = target.closest<HTMLElement>("[data-row]");
+    if (!cell || !row) return;
+    this.active = { row: Number(row.dataset["row"]), column: Number(cell.dataset["column"]) };
+    this.mark();
+    if (!target.closest("a") && !getSelection()?.toString()) void this.open(false);
+  }
+
+  /** Opens a resource's page, or shows a value as a whole. */
+  private async open(follow: boolean): Promise<void> {
+    const { row, column } = this.active;
+    const term = this.answer.row(row)?.[column];
+    if (!term) return;
+    if (term.type === "iri") {
+      if (follow) location.hash = resourceHash(term.value);
+      return;
+    }
+    const whole = await this.answer.cell(row, column);
+    if (whole) showValue(whole);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.target !== this.element || event.altKey || event.metaKey) return;
+    const page = Math.max(1, Math.floor(this.room) - 1);
+    const last = this.answer.columns.length - 1;
+    const { active } = this;
+    switch (event.key) {
+      case "ArrowDown": active.row++; break;
+      case "ArrowUp": active.row--; break;
+      case "ArrowRight": active.column++; break;
+      case "ArrowLeft": active.column--; break;
+      case "PageDown": active.row += page; break;
+      case "PageUp": active.row -= page; break;
+      case "Home": if (event.ctrlKey) active.row = 0; else active.column = 0; break;
+      case "End": if (event.ctrlKey) active.row = this.rows - 1; else active.column = last; break;
+      case "s": this.sortBy(active.column); break;
+      case "Enter": void this.open(true); break;
+      default: return;
+    }
+    event.preventDefault();
+    active.row = Math.max(0, Math.min(active.row, this.rows - 1));
+    active.column = Math.max(0, Math.min(active.column, last));
+    if (active.row < this.top) this.go(active.row);
+    else if (active.row + 1 > this.top + this.room) this.go(active.row + 1 - this.room);
+    this.drawNow();
+    this.drawn.get(active.row)?.children[active.column + 1]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+}

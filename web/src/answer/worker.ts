@@ -1,0 +1,139 @@
+// Fetches an answer and keeps its rows, beside the page's own thread: however many there are, the page stays quick.
+
+import { dressed, problemOf, query, unreachable } from "../net/http.ts";
+import { SHOWN, type Term, parseTerm } from "../rdf/term.ts";
+import type { Ask, Ending, Progress, Series, Told } from "./protocol.ts";
+import { type Order, Rows } from "./rows.ts";
+
+// The page's types are a document's; here there is none.
+const scope = self as unknown as {
+  postMessage(message: Told): void;
+  onmessage: ((event: MessageEvent<Ask>) => void) | null;
+};
+
+/** Milliseconds between two words about progress. */
+const PACE = 60;
+
+const rows = new Rows();
+let control = new AbortController();
+let ended = false;
+/** The rows that are shown, in their order; `null`: all, as they came. */
+let arranged: Uint32Array | null = null;
+let order: Order | null = null;
+let texts: string[] = [];
+let view = 0;
+
+function tell(message: Told): void {
+  scope.postMessage(message);
+}
+
+async function run(ask: Extract<Ask, { type: "run" }>): Promise<void> {
+  const started = performance.now();
+  let received = 0;
+  let first: number | null = null;
+  let told = 0;
+  let headed = false;
+  const progress = (): Progress => ({ rows: rows.count, received, elapsed: performance.now() - started, first });
+  const look = () => {
+    if (!headed && rows.truth !== undefined) tell({ type: "truth", value: rows.truth });
+    else if (!headed && rows.columns.length > 0) tell({ type: "head", columns: rows.columns });
+    headed ||= rows.truth !== undefined || rows.columns.length > 0;
+    const now = performance.now();
+    const begins = first === null && rows.count > 0;
+    if (begins) first = now - started;
+    if (begins || now - told > PACE) {
+      told = now;
+      tell({ type: "progress", ...progress() });
+    }
+  };
+  const end = (ending: Ending) => {
+    ended = true;
+    if (texts.length > 0 || order) arrange();
+    tell({ type: "end", ending, ...progress() });
+  };
+  try {
+    const response = await fetch(ask.path, dressed(query(ask.query, "text/tab-separated-values", control.signal), ask.bearer));
+    if (!response.ok || !response.body) {
+      end({ how: "problem", problem: await problemOf(response) });
+      return;
+    }
+    const decoder = new TextDecoder();
+    const reader = response.body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      received += value.length;
+      rows.append(decoder.decode(value, { stream: true }));
+      look();
+      if (rows.count >= ask.mostRows || rows.size >= ask.mostSize) {
+        await reader.cancel();
+        end({ how: "capped" });
+        return;
+      }
+    }
+    rows.append(decoder.decode());
+    rows.finish();
+    look();
+    end({ how: "complete" });
+  } catch (error) {
+    const problem = unreachable(error);
+    end(control.signal.aborted ? { how: "cancelled" } : { how: "problem", problem });
+  }
+}
+
+function arrange(): void {
+  let chosen = texts.length > 0 ? rows.matching(texts) : null;
+  if (order) chosen = rows.sorted(chosen ?? Uint32Array.from({ length: rows.count }, (_, i) => i), order);
+  arranged = chosen;
+  tell({ type: "arranged", view, shown: arranged?.length ?? rows.count });
+}
+
+const rowAt = (i: number): number => (arranged ? (arranged[i] ?? 0) : i);
+const shown = (): number => arranged?.length ?? rows.count;
+
+function series(ask: Extract<Ask, { type: "series" }>): Series {
+  const all = shown();
+  const step = Math.max(1, Math.ceil(all / ask.most));
+  const chosen = Uint32Array.from({ length: Math.ceil(all / step) }, (_, i) => rowAt(i * step));
+  const { labels } = ask;
+  return {
+    values: ask.columns.map((column) => rows.numbers(column, chosen)),
+    labels: labels === null ? [] : Array.from(chosen, (row) => parseTerm(rows.cells(row)[labels] ?? "", 80)),
+    rows: all,
+  };
+}
+
+scope.onmessage = ({ data: ask }) => {
+  switch (ask.type) {
+    case "run":
+      control = new AbortController();
+      void run(ask);
+      break;
+    case "cancel":
+      if (!ended) control.abort();
+      break;
+    case "arrange":
+      ({ view, order, texts } = ask);
+      arrange();
+      break;
+    case "window": {
+      if (ask.view !== view) break;
+      const part: (Term | null)[][] = [];
+      for (let i = ask.from; i < Math.min(ask.to, shown()); i++) part.push(rows.terms(rowAt(i), SHOWN));
+      tell({ type: "window", view, from: ask.from, rows: part });
+      break;
+    }
+    case "cell":
+      tell({ type: "reply", id: ask.id, value: ask.view === view ? parseTerm(rows.cells(rowAt(ask.row))[ask.column] ?? "") : null });
+      break;
+    case "series":
+      tell({ type: "reply", id: ask.id, value: series(ask) });
+      break;
+    case "triples": {
+      const part: (Term | null)[][] = [];
+      for (let i = 0; i < Math.min(ask.most, shown()); i++) part.push(rows.terms(rowAt(i), 80));
+      tell({ type: "reply", id: ask.id, value: part });
+      break;
+    }
+  }
+};

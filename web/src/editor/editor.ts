@@ -1,0 +1,200 @@
+// The editor. It lives in a shadow root: there its styles are style sheets of the program's own making, which a policy without
+// inline styles allows.
+
+import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab, temporarilySetTabFocusMode } from "@codemirror/commands";
+import { bracketMatching, HighlightStyle, LanguageSupport, syntaxHighlighting } from "@codemirror/language";
+import { type Diagnostic, forEachDiagnostic, nextDiagnostic, setDiagnostics } from "@codemirror/lint";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { EditorState, Prec } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers, type ViewUpdate } from "@codemirror/view";
+import { styleTags, tags } from "@lezer/highlight";
+import { SparqlLanguage } from "codemirror-lang-sparql";
+import type { Fault, Problem } from "../net/http.ts";
+import type { Description } from "../rdf/description.ts";
+import { declaration, declared } from "../rdf/prefixes.ts";
+import { prefixes } from "../show.ts";
+import { completion } from "./complete.ts";
+import { context } from "./context.ts";
+import { unitAt, unitOf } from "./places.ts";
+
+/** The package leaves names, languages and numbers plain. */
+const language = SparqlLanguage.configure({
+  props: [
+    styleTags({
+      "Pname_ln Pname_ns": tags.propertyName,
+      IriRef: tags.url,
+      "Var Var/...": tags.variableName,
+      "A_predicate Keyword A_predicate/...": tags.keyword,
+      Langtag: tags.annotation,
+      Blank_node_label: tags.labelName,
+      "Integer IntegerPositive IntegerNegative Decimal DecimalPositive DecimalNegative Double DoublePositive DoubleNegative": tags.number,
+    }),
+  ],
+});
+
+const colours = HighlightStyle.define([
+  { tag: tags.keyword, color: "var(--code-keyword)" },
+  { tag: [tags.string], color: "var(--code-string)" },
+  { tag: [tags.number, tags.integer, tags.float, tags.bool], color: "var(--code-number)" },
+  { tag: tags.variableName, color: "var(--code-variable)" },
+  { tag: [tags.url, tags.namespace, tags.propertyName], color: "var(--code-name)" },
+  { tag: [tags.annotation, tags.labelName], color: "var(--code-number)" },
+  { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" },
+]);
+
+const theme = EditorView.theme({
+  "&": { color: "var(--ink)", backgroundColor: "var(--field)", fontSize: "14px", height: "100%" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-1px" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
+  ".cm-content": { caretColor: "var(--ink)", padding: "6px 0" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  ".cm-gutters": { backgroundColor: "var(--field)", color: "var(--soft)", border: "none" },
+  ".cm-activeLine": { backgroundColor: "var(--line-active)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--selection)" },
+  ".cm-matchingBracket": { backgroundColor: "var(--selection) !important", color: "inherit !important" },
+  // The underlines that come with the package are pictures, which the page's policy does not load.
+  ".cm-lintRange": { backgroundImage: "none", paddingBottom: "0" },
+  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px", backgroundColor: "var(--bad-back)" },
+  ".cm-lintPoint-error:after": { borderBottomColor: "var(--bad)" },
+  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--ink)", border: "1px solid var(--rule)", borderRadius: "4px" },
+  ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", fontSize: "13px", maxHeight: "16em" },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected] .cm-completionDetail": { color: "var(--on-accent)" },
+  ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal", marginLeft: "1em" },
+  ".cm-completionIcon": { display: "none" },
+  ".cm-diagnostic": { whiteSpace: "pre-wrap", fontFamily: "var(--sans)" },
+  ".cm-diagnosticAction": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--ink)", borderColor: "var(--rule)" },
+  ".cm-textfield": { backgroundColor: "var(--field)", color: "var(--ink)", border: "1px solid var(--rule)" },
+  ".cm-button": { backgroundImage: "none", backgroundColor: "var(--field)", color: "var(--ink)" },
+  ".cm-selectionMatch": { backgroundColor: "var(--selection)" },
+  ".cm-specialChar": { color: "var(--bad)" },
+});
+
+interface Options {
+  text: string;
+  run: () => void;
+  changed: (text: string) => void;
+  data: () => Promise<Description | undefined>;
+}
+
+export class Editor {
+  readonly element = document.createElement("div");
+  private view: EditorView;
+
+  constructor(private options: Options) {
+    this.element.className = "editor";
+    const root = this.element.attachShadow({ mode: "open" });
+    const run = () => {
+      options.run();
+      return true;
+    };
+    this.view = new EditorView({
+      parent: root as unknown as Element,
+      root,
+      state: EditorState.create({
+        doc: options.text,
+        extensions: [
+          lineNumbers(), history(), drawSelection(), highlightSpecialChars(), highlightActiveLine(), bracketMatching(), closeBrackets(),
+          highlightSelectionMatches(), search({ top: true }), EditorView.lineWrapping, theme, syntaxHighlighting(colours),
+          new LanguageSupport(language),
+          autocompletion({ override: [completion(options.data)], activateOnTypingDelay: 80, maxRenderedOptions: 60 }),
+          Prec.highest(keymap.of([{ key: "Ctrl-Enter", mac: "Cmd-Enter", run }, { key: "Ctrl-Enter", run }, { key: "Tab", run: acceptCompletion }])),
+          keymap.of([
+            ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap,
+            { key: "F8", run: nextDiagnostic },
+            // Tab indents; Escape and then Tab leaves the editor, for who has no mouse.
+            { key: "Escape", run: temporarilySetTabFocusMode },
+            indentWithTab,
+          ]),
+          EditorView.contentAttributes.of({ "aria-label": "SPARQL query or update. Escape and then Tab leaves the editor.", spellcheck: "false", autocapitalize: "off" }),
+          EditorView.updateListener.of((update) => this.updated(update)),
+        ],
+      }),
+    });
+  }
+
+  get text(): string {
+    return this.view.state.doc.toString();
+  }
+
+  set text(text: string) {
+    if (text === this.text) return;
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
+  focus(): void {
+    this.view.focus();
+  }
+
+  private updated(update: ViewUpdate): void {
+    if (!update.docChanged) return;
+    this.options.changed(this.text);
+    // What was wrong where somebody wrote may be right now.
+    const left: Diagnostic[] = [];
+    let touched = false;
+    forEachDiagnostic(update.startState, (d, from, to) => {
+      if (update.changes.touchesRange(from, to)) touched = true;
+      else left.push({ ...d, from: update.changes.mapPos(from, 1), to: update.changes.mapPos(to, -1) });
+    });
+    // The view is in the middle of its update.
+    if (touched) queueMicrotask(() => this.view.dispatch(setDiagnostics(this.view.state, left)));
+    if (update.transactions.some((t) => t.isUserEvent("input.type"))) queueMicrotask(() => this.declare());
+  }
+
+  /** Behind the colon of a prefix that everybody knows, and that is not declared, puts its declaration on top. */
+  private declare(): void {
+    const { state } = this.view;
+    const at = state.selection.main.head;
+    const line = state.doc.lineAt(at);
+    const found = /(?:^|[\s{(.;,|/^!])([A-Za-z][\w-]*):$/.exec(line.text.slice(0, at - line.from));
+    const name = found?.[1];
+    if (name === undefined || /prefix\s+[\w-]*:$/i.test(line.text.slice(0, at - line.from))) return;
+    const iri = prefixes.all.get(name);
+    const text = this.text;
+    if (iri === undefined || declared(text).some(([known]) => known === name) || !context(text, at)) return;
+    const { at: where, insert } = declaration(text, name, iri);
+    this.view.dispatch({ changes: { from: where, insert }, userEvent: "input.complete" });
+  }
+
+  /** Underlines what the server's parser says is wrong. */
+  underline(problem: Problem | undefined): void {
+    const { text } = this;
+    const found: Diagnostic[] = [];
+    for (const fault of problem?.faults ?? []) {
+      const from = Math.min(unitAt(text, fault.start), text.length);
+      const to = Math.max(from, Math.min(unitAt(text, fault.end), text.length));
+      found.push({ from, to, severity: "error", message: [fault.message, ...hints(fault)].join("\n"), actions: this.actions(fault) });
+    }
+    if (problem && found.length === 0 && problem.line !== undefined) {
+      const from = unitOf(text, problem.line, problem.column ?? 1);
+      found.push({ from, to: Math.min(from + 1, text.length), severity: "error", message: problem.detail });
+    }
+    this.view.dispatch(setDiagnostics(this.view.state, found));
+  }
+
+  private actions(fault: Fault): NonNullable<Diagnostic["actions"]> {
+    return fault.suggestions.flatMap(({ replacement }) => {
+      if (!replacement) return [];
+      const act = { name: "Apply", apply: () => this.replace(replacement) };
+      return [act];
+    });
+  }
+
+  /** Does what the server suggests. */
+  replace({ start, end, with: insert }: { start: number; end: number; with: string }): void {
+    const { text } = this;
+    this.view.dispatch({ changes: { from: unitAt(text, start), to: unitAt(text, end), insert }, userEvent: "input.complete" });
+  }
+
+  /** Puts the cursor to a fault. */
+  goTo(fault: Fault): void {
+    this.view.dispatch({ selection: { anchor: Math.min(unitAt(this.text, fault.start), this.text.length) }, scrollIntoView: true });
+    this.view.focus();
+  }
+}
+
+function hints(fault: Fault): string[] {
+  return fault.suggestions.map((s) => s.text);
+}

@@ -1,0 +1,90 @@
+// The page's beginning: its views, and which one the address names.
+
+import { byId, h } from "./dom.ts";
+import { askForTokenBy, setToken, token, type Problem } from "./net/http.ts";
+import { dialog } from "./show.ts";
+import { data, stale } from "./state.ts";
+import { DataView } from "./views/data.ts";
+import { QueryView } from "./views/query.ts";
+import { ResourceView } from "./views/resource.ts";
+import { ServerView } from "./views/server.ts";
+import type { View } from "./views/view.ts";
+
+const views: Record<string, View> = {
+  query: new QueryView(),
+  data: new DataView(),
+  server: new ServerView(),
+  resource: new ResourceView(),
+};
+
+let shown: View | undefined;
+
+function route(): void {
+  const [path = "", search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const name = views[path] ? path : "query";
+  const view = views[name] as View;
+  if (shown !== view) {
+    shown?.hide();
+    byId("main").replaceChildren(view.element);
+    shown = view;
+  }
+  view.show(new URLSearchParams(search));
+  document.title = `${view.title} · Jindou`;
+  for (const link of document.querySelectorAll<HTMLAnchorElement>("nav a")) {
+    if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+/** Asks for a token, once at a time however many requests want one. */
+let asking: Promise<boolean> | undefined;
+
+function askForToken(problem: Problem): Promise<boolean> {
+  asking ??= new Promise<boolean>((resolve) => {
+    const field = h("input", { id: "token", attrs: { type: "password", autocomplete: "off", required: true } });
+    const form = h(
+      "form", { attrs: { method: "dialog" } },
+      h("p", {}, problem.detail),
+      h("p", {}, h("label", {}, "Token ", field)),
+      h("p", {}, h("button", { class: "primary", attrs: { type: "submit" } }, "Use it")),
+      h("p", { class: "soft" }, "This tab keeps it until it is closed."),
+    );
+    let given = false;
+    form.addEventListener("submit", () => {
+      given = field.value !== "";
+      if (given) setToken(field.value.trim());
+    });
+    dialog("A token, please", form).addEventListener("close", () => {
+      asking = undefined;
+      if (given) stale();
+      forget();
+      resolve(given);
+    });
+    field.focus();
+  });
+  return asking;
+}
+
+/** A way to give a token back, while there is one. */
+function forget(): void {
+  const place = byId("token-place");
+  place.replaceChildren();
+  if (token() === undefined) return;
+  const drop = h("button", { attrs: { type: "button" } }, "Forget token");
+  drop.addEventListener("click", () => {
+    setToken("");
+    stale();
+    forget();
+  });
+  place.append(drop);
+}
+
+askForTokenBy(askForToken);
+byId("main").replaceChildren();
+byId("nav").hidden = false;
+addEventListener("hashchange", route);
+addEventListener("popstate", route);
+forget();
+// Short names for the data's own vocabulary are known when the first answer comes.
+void data();
+route();

@@ -1,0 +1,19 @@
+// Small tables for the page itself: counts, one page of values.
+
+import { parseTerm, type Term } from "../rdf/term.ts";
+import { query, send } from "./http.ts";
+
+export type Row = (Term | null)[];
+
+/** All rows of a SELECT that has few. */
+export async function select(text: string, options: { signal?: AbortSignal; timeout?: number; most?: number } = {}): Promise<Row[]> {
+  const path = options.timeout ? `query?timeout=${options.timeout}` : "query";
+  const response = await send(path, query(text, "text/tab-separated-values", options.signal));
+  return rows(await response.text(), options.most);
+}
+
+export function rows(tsv: string, most?: number): Row[] {
+  const lines = tsv.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines.slice(1).map((line) => line.split("\t").map((cell) => parseTerm(cell, most)));
+}

@@ -1,0 +1,38 @@
+// A query as a command, and as a program.
+
+/** For a POSIX shell: in single quotes nothing has a meaning but the quote. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+export function curl(endpoint: string, text: string, hasToken: boolean): string {
+  const parts = ["curl", quoted(endpoint)];
+  // The token stays out of what may be pasted anywhere.
+  if (hasToken) parts.push("-H", `"Authorization: Bearer $JINDOU_TOKEN"`);
+  parts.push("-H", quoted("Accept: text/tab-separated-values"), "-H", quoted("Content-Type: application/sparql-query"));
+  parts.push("--data-binary", quoted(text.startsWith("@") ? ` ${text}` : text));
+  return parts.join(" ");
+}
+
+export function python(endpoint: string, text: string, hasToken: boolean): string {
+  const lines = ["import csv", "import io"];
+  if (hasToken) lines.push("import os");
+  lines.push("import urllib.request", "");
+  lines.push(`query = ${pythonText(text)}`, "");
+  lines.push("request = urllib.request.Request(", `    ${pythonText(endpoint)},`, "    data=query.encode(),", "    headers={");
+  lines.push(`        "Content-Type": "application/sparql-query",`, `        "Accept": "text/csv",`);
+  if (hasToken) lines.push(`        "Authorization": "Bearer " + os.environ["JINDOU_TOKEN"],`);
+  lines.push("    },", ")", "with urllib.request.urlopen(request) as answer:");
+  lines.push(`    rows = csv.reader(io.TextIOWrapper(answer, encoding="utf-8", newline=""))`);
+  lines.push("    for row in rows:", "        print(row)", "");
+  return lines.join("\n");
+}
+
+/** Python's text: JSON's escapes are Python's too, but for characters beyond the BMP, which stand as they are. */
+function pythonText(text: string): string {
+  if (text.includes("\n")) {
+    const body = text.replaceAll("\\", "\\\\").replaceAll('"""', '\\"\\"\\"').replace(/"$/, '\\"').replaceAll("\r", "\\r");
+    return `"""${body}"""`;
+  }
+  return JSON.stringify(text);
+}

@@ -1,0 +1,95 @@
+// Short names of IRIs.
+
+import { COMMON_PREFIXES } from "jindou:prefixes";
+import { visible } from "./term.ts";
+
+/** What may follow the colon without an escape: less than SPARQL allows, and enough. */
+const LOCAL = /^(?:[A-Za-z0-9_\u00c0-\ufffd](?:[A-Za-z0-9_\-.\u00c0-\ufffd]*[A-Za-z0-9_\-\u00c0-\ufffd])?)?$/;
+
+export class Prefixes {
+  /** IRI of each prefix. */
+  readonly all = new Map<string, string>();
+  /** Prefix of each namespace. */
+  private readonly names = new Map<string, string>();
+
+  constructor(pairs: Iterable<[string, string]> = COMMON_PREFIXES) {
+    for (const [name, iri] of pairs) {
+      this.all.set(name, iri);
+      // The first one of a namespace is its name.
+      if (!this.names.has(iri)) this.names.set(iri, name);
+    }
+  }
+
+  /** Learns what a query declares; the last one counts. */
+  learn(pairs: Iterable<[string, string]>): void {
+    for (const [name, iri] of pairs) {
+      const before = this.all.get(name);
+      if (before !== undefined && before !== iri && this.names.get(before) === name) this.names.delete(before);
+      this.all.set(name, iri);
+      this.names.set(iri, name);
+    }
+  }
+
+  /** Makes up a prefix for the namespace of an IRI that has none, of the namespace's own last word. */
+  coin(iri: string): void {
+    const end = Math.max(iri.lastIndexOf("#"), iri.lastIndexOf("/")) + 1;
+    const space = iri.slice(0, end);
+    if (!/^[a-z][a-z0-9+.-]*:\/\/[^/]+\//i.test(space) && !space.endsWith("#")) return;
+    if (this.names.has(space) || /[<>"{}|^`\\\u0000-\u0020]/.test(space)) return;
+    const words = space.replace(/^[a-z]+:\/\//i, "").split(/[/#]/).filter((w) => w !== "");
+    const word = words.reverse().map((w) => w.replace(/\.[a-z]{2,5}$/i, "").replace(/[^A-Za-z0-9-]/g, "")).find((w) => /^[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]$/.test(w));
+    const base = (word ?? "ns").toLowerCase().slice(0, 20).replace(/-$/, "");
+    let name = base;
+    for (let i = 2; this.all.has(name); i++) name = `${base}${i}`;
+    this.all.set(name, space);
+    this.names.set(space, name);
+  }
+
+  /** `foaf:name` for an IRI; `undefined` where no prefix fits. */
+  short(iri: string): string | undefined {
+    // The longest namespace: cut behind each place where one may end, from the back.
+    for (let at = iri.length; at > 0; at--) {
+      const c = iri[at - 1];
+      if (c !== "#" && c !== "/" && c !== ":" && c !== "_" && at !== iri.length) continue;
+      const name = this.names.get(iri.slice(0, at));
+      if (name === undefined) continue;
+      const local = iri.slice(at);
+      return LOCAL.test(local) ? `${name}:${local}` : undefined;
+    }
+    return undefined;
+  }
+
+  /** An IRI as people read it. */
+  shown(iri: string): string {
+    return this.short(iri) ?? visible(iri);
+  }
+
+  /** The IRI of a prefixed name; `undefined` where the prefix is unknown. */
+  full(name: string): string | undefined {
+    const at = name.indexOf(":");
+    const space = at < 0 ? undefined : this.all.get(name.slice(0, at));
+    return space === undefined ? undefined : space + name.slice(at + 1).replace(/\\(.)/g, "$1");
+  }
+}
+
+/** The prefixes that a query's text declares. */
+export function declared(text: string): [string, string][] {
+  const all: [string, string][] = [];
+  for (const m of text.matchAll(/(?:^|[\s>.])(?:@?prefix)\s+([^\s:<>"]*):\s*<([^\s<>"{}|^`]*)>/gi)) {
+    all.push([m[1] ?? "", m[2] ?? ""]);
+  }
+  return all;
+}
+
+/** Puts a declaration on top, behind the other ones. Returns what to insert, and where. */
+export function declaration(text: string, prefix: string, iri: string): { at: number; insert: string } {
+  let at = 0;
+  const lead = /^(?:\s*(?:#[^\n]*\n)|\s*(?:prefix\s+[^\s:]*:\s*<[^>\n]*>|base\s*<[^>\n]*>)[^\S\n]*(?:\n|(?=\S)))/i;
+  for (let rest = text; ;) {
+    const found = lead.exec(rest);
+    if (!found) break;
+    if (!/^\s*#/.test(found[0])) at = text.length - rest.length + found[0].length;
+    rest = rest.slice(found[0].length);
+  }
+  return { at, insert: `PREFIX ${prefix}: <${iri}>\n` };
+}

@@ -1,0 +1,101 @@
+// Terms on the page, and the ways from them.
+
+import { h } from "./dom.ts";
+import { count } from "./format.ts";
+import { Prefixes } from "./rdf/prefixes.ts";
+import { type Term, visible, written, XSD } from "./rdf/term.ts";
+
+/** The prefixes of this visit: common ones, and what its queries declared. */
+export const prefixes = new Prefixes();
+
+export function resourceHash(iri: string): string {
+  return `#/resource?iri=${encodeURIComponent(iri)}`;
+}
+
+export function queryHash(text: string): string {
+  return `#/query?q=${encodeURIComponent(text)}`;
+}
+
+/** An IRI that leads to its resource's page: always to a place within this page, whatever the IRI is. */
+export function iriLink(iri: string, text = prefixes.shown(iri)): HTMLElement {
+  return h("a", { class: "iri", title: visible(iri), attrs: { href: resourceHash(iri), dir: "ltr" } }, text);
+}
+
+/** What stands behind a literal: its language, or its datatype if it is not told by its form. */
+export function mark(term: Term): string {
+  if (term.type !== "literal") return "";
+  if (term.language) return `@${visible(term.language)}`;
+  if (!term.datatype || term.datatype === `${XSD}string`) return "";
+  return prefixes.shown(term.datatype);
+}
+
+/** A term in one line. Texts of data stand in elements that keep their direction of writing to themselves. */
+export function termNode(term: Term | null, options: { link?: boolean; most?: number } = {}): HTMLElement {
+  if (term === null) return h("span", { class: "unbound" });
+  const { link = true, most = 300 } = options;
+  switch (term.type) {
+    case "iri":
+      if (link) return iriLink(term.value);
+      return h("span", { class: "iri", title: visible(term.value), attrs: { dir: "ltr" } }, prefixes.shown(term.value));
+    case "blank":
+      return h("span", { class: "blank", title: `_:${visible(term.value)}` }, `_:${visible(term.value.slice(0, 12))}`);
+    case "triple":
+      return h("bdi", { class: "triple" }, visible(term.value.slice(0, most)));
+    case "literal": {
+      const long = term.cut !== undefined || term.value.length > most;
+      const behind = mark(term);
+      return h(
+        "span",
+        { class: "literal" },
+        h("bdi", { attrs: { dir: "auto", ...(term.language ? { lang: term.language } : {}) } }, term.value.slice(0, most)),
+        long && h("span", { class: "more" }, `… (${count(term.cut ?? term.value.length)} characters)`),
+        behind !== "" && h("span", { class: "mark" }, behind),
+      );
+    }
+  }
+}
+
+/** About how many characters wide a term is shown. */
+export function width(term: Term | null): number {
+  if (term === null) return 0;
+  if (term.type === "iri") return prefixes.shown(term.value).length;
+  if (term.type === "literal") return term.value.length + mark(term).length;
+  return Math.min(term.value.length, 14);
+}
+
+/** A dialog; it closes by Escape, by its button, and by what `close` is given to. */
+export function dialog(title: string, ...content: Node[]): HTMLDialogElement {
+  const close = h("button", { class: "close", attrs: { type: "button", "aria-label": "Close" } }, "✕");
+  const made = h("dialog", { attrs: { "aria-label": title } }, h("header", {}, h("h2", {}, title), close), ...content);
+  close.addEventListener("click", () => made.close());
+  made.addEventListener("close", () => made.remove());
+  document.body.append(made);
+  made.showModal();
+  return made;
+}
+
+/** Characters of one value that a dialog shows; more of them would only make the browser slow. */
+const MOST = 100_000;
+
+/** A whole value, to be read and copied. */
+export function showValue(term: Term): void {
+  const box = h("pre", { class: "value", attrs: { dir: "auto", tabindex: 0 } }, term.value.slice(0, MOST));
+  const copied = h("span", { attrs: { role: "status" } });
+  const copy = h("button", { attrs: { type: "button" } }, "Copy");
+  copy.addEventListener("click", () => {
+    void copyText(written(term)).then((done) => (copied.textContent = done ? "copied" : "the browser does not allow it"));
+  });
+  const about = term.type === "literal"
+    ? `${count(term.value.length)} characters${term.value.length > MOST ? `, the first ${count(MOST)} are shown; Copy takes all` : ""}${mark(term) ? `, ${mark(term)}` : ""}`
+    : term.type;
+  dialog("Value", h("p", {}, about), box, h("p", {}, copy, " ", copied));
+}
+
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

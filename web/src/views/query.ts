@@ -1,0 +1,411 @@
+// Asking: the editor, and the answer as a table, a picture, a chart, or the plan it was made by.
+
+import { Answer } from "../answer/answer.ts";
+import { Chart } from "../answer/chart.ts";
+import { Graph, type Triple } from "../answer/graph.ts";
+import { Table } from "../answer/table.ts";
+import { button, failure, h, save } from "../dom.ts";
+import { Editor } from "../editor/editor.ts";
+import { bytes, count, counted, milliseconds } from "../format.ts";
+import { GRAPH_FORMATS, TABLE_FORMATS, type Format } from "../net/formats.ts";
+import { json, offerToken, type Problem, ProblemError, query, send, token, unreachable, wantsToken } from "../net/http.ts";
+import { curl, python } from "../net/snippets.ts";
+import { formOf, type Form } from "../query-form.ts";
+import { declared } from "../rdf/prefixes.ts";
+import { copyText, dialog, prefixes, queryHash } from "../show.ts";
+import { data, forgetQueries, recent, remember, stale } from "../state.ts";
+import { planView, type Profile } from "./plan.ts";
+import type { View } from "./view.ts";
+
+const FIRST = "SELECT * WHERE {\n  ?s ?p ?o\n}\nLIMIT 100\n";
+const DRAFT = "jindou-draft";
+
+/** Milliseconds after the last key that a filter waits for. */
+const PAUSE = 150;
+
+type Tab = "table" | "graph" | "chart" | "plan";
+
+interface Report {
+  added: number;
+  removed: number;
+  operations: number;
+  snapshot: number;
+  ms: Record<string, number>;
+}
+
+export class QueryView implements View {
+  readonly title = "Query";
+  readonly element = h("section", { class: "query" });
+  private editor: Editor;
+  private answer: Answer | undefined;
+  private form: Form = "unknown";
+  private table: Table | undefined;
+  private graph: Graph | undefined;
+  private tab: Tab = "table";
+  private planning: AbortController | undefined;
+  private runButton = button("Run", () => this.run(), { class: "primary", title: "Ctrl-Enter" });
+  private cancelButton = button("Cancel", () => this.cancel(), { title: "Ends the query on the server, too" });
+  private planButton = button("Plan", () => void this.plan(), { title: "Runs the query and says how it was answered" });
+  private status = h("p", { class: "status", attrs: { role: "status" } });
+  private problems = h("div", { class: "problems" });
+  private tabs = h("div", { class: "tabs", attrs: { role: "tablist", "aria-label": "Answer" } });
+  private filter = h("input", { attrs: { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" } });
+  private place = h("div", { class: "place" });
+  private download = menu("Download");
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    this.editor = new Editor({
+      text: draft() ?? FIRST,
+      run: () => this.run(),
+      changed: (text) => draft(text),
+      data,
+    });
+    const copy = menu("Copy as");
+    copy.fill([
+      ["Link", () => this.copy(new URL(queryHash(this.editor.text), location.href).href)],
+      ["curl", () => this.copy(curl(this.endpoint, this.editor.text, token() !== undefined))],
+      ["Python", () => this.copy(python(this.endpoint, this.editor.text, token() !== undefined))],
+    ]);
+    const past = menu("Recent", () => past.fill([
+      ...recent().map((text): [string, () => void] => [text.replace(/\s+/g, " ").slice(0, 120), () => { this.editor.text = text; this.editor.focus(); }]),
+      recent().length > 0 ? ["Forget them all", forgetQueries] : ["No query has run in this browser yet", () => {}],
+    ]));
+    this.filter.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.filtered(), PAUSE);
+    });
+    this.cancelButton.hidden = true;
+    this.element.append(
+      h("h1", { class: "unseen" }, "Query"),
+      this.editor.element,
+      h("div", { class: "tools" }, this.runButton, this.cancelButton, this.planButton, copy.element, this.download.element, past.element, this.status),
+      this.problems, this.tabs, this.place,
+    );
+    this.download.element.hidden = true;
+  }
+
+  private get endpoint(): string {
+    return new URL("query", location.href).href.replace(/[?#].*$/, "");
+  }
+
+  show(parameters: URLSearchParams): void {
+    const text = parameters.get("q");
+    if (text !== null && text !== this.editor.text) {
+      this.editor.text = text;
+      // A link may come from anybody: it is run if it reads only.
+      if (formOf(text) !== "update") this.run();
+    } else this.table?.update();
+  }
+
+  hide(): void {}
+
+  private copy(text: string): void {
+    void copyText(text).then((done) => {
+      if (done) this.say("Copied.");
+      else dialog("Copy", h("pre", { class: "value", attrs: { tabindex: 0 } }, text));
+    });
+  }
+
+  private say(text: string): void {
+    this.status.textContent = text;
+  }
+
+  private begin(text: string): void {
+    this.planning?.abort();
+    this.answer?.drop();
+    this.graph?.stop();
+    this.answer = this.table = this.graph = undefined;
+    prefixes.learn(declared(text));
+    this.form = formOf(text);
+    this.problems.replaceChildren();
+    this.place.replaceChildren();
+    this.tabs.replaceChildren();
+    this.filter.value = "";
+    this.editor.underline(undefined);
+    this.download.element.hidden = true;
+    remember(text);
+    const hash = queryHash(text);
+    if (location.hash !== hash) history.pushState(null, "", hash);
+  }
+
+  run(): void {
+    const { text } = this.editor;
+    if (formOf(text) === "update") {
+      this.askToUpdate(text);
+      return;
+    }
+    this.begin(text);
+    this.tab = this.form === "construct" || this.form === "describe" ? (this.tab === "graph" ? "graph" : "table") : "table";
+    const answer = new Answer(text);
+    this.answer = answer;
+    answer.changed = () => this.changed(answer);
+    this.busy(true);
+    this.say("Asking…");
+  }
+
+  private cancel(): void {
+    this.answer?.cancel();
+    this.planning?.abort();
+  }
+
+  private busy(on: boolean): void {
+    this.cancelButton.hidden = !on;
+    this.runButton.disabled = on;
+    this.planButton.disabled = on;
+  }
+
+  private changed(answer: Answer): void {
+    if (answer !== this.answer) return;
+    const { progress, ending } = answer;
+    if (ending?.how === "problem") {
+      this.busy(false);
+      this.failed(ending.problem, () => this.run());
+      return;
+    }
+    if (answer.truth !== undefined) {
+      this.place.replaceChildren(h("p", { class: `truth ${answer.truth ? "yes" : "no"}` }, answer.truth ? "true" : "false"));
+      this.say(`${answer.truth ? "True" : "False"}, after ${milliseconds(progress.elapsed)}`);
+    } else if (answer.columns.length > 0) {
+      if (!this.table) {
+        this.table = new Table(answer);
+        this.showTabs();
+      }
+      if (this.tab === "table") this.table.update();
+      this.say(this.told(answer));
+    } else if (ending) {
+      // A query without variables: rows of nothing.
+      this.say(`${counted(progress.rows, "row")} without columns, after ${milliseconds(progress.elapsed)}`);
+    }
+    if (ending) {
+      this.busy(false);
+      if (this.download.element.hidden) this.offerDownload(answer);
+      if (this.tab === "graph") void this.picture();
+    }
+  }
+
+  private told({ progress, ending, shown, texts }: Answer): string {
+    const { rows, elapsed, first, received } = progress;
+    const parts = [counted(rows, this.isGraph ? "triple" : "row")];
+    if (texts.length > 0) parts.push(`${count(shown)} of them shown`);
+    if (first !== null && rows > 1) parts.push(`the first after ${milliseconds(first)}`);
+    parts.push(`${ending ? "" : "so far "}${milliseconds(elapsed)}`, bytes(received));
+    const said = parts.join(" · ");
+    switch (ending?.how) {
+      case "cancelled": return `Cancelled: ${said}`;
+      case "capped": return `${said}. The page keeps no more rows and ended the query here: Download fetches them all.`;
+      default: return said;
+    }
+  }
+
+  private get isGraph(): boolean {
+    return this.form === "construct" || this.form === "describe";
+  }
+
+  private showTabs(): void {
+    const names: [Tab, string][] = [["table", "Table"]];
+    if (this.isGraph) names.push(["graph", "Graph"]);
+    else names.push(["chart", "Chart"]);
+    if (!names.some(([tab]) => tab === this.tab)) this.tab = "table";
+    const made = names.map(([tab, name]) => {
+      const chosen = tab === this.tab;
+      const one = button(name, () => this.choose(tab), { id: `tab-${tab}`, attrs: { role: "tab", "aria-selected": String(chosen), "aria-controls": "answer", tabindex: chosen ? 0 : -1 } });
+      one.addEventListener("keydown", (event) => {
+        if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+        const next = names[(names.findIndex(([t]) => t === this.tab) + (event.key === "ArrowRight" ? 1 : names.length - 1)) % names.length];
+        if (next) this.choose(next[0]);
+        this.tabs.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
+      });
+      return one;
+    });
+    this.tabs.replaceChildren(...made);
+    const panel = h("div", { id: "answer", attrs: { role: "tabpanel", "aria-labelledby": `tab-${this.tab}` } });
+    this.place.replaceChildren(panel);
+    this.fill(panel);
+  }
+
+  private choose(tab: Tab): void {
+    this.tab = tab;
+    this.showTabs();
+  }
+
+  private fill(panel: HTMLElement): void {
+    const { answer } = this;
+    if (!answer) return;
+    if (this.tab === "table" && this.table) {
+      panel.append(h("p", { class: "tools" }, this.filter), this.table.element);
+      this.table.update();
+    } else if (this.tab === "chart") {
+      const chart = new Chart(answer);
+      panel.append(chart.element);
+      void chart.show();
+    } else if (this.tab === "graph") void this.picture();
+  }
+
+  private async picture(): Promise<void> {
+    const panel = this.place.querySelector("#answer");
+    const { answer } = this;
+    if (!panel || !answer) return;
+    const rows = await answer.firstRows(1000);
+    if (answer !== this.answer || this.tab !== "graph") return;
+    this.graph?.stop();
+    this.graph = new Graph();
+    panel.replaceChildren(this.graph.element);
+    this.graph.add(rows.filter((row): row is Triple => row.length === 3 && row.every((t) => t !== null)));
+  }
+
+  private filtered(): void {
+    const { answer } = this;
+    if (!answer) return;
+    const text = this.filter.value.trim();
+    // Rows have whole IRIs where the page shows short names.
+    const full = text.includes(":") ? prefixes.full(text) : undefined;
+    answer.arrange(answer.order, text === "" ? [] : full === undefined ? [text] : [text, full]);
+  }
+
+  /** Says what went wrong, where, and what can be done; underlines it, too. */
+  private failed(problem: Problem, again: () => void): void {
+    this.say("");
+    if (wantsToken(problem)) {
+      void offerToken(problem).then((given) => {
+        if (given) again();
+      });
+    }
+    this.editor.underline(problem);
+    const faults = problem.faults ?? [];
+    if (faults.some((f) => f.kind === "update-not-query")) {
+      this.askToUpdate(this.editor.text);
+      return;
+    }
+    if (faults.length === 0) {
+      this.problems.replaceChildren(failure(problem.detail));
+      return;
+    }
+    this.problems.replaceChildren(
+      h("ul", { class: "faults", attrs: { role: "alert" } }, ...faults.map((fault) => {
+        const at = button(`Line ${fault.line}, column ${fault.column}`, () => this.editor.goTo(fault), { class: "link" });
+        const helps = fault.suggestions.map(({ text, replacement }) =>
+          replacement
+            ? button(text, () => { this.editor.replace(replacement); this.problems.replaceChildren(); }, { class: "help" })
+            : h("span", { class: "help" }, text));
+        return h("li", {}, at, `: ${fault.message} `, ...helps);
+      })),
+    );
+  }
+
+  /** An update changes the data, so it runs when somebody says so once more. */
+  private askToUpdate(text: string): void {
+    void data().then((about) => {
+      if (about && !about.writable) {
+        this.problems.replaceChildren(failure("This is an update, and this server takes none: it was started for reading."));
+        return;
+      }
+      const go = button("Run the update", () => void this.update(text), { class: "primary" });
+      this.problems.replaceChildren(h("p", { class: "ask", attrs: { role: "alert" } }, "This is an update: it changes the data. ", go));
+      go.focus();
+    });
+  }
+
+  private async update(text: string): Promise<void> {
+    this.begin(text);
+    this.planning = new AbortController();
+    this.busy(true);
+    this.say("Updating…");
+    try {
+      const { signal } = this.planning;
+      const report = await json<Report>("update", { method: "POST", headers: { "Content-Type": "application/sparql-update" }, body: text, signal });
+      stale();
+      this.say("");
+      this.place.replaceChildren(reportView(report));
+    } catch (error) {
+      this.failed(error instanceof ProblemError ? error.problem : unreachable(error), () => void this.update(text));
+    } finally {
+      this.busy(false);
+    }
+  }
+
+  private async plan(): Promise<void> {
+    const { text } = this.editor;
+    this.begin(text);
+    this.busy(true);
+    this.say("Running it to measure each step…");
+    const control = new AbortController();
+    this.planning = control;
+    const started = performance.now();
+    try {
+      const profile = await json<Profile>("query?profile=true", query(text, "application/json", control.signal));
+      if (this.planning !== control) return;
+      this.place.replaceChildren(planView(profile));
+      this.say(`${counted(profile.rows, "row")}, thrown away · planned in ${milliseconds(profile.plan_ms)}${profile.plan_cached ? " (kept from before)" : ""} · ran ${milliseconds(profile.run_ms)} · ${milliseconds(performance.now() - started)} in all`);
+    } catch (error) {
+      if (this.planning === control) this.failed(error instanceof ProblemError ? error.problem : unreachable(error), () => void this.plan());
+    } finally {
+      if (this.planning === control) this.busy(false);
+    }
+  }
+
+  private offerDownload(answer: Answer): void {
+    if (answer.truth === undefined && answer.columns.length === 0) return;
+    this.download.element.hidden = false;
+    const formats = this.isGraph ? GRAPH_FORMATS : TABLE_FORMATS;
+    this.download.fill(formats.map((format) => [format.label, () => void this.fetchAs(answer.query, format)]));
+  }
+
+  /** Asks again, in a format, for all rows. */
+  private async fetchAs(text: string, format: Format): Promise<void> {
+    this.say(`Fetching ${format.label}…`);
+    try {
+      const response = await send(`query?format=${format.name}`, query(text, "*/*"));
+      const content = await response.blob();
+      save(content, `answer.${format.extension}`);
+      this.say(`${format.label}: ${bytes(content.size)}`);
+    } catch (error) {
+      const problem = error instanceof ProblemError ? error.problem : unreachable(error);
+      this.say("");
+      this.problems.replaceChildren(failure(problem.detail));
+    }
+  }
+}
+
+export function reportView(report: Report): HTMLElement {
+  const changed = `${counted(report.added, "quad")} added, ${counted(report.removed, "quad")} removed by ${counted(report.operations, "operation")}.`;
+  const times = Object.entries(report.ms).map(([name, ms]) => `${name} ${milliseconds(ms)}`).join(", ");
+  return h("div", { class: "report", attrs: { role: "status" } }, h("p", {}, h("strong", {}, changed)), h("p", {}, `Snapshot ${report.snapshot} shows it (${times}).`));
+}
+
+function draft(text?: string): string | null {
+  try {
+    if (text !== undefined) sessionStorage.setItem(DRAFT, text);
+    return sessionStorage.getItem(DRAFT);
+  } catch {
+    return null;
+  }
+}
+
+interface Menu {
+  element: HTMLDetailsElement;
+  fill(items: [string, () => void][]): void;
+}
+
+/** A button with a list of things to do. */
+function menu(name: string, opened: () => void = () => {}): Menu {
+  const list = h("div", { class: "menu-items" });
+  const element = h("details", { class: "menu" }, h("summary", { attrs: { role: "button" } }, name), list);
+  element.addEventListener("toggle", () => element.open && opened());
+  element.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      element.open = false;
+      element.querySelector("summary")?.focus();
+    }
+  });
+  element.addEventListener("focusout", (event) => {
+    if (event.relatedTarget instanceof Node && !element.contains(event.relatedTarget)) element.open = false;
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target instanceof Node && !element.contains(event.target)) element.open = false;
+  });
+  return {
+    element,
+    fill: (items) => list.replaceChildren(...items.map(([text, act]) => button(text, () => { element.open = false; act(); }))),
+  };
+}

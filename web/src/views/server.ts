@@ -1,0 +1,176 @@
+// The server at a glance: what runs now, and how it does.
+
+import { button, failure, h } from "../dom.ts";
+import { bytes, count, milliseconds } from "../format.ts";
+import { json, ProblemError, send } from "../net/http.ts";
+import { metrics } from "../net/metrics.ts";
+import { queryHash } from "../show.ts";
+import { data } from "../state.ts";
+import type { View } from "./view.ts";
+
+/** Milliseconds between two looks. */
+const PACE = 1000;
+
+interface Live {
+  id: number;
+  query: string;
+  client: string;
+  state: string;
+  class: string | null;
+  seconds: number;
+  timeout: number;
+  rows: number;
+  bytes: number;
+  memory: number;
+}
+
+interface Merge {
+  edits: number;
+  bytes: number;
+  done: number;
+  failed: number;
+  generations: number;
+  running: boolean;
+  last_failure: string | null;
+}
+
+export class ServerView implements View {
+  readonly title = "Server";
+  readonly element = h("section", { class: "server" });
+  private running = h("div");
+  private merging = h("div");
+  private figures = h("dl", { class: "facts" });
+  private said = h("p", { attrs: { role: "status" } });
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private shown = false;
+  private rows = new Map<number, HTMLElement>();
+
+  constructor() {
+    this.element.append(h("h1", {}, "Server"), h("h2", {}, "What runs now"), this.running, this.said, h("h2", {}, "How it does"), this.figures, this.merging);
+  }
+
+  show(): void {
+    this.shown = true;
+    this.said.textContent = "";
+    void this.look();
+  }
+
+  hide(): void {
+    this.shown = false;
+    clearTimeout(this.timer);
+  }
+
+  private async look(): Promise<void> {
+    clearTimeout(this.timer);
+    try {
+      // A page that nobody sees asks for nothing.
+      if (!document.hidden) {
+        const [live, text, merge, about] = await Promise.all([
+          json<{ queries: Live[] }>("admin/queries"),
+          send("metrics").then((r) => r.text()),
+          json<Merge>("admin/merge").catch(() => undefined),
+          data(),
+        ]);
+        if (!this.shown) return;
+        this.list(live.queries);
+        this.figure(metrics(text));
+        this.merge(merge, about?.writable ?? false);
+      }
+    } catch (error) {
+      this.running.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));
+      this.rows.clear();
+      // Who would not give a token is not asked every second.
+      if (error instanceof ProblemError && error.problem.status !== 0) return;
+    }
+    if (this.shown) this.timer = setTimeout(() => void this.look(), PACE);
+  }
+
+  private list(all: Live[]): void {
+    if (all.length === 0) {
+      this.rows.clear();
+      this.running.replaceChildren(h("p", { class: "soft" }, "Nothing."));
+      return;
+    }
+    let body = this.running.querySelector("tbody");
+    if (!body) {
+      body = h("tbody");
+      const heads = ["Query", "State", "Time", "Rows", "Sent", "Memory", "Client"].map((t) => h("th", { attrs: { scope: "col" } }, t));
+      this.running.replaceChildren(h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "What runs now" } }, h("table", { class: "live" }, h("thead", {}, h("tr", {}, ...heads, h("td"))), body)));
+    }
+    for (const [id, row] of this.rows) {
+      if (!all.some((q) => q.id === id)) {
+        row.remove();
+        this.rows.delete(id);
+      }
+    }
+    for (const q of all) {
+      // The row stays, and with it the focus on its button.
+      let row = this.rows.get(q.id);
+      if (!row) {
+        const text = h("a", { class: "code", title: q.query.slice(0, 2000), attrs: { href: queryHash(q.query) } }, q.query.replace(/\s+/g, " ").slice(0, 160));
+        const end = button("Cancel", () => void this.cancel(q.id), { attrs: { "aria-label": `Cancel query ${q.id}` } });
+        row = h("tr", {}, h("td", { class: "what" }, text), h("td"), h("td", { class: "n" }), h("td", { class: "n" }), h("td", { class: "n" }), h("td", { class: "n" }), h("td"), h("td", {}, end));
+        this.rows.set(q.id, row);
+        body.append(row);
+      }
+      [q.class ? `${q.state}, ${q.class}` : q.state, `${milliseconds(q.seconds * 1000)} of ${milliseconds(q.timeout * 1000)}`, count(q.rows), bytes(q.bytes), bytes(q.memory), q.client].forEach((text, i) => {
+        const cell = row.children[i + 1];
+        if (cell) cell.textContent = text;
+      });
+    }
+  }
+
+  private async cancel(id: number): Promise<void> {
+    try {
+      await send(`admin/queries/${id}`, { method: "DELETE" });
+      this.said.textContent = `Query ${id} was told to end.`;
+    } catch (error) {
+      this.said.textContent = error instanceof ProblemError ? error.problem.detail : String(error);
+    }
+    void this.look();
+  }
+
+  private figure(of: (name: string, labels?: string) => number): void {
+    const [hits, misses] = [of("jindou_plan_cache_hits_total"), of("jindou_plan_cache_misses_total")];
+    const failing = of("jindou_log_failing") > 0;
+    const all: [string, string][] = [
+      ["Memory of the process", bytes(of("process_resident_memory_bytes"))],
+      ["Memory of queries", `${bytes(of("jindou_query_memory_bytes"))} of ${bytes(of("jindou_query_memory_limit_bytes"))}`],
+      ["Connections", count(of("jindou_connections"))],
+      ["Queries answered", count(of("jindou_queries_total", 'outcome="ok"'))],
+      ["Refused for want of room", count(of("jindou_queries_refused_total"))],
+      ["Waiting for a slot", count(of("jindou_queries_queued"))],
+      ["Rows sent", count(of("jindou_result_rows_total"))],
+      ["Bytes sent", bytes(of("jindou_result_bytes_total"))],
+      ["Plans found in the cache", hits + misses > 0 ? `${Math.round((hits / (hits + misses)) * 100)} %` : "–"],
+      ["Snapshot", count(of("jindou_snapshot"))],
+      ["Log", failing ? "cannot be written" : bytes(of("jindou_log_bytes"))],
+    ];
+    this.figures.replaceChildren(...all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  }
+
+  private merge(state: Merge | undefined, writable: boolean): void {
+    if (!state || !writable) {
+      this.merging.replaceChildren();
+      return;
+    }
+    const text = state.running
+      ? `A merge runs. ${count(state.edits)} edits lie beside the store's segments.`
+      : `${count(state.edits)} edits (${bytes(state.bytes)}) lie beside the store's segments; ${count(state.done)} merges since the start${state.failed ? `, ${count(state.failed)} failed: ${state.last_failure ?? ""}` : ""}.`;
+    const focused = this.merging.contains(document.activeElement);
+    const go = button("Merge now", () => void this.mergeNow(), { attrs: { disabled: state.running || state.edits === 0 } });
+    this.merging.replaceChildren(h("h2", {}, "Updates"), h("p", {}, text, " ", go));
+    if (focused) go.focus();
+  }
+
+  private async mergeNow(): Promise<void> {
+    this.said.textContent = "Merging…";
+    try {
+      await send("admin/merge", { method: "POST" });
+      this.said.textContent = "Merged.";
+    } catch (error) {
+      this.said.textContent = error instanceof ProblemError ? error.problem.detail : String(error);
+    }
+    void this.look();
+  }
+}
