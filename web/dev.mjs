@@ -18,22 +18,25 @@ export async function proxy(port, server) {
   const source = await readFile(join(folder, "../routes/page.rs"), "utf8");
   /** The policies that the server sends. */
   const policy = (name) => new RegExp(`const ${name}: &str = "([^"]*)"`).exec(source)?.[1] ?? "default-src 'none'";
-  const on = createServer(async (from, to) => {
+  const { hostname, port: serverPort } = new URL(server);
+  const on = createServer((from, to) => {
     const path = new URL(from.url, "http://localhost").pathname;
     const page = path === "/" && !from.url.includes("query=") && (from.headers.accept ?? "").includes("text/html");
     const file = page ? ["page.html", "text/html; charset=utf-8"] : files[path];
-    if (file) {
-      const headers = { "content-type": file[1], "x-content-type-options": "nosniff" };
-      if (page) headers["content-security-policy"] = policy("POLICY");
-      if (path === "/worker.js") headers["content-security-policy"] = policy("WORKER_POLICY");
-      to.writeHead(200, headers).end(await readFile(join(folder, file[0])));
-      return;
-    }
-    const { hostname, port } = new URL(server);
-    const further = request({ host: hostname, port, path: from.url, method: from.method, headers: from.headers }, (answer) => {
-      to.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(to);
+    const options = { host: hostname, port: serverPort, path: from.url, method: from.method, headers: from.headers };
+    const further = request(options, async (answer) => {
       answer.on("error", () => to.destroy());
+      // A server that is older has not all of the files; who may see them is its to say.
+      if (file && (answer.statusCode === 200 || answer.statusCode === 404)) {
+        answer.resume();
+        const headers = { "content-type": file[1], "x-content-type-options": "nosniff" };
+        if (page) headers["content-security-policy"] = policy("POLICY");
+        if (path === "/worker.js") headers["content-security-policy"] = policy("WORKER_POLICY");
+        to.writeHead(200, headers).end(await readFile(join(folder, file[0])));
+        return;
+      }
+      to.writeHead(answer.statusCode, answer.rawHeaders);
+      answer.pipe(to);
     });
     further.on("error", () => to.destroy());
     to.on("close", () => further.destroy());

@@ -76,7 +76,16 @@ export async function visit(address, { hash = "", ...options } = {}) {
   page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
   page.on("console", (message) => {
     // The browser itself says so of every answer that is an error.
-    if (message.type() === "error" && !/Failed to load resource: the server responded/.test(message.text())) faults.push(message.text());
+    const said = message.text();
+    if (message.type() === "error" && !/Failed to load resource: the server responded|Content Security Policy/.test(said)) faults.push(said);
+  });
+  await page.exposeFunction("refused", (what) => faults.push(what));
+  await page.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) => {
+      // Who types over highlighted text makes the browser itself want a style for it; the editor draws it anew anyway.
+      if (event.effectiveDirective === "style-src-attr" && event.target.className === "editor") return;
+      globalThis.refused(`refused: ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}`);
+    });
   });
   page.on("dialog", (dialog) => {
     faults.push(`a dialog: ${dialog.message()}`);

@@ -26,7 +26,7 @@ export function mark(term: Term): string {
   if (term.type !== "literal") return "";
   if (term.language) return `@${visible(term.language)}`;
   if (!term.datatype || term.datatype === `${XSD}string`) return "";
-  return prefixes.shown(term.datatype);
+  return `^^${prefixes.shown(term.datatype)}`;
 }
 
 /** A term in one line. Texts of data stand in elements that keep their direction of writing to themselves. */

@@ -63,6 +63,8 @@ test("IRIs get short names that SPARQL reads", () => {
   assert.equal(p.short("http://e/"), "e:");
   assert.equal(p.short("http://e/a."), undefined);
   assert.equal(p.short("http://g/a"), undefined);
+  assert.equal(p.short("http://e/a\u202eb"), undefined);
+  assert.equal(p.shown("http://e/a\u202eb"), "http://e/a\\u202Eb");
   assert.equal(p.full("ed:a"), "http://e/d#a");
   p.learn([["own", "http://e/"]]);
   assert.equal(p.short("http://e/a"), "own:a");

@@ -20,6 +20,8 @@ export class Answer {
   progress: Progress = { rows: 0, received: 0, elapsed: 0, first: null };
   ending: Ending | undefined;
   order: Order | null = null;
+  /** Counts the arrangements: with another one, other rows are shown. */
+  version = 0;
   texts: string[] = [];
   /** Called whenever something of this has changed. */
   changed: () => void = () => {};
@@ -65,6 +67,7 @@ export class Answer {
       case "arranged":
         if (told.view !== this.view) return;
         this.arranged = this.order || this.texts.length > 0 ? told.shown : null;
+        this.version++;
         this.blocks.clear();
         this.asked.clear();
         break;

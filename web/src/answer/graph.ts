@@ -1,6 +1,6 @@
 // Triples as a picture: what they name as nodes, their predicates as edges.
 
-import { forceCenter, forceCollide, forceLink, forceManyBody, forceSimulation, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
+import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
 import { button, h, svg } from "../dom.ts";
 import { type Term, visible, written } from "../rdf/term.ts";
 import { prefixes, resourceHash } from "../show.ts";
@@ -36,10 +36,14 @@ export class Graph {
   private plot = svg("svg", { class: "graph", viewBox: "-450 -280 900 560", role: "group", "aria-label": "Graph" }, arrow(), this.scene);
   private simulation = forceSimulation<Node>([])
     .force("charge", forceManyBody().strength(-260))
-    .force("center", forceCenter(0, 0))
+    // Parts that hang together by nothing stay in sight of one another.
+    .force("x", forceX(0).strength(0.06))
+    .force("y", forceY(0).strength(0.1))
     .force("collide", forceCollide(26))
     .on("tick", () => this.place());
   private at = { x: 0, y: 0, scale: 1 };
+  /** Somebody moved or scaled the picture. */
+  private chosen = false;
 
   /** `expand` gives more triples around a resource. */
   constructor(private expand?: (iri: string) => Promise<Triple[]>) {
@@ -74,13 +78,22 @@ export class Graph {
     this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(110).strength(0.6));
     this.simulation.alpha(0.9);
     // Somebody who wants no motion gets the end of it.
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
-      this.simulation.stop().tick(200);
-      this.place();
-    } else {
-      this.simulation.tick(60);
-      this.simulation.restart();
-    }
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.simulation.stop().tick(still ? 250 : 120);
+    this.place();
+    this.fit();
+    if (!still) this.simulation.restart();
+  }
+
+  /** Makes all of it seen, unless somebody has chosen what to look at. */
+  private fit(): void {
+    if (this.chosen) return;
+    const xs = [...this.nodes.values()].map((n) => n.x ?? 0);
+    const ys = [...this.nodes.values()].map((n) => n.y ?? 0);
+    const [left, right, top, bottom] = [Math.min(...xs) - 90, Math.max(...xs) + 90, Math.min(...ys) - 40, Math.max(...ys) + 30];
+    const scale = Math.min(1.4, 900 / (right - left), 560 / (bottom - top));
+    this.at = { x: (-(left + right) / 2) * scale, y: (-(top + bottom) / 2) * scale, scale };
+    this.look();
   }
 
   private node(term: Term, predicate?: Term): Node | undefined {
@@ -181,6 +194,7 @@ export class Graph {
         this.at.x += (e.clientX - x) * factor;
         this.at.y += (e.clientY - y) * factor;
         [x, y] = [e.clientX, e.clientY];
+        this.chosen = true;
         this.look();
       };
       this.plot.addEventListener("pointermove", move);
@@ -189,6 +203,7 @@ export class Graph {
   }
 
   private zoom(factor: number): void {
+    this.chosen = true;
     this.at.scale = Math.min(8, Math.max(0.1, this.at.scale * factor));
     this.look();
   }

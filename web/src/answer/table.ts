@@ -20,7 +20,9 @@ export class Table {
   private top = 0;
   private setByUs = -1;
   private active = { row: 0, column: 0 };
-  private columns = "";
+  /** What the head and the rows were drawn of. */
+  private drawnHead = "";
+  private drawnVersion = -1;
   private measured = false;
   private pending = 0;
 
@@ -53,13 +55,24 @@ export class Table {
 
   /** Takes what is new in the answer. */
   update(): void {
-    const { columns } = this.answer;
-    if (columns.join("\t") !== this.columns) {
-      this.columns = columns.join("\t");
-      this.measured = false;
+    const { columns, order, version } = this.answer;
+    const head = JSON.stringify([columns, order]);
+    if (head !== this.drawnHead) {
+      this.drawnHead = head;
+      this.drawHead();
     }
-    this.drawHead();
-    this.forget();
+    this.element.setAttribute("aria-rowcount", String(this.rows + 1));
+    if (version !== this.drawnVersion) {
+      this.drawnVersion = version;
+      this.forget();
+    } else {
+      // Rows do not change, they come.
+      for (const [i, row] of this.drawn) {
+        if (!row.classList.contains("waiting") || !this.answer.row(i)) continue;
+        row.remove();
+        this.drawn.delete(i);
+      }
+    }
     this.draw();
   }
 
@@ -94,7 +107,6 @@ export class Table {
     });
     this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row", "aria-colindex": 1 } }), ...cells);
     if (focused >= 0) this.head.children[focused]?.querySelector("button")?.focus();
-    this.element.setAttribute("aria-rowcount", String(this.rows + 1));
     this.element.setAttribute("aria-colcount", String(this.answer.columns.length + 1));
   }
 

@@ -54,7 +54,8 @@ export class Prefixes {
       const name = this.names.get(iri.slice(0, at));
       if (name === undefined) continue;
       const local = iri.slice(at);
-      return LOCAL.test(local) ? `${name}:${local}` : undefined;
+      // What cannot be seen, or turns the writing around, is shown in the whole IRI, escaped.
+      return LOCAL.test(local) && visible(local) === local ? `${name}:${local}` : undefined;
     }
     return undefined;
   }

@@ -282,14 +282,14 @@ export class QueryView implements View {
       return;
     }
     this.problems.replaceChildren(
-      h("ul", { class: "faults", attrs: { role: "alert" } }, ...faults.map((fault) => {
+      h("div", { attrs: { role: "alert" } }, h("ul", { class: "faults" }, ...faults.map((fault) => {
         const at = button(`Line ${fault.line}, column ${fault.column}`, () => this.editor.goTo(fault), { class: "link" });
         const helps = fault.suggestions.map(({ text, replacement }) =>
           replacement
             ? button(text, () => { this.editor.replace(replacement); this.problems.replaceChildren(); }, { class: "help" })
             : h("span", { class: "help" }, text));
         return h("li", {}, at, `: ${fault.message} `, ...helps);
-      })),
+      }))),
     );
   }
 

@@ -122,11 +122,12 @@ export class ResourceView implements View {
 
   private section(group: Group, name: string, open: boolean, signal: AbortSignal, label: HTMLElement): HTMLElement {
     const values = h("div", { class: "values" });
-    const where = group.graph === null ? "" : h("span", { class: "soft" }, " in ", iriLink(group.graph));
+    const where = group.graph === null ? "" : h("span", { class: "soft" }, ` in ${prefixes.shown(group.graph)}`);
+    const ways = h("p", { class: "ways" }, "Predicate ", iriLink(group.predicate), group.graph === null ? null : " in graph ", group.graph === null ? null : iriLink(group.graph));
     const made = h(
       "details", { class: "group", attrs: { open } },
-      h("summary", {}, iriLink(group.predicate), " ", h("span", { class: "count" }, count(group.count)), where),
-      values,
+      h("summary", {}, h("span", { class: "iri", title: visible(group.predicate), attrs: { dir: "ltr" } }, prefixes.shown(group.predicate)), " ", h("span", { class: "count" }, count(group.count)), where),
+      values, ways,
     );
     let filled = false;
     const fill = () => {
