@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 JINDOU := target/release/jindou
 
-.PHONY: build demo test lint unit test-long bench bench-quick fuzz needs needs-test
+.PHONY: build demo test lint unit page page-browser test-long bench bench-quick fuzz needs needs-test
 
 needs:
 	@scripts/needs.sh
@@ -19,7 +19,7 @@ build: needs
 demo: build
 	@scripts/demo.sh $(JINDOU)
 
-test: lint unit
+test: lint page unit page-browser
 
 lint: needs-test
 	@scripts/words.sh
@@ -31,6 +31,14 @@ unit: needs-test
 	cargo test --workspace --locked $(PROFILE) $(TESTFLAGS)
 	cargo test -p jindou --test features --locked $(PROFILE) $(TESTFLAGS)
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet $(PROFILE)
+
+# The page's sources, its unit tests, and whether what is committed is what they build (where Node is installed).
+page:
+	@scripts/page-test.sh sources
+
+# The page in a browser, before the program that `unit` has built (where Node and Chromium are installed).
+page-browser: unit
+	@scripts/page-test.sh browser "$(PROFILE)"
 
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.
 test-long: build

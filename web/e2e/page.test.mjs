@@ -197,6 +197,7 @@ test("ASK, a graph, a chart, a plan, downloads", async () => {
   assert.match(readFileSync(await turtle.path(), "utf8"), /vocabulary#bornIn>/);
   await run(page, `PREFIX sky: <${SKY}>\nSELECT ?planet ?radius { ?planet a sky:Planet ; sky:radiusKm ?radius } ORDER BY ?radius`);
   await page.getByRole("tab", { name: "Chart" }).click();
+  await page.locator("svg.plot rect.bar").first().waitFor();
   assert.equal(await page.locator("svg.plot rect.bar").count(), 8);
   await shot(page, "chart");
   await page.getByText("Download").click();

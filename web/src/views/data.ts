@@ -67,7 +67,7 @@ export class DataView implements View {
 
   private upload(): HTMLElement {
     const files = h("input", { attrs: { type: "file", multiple: true, "aria-label": "RDF files" } });
-    const graph = h("input", { attrs: { type: "text", placeholder: "the default graph, or what the file says", spellcheck: "false", size: 40 } });
+    const graph = h("input", { attrs: { type: "text", placeholder: "the default graph, or what the file says", spellcheck: "false" } });
     const replace = h("input", { attrs: { type: "checkbox" } });
     const log = h("div", { attrs: { "aria-live": "polite" } });
     let running: XMLHttpRequest | undefined;

@@ -235,6 +235,8 @@ fn every_route_says_what_it_takes() {
         "/ready",
         "/metrics",
         "/page.js",
+        "/worker.js",
+        "/icon.svg",
         "/admin/queries",
         "/admin/merge",
         "/admin/recluster",
@@ -372,6 +374,18 @@ fn browsers_get_a_page() {
         get(&server, "/page.css", &[])
             .header("content-type")
             .starts_with("text/css")
+    );
+    // The script beside it may ask this server and nothing else, and knows no way to make markup either.
+    let worker = get(&server, "/worker.js", &[]);
+    assert!(worker.header("content-type").starts_with("text/javascript"));
+    assert_eq!(
+        worker.header("content-security-policy"),
+        "default-src 'none'; connect-src 'self'"
+    );
+    assert!(!worker.text().contains("innerHTML") && !worker.text().contains("eval("));
+    assert_eq!(
+        get(&server, "/icon.svg", &[]).header("content-type"),
+        "image/svg+xml"
     );
     // Who asks for data gets data, and a browser that has a query its answer.
     assert_eq!(

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Checks the page that browsers get.
+#   page-test.sh sources            types, unit tests, and whether crates/jindou-server/src/page is what web/ builds
+#   page-test.sh browser [PROFILE]  the page in Chromium, before target/…/jindou of cargo's PROFILE ("", --release, "--profile ci")
+# Without Node 20, or for `browser` without Chromium, it says so and does nothing, unless JINDOU_PAGE=1 demands it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+without() {
+  if [ "${JINDOU_PAGE:-}" = 1 ]; then
+    echo "error: the page cannot be tested: $1" >&2
+    exit 1
+  fi
+  echo "page: not tested, $1"
+  exit 0
+}
+
+command -v node >/dev/null && command -v npm >/dev/null || without "node or npm is not installed"
+[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || without "node is older than 20"
+
+cd web
+# Installed once for each lockfile.
+if ! cmp -s package-lock.json node_modules/.jindou-lock; then
+  npm ci --no-audit --no-fund --silent || without "npm could not install what package-lock.json names"
+  cp package-lock.json node_modules/.jindou-lock
+fi
+
+case "${1:-sources}" in
+sources)
+  npm run --silent check
+  node build.mjs --tests
+  node --test --test-reporter=dot build/tests/*.mjs
+  echo "page: sources passed"
+  ;;
+browser)
+  chromium=${JINDOU_CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+  [ -n "$chromium" ] || without "Chromium is not installed (Debian: apt-get install chromium)"
+  case "${2:-}" in
+  *--release*) folder=release ;;
+  *--profile*) folder=$(sed 's/.*--profile[= ]*//; s/ .*//' <<<"$2") ;;
+  *) folder=debug ;;
+  esac
+  export JINDOU_CHROMIUM=$chromium JINDOU_BIN=${JINDOU_BIN:-$PWD/../target/$folder/jindou}
+  [ -x "$JINDOU_BIN" ] || without "there is no $JINDOU_BIN"
+  node --test --test-concurrency=1 --test-reporter=spec e2e/*.test.mjs
+  echo "page: browser passed"
+  ;;
+*)
+  echo "usage: page-test.sh sources | browser [PROFILE]" >&2
+  exit 2
+  ;;
+esac
