@@ -21,11 +21,23 @@ export function iriLink(iri: string, text = prefixes.shown(iri)): HTMLElement {
   return h("a", { class: "iri", title: visible(iri), attrs: { href: resourceHash(iri), dir: "ltr" } }, text);
 }
 
+/** True for numbers and truth values in the forms that SPARQL reads without a datatype; they are told from texts by their colour. */
+function isBare(term: Term): boolean {
+  if (term.type !== "literal") return false;
+  switch (term.datatype) {
+    case `${XSD}integer`: return /^[+-]?\d+$/.test(term.value);
+    case `${XSD}decimal`: return /^[+-]?\d*\.\d+$/.test(term.value);
+    case `${XSD}double`: return /^[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+$/.test(term.value);
+    case `${XSD}boolean`: return term.value === "true" || term.value === "false";
+    default: return false;
+  }
+}
+
 /** What stands behind a literal: its language, or its datatype if it is not told by its form. */
 export function mark(term: Term): string {
   if (term.type !== "literal") return "";
   if (term.language) return `@${visible(term.language)}`;
-  if (!term.datatype || term.datatype === `${XSD}string`) return "";
+  if (!term.datatype || term.datatype === `${XSD}string` || isBare(term)) return "";
   return `^^${prefixes.shown(term.datatype)}`;
 }
 
@@ -46,7 +58,7 @@ export function termNode(term: Term | null, options: { link?: boolean; most?: nu
       const behind = mark(term);
       return h(
         "span",
-        { class: "literal" },
+        { class: isBare(term) ? "literal bare" : "literal" },
         h("bdi", { attrs: { dir: "auto", ...(term.language ? { lang: term.language } : {}) } }, term.value.slice(0, most)),
         long && h("span", { class: "more" }, `… (${count(term.cut ?? term.value.length)} characters)`),
         behind !== "" && h("span", { class: "mark" }, behind),

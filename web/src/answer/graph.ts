@@ -103,7 +103,9 @@ export class Graph {
     if (found) return found;
     if (this.nodes.size >= MOST_NODES) return undefined;
     const whole = term.type === "iri" ? prefixes.shown(term.value) : term.type === "blank" ? "" : term.value;
-    const short = term.type === "iri" && whole.length > 26 ? `…${whole.slice(-25)}` : whole.slice(0, 26);
+    // Without a prefix an IRI's last part is what tells it from others.
+    const name = term.type === "iri" && /:\/\//.test(whole) ? (/[^/#]+[/#]?$/.exec(whole)?.[0] ?? whole) : whole;
+    const short = name.length > 26 ? `${name.slice(0, 25)}…` : name;
     const group = svg("g", { class: `node ${term.type}`, role: "button", tabindex: 0, "aria-label": visible(whole.slice(0, 200)) });
     group.append(svg("title", {}, visible(term.value.slice(0, 500))), svg("circle", { r: 8 }));
     const text = svg("text", { y: -12, "text-anchor": "middle" });

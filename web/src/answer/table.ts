@@ -90,10 +90,9 @@ export class Table {
       const most = first.reduce((w, row) => Math.max(w, width(row[c] ?? null)), name.length + 3);
       return Math.min(44, Math.max(8, most + 2));
     });
-    const numbers = Math.max(9, count(this.rows).length + 2);
-    this.element.style.setProperty("--columns", `${numbers}ch ${widths.map((w) => `minmax(${w}ch, ${w}fr)`).join(" ")}`);
+    this.element.style.setProperty("--columns", `var(--numbers) ${widths.map((w) => `minmax(${w}ch, ${w}fr)`).join(" ")}`);
     // Rows lie on top of one another and give their table no width.
-    this.element.style.setProperty("--width", `${widths.reduce((a, b) => a + b, numbers)}ch`);
+    this.element.style.setProperty("--width", `calc(var(--numbers) + ${widths.reduce((a, b) => a + b, 0)}ch)`);
   }
 
   private drawHead(): void {
@@ -153,6 +152,7 @@ export class Table {
     if (!this.measured) this.measure();
     const height = Math.min(TALLEST, this.rows * ROW);
     this.body.style.height = `${height}px`;
+    this.element.style.setProperty("--numbers", `calc(${Math.max(3, count(this.rows).length)}ch + 1.2rem)`);
     this.top = Math.max(0, Math.min(this.top, this.rows - this.room));
     if (!this.scaled) this.top = this.element.scrollTop / ROW;
     const from = Math.max(0, Math.floor(this.top) - 3);

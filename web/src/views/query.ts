@@ -38,6 +38,8 @@ export class QueryView implements View {
   readonly element = h("section", { class: "query" });
   private editor: Editor;
   private answer: Answer | undefined;
+  /** What the address named last. */
+  private asked: string | undefined;
   private form: Form = "unknown";
   private table: Table | undefined;
   private graph: Graph | undefined;
@@ -91,7 +93,9 @@ export class QueryView implements View {
 
   show(parameters: URLSearchParams): void {
     const text = parameters.get("q");
-    if (text !== null && text !== this.editor.text) {
+    // Who comes back finds what was written since, beside the answer that is still here.
+    if (text !== null && text !== this.asked) {
+      this.asked = text;
       this.editor.text = text;
       // A link may come from anybody: it is run if it reads only.
       if (formOf(text) !== "update") this.run();
@@ -125,6 +129,7 @@ export class QueryView implements View {
     this.editor.underline(undefined);
     this.download.element.hidden = true;
     remember(text);
+    this.asked = text;
     const hash = queryHash(text);
     if (location.hash !== hash) history.pushState(null, "", hash);
   }

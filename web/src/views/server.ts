@@ -107,7 +107,8 @@ export class ServerView implements View {
       // The row stays, and with it the focus on its button.
       let row = this.rows.get(q.id);
       if (!row) {
-        const text = h("a", { class: "code", title: q.query.slice(0, 2000), attrs: { href: queryHash(q.query) } }, q.query.replace(/\s+/g, " ").slice(0, 160));
+        // The server keeps the beginning of a long text.
+        const text = q.query.endsWith("…") ? h("span", { class: "code", title: q.query.slice(0, 2000) }, `${q.query.replace(/\s+/g, " ").slice(0, 160)}…`) : h("a", { class: "code", title: q.query.slice(0, 2000), attrs: { href: queryHash(q.query) } }, q.query.replace(/\s+/g, " ").slice(0, 160));
         const end = button("Cancel", () => void this.cancel(q.id), { attrs: { "aria-label": `Cancel query ${q.id}` } });
         row = h("tr", {}, h("td", { class: "what" }, text), h("td"), h("td", { class: "n" }), h("td", { class: "n" }), h("td", { class: "n" }), h("td", { class: "n" }), h("td"), h("td", {}, end));
         this.rows.set(q.id, row);
