@@ -1,6 +1,7 @@
 // The page in a real browser, before a real server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { audit, demo, end, ended, folder, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
@@ -13,6 +14,16 @@ before(async () => {
 after(end);
 
 const numbers = (n, from = 0) => Array.from({ length: n }, (_, i) => i + from).join(" ");
+/** What a program that reads its text from standard input prints. */
+const output = (program, text) =>
+  new Promise((resolve, reject) => {
+    const child = spawn(program, [], { stdio: ["pipe", "pipe", "ignore"] });
+    let all = "";
+    child.stdout.on("data", (part) => (all += part));
+    child.on("error", reject);
+    child.on("close", () => resolve(all));
+    child.stdin.end(text);
+  });
 const cell = (page, row, column) => page.locator(`#cell-${row}-${column}`);
 
 test("a query by keyboard, its link, and the same by the link", async () => {
@@ -182,6 +193,26 @@ test("a query is cancelled, here and at the server", async () => {
   assert.match(await page.locator(".problems").textContent(), /cancelled/);
   assert.deepEqual([...faults, ...other.faults], []);
   await other.close();
+  await close();
+});
+
+test("a copied command and program give the same rows, a time limit holds", async () => {
+  const { page, faults, close } = await visit(address, { permissions: ["clipboard-read", "clipboard-write"] });
+  await run(page, `PREFIX sky: <${SKY}>\nSELECT ?p ?r { ?p a sky:Planet ; sky:radiusKm ?r } # 'it''s' "quoted" $HOME\nORDER BY ?r`);
+  const copied = async (name) => {
+    await page.getByText("Copy as").click();
+    await page.getByRole("button", { name, exact: true }).click();
+    await page.getByText("Copied.").waitFor();
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  const rows = await output("sh", await copied("curl"));
+  assert.equal(rows.trim().split("\n").length, 9);
+  assert.equal((await output("python3", await copied("Python"))).trim().split("\n").length, 9);
+  assert.match(await copied("Link"), /#\/query\?q=/);
+  await page.getByLabel("Time limit in seconds").fill("1");
+  await run(page, `SELECT (COUNT(*) AS ?n) { VALUES ?a { ${numbers(3000)} } VALUES ?b { ${numbers(3000)} } VALUES ?c { ${numbers(3000)} } FILTER(STRLEN(CONCAT(STR(?a), STR(?b), STR(?c))) > 2) }`);
+  assert.match(await page.locator(".problems").textContent(), /1s/);
+  assert.deepEqual(faults, []);
   await close();
 });
 

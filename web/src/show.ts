@@ -16,9 +16,23 @@ export function queryHash(text: string): string {
   return `#/query?q=${encodeURIComponent(text)}`;
 }
 
+/** What tells an IRI from others where there is little room: its short name, or its last part. */
+export function nameOf(iri: string): string {
+  return prefixes.short(iri) ?? visible(/[^/#]+[/#]?$/.exec(iri)?.[0] ?? iri);
+}
+
+/** Characters at the end of a long IRI that are always seen: they tell it from the one in the next row. */
+const TAIL = 24;
+
+/** A text whose end is seen however narrow its place is. */
+function endSeen(text: string): (Node | string)[] {
+  if (text.length <= TAIL + 12) return [text];
+  return [h("span", { class: "head" }, text.slice(0, -TAIL)), h("span", { class: "tail" }, text.slice(-TAIL))];
+}
+
 /** An IRI that leads to its resource's page: always to a place within this page, whatever the IRI is. */
 export function iriLink(iri: string, text = prefixes.shown(iri)): HTMLElement {
-  return h("a", { class: "iri", title: visible(iri), attrs: { href: resourceHash(iri), dir: "ltr" } }, text);
+  return h("a", { class: "iri", title: visible(iri), attrs: { href: resourceHash(iri), dir: "ltr" } }, ...endSeen(text));
 }
 
 /** True for numbers and truth values in the forms that SPARQL reads without a datatype; they are told from texts by their colour. */

@@ -13,8 +13,15 @@ const AWKWARD = ["SELECT * { ?s ?p 'it''s' }", `a"b\\c\n"""x""" 'y' $HOME \`id\`
 
 test("a shell reads the query that was copied", () => {
   for (const text of AWKWARD) assert.equal(execFileSync("sh", ["-c", `printf %s ${quoted(text)}`], { encoding: "utf8" }), text);
-  assert.match(curl("http://h/query", "ASK {}", false), /^curl 'http:\/\/h\/query' .*--data-binary 'ASK \{\}'$/);
-  assert.match(curl("http://h/query", "ASK {}", true), /"Authorization: Bearer \$JINDOU_TOKEN"/);
+  assert.match(curl("http://h/query", "ASK {}", { hasToken: false, isUpdate: false }), /^curl 'http:\/\/h\/query' .*--data-binary 'ASK \{\}'$/);
+  assert.match(curl("http://h/query", "ASK {}", { hasToken: true, isUpdate: false }), /"Authorization: Bearer \$JINDOU_TOKEN"/);
+});
+
+test("an update that was copied is sent as one", () => {
+  const about = { hasToken: false, isUpdate: true };
+  assert.match(curl("http://h/update", "CLEAR ALL", about), /Content-Type: application\/sparql-update/);
+  assert.match(python("http://h/update", "CLEAR ALL", about), /"application\/sparql-update"[^]*answer\.read/);
+  assert.doesNotMatch(python("http://h/update", "CLEAR ALL", about), /csv/);
 });
 
 test("Python reads the query that was copied", (t) => {
@@ -25,7 +32,7 @@ test("Python reads the query that was copied", (t) => {
     return;
   }
   for (const text of AWKWARD) {
-    const program = python("http://h/query", text, true).split("\nrequest =")[0] ?? "";
+    const program = python("http://h/query", text, { hasToken: true, isUpdate: false }).split("\nrequest =")[0] ?? "";
     const made = execFileSync("python3", ["-c", `${program}\nimport sys\nsys.stdout.buffer.write(query.encode())`], { encoding: "utf8" });
     assert.equal(made, text);
   }

@@ -34,13 +34,14 @@ export class Answer {
   private replies = new Map<number, (value: unknown) => void>();
   private last = 0;
 
-  constructor(readonly query: string) {
+  /** `seconds`: the query's time limit, if it is not the server's. */
+  constructor(readonly query: string, seconds?: number) {
     this.worker.onmessage = (event: MessageEvent<Told>) => this.take(event.data);
     this.worker.onerror = () => {
       this.ending ??= { how: "problem", problem: { status: 0, kind: "worker", detail: "the page's worker.js does not run in this browser" } };
       this.changed();
     };
-    this.ask({ type: "run", path: "query", query, bearer: token(), mostRows: MOST_ROWS, mostSize: MOST_SIZE });
+    this.ask({ type: "run", path: seconds ? `query?timeout=${seconds}` : "query", query, bearer: token(), mostRows: MOST_ROWS, mostSize: MOST_SIZE });
   }
 
   private ask(ask: Ask): void {

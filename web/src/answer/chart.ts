@@ -3,7 +3,7 @@
 import { h, svg } from "../dom.ts";
 import { count } from "../format.ts";
 import { numberOf, type Term } from "../rdf/term.ts";
-import { prefixes } from "../show.ts";
+import { nameOf } from "../show.ts";
 import type { Answer } from "./answer.ts";
 import { ticks } from "./ticks.ts";
 
@@ -88,7 +88,7 @@ function number(value: number): string {
 
 function label(term: Term | null | undefined): string {
   if (!term) return "";
-  return term.type === "iri" ? prefixes.shown(term.value) : term.value;
+  return term.type === "iri" ? nameOf(term.value) : term.value;
 }
 
 function bars(values: Float64Array, labels: (Term | null)[], title: string): SVGSVGElement {

@@ -3,7 +3,7 @@
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
 import { button, h, svg } from "../dom.ts";
 import { type Term, visible, written } from "../rdf/term.ts";
-import { prefixes, resourceHash } from "../show.ts";
+import { nameOf, prefixes, resourceHash } from "../show.ts";
 
 export type Triple = [Term, Term, Term];
 
@@ -103,8 +103,7 @@ export class Graph {
     if (found) return found;
     if (this.nodes.size >= MOST_NODES) return undefined;
     const whole = term.type === "iri" ? prefixes.shown(term.value) : term.type === "blank" ? "" : term.value;
-    // Without a prefix an IRI's last part is what tells it from others.
-    const name = term.type === "iri" && /:\/\//.test(whole) ? (/[^/#]+[/#]?$/.exec(whole)?.[0] ?? whole) : whole;
+    const name = term.type === "iri" ? nameOf(term.value) : whole;
     const short = name.length > 26 ? `${name.slice(0, 25)}…` : name;
     const group = svg("g", { class: `node ${term.type}`, role: "button", tabindex: 0, "aria-label": visible(whole.slice(0, 200)) });
     group.append(svg("title", {}, visible(term.value.slice(0, 500))), svg("circle", { r: 8 }));

@@ -5,26 +5,36 @@ export function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-export function curl(endpoint: string, text: string, hasToken: boolean): string {
+interface About {
+  hasToken: boolean;
+  isUpdate: boolean;
+}
+
+export function curl(endpoint: string, text: string, { hasToken, isUpdate }: About): string {
   const parts = ["curl", quoted(endpoint)];
   // The token stays out of what may be pasted anywhere.
   if (hasToken) parts.push("-H", `"Authorization: Bearer $JINDOU_TOKEN"`);
-  parts.push("-H", quoted("Accept: text/tab-separated-values"), "-H", quoted("Content-Type: application/sparql-query"));
+  if (!isUpdate) parts.push("-H", quoted("Accept: text/tab-separated-values"));
+  parts.push("-H", quoted(`Content-Type: application/sparql-${isUpdate ? "update" : "query"}`));
   parts.push("--data-binary", quoted(text.startsWith("@") ? ` ${text}` : text));
   return parts.join(" ");
 }
 
-export function python(endpoint: string, text: string, hasToken: boolean): string {
-  const lines = ["import csv", "import io"];
+export function python(endpoint: string, text: string, { hasToken, isUpdate }: About): string {
+  const lines = isUpdate ? [] : ["import csv", "import io"];
   if (hasToken) lines.push("import os");
   lines.push("import urllib.request", "");
   lines.push(`query = ${pythonText(text)}`, "");
   lines.push("request = urllib.request.Request(", `    ${pythonText(endpoint)},`, "    data=query.encode(),", "    headers={");
-  lines.push(`        "Content-Type": "application/sparql-query",`, `        "Accept": "text/csv",`);
+  lines.push(`        "Content-Type": "application/sparql-${isUpdate ? "update" : "query"}",`);
+  if (!isUpdate) lines.push(`        "Accept": "text/csv",`);
   if (hasToken) lines.push(`        "Authorization": "Bearer " + os.environ["JINDOU_TOKEN"],`);
   lines.push("    },", ")", "with urllib.request.urlopen(request) as answer:");
-  lines.push(`    rows = csv.reader(io.TextIOWrapper(answer, encoding="utf-8", newline=""))`);
-  lines.push("    for row in rows:", "        print(row)", "");
+  if (isUpdate) lines.push("    print(answer.read().decode())", "");
+  else {
+    lines.push(`    rows = csv.reader(io.TextIOWrapper(answer, encoding="utf-8", newline=""))`);
+    lines.push("    for row in rows:", "        print(row)", "");
+  }
   return lines.join("\n");
 }
 

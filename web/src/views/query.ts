@@ -52,6 +52,7 @@ export class QueryView implements View {
   private problems = h("div", { class: "problems" });
   private tabs = h("div", { class: "tabs", attrs: { role: "tablist", "aria-label": "Answer" } });
   private filter = h("input", { attrs: { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" } });
+  private limit = h("input", { class: "limit", title: "Time limit in seconds; without one, the server's", attrs: { type: "number", min: 1, step: 1, placeholder: "limit, s", "aria-label": "Time limit in seconds" } });
   private place = h("div", { class: "place" });
   private download = menu("Download");
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -66,8 +67,8 @@ export class QueryView implements View {
     const copy = menu("Copy as");
     copy.fill([
       ["Link", () => this.copy(new URL(queryHash(this.editor.text), location.href).href)],
-      ["curl", () => this.copy(curl(this.endpoint, this.editor.text, token() !== undefined))],
-      ["Python", () => this.copy(python(this.endpoint, this.editor.text, token() !== undefined))],
+      ["curl", () => this.copy(curl(this.endpoint, this.editor.text, this.copied))],
+      ["Python", () => this.copy(python(this.endpoint, this.editor.text, this.copied))],
     ]);
     const past = menu("Recent", () => past.fill([
       ...recent().map((text): [string, () => void] => [text.replace(/\s+/g, " ").slice(0, 120), () => { this.editor.text = text; this.editor.focus(); }]),
@@ -81,14 +82,28 @@ export class QueryView implements View {
     this.element.append(
       h("h1", { class: "unseen" }, "Query"),
       this.editor.element,
-      h("div", { class: "tools" }, this.runButton, this.cancelButton, this.planButton, copy.element, this.download.element, past.element, this.status),
+      h("div", { class: "tools" }, this.runButton, this.cancelButton, this.planButton, this.limit, copy.element, this.download.element, past.element, this.status),
       this.problems, this.tabs, this.place,
     );
     this.download.element.hidden = true;
   }
 
+  private get copied() {
+    return { hasToken: token() !== undefined, isUpdate: formOf(this.editor.text) === "update" };
+  }
+
+  private get seconds(): number | undefined {
+    const seconds = this.limit.valueAsNumber;
+    return seconds > 0 ? seconds : undefined;
+  }
+
+  /** A request's address with the time limit. */
+  private limited(path: string): string {
+    return this.seconds ? `${path}${path.includes("?") ? "&" : "?"}timeout=${this.seconds}` : path;
+  }
+
   private get endpoint(): string {
-    return new URL("query", location.href).href.replace(/[?#].*$/, "");
+    return new URL(formOf(this.editor.text) === "update" ? "update" : "query", location.href).href.replace(/[?#].*$/, "");
   }
 
   show(parameters: URLSearchParams): void {
@@ -142,7 +157,7 @@ export class QueryView implements View {
     }
     this.begin(text);
     this.tab = this.form === "construct" || this.form === "describe" ? (this.tab === "graph" ? "graph" : "table") : "table";
-    const answer = new Answer(text);
+    const answer = new Answer(text, this.seconds);
     this.answer = answer;
     answer.changed = () => this.changed(answer);
     this.busy(true);
@@ -318,7 +333,7 @@ export class QueryView implements View {
     this.say("Updating…");
     try {
       const { signal } = this.planning;
-      const report = await json<Report>("update", { method: "POST", headers: { "Content-Type": "application/sparql-update" }, body: text, signal });
+      const report = await json<Report>(this.limited("update"), { method: "POST", headers: { "Content-Type": "application/sparql-update" }, body: text, signal });
       stale();
       this.say("");
       this.place.replaceChildren(reportView(report));
@@ -338,7 +353,7 @@ export class QueryView implements View {
     this.planning = control;
     const started = performance.now();
     try {
-      const profile = await json<Profile>("query?profile=true", query(text, "application/json", control.signal));
+      const profile = await json<Profile>(this.limited("query?profile=true"), query(text, "application/json", control.signal));
       if (this.planning !== control) return;
       this.place.replaceChildren(planView(profile));
       this.say(`${counted(profile.rows, "row")}, thrown away · planned in ${milliseconds(profile.plan_ms)}${profile.plan_cached ? " (kept from before)" : ""} · ran ${milliseconds(profile.run_ms)} · ${milliseconds(performance.now() - started)} in all`);
@@ -360,7 +375,7 @@ export class QueryView implements View {
   private async fetchAs(text: string, format: Format): Promise<void> {
     this.say(`Fetching ${format.label}…`);
     try {
-      const response = await send(`query?format=${format.name}`, query(text, "*/*"));
+      const response = await send(this.limited(`query?format=${format.name}`), query(text, "*/*"));
       const content = await response.blob();
       save(content, `answer.${format.extension}`);
       this.say(`${format.label}: ${bytes(content.size)}`);

@@ -171,9 +171,9 @@ export class ResourceView implements View {
       button(text, () => void this.page(group, name, place, at, signal, label), { title: what, attrs: { "aria-label": what, disabled: at < 0 || at > last || at === from } });
     return h(
       "p", { class: "pager" },
-      to("⏮", 0, "First page"), to("◀", from - PAGE, "Page before"),
+      to("«", 0, "First page"), to("‹", from - PAGE, "Page before"),
       h("span", { attrs: { role: "status" } }, `${count(from + 1)}–${count(Math.min(from + PAGE, group.count))} of ${count(group.count)}`),
-      to("▶", from + PAGE, "Next page"), to("⏭", last, "Last page"),
+      to("›", from + PAGE, "Next page"), to("»", last, "Last page"),
     );
   }
 
