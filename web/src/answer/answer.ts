@@ -23,6 +23,8 @@ export class Answer {
   /** Counts the arrangements: with another one, other rows are shown. */
   version = 0;
   texts: string[] = [];
+  /** The worker sorts or filters. */
+  arranging = false;
   /** Called whenever something of this has changed. */
   changed: () => void = () => {};
   private worker = new Worker("worker.js");
@@ -69,6 +71,7 @@ export class Answer {
         if (told.view !== this.view) return;
         this.arranged = this.order || this.texts.length > 0 ? told.shown : null;
         this.version++;
+        this.arranging = false;
         this.blocks.clear();
         this.asked.clear();
         break;
@@ -129,7 +132,9 @@ export class Answer {
     this.view++;
     this.asked.clear();
     this.blocks.clear();
+    this.arranging = true;
     this.ask({ type: "arrange", view: this.view, order, texts });
+    this.changed();
   }
 
   cancel(): void {

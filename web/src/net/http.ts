@@ -90,7 +90,7 @@ export function unreachable(error: unknown): Problem {
   const aborted = error instanceof DOMException && error.name === "AbortError";
   return aborted
     ? { status: 0, kind: "aborted", detail: "cancelled" }
-    : { status: 0, kind: "network", detail: "the server cannot be reached, or it ended the answer before its end" };
+    : { status: 0, kind: "network", detail: "the server cannot be reached, or it ended the answer before its end: then its log says why" };
 }
 
 type Asker = (problem: Problem) => Promise<boolean>;

@@ -181,6 +181,11 @@ export class QueryView implements View {
     if (ending?.how === "problem") {
       this.busy(false);
       this.failed(ending.problem, () => this.run());
+      if (this.table && progress.rows > 0) {
+        // What had come stays; it is not the whole answer.
+        if (this.tab === "table") this.table.update();
+        this.say(`Not whole: ${this.told(answer)}`);
+      }
       return;
     }
     if (answer.truth !== undefined) {
@@ -204,7 +209,8 @@ export class QueryView implements View {
     }
   }
 
-  private told({ progress, ending, shown, texts }: Answer): string {
+  private told({ progress, ending, shown, texts, arranging }: Answer): string {
+    if (arranging) return `Looking through ${counted(progress.rows, "row")}…`;
     const { rows, elapsed, first, received } = progress;
     const parts = [counted(rows, this.isGraph ? "triple" : "row")];
     if (texts.length > 0) parts.push(`${count(shown)} of them shown`);

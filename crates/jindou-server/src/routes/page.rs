@@ -3,8 +3,9 @@
 
 use super::{answered, reading, text};
 use crate::negotiate;
+use crate::response::coded;
 use axum::body::Body;
-use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, VARY};
+use http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, VARY};
 use http::{HeaderMap, HeaderValue, Method, Response};
 
 const PAGE: &str = include_str!("../page/page.html");
@@ -65,7 +66,7 @@ pub(super) async fn icon(method: Method, headers: HeaderMap) -> Response<Body> {
     part(&method, &headers, "image/svg+xml", ICON, None)
 }
 
-/// A file of the page. A policy of its own is needed by what runs or is drawn by itself.
+/// A file of the page, compressed as the browser likes. A policy of its own is needed by what runs by itself.
 fn part(
     method: &Method,
     headers: &HeaderMap,
@@ -74,12 +75,25 @@ fn part(
     policy: Option<&'static str>,
 ) -> Response<Body> {
     let answer = reading(method).map(|()| {
-        let mut response = text(content_type, content);
+        let wanted = negotiate::coding(headers);
+        // Some milliseconds, once a visit.
+        let made = tokio::task::block_in_place(|| coded(content.into(), wanted));
+        let mut response = match made {
+            Ok((body, coding)) => {
+                let mut response = text(content_type, body);
+                if let Some(name) = coding.name() {
+                    let value = HeaderValue::from_static(name);
+                    response.headers_mut().insert(CONTENT_ENCODING, value);
+                }
+                response
+            }
+            Err(_) => text(content_type, content),
+        };
+        let all = response.headers_mut();
+        all.insert(VARY, HeaderValue::from_static("accept-encoding"));
         if let Some(policy) = policy {
             let value = HeaderValue::from_static(policy);
-            response
-                .headers_mut()
-                .insert(CONTENT_SECURITY_POLICY, value);
+            all.insert(CONTENT_SECURITY_POLICY, value);
         }
         response
     });

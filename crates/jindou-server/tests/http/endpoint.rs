@@ -387,6 +387,17 @@ fn browsers_get_a_page() {
         get(&server, "/icon.svg", &[]).header("content-type"),
         "image/svg+xml"
     );
+    // It is fetched at every visit, so it comes compressed.
+    let gzip = get(&server, "/page.js", &[("accept-encoding", "gzip")]);
+    assert_eq!(gzip.header("content-encoding"), "gzip");
+    assert!(gzip.body.len() * 2 < script.body.len());
+    let mut unpacked = String::new();
+    std::io::Read::read_to_string(
+        &mut flate2::read::GzDecoder::new(&*gzip.body),
+        &mut unpacked,
+    )
+    .unwrap();
+    assert_eq!(unpacked, script.text());
     // Who asks for data gets data, and a browser that has a query its answer.
     assert_eq!(
         get(&server, "/sparql", &[]).header("content-type"),
