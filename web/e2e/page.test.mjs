@@ -74,6 +74,16 @@ test("the parser's faults are underlined where they are, and mended by a button"
   await close();
 });
 
+test("the parser looks while somebody writes, but not where", async () => {
+  const { page, faults, close } = await visit(address);
+  await write(page, "SELECT * WHERE { ?s nope:x ?o . ?s ?p ");
+  await page.locator(".cm-lintRange-error", { hasText: "nope:" }).waitFor();
+  assert.deepEqual(await page.locator(".cm-lintRange-error").allTextContents(), ["nope:"]);
+  assert.equal(await page.locator(".faults li").count(), 0);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("completion knows prefixes, and what the data has at this place", async () => {
   const { page, faults, close } = await visit(address);
   await write(page, "SELECT * WHERE {  }");

@@ -72,8 +72,13 @@ const theme = EditorView.theme({
   ".cm-specialChar": { color: "var(--bad)" },
 });
 
+/** Milliseconds after the last key until the text is looked at. */
+const PAUSE = 600;
+
 interface Options {
   text: string;
+  /** Says what is wrong with a text; `undefined`: nothing, or nobody knows. */
+  check: (text: string) => Promise<Problem | undefined>;
   run: () => void;
   changed: (text: string) => void;
   data: () => Promise<Description | undefined>;
@@ -82,6 +87,9 @@ interface Options {
 export class Editor {
   readonly element = document.createElement("div");
   private view: EditorView;
+  /** Counts looks for faults: an answer to an older one comes too late. */
+  private looks = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private options: Options) {
     this.element.className = "editor";
@@ -141,6 +149,19 @@ export class Editor {
     // The view is in the middle of its update.
     if (touched) queueMicrotask(() => this.view.dispatch(setDiagnostics(this.view.state, left)));
     if (update.transactions.some((t) => t.isUserEvent("input.type"))) queueMicrotask(() => this.declare());
+    clearTimeout(this.timer);
+    if (update.transactions.some((t) => t.isUserEvent("input") || t.isUserEvent("delete"))) this.timer = setTimeout(() => void this.check(), PAUSE);
+  }
+
+  /** Underlines what is wrong already, but where somebody still writes. */
+  private async check(): Promise<void> {
+    const { text } = this;
+    const look = ++this.looks;
+    const problem = await this.options.check(text);
+    if (text !== this.text || look !== this.looks) return;
+    const at = this.view.state.selection.main.head;
+    const faults = (problem?.faults ?? []).filter((f) => unitAt(text, f.start) > at + 1 || unitAt(text, f.end) < at);
+    this.underline(problem && faults.length > 0 ? { ...problem, faults } : undefined);
   }
 
   /** Behind the colon of a prefix that everybody knows, and that is not declared, puts its declaration on top. */
@@ -161,6 +182,8 @@ export class Editor {
   /** Underlines what the server's parser says is wrong. */
   underline(problem: Problem | undefined): void {
     const { text } = this;
+    clearTimeout(this.timer);
+    this.looks++;
     const found: Diagnostic[] = [];
     for (const fault of problem?.faults ?? []) {
       const from = Math.min(unitAt(text, fault.start), text.length);

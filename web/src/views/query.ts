@@ -8,7 +8,7 @@ import { button, failure, h, save } from "../dom.ts";
 import { Editor } from "../editor/editor.ts";
 import { bytes, count, counted, milliseconds } from "../format.ts";
 import { GRAPH_FORMATS, TABLE_FORMATS, type Format } from "../net/formats.ts";
-import { json, offerToken, type Problem, ProblemError, query, send, token, unreachable, wantsToken } from "../net/http.ts";
+import { dressed, json, offerToken, type Problem, ProblemError, problemOf, query, send, token, unreachable, wantsToken } from "../net/http.ts";
 import { curl, python } from "../net/snippets.ts";
 import { formOf, type Form } from "../query-form.ts";
 import { declared } from "../rdf/prefixes.ts";
@@ -61,6 +61,7 @@ export class QueryView implements View {
     this.editor = new Editor({
       text: draft() ?? FIRST,
       run: () => this.run(),
+      check: faultsOf,
       changed: (text) => draft(text),
       data,
     });
@@ -390,6 +391,20 @@ export class QueryView implements View {
       this.say("");
       this.problems.replaceChildren(failure(problem.detail));
     }
+  }
+}
+
+/** Longer texts are looked at when they run. */
+const LONGEST_CHECK = 100_000;
+
+/** What the server's parser finds wrong with a query that nobody has asked to run. */
+async function faultsOf(text: string): Promise<Problem | undefined> {
+  if (text.trim() === "" || text.length > LONGEST_CHECK || formOf(text) === "update") return undefined;
+  try {
+    const response = await fetch("query?explain=true", dressed(query(text, "application/json"), token()));
+    return response.status === 400 ? await problemOf(response) : undefined;
+  } catch {
+    return undefined;
   }
 }
 

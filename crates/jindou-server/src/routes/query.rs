@@ -2,7 +2,7 @@
 
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
-use super::{answered, describe};
+use super::{answered, describe, text};
 use crate::base::{under, unmarked};
 use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
 use crate::problem::Problem;
@@ -15,9 +15,13 @@ use http::{HeaderMap, Method, Response};
 use jindou::QueryOptions;
 use oxrdf::Term;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A longer form is decoded where that keeps nobody waiting.
 const LONG_FORM: usize = 64 << 10;
+
+/// Longest time that a query is planned for when only its plan is asked for.
+const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
 
 pub(super) async fn handle(
     State(shared): State<Arc<Shared>>,
@@ -60,6 +64,9 @@ pub(super) async fn answer(
     };
     let profile = parameters.switch("profile")? || headers.contains_key("x-jindou-profile");
     let values = bindings(&parameters)?;
+    if parameters.switch("explain")? {
+        return explained(shared, &parameters, headers, &text, parts.uri.path());
+    }
     let work = if profile && values.is_empty() {
         Work::Profile(text)
     } else if profile {
@@ -73,6 +80,34 @@ pub(super) async fn answer(
     };
     let at = parts.uri.path();
     run(shared, &parameters, headers, connection, work, at).await
+}
+
+/// The plan of a query that is not run, as JSON. Editors ask for it while somebody writes: it says whether the text can be read, too.
+fn explained(
+    shared: &Shared,
+    parameters: &Parameters,
+    headers: &HeaderMap,
+    query: &str,
+    at: &str,
+) -> Result<Response<Body>, Problem> {
+    let options = QueryOptions {
+        timeout: Some(LONGEST_EXPLANATION.min(shared.options.timeout)),
+        union_default: shared.options.union_default,
+        common_prefixes: shared.options.common_prefixes,
+        dataset: parameters.dataset(),
+        memory: Some(shared.memory.part(shared.options.query_memory)),
+        ..QueryOptions::default()
+    };
+    let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);
+    let explain = || {
+        under(query, base.as_deref(), |query| {
+            shared.db.explain(query, &options)
+        })
+    };
+    let (_, plan) = tokio::task::block_in_place(explain).map_err(|e| Problem::of(&e))?;
+    let lines: Vec<&str> = plan.lines().collect();
+    let document = serde_json::json!({ "text": lines });
+    Ok(text("application/json", format!("{document:#}\n")))
 }
 
 /// The query with values for its variables, prepared unless it was before.

@@ -409,6 +409,27 @@ fn browsers_get_a_page() {
 }
 
 #[test]
+fn a_plan_is_explained_without_running() {
+    let server = serve(thousand(), options());
+    let explain = |query: &str| {
+        let target = format!("/query?explain=true&query={}", escape(query));
+        get(&server, &target, &[])
+    };
+    let plan = explain("SELECT ?s { ?s <http://e/p> ?o } LIMIT 7").json();
+    let text = plan["text"].as_array().unwrap();
+    assert!(text[0].as_str().unwrap().starts_with("SELECT"), "{plan}");
+    assert!(text.iter().any(|l| l.as_str().unwrap().contains("take 7")));
+    // Nothing runs: a query without an end is explained as well.
+    let product = "{ ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n ?o }";
+    let endless = format!("SELECT (COUNT(*) AS ?n) {product}");
+    assert_eq!(explain(&endless).status, 200);
+    let wrong = explain("SELECT * { ?s foaf:name }");
+    assert_eq!(wrong.status, 400);
+    assert_eq!(wrong.json()["faults"].as_array().unwrap().len(), 2);
+    assert_eq!(explain("SELECT * { ?s ?p ?o ").status, 400);
+}
+
+#[test]
 fn ready_means_that_requests_are_answered() {
     let data = store("<http://e/a> <http://e/p> 1 .");
     let server = serve(&data, writable());
