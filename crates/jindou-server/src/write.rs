@@ -45,7 +45,7 @@ pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
     }
     // Damage is no setting of the server: it is answered as it is to queries.
     if let Err(damage) = shared.db.trust().check() {
-        return Some(Problem::of(&damage, false));
+        return Some(Problem::of(&damage));
     }
     match shared.db.is_writable() {
         Ok(()) => None,

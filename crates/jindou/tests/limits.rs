@@ -365,10 +365,8 @@ fn thread_time() -> Duration {
         tv_nsec: 0,
     };
     // SAFETY: the structure lives until the call returns, which fills it.
-    assert_eq!(
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) },
-        0
-    );
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    assert_eq!(failed, 0);
     Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 

@@ -107,9 +107,11 @@ impl Trust {
         });
     }
 
+    /// Ok while no damage is known.
+    ///
     /// # Errors
     /// [`Error::Store`] once damage was found.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         match self.damage.get() {
             None => Ok(()),
             Some(what) => Err(Error::Store(what.clone())),
