@@ -505,21 +505,22 @@ mod tests {
         let one = MemoryBudget::new(100);
         one.charge(1).unwrap();
         nobody_is_refused_for_others(&one, &one, 49);
-        assert_eq!((one.used(), one.peak()), (1, 99));
+        // One of them at a time, or both.
+        assert!(one.used() == 1 && [50, 99].contains(&one.peak()));
 
         let whole = MemoryBudget::new(100);
         let (big, small) = (whole.part(100), whole.part(98));
         whole.charge(1).unwrap();
         nobody_is_refused_for_others(&big, &small, 49);
         assert_eq!((whole.used(), big.used(), small.used()), (1, 0, 0));
-        assert_eq!((big.peak(), small.peak()), (0, 98));
+        assert!(big.peak() == 0 && [49, 98].contains(&small.peak()));
         assert!(whole.peak() <= 99);
 
         // Both of one part: what the whole refuses has been in the part for a moment.
         let part = whole.part(100);
         nobody_is_refused_for_others(&part, &part, 49);
         assert_eq!((whole.used(), part.used()), (1, 0));
-        assert_eq!(part.peak(), 98);
+        assert!([49, 98].contains(&part.peak()));
     }
 
     #[test]
