@@ -1,5 +1,5 @@
 //! The operations that a device must offer. Two implementations: a GPU through the CUDA driver ([`crate::Cuda`])
-//! and the same kernels on the CPU ([`crate::shim`]); [`crate::faults`] breaks either at a chosen call. Everything above
+//! and the same kernels on the CPU (the module `shim`, a feature); [`crate::faults`] breaks either at a chosen call. Everything above
 //! this line is the same for all. [`crate::Device`] is the layer that the rest of the crate uses.
 
 use jindou_model::Result;
