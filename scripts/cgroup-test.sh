@@ -31,12 +31,13 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
-inside() { (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@"); }
+# To be called in a subshell, which becomes the program.
+inside() { echo "$BASHPID" >"$group/cgroup.procs" && exec "$@"; }
 mib() { echo $(($1 >> 20)) MiB; }
 
 echo "a cgroup of $(mib "$limit"), LUBM-$universities"
 start=$SECONDS
-inside "$jindou" load --store "$work/lubm.store" --source "lubm:$universities" --quiet
+(inside "$jindou" load --store "$work/lubm.store" --source "lubm:$universities" --quiet)
 echo "load: ended after $((SECONDS - start)) s, most memory $(mib "$(peak)") (with pages of files)"
 
 inside "$jindou" serve --store "$work/lubm.store" --port "$port" --timeout 60s >"$work/log" 2>&1 &
@@ -70,6 +71,7 @@ for round in 1 2; do
   asking=()
 done
 cat "$work"/status.*
+grep -qx "$server" "$group/cgroup.procs" || { echo "cgroup-test: the server is not in the cgroup" >&2; exit 2; }
 echo "most memory $(mib "$(peak)"), of the server alone $(awk '/VmHWM/ { print $2 / 1024 " MiB" }' "/proc/$server/status")"
 bad=0
 if grep -vE '^[0-9.]+ (200|broken off|408|429|503|507) ' "$work"/status.* >&2; then bad=1; fi
