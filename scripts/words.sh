@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails on words that do not belong in the sources: doc comments that begin with "What", "Who" or "Whose" (begin with a noun
+# Fails on words that do not belong in the sources: doc comments that begin with "What", "Who", "Whom" or "Whose" (begin with a noun
 # phrase, or a verb that names the thing), "See the module" (say what is meant), and paths of one person's or one
 # machine's workplace. Reads what git tracks; prints file, line and what to do.
 set -u
@@ -13,7 +13,7 @@ bad=$(git ls-files -z -- '*.rs' | xargs -0 awk '
     # The first line of a comment or of a paragraph in it, without marks around the word.
     first = text
     gsub(/^[*_`"(]+/, "", first)
-    if (!inside && first ~ /^(What|Who|Whose)([^[:alnum:]_]|$)/)
+    if (!inside && first ~ /^(What|Who|Whom|Whose)([^[:alnum:]_]|$)/)
       printf "%s:%d: a doc comment begins with a noun phrase or a verb: %s\n", FILENAME, FNR, text
     if (text ~ /[Ss]ee the module/)
       printf "%s:%d: say what is meant instead of \"see the module\": %s\n", FILENAME, FNR, text

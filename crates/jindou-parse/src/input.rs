@@ -4,7 +4,9 @@ use crate::format::Compression;
 use crate::limits::Limits;
 use jindou_model::{Error, Result};
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+#[cfg(feature = "compression")]
+use std::io::BufReader;
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@ pub trait Work: Send + Sync + 'static {
     /// A worker's own state, made on its thread.
     fn local(&self, worker: usize) -> Self::Local;
 
-    /// Does it. Of a heavy task the `pool` are other workers that may be asked to help, `threads` at most with this one.
+    /// Runs the task. Of a heavy one the `pool` are other workers that may be asked to help, `threads` at most with this one.
     fn run(
         &self,
         job: Job<Self::Task>,

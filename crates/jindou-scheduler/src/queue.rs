@@ -98,7 +98,7 @@ impl<T> Queue<T> {
     }
 
     /// Wakes its worker if that sleeps: there is something in this queue, or something that only it can see to. True if it slept.
-    /// What there is must have been said before, with a fence after it as in [`Self::push`].
+    /// The new work must have been announced before, with a fence after it as in [`Self::push`].
     pub(crate) fn wake(&self) -> bool {
         self.rouse(WATCHES)
     }

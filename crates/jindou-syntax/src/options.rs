@@ -57,7 +57,7 @@ impl Default for Options {
     }
 }
 
-/// Whom a parse asks for memory and time.
+/// The budget and the token that a parse asks for memory and time.
 pub trait Meter {
     /// Takes bytes for the algebra.
     ///

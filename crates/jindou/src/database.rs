@@ -1,7 +1,7 @@
 //! The front door: open, load, query.
 
 use crate::default_graph::DefaultGraph;
-use crate::device::GpuChoice;
+use crate::options::QueryOptions;
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
@@ -11,19 +11,14 @@ use crate::update::{
     UpdateOptions, Writer,
 };
 use crate::{blank_nodes, execute};
-use jindou_engine::{ServiceCaller, WorkerPool};
 use jindou_log::Recovery;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadSource, Result,
 };
-use jindou_plan::{
-    CacheKey, Form, Functions, Parsed, Plan, PlanCache, PlanLimits, PlanOptions, SyntaxOptions,
-    Weight,
-};
+use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanCache, PlanLimits, PlanOptions, Weight};
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
-use oxrdf::{NamedNode, Term};
+use oxrdf::Term;
 use spargebra::Query;
-use spargebra::algebra::QueryDataset;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -131,147 +126,6 @@ impl Inner {
 /// Plans kept, and bytes of them and their texts together.
 const PLANS: usize = 4096;
 const PLAN_BYTES: usize = 16 << 20;
-
-/// How to run a query. By default as the database's [`Runtime`] says, without a deadline.
-///
-/// A program's own functions are among them:
-///
-/// ```
-/// use jindou::{Database, Functions, LoadOptions, Progress, QueryOptions, parse::Sources};
-/// use oxrdf::Literal;
-///
-/// # let dir = tempfile::tempdir().unwrap();
-/// # let (file, store) = (dir.path().join("data.nt"), dir.path().join("store"));
-/// # std::fs::write(&file, "<http://e/ada> <http://e/name> \"Ada\" .").unwrap();
-/// # let sources = Sources::builder().path(&file).build()?;
-/// # Database::load(&store, &sources, &LoadOptions::default(), &Progress::default())?;
-/// let db = Database::open(&store)?;
-/// let functions = Functions::new().with("http://e/fn#initial", 1..=1, |arguments| {
-///     let [Some(name)] = arguments else { return None };
-///     let initial = name.text()?.chars().next()?;
-///     Some(Literal::from(initial.to_string()).into())
-/// })?;
-/// let options = QueryOptions { functions, ..QueryOptions::default() };
-/// let answer = db.query_with(
-///     "SELECT (<http://e/fn#initial>(?name) AS ?i) { ?person <http://e/name> ?name }",
-///     &options,
-/// )?;
-/// assert_eq!(answer.solutions()[0][0], Some(Literal::from("A").into()));
-/// # Ok::<(), jindou::Error>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct QueryOptions {
-    /// Threads that a heavy query may use, as far as the runtime has that many; `None`: all of the runtime's.
-    pub threads: Option<usize>,
-    /// Time from the call on, planning included.
-    pub timeout: Option<Duration>,
-    /// Memory that the query's text, algebra, plan and operators may use; `None`: what is left of the runtime's.
-    pub memory: Option<MemoryBudget>,
-    /// Cancels the query from elsewhere.
-    pub cancel: CancelToken,
-    /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
-    pub union_default: Option<bool>,
-    /// Count rows, time and bytes of each step.
-    pub profile: bool,
-    /// Whether a GPU may be used.
-    pub gpu: GpuChoice,
-    /// The graphs to ask instead of those that the query names.
-    pub dataset: Option<DatasetChoice>,
-    /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
-    pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Functions that the query may call by IRI, besides the casts. Plans are kept for each set of functions; see [`Functions`].
-    pub functions: Functions,
-    /// Threads that a heavy query uses besides the caller's; `None`: the runtime's.
-    pub pool: Option<Arc<dyn WorkerPool>>,
-    /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
-    pub common_prefixes: bool,
-}
-
-/// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
-/// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DatasetChoice {
-    /// IRIs of the graphs whose merge is the default graph.
-    pub default: Vec<String>,
-    /// IRIs of the named graphs.
-    pub named: Vec<String>,
-}
-
-impl DatasetChoice {
-    pub(crate) fn dataset(&self) -> Result<QueryDataset> {
-        let nodes = |list: &[String]| -> Result<Vec<NamedNode>> {
-            list.iter()
-                .map(|iri| {
-                    NamedNode::new(iri)
-                        .map_err(|e| Error::Query(format!("the graph <{iri}> is not an IRI: {e}")))
-                })
-                .collect()
-        };
-        Ok(QueryDataset {
-            default: nodes(&self.default)?,
-            named: Some(nodes(&self.named)?),
-        })
-    }
-
-    fn apply(&self, query: &mut Query) -> Result<()> {
-        let chosen = self.dataset()?;
-        match query {
-            Query::Select { dataset, .. }
-            | Query::Construct { dataset, .. }
-            | Query::Describe { dataset, .. }
-            | Query::Ask { dataset, .. } => *dataset = Some(chosen),
-        }
-        Ok(())
-    }
-
-    /// The cache's key of a text over this dataset. No valid query begins with a zero byte, so it is no other's key.
-    fn key(&self, text: &str) -> String {
-        let mut out = String::new();
-        for (tag, list) in [('d', &self.default), ('n', &self.named)] {
-            for iri in list {
-                out.extend(['\0', tag]);
-                out.push_str(iri);
-            }
-        }
-        out + "\0\0" + text
-    }
-}
-
-impl QueryOptions {
-    /// The same with so many threads at most for a heavy query.
-    #[must_use]
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self {
-            threads: Some(threads),
-            ..self
-        }
-    }
-
-    /// The same with a memory budget of its own.
-    #[must_use]
-    pub fn with_memory(self, memory: MemoryBudget) -> Self {
-        Self {
-            memory: Some(memory),
-            ..self
-        }
-    }
-
-    /// Choices of the parser.
-    fn syntax(&self) -> SyntaxOptions {
-        SyntaxOptions {
-            common_prefixes: self.common_prefixes,
-            ..SyntaxOptions::default()
-        }
-    }
-
-    /// The cancellation token with the deadline counted from now.
-    pub(crate) fn token(&self) -> CancelToken {
-        match self.timeout {
-            Some(limit) => self.cancel.limited(limit),
-            None => self.cancel.clone(),
-        }
-    }
-}
 
 /// Report on a query: its rows, times and profile.
 #[derive(Clone, Debug)]

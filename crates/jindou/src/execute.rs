@@ -3,11 +3,12 @@
 //! Where the sink takes rows as text in any order, each worker decodes and formats its own rows, and only finished
 //! pieces of text pass the lock; else decoded rows do.
 
-use crate::database::{Checksum, QueryOptions};
+use crate::database::Checksum;
 use crate::default_graph::DefaultGraph;
 use crate::formatted::{GROUP, RowFormatter};
 use crate::gpu;
 use crate::graph_forms::{self, Construct, Resources};
+use crate::options::QueryOptions;
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
 use crate::runtime::{Computing, Settled};

@@ -44,6 +44,7 @@ mod gpu;
 #[path = "no_gpu.rs"]
 mod gpu;
 mod graph_forms;
+mod options;
 mod prepared;
 mod profile;
 pub mod results;
@@ -56,7 +57,7 @@ pub use backup::{
     time_text,
 };
 pub use cursor::{Column, Cursor, RowBatch};
-pub use database::{Checksum, Database, DatasetChoice, PlannedQuery, QueryOptions, QueryReport};
+pub use database::{Checksum, Database, PlannedQuery, QueryReport};
 pub use device::GpuChoice;
 #[cfg(feature = "cluster")]
 pub use jindou_cluster as cluster;
@@ -85,6 +86,7 @@ pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES, PredicateInfo, Snapshot, segment::FinderKind,
 };
+pub use options::{DatasetChoice, QueryOptions};
 // Their types stand in signatures: terms and quads, and parsed queries.
 pub use oxrdf;
 pub use prepared::{PreparedQuery, Session, Value};

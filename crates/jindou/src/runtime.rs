@@ -1,7 +1,7 @@
 //! Parts that all databases and queries of a process share: threads, memory, and the devices that run plans besides this CPU.
 
-use crate::database::QueryOptions;
 use crate::gpu::Device;
+use crate::options::QueryOptions;
 use crate::update::UpdateOptions;
 use jindou_engine::WorkerPool;
 use jindou_model::{Machine, MemoryBudget};
@@ -66,7 +66,7 @@ impl RuntimeBuilder {
     /// Makes it. Threads are started and devices opened when a query first wants them.
     #[must_use]
     pub fn build(self) -> Runtime {
-        self.with(Device::default())
+        self.with(Default::default())
     }
 
     fn with(self, device: Device) -> Runtime {

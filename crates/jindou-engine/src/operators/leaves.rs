@@ -83,7 +83,7 @@ impl Builder<'_, '_> {
         Ok(held)
     }
 
-    /// Whom a SERVICE asks, for this outer row.
+    /// The endpoint that a SERVICE asks, for this outer row.
     fn endpoint<'s>(&self, service: &'s Service) -> Result<Cow<'s, str>> {
         let slot = match &service.endpoint {
             Endpoint::Iri(iri) => return Ok(Cow::Borrowed(iri)),

@@ -6,7 +6,7 @@ use crate::set::SlotSet;
 use crate::weigh::PIECE;
 use crate::{Slot, cost};
 
-/// Whom SERVICE asks.
+/// The endpoint that SERVICE asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// The endpoint with this IRI.
@@ -19,7 +19,7 @@ pub enum Endpoint {
 /// A call to another endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// Whom to ask.
+    /// The endpoint.
     pub endpoint: Endpoint,
     /// The query to send: a SELECT whose columns are named like `slots`.
     pub query: String,

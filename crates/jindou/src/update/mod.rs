@@ -47,7 +47,8 @@ pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 
-use crate::database::{Database, DatasetChoice, guarded, watching};
+use crate::database::{Database, guarded, watching};
+use crate::options::DatasetChoice;
 use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
