@@ -151,7 +151,7 @@ pub struct Checksum {
     pub rows: u64,
     /// Wrapping sum of the rows' hashes; the same only on the same store.
     pub checksum: u64,
-    /// Whether the GPU's kernels ran it, or the first steps of its patterns (on the CPU, with `JINDOU_GPU=shim`). With [`GpuChoice::On`]
+    /// Whether the GPU's kernels ran it, or the first steps of its patterns (on the CPU, with `JINDOU_GPU=shim`). With [`GpuChoice::On`](crate::GpuChoice::On)
     /// a plan of which the kernels can run nothing is run on the CPU.
     pub on_gpu: bool,
 }
