@@ -72,6 +72,16 @@ impl Backing {
             Self::Memory { .. } => Ok(()),
         }
     }
+
+    /// True if [`Self::check`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::Mapped(map) => map.is_whole(),
+            Self::Memory { .. } => true,
+        }
+    }
 }
 
 impl Deref for Backing {

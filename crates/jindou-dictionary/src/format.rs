@@ -334,6 +334,13 @@ impl Sections {
         self.map.check()
     }
 
+    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.map.is_whole()
+    }
+
     /// Where a section lies; `Error::Store` when there is none or its length is not as expected.
     pub(crate) fn range(&self, kind: u32, len: impl Fn(usize) -> bool) -> Result<Range<usize>> {
         match self.table.iter().find(|(k, _)| *k == kind) {

@@ -143,10 +143,7 @@ pub(crate) fn drive(
     }
     let mut profile = profile.into_inner().unwrap_or_else(PoisonError::into_inner);
     profile.elapsed = begin.elapsed();
-    if let Some(node) = bottom(&plan.root) {
-        profile.steps = profile.nodes.get(node).map_or(vec![], |n| n.steps.clone());
-        profile.offloaded = profile.nodes.get(node).and_then(|n| n.there.clone());
-    }
+    profile.bottom = bottom(&plan.root);
     Ok(profile)
 }
 

@@ -226,26 +226,41 @@ pub struct Profile {
     /// By operator: preorder, inputs as they are written in [`jindou_plan::Operator`] (a join's left before its right, an
     /// apply's input before its inner).
     pub nodes: Vec<NodeProfile>,
-    /// By step of the exploration at the bottom of a plan that is a chain, the start first. Empty for other plans and when
-    /// the exploration is known to be empty.
-    pub steps: Vec<StepProfile>,
+    /// The node of the exploration at the bottom of a plan that is a chain; `None` for other plans.
+    pub bottom: Option<usize>,
     /// Rows given to the sink.
     pub rows: u64,
     /// From call to return.
     pub elapsed: Duration,
     /// Threads that took part, at most at once.
     pub threads: usize,
-    /// Where the first steps ran, and how many: `None` for this CPU alone.
-    pub offloaded: Option<(String, usize)>,
 }
 
 impl Profile {
+    /// The steps of the exploration at the bottom of a plan that is a chain, the start first. Empty for other plans and when
+    /// the exploration is known to be empty.
+    #[must_use]
+    pub fn steps(&self) -> &[StepProfile] {
+        self.at_bottom().map_or(&[], |node| &node.steps)
+    }
+
+    /// Where the first of [`Self::steps`] ran, and how many: `None` for this CPU alone.
+    #[must_use]
+    pub fn offloaded(&self) -> Option<(&str, usize)> {
+        let (place, steps) = self.at_bottom()?.there.as_ref()?;
+        Some((place, *steps))
+    }
+
     /// Where a step ran, for people.
     #[must_use]
     pub fn place(&self, step: usize) -> &str {
-        match &self.offloaded {
-            Some((place, steps)) if step < *steps => place,
+        match self.offloaded() {
+            Some((place, steps)) if step < steps => place,
             _ => "cpu",
         }
+    }
+
+    fn at_bottom(&self) -> Option<&NodeProfile> {
+        self.nodes.get(self.bottom?)
     }
 }

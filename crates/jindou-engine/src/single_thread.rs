@@ -70,11 +70,10 @@ pub(crate) fn run<'a>(
         ..NodeProfile::default()
     };
     Ok(Profile {
-        steps: node.steps.clone(),
         nodes: vec![node],
+        bottom: Some(0),
         rows,
         elapsed: begin.elapsed(),
         threads: 1,
-        offloaded: None,
     })
 }

@@ -165,16 +165,16 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
             Err(e) => panic!("{text}: {e}"),
         };
         let steps = plan.exploration().unwrap().steps.len();
-        let (place, there) = profile.offloaded.clone().unwrap();
+        let (place, there) = profile.offloaded().unwrap();
         assert!(place.contains("shim"), "{place}");
         assert!(
             there == steps || !all_there,
             "{text}: {there} of {steps} steps"
         );
-        assert_eq!(profile.steps.len(), steps);
+        assert_eq!(profile.steps().len(), steps);
         // A start may be a column that lies there already, which writes nothing.
-        let written: u64 = profile.steps[..there].iter().map(|s| s.written).sum();
-        assert!(profile.steps[0].rows_out > 0 && written > 0, "{text}");
+        let written: u64 = profile.steps()[..there].iter().map(|s| s.written).sum();
+        assert!(profile.steps()[0].rows_out > 0 && written > 0, "{text}");
         mixed += u32::from(there < steps);
         let columns: Vec<usize> = (0..plan.output.len()).collect();
         if ordered {

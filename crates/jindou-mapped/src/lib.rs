@@ -15,13 +15,15 @@
 //!
 //! A file that is cut inside a page raises no signal: the system fills that page with zeros. So a check also reads the last byte
 //! that is not zero of the file's last page, and compares it with what it was: a file that is shorter now either lacks that
-//! page, which is a fault, or has a zero there. What this does not see is a file that was overwritten in place with as many
+//! page, which is a fault, or has a zero there. Where a check must cost nothing, [`any_failed`] says whether there was a fault
+//! at all. What this does not see is a file that was overwritten in place with as many
 //! bytes; comparing hashes does (`jindou check`).
 
 mod signal;
 mod table;
 
 pub use signal::{handle_fault, leave_signal_alone};
+pub use table::any_failed;
 
 use jindou_model::{Error, Result};
 use memmap2::Mmap;
@@ -95,7 +97,7 @@ impl MappedFile {
         }
     }
 
-    /// True if [`Self::check`] has nothing to say.
+    /// True if [`Self::check`] has nothing to say. A few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {

@@ -53,6 +53,8 @@ impl Slot {
     }
 }
 
+/// Set with the first mark of all, and for good.
+static ANY_FAILED: AtomicBool = AtomicBool::new(false);
 static BLOCKS: AtomicPtr<Block> = AtomicPtr::new(ptr::null_mut());
 /// Slots that no region has.
 static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
@@ -89,16 +91,13 @@ impl Region {
 
     /// Marks it as failed.
     pub(crate) fn fail(&self) {
-        self.slot.failed.store(true, Ordering::SeqCst);
+        mark(self.slot);
     }
 
     /// True once it is marked, and if any byte that this thread read before is one that the handler put there.
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
-        // The mark is set before the pages are replaced; so it is seen by whoever has read such a page, provided that the mark
-        // is read after that.
-        fence(Ordering::AcqRel);
-        self.slot.failed.load(Ordering::Relaxed)
+        any_failed() && self.slot.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -108,6 +107,22 @@ impl Drop for Region {
         self.slot.set(0..0);
         free.push(self.slot);
     }
+}
+
+fn mark(slot: &Slot) {
+    slot.failed.store(true, Ordering::SeqCst);
+    ANY_FAILED.store(true, Ordering::SeqCst);
+}
+
+/// True once any file of this process has failed: certainly if a byte that this thread has read is one that the handler put there.
+/// It stays true. One load.
+#[inline]
+#[must_use]
+pub fn any_failed() -> bool {
+    // The marks are set before the pages are replaced; so they are seen by whoever has read such a page, provided that they
+    // are read after that.
+    fence(Ordering::AcqRel);
+    ANY_FAILED.load(Ordering::Acquire)
 }
 
 /// The end of the region that an address is in; the region is marked as failed. Async-signal-safe: it only reads and writes atomics.
@@ -120,7 +135,7 @@ pub(crate) fn fail_at(address: usize) -> Option<usize> {
         for slot in &b.slots {
             let bounds = slot.bounds();
             if bounds.contains(&address) {
-                slot.failed.store(true, Ordering::SeqCst);
+                mark(slot);
                 return Some(bounds.end);
             }
         }

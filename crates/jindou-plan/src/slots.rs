@@ -2,6 +2,7 @@
 
 use crate::condition::for_each_slot;
 use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, Step, StepKind};
+use std::borrow::Cow;
 
 /// Calls `f` with every slot that a step binds.
 pub(crate) fn binds(kind: &StepKind, f: &mut (impl FnMut(Slot) + ?Sized)) {
@@ -109,11 +110,14 @@ pub const FIRST_HIDDEN: Slot = 0xFF00;
 /// The columns after a step, in order: what is bound and still needed, by its filters or later.
 #[must_use]
 pub fn layout_of(before: &[Slot], step: &Step) -> Vec<Slot> {
-    let mut needed = step.live.clone();
-    for c in &step.filters {
-        for_each_slot(c, &mut |s| needed.push(s));
+    let mut needed = Cow::Borrowed(&step.live[..]);
+    if !step.filters.is_empty() || !needed.is_sorted() {
+        let needed = needed.to_mut();
+        for c in &step.filters {
+            for_each_slot(c, &mut |s| needed.push(s));
+        }
+        needed.sort_unstable();
     }
-    needed.sort_unstable();
     let is_needed = |s: Slot| s >= FIRST_HIDDEN || needed.binary_search(&s).is_ok();
     // Columns are slots, each once.
     let mut out: Vec<Slot> = Vec::with_capacity(before.len() + 3);

@@ -86,6 +86,17 @@ impl Inner {
         base.check_files().inspect_err(|e| self.trust.0.found(e))
     }
 
+    /// As [`Self::check_files`] in the middle of what that is asked about at the end ([`Base::check_for_faults`]).
+    ///
+    /// # Errors
+    /// As [`Self::check_files`].
+    pub(crate) fn check_for_faults(&self, snapshot: &Snapshot) -> Result<()> {
+        self.trust.0.check()?;
+        let base = snapshot.base();
+        base.check_for_faults()
+            .inspect_err(|e| self.trust.0.found(e))
+    }
+
     /// Runs a query over a snapshot into a sink: the answer ends well only if all that was read counts, and batches stop once it
     /// does not.
     ///
@@ -103,6 +114,7 @@ impl Inner {
         let mut sink = CheckedSink {
             sink,
             check: &check,
+            check_for_faults: &|| self.check_for_faults(snapshot),
         };
         // What ended well was checked before its end.
         guarded(|| run(&cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
@@ -381,7 +393,7 @@ impl Database {
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot();
-        self.inner.check_files(&snapshot)?;
+        self.inner.check_for_faults(&snapshot)?;
         let keyed = match &options.dataset {
             Some(d) => Cow::Owned(d.key(text)),
             None => Cow::Borrowed(text),
@@ -455,7 +467,7 @@ impl Database {
         options: &QueryOptions,
     ) -> Result<PlannedQuery> {
         let snapshot = self.snapshot();
-        self.inner.check_files(&snapshot)?;
+        self.inner.check_for_faults(&snapshot)?;
         // No valid query begins with a zero byte, nor has one, so this is no other's key.
         let mut keyed = String::from("\0p");
         for (name, term) in query.names().zip(&terms) {
@@ -538,7 +550,7 @@ impl Database {
     /// Plans a parsed query, the cache aside.
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot();
-        self.inner.check_files(&snapshot)?;
+        self.inner.check_for_faults(&snapshot)?;
         let plan_options = Self::plan_options(&snapshot, options);
         let cancel = options.token();
         let limits = PlanLimits {

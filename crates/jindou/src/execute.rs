@@ -13,8 +13,8 @@ use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
 use crate::runtime::{Computing, Settled};
 use jindou_engine::{
-    ChecksumSink, CountSink, ExecOptions, ParallelSink, Profile, QueryTerms, Sink, Summed,
-    TermDecoder, execute, execute_streaming,
+    ChecksumSink, CountSink, DEFAULT_BATCH_ROWS, ExecOptions, ParallelSink, Profile, QueryTerms,
+    Sink, Summed, TermDecoder, execute, execute_streaming,
 };
 use jindou_model::{CancelToken, Result};
 use jindou_plan::{Form, Plan, Weight};
@@ -41,10 +41,10 @@ fn exec_options(options: &Options<'_>, cancel: &CancelToken) -> ExecOptions {
         threads: options.threads,
         cancel: cancel.clone(),
         memory: options.memory.clone(),
+        batch_rows: DEFAULT_BATCH_ROWS,
         profile: options.profile,
         service: options.service.clone(),
         pool: (options.threads > 1 || options.pool.is_inside()).then(|| Arc::clone(options.pool)),
-        ..ExecOptions::default()
     }
 }
 

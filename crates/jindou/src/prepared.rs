@@ -351,7 +351,7 @@ impl Session {
             )));
         }
         let snapshot = shared.db.snapshot();
-        shared.db.inner.check_files(&snapshot)?;
+        shared.db.inner.check_for_faults(&snapshot)?;
         let known = self.planned.as_ref();
         if !known.is_some_and(|p| p.validity.holds(&snapshot)) {
             let planned = shared.planned(&snapshot, cancel)?;

@@ -42,8 +42,8 @@ impl ProfileNode {
 
     /// A plan and what running it took.
     pub(crate) fn of(plan: &Plan, profile: &Profile) -> Self {
-        let place = match &profile.offloaded {
-            Some((place, _)) => place.as_str(),
+        let place = match profile.offloaded() {
+            Some((place, _)) => place,
             None => "cpu",
         };
         let mut next = 0;

@@ -135,6 +135,13 @@ impl Dictionary {
         self.file.check_file()
     }
 
+    /// True if [`Self::check_files`] has nothing to say. A few instructions a file.
+    #[inline]
+    #[must_use]
+    pub fn are_files_whole(&self) -> bool {
+        self.strings.is_whole() && self.file.is_whole()
+    }
+
     /// Number of terms; ids are `1..=len()`.
     #[must_use]
     pub fn len(&self) -> u32 {

@@ -71,6 +71,13 @@ impl Strings {
         self.file.check_file()
     }
 
+    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.file.is_whole()
+    }
+
     /// Number of terms.
     #[must_use]
     pub fn len(&self) -> u32 {

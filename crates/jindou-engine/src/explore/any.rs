@@ -19,7 +19,7 @@ pub(crate) enum AnyPredicate {
 }
 
 impl AnyPredicate {
-    pub fn new(predicate: PredicateRef, plumb: &Plumb<'_>) -> Result<Self> {
+    pub fn new(predicate: PredicateRef, plumb: &Plumb<'_, '_>) -> Result<Self> {
         Ok(match predicate {
             PredicateRef::Bind(s) => Self::Bind(plumb.output(s)),
             PredicateRef::Slot(s) => Self::Column(plumb.column(s)?),
@@ -74,7 +74,7 @@ impl<'a> ExpandAny<'a> {
         predicate: PredicateRef,
         far: FarEnd,
         graph: &'a GraphRef,
-        plumb: &Plumb<'a>,
+        plumb: &Plumb<'a, '_>,
     ) -> Result<Self> {
         let (bind_graph, graph_to) = match graph {
             GraphRef::Bind(s, _) => (true, plumb.output(*s)),

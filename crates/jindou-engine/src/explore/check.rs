@@ -31,7 +31,7 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    pub fn new(list: &'a EdgeList, other: Operand, plumb: &Plumb<'a>) -> Result<Self> {
+    pub fn new(list: &'a EdgeList, other: Operand, plumb: &Plumb<'a, '_>) -> Result<Self> {
         let mut far = other;
         let (bind, graph) = match &list.graph {
             GraphRef::Bind(slot, _) => (true, plumb.output(*slot)),
@@ -149,7 +149,7 @@ pub(crate) struct Restrict<'a> {
 }
 
 impl<'a> Restrict<'a> {
-    pub fn new(column: usize, within: &'a jindou_plan::IdFilter, plumb: &Plumb<'a>) -> Self {
+    pub fn new(column: usize, within: &'a jindou_plan::IdFilter, plumb: &Plumb<'a, '_>) -> Self {
         Self {
             column,
             within: IdTest::new(Some(within), plumb.snapshot),

@@ -150,7 +150,7 @@ impl<'a> Expand<'a> {
         to: Option<usize>,
         lists: &'a [EdgeList],
         within: Option<&'a jindou_plan::IdFilter>,
-        plumb: &Plumb<'a>,
+        plumb: &Plumb<'a, '_>,
     ) -> Result<Self> {
         let bind = lists.iter().find_map(|l| match &l.graph {
             GraphRef::Bind(slot, _) => Some(plumb.output(*slot)),

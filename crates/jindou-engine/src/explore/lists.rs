@@ -19,7 +19,7 @@ pub(crate) enum RowGraph<'a> {
 }
 
 impl<'a> RowGraph<'a> {
-    pub fn new(graph: &'a GraphRef, plumb: &Plumb<'a>) -> Result<Self> {
+    pub fn new(graph: &'a GraphRef, plumb: &Plumb<'a, '_>) -> Result<Self> {
         Ok(match graph {
             GraphRef::Slot(s) => Self::Column(plumb.column(*s)?),
             _ => Self::Fixed(graph.scope().unwrap_or(Scope::Default)),
@@ -136,7 +136,7 @@ pub(crate) struct Lists<'a> {
 const MOST_MERGED: usize = 1 << 20;
 
 impl<'a> Lists<'a> {
-    pub fn new(list: &'a EdgeList, plumb: &Plumb<'a>) -> Result<Self> {
+    pub fn new(list: &'a EdgeList, plumb: &Plumb<'a, '_>) -> Result<Self> {
         Self::of(
             list.anchor,
             list.predicate,
@@ -151,7 +151,7 @@ impl<'a> Lists<'a> {
         predicate: PredicateId,
         direction: Direction,
         graph: &'a GraphRef,
-        plumb: &Plumb<'a>,
+        plumb: &Plumb<'a, '_>,
     ) -> Result<Self> {
         let view = plumb.snapshot.edges(predicate, direction);
         let bind = matches!(graph, GraphRef::Bind(..));

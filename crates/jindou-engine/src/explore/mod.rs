@@ -92,15 +92,15 @@ impl Run<'_> {
 }
 
 /// Where a step's columns come from and go to, while the pipeline is put together.
-pub(crate) struct Plumb<'a> {
+pub(crate) struct Plumb<'a, 'p> {
     pub snapshot: &'a dyn Graph,
     /// Slots of the input's columns.
-    pub input: Vec<Slot>,
+    pub input: &'p [Slot],
     /// Slots of the output's columns.
-    pub output: Vec<Slot>,
+    pub output: &'p [Slot],
 }
 
-impl Plumb<'_> {
+impl Plumb<'_, '_> {
     /// The input column of a slot that must be bound.
     pub fn column(&self, slot: Slot) -> Result<usize> {
         self.input.iter().position(|&s| s == slot).ok_or_else(|| {

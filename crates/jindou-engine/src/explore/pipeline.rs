@@ -32,8 +32,8 @@ impl<'a> Pipeline<'a> {
     pub fn source(exploration: &'a Exploration, run: &Run<'a>) -> Result<Source<'a>> {
         let plumb = Plumb {
             snapshot: run.snapshot,
-            input: vec![],
-            output: vec![],
+            input: &[],
+            output: &[],
         };
         match exploration.steps.first().map(|s| &s.kind) {
             Some(StepKind::Start { source, within, .. }) => {
@@ -50,15 +50,15 @@ impl<'a> Pipeline<'a> {
         let mut steps = Vec::with_capacity(exploration.steps.len());
         let mut start_filters = None;
         for (i, step) in exploration.steps.iter().enumerate() {
-            let input = layouts.last().cloned().unwrap_or_default();
-            let output = layout_of(&input, step);
+            let input = layouts.last().map_or(&[][..], Vec::as_slice);
+            let output = layout_of(input, step);
             if i == 0 {
                 start_filters = Some(Filters::new(&step.filters, &output, run)?);
             } else {
                 let plumb = Plumb {
                     snapshot: run.snapshot,
                     input,
-                    output: output.clone(),
+                    output: &output,
                 };
                 steps.push(StepState::new(step, &plumb, run)?);
             }
@@ -82,15 +82,16 @@ impl<'a> Pipeline<'a> {
     /// Steps that go on from rows with these columns; there is no start. Slots from [`jindou_plan::FIRST_HIDDEN`] on stay whether or
     /// not a step calls them live.
     pub fn after(slots: &[Slot], steps: &'a [Step], run: &Run<'a>) -> Result<Self> {
-        let mut layouts = vec![slots.to_vec()];
+        let mut layouts = Vec::with_capacity(steps.len() + 1);
+        layouts.push(slots.to_vec());
         let mut states = Vec::with_capacity(steps.len());
         for step in steps {
-            let input = layouts.last().cloned().unwrap_or_default();
-            let output = layout_of(&input, step);
+            let input = layouts.last().map_or(&[][..], Vec::as_slice);
+            let output = layout_of(input, step);
             let plumb = Plumb {
                 snapshot: run.snapshot,
                 input,
-                output: output.clone(),
+                output: &output,
             };
             states.push(StepState::new(step, &plumb, run)?);
             layouts.push(output);

@@ -55,7 +55,7 @@ impl<'a> ScanAll<'a> {
         predicate: PredicateRef,
         object: Slot,
         graph: &'a GraphRef,
-        plumb: &Plumb<'a>,
+        plumb: &Plumb<'a, '_>,
     ) -> Result<Self> {
         let (bind_graph, graph_to) = match graph {
             GraphRef::Bind(s, _) => (true, plumb.output(*s)),

@@ -31,7 +31,7 @@ impl<'a> Source<'a> {
     pub fn new(
         source: &'a StartSource,
         within: Option<&'a jindou_plan::IdFilter>,
-        plumb: &Plumb<'a>,
+        plumb: &Plumb<'a, '_>,
     ) -> Result<Self> {
         let tested = || IdTest::new(within, plumb.snapshot);
         let form = match source {

@@ -83,7 +83,7 @@ pub(super) struct StepState<'a> {
 }
 
 impl<'a> StepState<'a> {
-    pub(super) fn new(step: &'a Step, plumb: &Plumb<'a>, run: &Run<'a>) -> Result<Self> {
+    pub(super) fn new(step: &'a Step, plumb: &Plumb<'a, '_>, run: &Run<'a>) -> Result<Self> {
         let op = match &step.kind {
             StepKind::Start { .. } => {
                 return Err(Error::Internal(
@@ -135,7 +135,7 @@ impl<'a> StepState<'a> {
         Ok(Self {
             op,
             carry,
-            filters: Filters::new(&step.filters, &plumb.output, run)?,
+            filters: Filters::new(&step.filters, plumb.output, run)?,
             out: Batch::new(plumb.output.len(), run.budget),
             index: vec![],
             spare: vec![],

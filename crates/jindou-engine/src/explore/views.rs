@@ -22,7 +22,7 @@ pub(crate) struct RowPredicates<'a> {
     graph: &'a dyn Graph,
     direction: Direction,
     /// By number modulo [`KEPT`]; empty before the first use.
-    kept: Vec<RowPredicate<'a>>,
+    kept: Vec<Option<RowPredicate<'a>>>,
 }
 
 impl<'a> RowPredicates<'a> {
@@ -36,23 +36,24 @@ impl<'a> RowPredicates<'a> {
 
     #[inline]
     pub fn get(&mut self, number: PredicateId) -> &RowPredicate<'a> {
-        let at = number.0 as usize % KEPT;
-        if self.kept.get(at).is_none_or(|k| k.number != number) {
-            self.bring(number);
+        let place = number.0 as usize % KEPT;
+        if self.kept.is_empty() {
+            self.kept.resize_with(KEPT, || None);
         }
-        // `bring` fills all places.
-        &self.kept[at]
+        let (graph, direction) = (self.graph, self.direction);
+        let place = &mut self.kept[place];
+        if place.as_ref().is_some_and(|kept| kept.number != number) {
+            *place = None;
+        }
+        place.get_or_insert_with(|| bring(graph, number, direction))
     }
+}
 
-    #[inline(never)]
-    fn bring(&mut self, number: PredicateId) {
-        let brought = RowPredicate {
-            number,
-            term: self.graph.vertex_of(number).0,
-            edges: self.graph.edges(number, self.direction),
-        };
-        // At first all places hold this one, which is found in its own only.
-        self.kept.resize(KEPT, brought);
-        self.kept[number.0 as usize % KEPT] = brought;
+#[inline(never)]
+fn bring(graph: &dyn Graph, number: PredicateId, direction: Direction) -> RowPredicate<'_> {
+    RowPredicate {
+        number,
+        term: graph.vertex_of(number).0,
+        edges: graph.edges(number, direction),
     }
 }

@@ -37,6 +37,16 @@ impl Bytes {
         }
     }
 
+    /// True if [`Self::check`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Self::Map(map) => map.is_whole(),
+            Self::Heap(..) => true,
+        }
+    }
+
     /// A copy on the heap.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {

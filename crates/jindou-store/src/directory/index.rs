@@ -69,6 +69,13 @@ impl IndexParts {
         self.file.check_file()
     }
 
+    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.file.is_whole()
+    }
+
     /// The characteristic sets.
     #[must_use]
     pub fn sets(&self) -> CharacteristicSets<'_> {

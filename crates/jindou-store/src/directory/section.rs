@@ -96,6 +96,13 @@ impl SectionFile {
         self.bytes.check()
     }
 
+    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.bytes.is_whole()
+    }
+
     /// The whole file.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {

@@ -119,6 +119,13 @@ impl SegmentFile {
         self.file.check_file()
     }
 
+    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.file.is_whole()
+    }
+
     /// One record a predicate.
     #[must_use]
     pub fn records(&self) -> &[SegmentRecord] {

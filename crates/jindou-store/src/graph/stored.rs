@@ -36,6 +36,10 @@ impl Graph for Snapshot {
         self.base().generation_of(p)
     }
 
+    fn is_predicate_patched(&self, p: PredicateId) -> bool {
+        Self::is_predicate_patched(self, p)
+    }
+
     fn predicates(&self) -> Predicates<'_> {
         Self::predicates(self)
     }

@@ -140,7 +140,6 @@ fn on_device(plan: &Plan, result: &GpuResult) -> Profile {
         rows: result.rows,
         elapsed: Duration::from_secs_f64(p.seconds + p.bring_seconds),
         threads: 1,
-        offloaded: Some((p.device.clone(), steps)),
         ..Profile::default()
     };
     // Such plans are one exploration with nothing above it that the device does not do.
@@ -158,6 +157,7 @@ fn on_device(plan: &Plan, result: &GpuResult) -> Profile {
             node.rows_out = steps_there.last().map_or(0, |s| s.rows_out);
             node.time = Duration::from_secs_f64(p.seconds);
             node.steps.clone_from(&steps_there);
+            profile.bottom = Some(profile.nodes.len());
         }
         profile.nodes.push(node);
         match inputs.as_slice() {
@@ -165,7 +165,6 @@ fn on_device(plan: &Plan, result: &GpuResult) -> Profile {
             _ => break,
         }
     }
-    profile.steps = steps_there;
     profile
 }
 

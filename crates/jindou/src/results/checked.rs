@@ -4,10 +4,11 @@ use super::{AnswerSink, RowText, Rows};
 use jindou_model::Result;
 use oxrdf::Triple;
 
-/// A sink that asks, before each piece and before the end, whether what it is given counts.
+/// A sink that asks whether what it is given counts: quickly before each piece, and in full before the end.
 pub(crate) struct CheckedSink<'a> {
     pub sink: &'a mut dyn AnswerSink,
     pub check: &'a (dyn Fn() -> Result<()> + Sync),
+    pub check_for_faults: &'a (dyn Fn() -> Result<()> + Sync),
 }
 
 impl AnswerSink for CheckedSink<'_> {
@@ -16,7 +17,7 @@ impl AnswerSink for CheckedSink<'_> {
     }
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
-        (self.check)()?;
+        (self.check_for_faults)()?;
         self.sink.rows(rows)
     }
 
@@ -25,7 +26,7 @@ impl AnswerSink for CheckedSink<'_> {
     }
 
     fn raw(&mut self, text: &[u8], rows: u64) -> Result<()> {
-        (self.check)()?;
+        (self.check_for_faults)()?;
         self.sink.raw(text, rows)
     }
 
