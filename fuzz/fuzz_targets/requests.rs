@@ -20,15 +20,13 @@ struct Serving {
 
 fn start() -> Serving {
     let ground = check::ground();
-    let options = ServerOptions {
-        port: 0,
-        timeout: Duration::from_millis(200),
-        max_timeout: Duration::from_millis(500),
-        query_memory: 32 << 20,
-        max_request_bytes: 64 << 10,
-        max_result_bytes: Some(1 << 20),
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::default()
+        .with_port(0)
+        .with_timeout(Duration::from_millis(200))
+        .with_max_timeout(Duration::from_millis(500))
+        .with_query_memory(32 << 20)
+        .with_max_request_bytes(64 << 10)
+        .with_max_result_bytes(1 << 20);
     Serving {
         server: Server::start(ground.db.clone(), options).expect("a server"),
         _ground: ground,

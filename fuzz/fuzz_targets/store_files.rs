@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 static SOUND: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
-    let options = LoadOptions { threads: 1, memory: 16 << 20, ..LoadOptions::default() };
+    let options = LoadOptions::default().with_threads(1).with_memory(16 << 20);
     load(&dir, &QuadList(&varied_quads()), &options, &Progress::default()).unwrap();
     let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
     (FILES.iter().map(|f| read(f)).collect(), read("manifest.jd"))

@@ -52,11 +52,7 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
     let db = Database::with_journal(base, Box::new(Kept(log)));
     let server = Server::start(
         db.clone(),
-        ServerOptions {
-            port: 0,
-            writable: true,
-            ..ServerOptions::default()
-        },
+        ServerOptions::default().with_port(0).with_writable(true),
     )
     .map_err(|e| Error::Store(e.to_string()))?;
     let address = server.address();

@@ -29,10 +29,7 @@ const SWEEP: usize = 512 << 20;
 
 /// Runs each template with `n` constants of its type. Plans are made (and so cached) before.
 pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>> {
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     let mut sweep = vec![1u64; SWEEP / 8];
     let mut out = Vec::new();
     for (i, template) in LIGHT.iter().enumerate() {

@@ -71,17 +71,11 @@ pub fn run(a: &BenchLive) -> Result<ExitCode> {
     );
     let dir = folder.path().join("loaded");
     let quads = SnapshotQuads::new(live.snapshot().clone());
-    let options = LoadOptions {
-        threads,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(threads);
     Database::load(&dir, &quads, &options, &Progress::default())?;
     let loaded = pass(a, &Database::open(&dir)?, &counts, &|| true)?;
     let last = pass(a, &live, &counts, &|| true)?;
-    let options = MergeOptions {
-        threads,
-        ..MergeOptions::default()
-    };
+    let options = MergeOptions::default().with_threads(threads);
     let report = live.merge(&options, &Progress::default())?;
     println!("{report}");
     let after = pass(a, &live, &counts, &|| true)?;
@@ -160,10 +154,7 @@ fn pass(
     while first || (Instant::now() < end && goes_on()) {
         for (i, q) in queries.iter().enumerate() {
             for (j, &threads) in counts.iter().enumerate() {
-                let options = QueryOptions {
-                    threads: Some(threads),
-                    ..QueryOptions::default()
-                };
+                let options = QueryOptions::default().with_threads(threads);
                 let plan = db.plan(q.text, &options)?;
                 let start = Instant::now();
                 let seen = run_query(db, &plan, &options)?;
@@ -199,10 +190,7 @@ struct Streamed {
 
 /// Applies the batches, each a transaction, at the rate.
 fn feed(a: &BenchLive, db: &Database, batches: &[QuadBatch]) -> Result<Streamed> {
-    let options = UpdateOptions {
-        threads: Some(1),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_threads(1);
     let start = Instant::now();
     let (mut triples, mut late, mut times) = (0, Duration::ZERO, vec![]);
     for b in batches {

@@ -60,11 +60,9 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     let start = Instant::now();
     let db = Database::open(&place.dir)?;
     let open_ms = start.elapsed().as_secs_f64() * 1e3;
-    let options = QueryOptions {
-        threads: Some(threads),
-        gpu: a.gpu,
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_threads(threads)
+        .with_gpu(a.gpu);
     let mut results = Vec::new();
     let mut wrong = Vec::new();
     for q in wanted {
@@ -200,10 +198,7 @@ fn load_or_reuse(dir: &Path, a: &BenchLubm, threads: usize) -> Result<Option<Loa
     if dir.exists() {
         return Ok(None);
     }
-    let mut options = LoadOptions {
-        threads,
-        ..LoadOptions::default()
-    };
+    let mut options = LoadOptions::default().with_threads(threads);
     if let Some(m) = a.memory {
         options.memory = m;
     }

@@ -5,8 +5,8 @@ use super::updates::Draw;
 use crate::args::BenchMerge;
 use crate::measure::threads_or_all;
 use jindou::{
-    Access, Batch, Database, Durability, Error, MergeOptions, OpenOptions, Progress, QueryOptions,
-    Result, UpdateOptions, decode_term,
+    Access, Batch, Database, Durability, Error, OpenOptions, Progress, QueryOptions, Result,
+    UpdateOptions, decode_term,
 };
 use jindou_model::{PredicateId, VertexId};
 use jindou_store::Snapshot;
@@ -22,10 +22,7 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     // Before it is copied: the copy's name would tell nobody which one is meant.
     jindou_store::directory::current(&a.store)?;
     copy(&a.store, &store)?;
-    let options = UpdateOptions {
-        threads: Some(threads_or_all(a.threads)),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_threads(threads_or_all(a.threads));
     let db = open(&store)?.0;
     let plain = db.snapshot();
     let mut columns = vec![("loaded", ask(a, &db)?)];
@@ -59,10 +56,7 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     let log = db.log_status().map_or(0, |s| s.bytes);
     let cpu = cpu_time();
     let report = db.merge(
-        &MergeOptions {
-            threads: threads_or_all(a.threads),
-            ..a.budget.options()
-        },
+        &a.budget.options().with_threads(threads_or_all(a.threads)),
         &Progress::default(),
     )?;
     let cpu = (cpu_time() - cpu).as_secs_f64();
@@ -126,11 +120,9 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
 /// Opens a store directory to change it, and says how long that took.
 pub(super) fn open(store: &Path) -> Result<(Database, Duration)> {
     let begun = Instant::now();
-    let options = OpenOptions {
-        access: Access::Write,
-        durability: Durability::None,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default()
+        .with_access(Access::Write)
+        .with_durability(Durability::None);
     let db = Database::open_with(store, &options)?;
     Ok((db, begun.elapsed()))
 }
@@ -168,10 +160,7 @@ fn push(draw: &mut Draw, plain: &Snapshot, batch: &mut Batch) {
 
 /// Name, rows, and median milliseconds of processor time of each query.
 fn ask(a: &BenchMerge, db: &Database) -> Result<Vec<(&'static str, u64, f64)>> {
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     let mut out = Vec::new();
     for query in QUERIES {
         let plan = db.plan(query.text, &options)?;

@@ -190,10 +190,7 @@ fn alone(mix: &Mix<'_>, a: &BenchMix, dir: &Path) -> Result<ExitCode> {
     };
     let info = Database::info(dir)?;
     let db = Database::open(dir)?;
-    let options = QueryOptions {
-        threads: Some(threads),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(threads);
     let mut rows = Rows::default();
     let mut wrong = vec![];
     for q in &mix.queries {

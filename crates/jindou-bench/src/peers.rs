@@ -146,11 +146,9 @@ fn engines(a: &PeersArgs, work: &Path, threads: usize) -> Result<Vec<Box<dyn Eng
     } else {
         Box::new(InProcess {
             command: jindou,
-            options: QueryOptions {
-                threads: Some(threads),
-                memory: Some(MemoryBudget::new(a.peer_memory)),
-                ..QueryOptions::default()
-            },
+            options: QueryOptions::default()
+                .with_threads(threads)
+                .with_memory(MemoryBudget::new(a.peer_memory)),
             db: None,
         })
     }];
@@ -173,10 +171,7 @@ impl InProcess {
             .db
             .as_ref()
             .ok_or_else(|| Failure::Broken("it is not open".into()))?;
-        let options = QueryOptions {
-            timeout: Some(limit),
-            ..self.options.clone()
-        };
+        let options = self.options.clone().with_timeout(limit);
         Ok((db, options))
     }
 }

@@ -20,10 +20,7 @@ pub fn load(
     memory: Option<u64>,
     threads: usize,
 ) -> Result<Loaded> {
-    let mut options = LoadOptions {
-        threads,
-        ..LoadOptions::default()
-    };
+    let mut options = LoadOptions::default().with_threads(threads);
     if let Some(m) = memory {
         options.memory = m;
     }

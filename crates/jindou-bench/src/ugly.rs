@@ -25,10 +25,7 @@ pub fn run(a: &BenchUgly) -> Result<ExitCode> {
 fn bench(a: &BenchUgly, threads: usize, dir: &std::path::Path) -> Result<ExitCode> {
     if !dir.exists() {
         let start = Instant::now();
-        let options = LoadOptions {
-            threads,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions::default().with_threads(threads);
         let report = Database::load(dir, &Ugly::new(a.quads, 0), &options, &Progress::default())?;
         let seconds = start.elapsed().as_secs_f64();
         println!(
@@ -74,13 +71,11 @@ fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()
     let mut times = Vec::new();
     let (mut done, mut rows) = (0, 0);
     for (i, text) in queries::queries(graph, count, 1).enumerate() {
-        let options = QueryOptions {
-            threads: Some(threads),
-            union_default: Some(i % 2 == 0),
-            timeout: Some(Duration::from_secs(1)),
-            memory: Some(MemoryBudget::new(1 << 30)),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default()
+            .with_threads(threads)
+            .with_union_default(i % 2 == 0)
+            .with_timeout(Duration::from_secs(1))
+            .with_memory(MemoryBudget::new(1 << 30));
         let query = jindou::parse_query(&text)?;
         let start = Instant::now();
         let plan = db.plan_parsed(&query, &options)?;
@@ -114,12 +109,10 @@ fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()
 
 /// `<s> ?p ?o` and `?s ?p <o>` as whole queries on one thread, plans made before.
 fn lookups(db: &Database, graph: &Ugly, count: usize) -> Result<()> {
-    let options = QueryOptions {
-        threads: Some(1),
-        union_default: Some(true),
-        memory: Some(MemoryBudget::new(4 << 30)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_threads(1)
+        .with_union_default(true)
+        .with_memory(MemoryBudget::new(4 << 30));
     for (name, make) in [
         (
             "<s> ?p ?o",

@@ -300,10 +300,7 @@ fn compare(
 ) -> Result<()> {
     let folder = tempfile::tempdir().map_err(|e| Error::io(std::env::temp_dir(), e))?;
     let dir = folder.path().join("merged");
-    let options = LoadOptions {
-        threads,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(threads);
     let quads = SnapshotQuads::new(edited.clone());
     Database::load(&dir, &quads, &options, &Progress::default())?;
     let merged = Database::open(&dir)?;
@@ -316,10 +313,7 @@ fn compare(
     }
     let base = Database::of_snapshot(Snapshot::of_base(edited.base().clone()));
     let edited = Database::of_snapshot(edited.clone());
-    let options = QueryOptions {
-        threads: Some(a.query_threads),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(a.query_threads);
     println!(
         "query       rows    merged ms    edited ms   ratio   planned ms, edited (queries: processor time)"
     );

@@ -143,10 +143,7 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
         )));
     }
     let db = Database::open(dir)?;
-    let options = QueryOptions {
-        threads: Some(threads),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(threads);
     let mut rows = Rows::default();
     for q in queries.iter().filter(|q| is_wanted(&q.template)) {
         let measured = measure(&db, &q.text, &options, a.repeat)?;

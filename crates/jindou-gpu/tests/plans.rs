@@ -478,11 +478,9 @@ fn products_triangles_and_cuts() {
 fn lubm_agrees_with_published_counts_and_the_cpu() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
-    let options = LoadOptions {
-        memory: 256 << 20,
-        threads: 2,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default()
+        .with_memory(256 << 20)
+        .with_threads(2);
     let source = jindou_workloads::lubm::Lubm::new(1, 0);
     load(&dir, &source, &options, &Progress::default()).unwrap();
     let snapshot = Snapshot::of_base(open(&dir).unwrap());

@@ -18,11 +18,9 @@ fn compare(take: impl Fn(&str, &str) -> bool) -> usize {
     };
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().join("store");
-    let options = LoadOptions {
-        memory: 512 << 20,
-        threads: 2,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default()
+        .with_memory(512 << 20)
+        .with_threads(2);
     let sources = Sources::builder()
         .path(folder.join("watdiv-sf10-seed1024.nt.gz"))
         .build()

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod private;
 pub mod program;
 pub mod random;
+mod setters;
 pub mod sync;
 pub mod term;
 pub mod units;

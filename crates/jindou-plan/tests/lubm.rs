@@ -10,10 +10,7 @@ use jindou_workloads::queries::lubm::QUERIES;
 fn lubm_plans_have_the_shapes_that_are_fast() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("lubm");
-    let options = LoadOptions {
-        threads: 2,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(2);
     load(&store, &Lubm::new(1, 0), &options, &Progress::default()).unwrap();
     let snapshot = Snapshot::of_base(open(&store).unwrap());
     for (i, query) in QUERIES.iter().enumerate() {

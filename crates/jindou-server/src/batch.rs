@@ -125,19 +125,17 @@ fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u
     query.set_state(State::Running);
     let _ = query.light.set(true);
     let computing = Instant::now();
+    let mut options = QueryOptions::default()
+        .with_threads(1)
+        .with_memory(query.memory.clone())
+        .with_cancel(query.token())
+        .with_union_default(shared.options.union_default)
+        .with_common_prefixes(shared.options.common_prefixes);
+    options.service.clone_from(&shared.options.service);
     let mut runner = Runner {
         shared,
         query,
-        options: QueryOptions {
-            threads: Some(1),
-            timeout: None,
-            memory: Some(query.memory.clone()),
-            cancel: query.token(),
-            union_default: shared.options.union_default,
-            common_prefixes: shared.options.common_prefixes,
-            service: shared.options.service.clone(),
-            ..QueryOptions::default()
-        },
+        options,
         sessions: FxHashMap::default(),
         slot,
         heavy: false,

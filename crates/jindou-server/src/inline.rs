@@ -98,10 +98,7 @@ fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<
         return Ok(Attempt::Later(None));
     }
     let options = run::options(shared, query, request);
-    let within = QueryOptions {
-        timeout: Some(PLANNING.min(query.left())),
-        ..options.clone()
-    };
+    let within = options.clone().with_timeout(PLANNING.min(query.left()));
     let (text, planned) = match run::plan(shared, request, &within) {
         // It is planned again, within its own time.
         Err(failure) if matches!(failure.error, Error::Timeout(_)) && !query.left().is_zero() => {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// How to serve; [`Default`] is a server for this machine alone.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServerOptions {
     /// Address to listen on. Anything but loopback needs `token_file`.
     pub host: IpAddr,
@@ -99,11 +100,22 @@ impl ServerOptions {
 
 /// PEM files of a TLS server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TlsFiles {
     /// Certificate chain, the server's own first.
     pub cert: PathBuf,
     /// Private key (PKCS #8, PKCS #1 or SEC 1).
     pub key: PathBuf,
+}
+
+impl TlsFiles {
+    /// A certificate chain and its private key.
+    pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self {
+            cert: cert.into(),
+            key: key.into(),
+        }
+    }
 }
 
 impl ServerOptions {
@@ -114,6 +126,71 @@ impl ServerOptions {
             n => n.div_ceil(2),
         };
         self.max_client_queries.unwrap_or(half)
+    }
+}
+
+/// Defines methods `with_FIELD`, as the macro of the same name in `jindou-model` does for the library's options.
+macro_rules! setters {
+    ($($(#[$more:meta])* $name:ident: $field:ident = $argument:ty;)*) => {$(
+        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+        $(#[$more])*
+        #[must_use]
+        pub fn $name(mut self, $field: $argument) -> Self {
+            self.$field = $field.into();
+            self
+        }
+    )*};
+}
+
+impl ServerOptions {
+    setters! {
+        with_host: host = impl Into<IpAddr>;
+        with_port: port = u16;
+        with_timeout: timeout = Duration;
+        with_max_timeout: max_timeout = Duration;
+        with_memory: memory = u64;
+        with_query_memory: query_memory = u64;
+        with_threads: threads = usize;
+        with_heavy_slots: heavy_slots = usize;
+        with_light_slots: light_slots = usize;
+        with_heavy_queue: heavy_queue = usize;
+        with_light_wait: light_wait = Duration;
+        with_max_queries: max_queries = usize;
+        with_max_client_queries: max_client_queries = impl Into<Option<usize>>;
+        with_max_connections: max_connections = usize;
+        with_max_request_bytes: max_request_bytes = usize;
+        with_max_result_rows: max_result_rows = impl Into<Option<u64>>;
+        with_max_result_bytes: max_result_bytes = impl Into<Option<u64>>;
+        with_slow_query: slow_query = impl Into<Option<Duration>>;
+        with_tls: tls = impl Into<Option<TlsFiles>>;
+        with_writable: writable = bool;
+        with_max_update_bytes: max_update_bytes = usize;
+        with_documents: documents = Arc<dyn DocumentSource>;
+        with_grace: grace = Duration;
+        with_union_default: union_default = impl Into<Option<bool>>;
+        with_common_prefixes: common_prefixes = bool;
+        with_functions: functions = Functions;
+        with_gpu: gpu = GpuChoice;
+        with_service: service = Arc<dyn ServiceCaller>;
+        with_backup_to: backup_to = impl Into<Option<BackupTarget>>;
+        with_merge: merge = MergeOptions;
+    }
+
+    /// Sets [`token_file`](Self::token_file).
+    #[must_use]
+    pub fn with_token_file(mut self, token_file: impl Into<PathBuf>) -> Self {
+        self.token_file = Some(token_file.into());
+        self
+    }
+
+    /// Sets [`cors_origins`](Self::cors_origins).
+    #[must_use]
+    pub fn with_cors_origins(
+        mut self,
+        cors_origins: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.cors_origins = cors_origins.into_iter().map(Into::into).collect();
+        self
     }
 }
 
@@ -161,10 +238,7 @@ impl ServerOptions {
             gpu: GpuChoice::Off,
             service: None,
             backup_to: None,
-            merge: MergeOptions {
-                threads: 1,
-                ..MergeOptions::default()
-            },
+            merge: MergeOptions::default().with_threads(1),
         }
     }
 }

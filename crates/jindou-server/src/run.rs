@@ -316,20 +316,19 @@ pub(crate) fn record(
 
 /// How the database is to run it.
 pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> QueryOptions {
-    QueryOptions {
-        threads: Some(shared.options.threads),
-        timeout: Some(query.left()),
-        memory: Some(query.memory.clone()),
-        cancel: query.token(),
-        union_default: request.union_default.or(shared.options.union_default),
-        profile: matches!(request.work, Work::Profile(_)),
-        gpu: shared.options.gpu,
-        dataset: request.dataset.clone(),
-        service: shared.options.service.clone(),
-        pool: None,
-        common_prefixes: shared.options.common_prefixes,
-        functions: shared.options.functions.clone(),
-    }
+    let mut options = QueryOptions::default()
+        .with_threads(shared.options.threads)
+        .with_timeout(query.left())
+        .with_memory(query.memory.clone())
+        .with_cancel(query.token())
+        .with_union_default(request.union_default.or(shared.options.union_default))
+        .with_profile(matches!(request.work, Work::Profile(_)))
+        .with_gpu(shared.options.gpu)
+        .with_dataset(request.dataset.clone())
+        .with_common_prefixes(shared.options.common_prefixes)
+        .with_functions(shared.options.functions.clone());
+    options.service.clone_from(&shared.options.service);
+    options
 }
 
 fn carry_out(

@@ -152,18 +152,16 @@ impl Update {
             } = self;
             let query = &admitted.query;
             query.set_state(State::Running);
-            let options = UpdateOptions {
-                threads: Some(shared.options.threads),
-                timeout: Some(query.left()),
-                memory: Some(query.memory.clone()),
-                cancel: query.token(),
-                union_default: shared.options.union_default,
-                common_prefixes: shared.options.common_prefixes,
-                functions: shared.options.functions.clone(),
-                service: shared.options.service.clone(),
-                documents: shared.options.documents.clone(),
-                ..UpdateOptions::default()
-            };
+            let mut options = UpdateOptions::default()
+                .with_threads(shared.options.threads)
+                .with_timeout(query.left())
+                .with_memory(query.memory.clone())
+                .with_cancel(query.token())
+                .with_union_default(shared.options.union_default)
+                .with_common_prefixes(shared.options.common_prefixes)
+                .with_functions(shared.options.functions.clone());
+            options.service.clone_from(&shared.options.service);
+            options.documents.clone_from(&shared.options.documents);
             let done = query.check().and_then(|()| job(&shared.db, options));
             let done = done.map_err(|e| match e {
                 Error::Timeout(_) => Error::Timeout(query.limit),

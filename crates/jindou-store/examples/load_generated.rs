@@ -40,10 +40,7 @@ fn main() -> Result<()> {
         std::process::exit(2);
     };
     let dir = Path::new(dir);
-    let mut options = LoadOptions {
-        replace: true,
-        ..LoadOptions::default()
-    };
+    let mut options = LoadOptions::default().with_replace(true);
     if let Some(threads) = number(2) {
         options.threads = threads as usize;
     }

@@ -87,11 +87,7 @@ pub fn store_of(quads: &[Quad]) -> (TempDir, Arc<Base>) {
 pub fn store_of_terms(quads: &[TermQuad]) -> (TempDir, Arc<Base>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let dir = folder.path().join("store");
-    let options = LoadOptions {
-        memory: 64 << 20,
-        threads: 2,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_memory(64 << 20).with_threads(2);
     load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
     let base = open(&dir).expect("the store just loaded");
     (folder, base)

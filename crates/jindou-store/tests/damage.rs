@@ -7,11 +7,7 @@ use jindou_store::{LoadOptions, check, load, open};
 fn store() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
-    let options = LoadOptions {
-        threads: 1,
-        memory: 16 << 20,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(1).with_memory(16 << 20);
     load(
         &dir,
         &QuadList(&varied_quads()),

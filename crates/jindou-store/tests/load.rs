@@ -264,11 +264,9 @@ fn order_threads_and_memory_leave_no_trace() {
     .enumerate()
     {
         let dir = folder.path().join(format!("other{i}"));
-        let options = LoadOptions {
-            threads,
-            memory,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions::default()
+            .with_threads(threads)
+            .with_memory(memory);
         load(&dir, &QuadList(list), &options, &Progress::default()).unwrap();
         let got = files(&dir);
         assert_eq!(
@@ -285,10 +283,7 @@ fn order_threads_and_memory_leave_no_trace() {
 fn the_union_flag_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
-    let options = LoadOptions {
-        union_default: true,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_union_default(true);
     load(
         &dir,
         &QuadList(&quads(1, 10, 2)),

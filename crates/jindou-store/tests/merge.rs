@@ -29,10 +29,7 @@ fn apply(now: &Snapshot, ops: &[Op], truth: &mut BTreeSet<TermQuad>) -> Snapshot
 
 fn merge(dir: &Path, now: &Snapshot, generations: usize) -> Merging {
     let files = Directory::open(dir).unwrap();
-    let options = MergeOptions {
-        generations,
-        ..MergeOptions::default()
-    };
+    let options = MergeOptions::default().with_generations(generations);
     Merging::write(dir, &files, now, &options, &Progress::default()).unwrap()
 }
 
@@ -216,17 +213,11 @@ fn limits_and_cancelling_leave_the_store_as_it_was() {
             .collect()
     };
     let before = names();
-    let small = MergeOptions {
-        memory: 1_000,
-        ..MergeOptions::default()
-    };
+    let small = MergeOptions::default().with_memory(1_000);
     let progress = Progress::default();
     let refused = Merging::write(&dir, &files, &one, &small, &progress);
     assert!(matches!(refused, Err(Error::Limit(_))));
-    let slow = MergeOptions {
-        bytes_per_second: Some(100_000),
-        ..MergeOptions::default()
-    };
+    let slow = MergeOptions::default().with_bytes_per_second(100_000);
     let token = slow.cancel.clone();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -237,10 +228,7 @@ fn limits_and_cancelling_leave_the_store_as_it_was() {
         assert!(matches!(ended, Err(Error::Cancelled)));
     });
     assert_eq!(names(), before);
-    let paced = MergeOptions {
-        bytes_per_second: Some(1_000_000),
-        ..MergeOptions::default()
-    };
+    let paced = MergeOptions::default().with_bytes_per_second(1_000_000);
     let begun = std::time::Instant::now();
     let merging = Merging::write(&dir, &files, &one, &paced, &progress).unwrap();
     let seconds = merging.report().bytes as f64 / 1e6;

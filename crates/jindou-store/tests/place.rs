@@ -21,12 +21,10 @@ fn quads(n: usize) -> Vec<TermQuad> {
 }
 
 fn put(dir: &Path, n: usize, replace: bool) -> Result<()> {
-    let options = LoadOptions {
-        threads: 1,
-        memory: 16 << 20,
-        replace,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default()
+        .with_threads(1)
+        .with_memory(16 << 20)
+        .with_replace(replace);
     load(dir, &QuadList(&quads(n)), &options, &Progress::default()).map(|_| ())
 }
 
@@ -156,12 +154,10 @@ impl QuadSource for Failing {
 fn a_failed_load_leaves_what_was_there() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("s");
-    let options = LoadOptions {
-        threads: 3,
-        memory: 16 << 20,
-        replace: true,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default()
+        .with_threads(3)
+        .with_memory(16 << 20)
+        .with_replace(true);
     let fail = || load(&dir, &Failing(quads(500)), &options, &Progress::default()).map(|_| ());
     assert_eq!(sentence(fail()), "line 7 is bad");
     assert!(names(folder.path()).is_empty());

@@ -126,10 +126,7 @@ fn a_changed_snapshot_loads_as_what_it_sees() {
     let after = before.apply(&changes, 2).unwrap().snapshot;
     assert_eq!(delivered(&after, 2), truth);
     let dir = folder.path().join("again");
-    let options = LoadOptions {
-        threads: 2,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(2);
     let report = load(
         &dir,
         &SnapshotQuads::new(after),

@@ -47,12 +47,10 @@ fn main() -> Result<()> {
 }
 
 fn load_options() -> LoadOptions {
-    LoadOptions {
-        threads: 1,
-        memory: 1 << 30,
-        replace: true,
-        ..LoadOptions::default()
-    }
+    LoadOptions::default()
+        .with_threads(1)
+        .with_memory(1 << 30)
+        .with_replace(true)
 }
 
 fn prepare(dir: &Path) -> Result<()> {
@@ -111,10 +109,7 @@ fn run(dir: &Path, times: usize) -> Result<()> {
         Ok(u64::from(Database::open(&store)?.snapshot().number()))
     })?;
     let db = Database::open(&store)?;
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     for q in &QUERIES {
         parts.part(&format!("plan {}", q.name), &mut || {
             for _ in 0..PLANS {

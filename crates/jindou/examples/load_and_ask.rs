@@ -14,11 +14,9 @@ fn main() -> jindou::Result<()> {
         std::process::exit(2);
     };
     let sources = Sources::builder().path(&files).build()?;
-    let options = LoadOptions {
-        replace: true,
-        union_default: true,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default()
+        .with_replace(true)
+        .with_union_default(true);
     let report = Database::load(&store, &sources, &options, &Progress::default())?;
     println!("{} quads, {} terms", report.quads_stored, report.terms);
 

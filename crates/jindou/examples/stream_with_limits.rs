@@ -31,11 +31,9 @@ fn main() -> jindou::Result<()> {
     )?;
     let db = Database::open(&dir)?;
 
-    let options = QueryOptions {
-        timeout: Some(Duration::from_secs(5)),
-        memory: Some(MemoryBudget::new(64 << 20)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_timeout(Duration::from_secs(5))
+        .with_memory(MemoryBudget::new(64 << 20));
     let mut writer = ResultWriter::new(std::io::stdout(), ResultFormat::Csv);
     let query = "PREFIX e: <http://example.org/>
         SELECT ?a ?b ?square WHERE { ?a e:next ?b . ?b e:square ?square FILTER(?square < 50) }";

@@ -358,10 +358,7 @@ impl Database {
     pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
         let mut report = jindou_store::info(dir.as_ref())?;
         report.log = crate::update::log_size(dir.as_ref(), report.epoch, report.merged)?;
-        let reader = OpenOptions {
-            access: update::Access::Read,
-            ..OpenOptions::default()
-        };
+        let reader = OpenOptions::default().with_access(update::Access::Read);
         if report.log[0] > 0
             && let Ok(db) = Self::open_with(dir, &reader)
             && db.snapshot().base().epoch() == report.epoch
@@ -613,11 +610,9 @@ impl Database {
         let start = Instant::now();
         let cancel = options.token();
         let memory = options.memory.clone();
-        let options = &QueryOptions {
-            // One budget for planning and running.
-            memory: Some(memory.unwrap_or_else(|| self.settle(options).memory)),
-            ..options.clone()
-        };
+        // One budget for planning and running.
+        let memory = memory.unwrap_or_else(|| self.settle(options).memory);
+        let options = &options.clone().with_memory(memory);
         guarded(|| {
             let planned = self.plan(text, options)?;
             cancel.check()?;

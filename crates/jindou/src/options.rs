@@ -2,7 +2,7 @@
 
 use crate::device::GpuChoice;
 use jindou_engine::{ServiceCaller, WorkerPool};
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result, setters};
 use jindou_plan::{Functions, SyntaxOptions};
 use oxrdf::NamedNode;
 use spargebra::Query;
@@ -29,7 +29,7 @@ use std::time::Duration;
 ///     let initial = name.text()?.chars().next()?;
 ///     Some(Literal::from(initial.to_string()).into())
 /// })?;
-/// let options = QueryOptions { functions, ..QueryOptions::default() };
+/// let options = QueryOptions::default().with_functions(functions);
 /// let answer = db.query_with(
 ///     "SELECT (<http://e/fn#initial>(?name) AS ?i) { ?person <http://e/name> ?name }",
 ///     &options,
@@ -38,6 +38,7 @@ use std::time::Duration;
 /// # Ok::<(), jindou::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct QueryOptions {
     /// Threads that a heavy query may use, as far as the runtime has that many; `None`: all of the runtime's.
     pub threads: Option<usize>,
@@ -116,22 +117,19 @@ impl DatasetChoice {
 }
 
 impl QueryOptions {
-    /// The same with so many threads at most for a heavy query.
-    #[must_use]
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self {
-            threads: Some(threads),
-            ..self
-        }
-    }
-
-    /// The same with a memory budget of its own.
-    #[must_use]
-    pub fn with_memory(self, memory: MemoryBudget) -> Self {
-        Self {
-            memory: Some(memory),
-            ..self
-        }
+    setters! {
+        with_threads: threads = impl Into<Option<usize>>;
+        with_timeout: timeout = impl Into<Option<Duration>>;
+        with_memory: memory = impl Into<Option<MemoryBudget>>;
+        with_cancel: cancel = CancelToken;
+        with_union_default: union_default = impl Into<Option<bool>>;
+        with_profile: profile = bool;
+        with_gpu: gpu = GpuChoice;
+        with_dataset: dataset = impl Into<Option<DatasetChoice>>;
+        with_service: service = Arc<dyn ServiceCaller>;
+        with_functions: functions = Functions;
+        with_pool: pool = Arc<dyn WorkerPool>;
+        with_common_prefixes: common_prefixes = bool;
     }
 
     /// Choices of the parser.

@@ -122,13 +122,12 @@ impl Database {
 impl Shared {
     /// The options, with the graphs that the query was prepared for.
     fn over(&self, options: &QueryOptions) -> QueryOptions {
-        QueryOptions {
-            union_default: self.union_default,
-            dataset: self.dataset.clone(),
-            common_prefixes: self.common_prefixes,
-            functions: self.functions.clone(),
-            ..options.clone()
-        }
+        options
+            .clone()
+            .with_union_default(self.union_default)
+            .with_dataset(self.dataset.clone())
+            .with_common_prefixes(self.common_prefixes)
+            .with_functions(self.functions.clone())
     }
 
     fn planned(&self, snapshot: &Snapshot, cancel: &CancelToken) -> Result<Arc<Planned>> {

@@ -17,10 +17,7 @@ use std::sync::Arc;
 /// use jindou::{Database, OpenOptions, Runtime};
 ///
 /// let runtime = Runtime::builder().threads(8).memory(16 << 30).build();
-/// let options = OpenOptions {
-///     runtime: Some(runtime.clone()),
-///     ..OpenOptions::default()
-/// };
+/// let options = OpenOptions::default().with_runtime(runtime);
 /// let (one, other) = (Database::open_with("one.store", &options)?, Database::open_with("other.store", &options)?);
 /// # Ok::<(), jindou::Error>(())
 /// ```
@@ -76,11 +73,11 @@ impl RuntimeBuilder {
         Runtime {
             inner: Arc::new(Inner {
                 memory: MemoryBudget::new(self.memory.unwrap_or(standard.memory / 4 * 3)),
-                load: LoadOptions {
-                    memory: self.memory.unwrap_or(standard.memory),
-                    threads,
-                    ..standard
-                },
+                load: match self.memory {
+                    Some(memory) => standard.with_memory(memory),
+                    None => standard,
+                }
+                .with_threads(threads),
                 pool: Arc::new(workers.clone()),
                 workers,
                 device,
@@ -251,11 +248,9 @@ mod tests {
         drop(other);
         assert_eq!(runtime.memory().used(), 0);
         // What brings its own is not counted here.
-        let own = QueryOptions {
-            threads: Some(7),
-            memory: Some(MemoryBudget::new(8 << 20)),
-            ..QueryOptions::default()
-        };
+        let own = QueryOptions::default()
+            .with_threads(7)
+            .with_memory(MemoryBudget::new(8 << 20));
         let own = runtime.settle(&own);
         assert!(own.threads == 7 && own.memory.try_charge(4 << 20));
         assert_eq!(runtime.memory().used(), 0);
@@ -273,10 +268,7 @@ mod tests {
             .unwrap();
         let progress = jindou_model::Progress::default();
         Database::load(&dir, &sources, &runtime.load_options(), &progress).unwrap();
-        let options = OpenOptions {
-            runtime: Some(runtime.clone()),
-            ..OpenOptions::default()
-        };
+        let options = OpenOptions::default().with_runtime(runtime.clone());
         let db = Database::open_with(&dir, &options).unwrap();
         assert!(Arc::ptr_eq(&db.runtime().inner, &runtime.inner));
         assert_eq!(

@@ -53,11 +53,9 @@ impl World {
 }
 
 fn opened(dir: &Path) -> Database {
-    let options = OpenOptions {
-        access: Access::Write,
-        durability: Durability::Batch,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default()
+        .with_access(Access::Write)
+        .with_durability(Durability::Batch);
     Database::open_with(dir, &options).expect("the store")
 }
 

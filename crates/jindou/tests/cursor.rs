@@ -38,10 +38,7 @@ const FRUITLESS: &str = "SELECT ?a { ?a <http://e/p> ?x . ?b <http://e/p> ?y . ?
 
 /// Options with memory of their own, so that what is left of it shows.
 fn counted() -> QueryOptions {
-    QueryOptions {
-        memory: Some(MemoryBudget::unlimited()),
-        ..QueryOptions::default()
-    }
+    QueryOptions::default().with_memory(MemoryBudget::unlimited())
 }
 
 /// Bytes of that memory that are taken.
@@ -97,11 +94,9 @@ fn random_queries_answer_as_spareval_does() {
             let Ok(expected @ Answer::Rows(..)) = answer(&data, &query.oracle) else {
                 continue;
             };
-            let options = QueryOptions {
-                threads: Some(1 + n % 2),
-                memory: Some(MemoryBudget::unlimited()),
-                ..QueryOptions::default()
-            };
+            let options = QueryOptions::default()
+                .with_threads(1 + n % 2)
+                .with_memory(MemoryBudget::unlimited());
             let cursor = match db.cursor(&query.text, &options) {
                 Ok(cursor) => cursor,
                 Err(e) => panic!("{}: {e}", query.text),
@@ -161,10 +156,7 @@ fn order_is_kept() {
 fn a_reader_that_goes_cancels_the_query_and_nothing_else() {
     let db = numbered(1000);
     let cancel = CancelToken::new();
-    let options = QueryOptions {
-        cancel: cancel.clone(),
-        ..counted()
-    };
+    let options = counted().with_cancel(cancel.clone());
     // Midway, while it waits; and before the first row, where there will be none.
     let mut cursor = db.cursor(PRODUCT, &options).unwrap();
     let batch = cursor.next_batch().unwrap().unwrap();
@@ -189,10 +181,7 @@ fn the_caller_cancels_and_the_error_comes_once() {
     let options = QueryOptions::default();
     for query in [PRODUCT, FRUITLESS] {
         let cancel = CancelToken::new();
-        let options = QueryOptions {
-            cancel: cancel.clone(),
-            ..options.clone()
-        };
+        let options = options.clone().with_cancel(cancel.clone());
         let mut cursor = db.cursor(query, &options).unwrap();
         let canceller = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(50));
@@ -215,10 +204,7 @@ fn the_caller_cancels_and_the_error_comes_once() {
 fn the_time_limit_holds_for_query_and_reader() {
     let db = numbered(1000);
     let limit = Duration::from_millis(100);
-    let options = QueryOptions {
-        timeout: Some(limit),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_timeout(limit);
     // A query that has no rows, and one whose reader sleeps longer than it has time.
     for (query, sleep) in [(FRUITLESS, 0), (PRODUCT, 400)] {
         let mut cursor = db.cursor(query, &options).unwrap();
@@ -258,10 +244,7 @@ fn what_is_no_table_or_has_no_room_is_refused() {
         Err(Error::Sparql(_))
     ));
     let db = numbered(1000);
-    let options = QueryOptions {
-        memory: Some(MemoryBudget::new(1 << 20)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_memory(MemoryBudget::new(1 << 20));
     let query = format!("{PRODUCT} ORDER BY ?b ?a");
     let refused = all(db.cursor(&query, &options).unwrap(), 2).unwrap_err();
     assert_eq!(refused.resource(), Some(Resource::Memory), "{refused}");

@@ -51,11 +51,7 @@ fn ask_all(dir: &Path) -> usize {
     };
     let mut late = 0;
     for text in QUERIES {
-        let options = QueryOptions {
-            threads: Some(1),
-            timeout: Some(LIMIT),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_threads(1).with_timeout(LIMIT);
         // A length or an interval that became huge makes much work, so the limit may be reached; then it must hold.
         let start = Instant::now();
         let outcome = db.query_with(text, &options);
@@ -136,11 +132,9 @@ fn a_sample_of_flipped_bits_is_named_and_never_crashes_a_query() {
 }
 
 fn opened(dir: &Path, verify: Verify) -> Result<Database, Error> {
-    let options = OpenOptions {
-        access: Access::Read,
-        verify,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default()
+        .with_access(Access::Read)
+        .with_verify(verify);
     Database::open_with(dir, &options)
 }
 
@@ -155,11 +149,7 @@ fn answers(db: &Database) -> Vec<Result<Vec<String>, String>> {
                 false => ResultFormat::Tsv,
             },
         );
-        let options = QueryOptions {
-            threads: Some(1),
-            timeout: Some(LIMIT),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_threads(1).with_timeout(LIMIT);
         db.run(text, &options, &mut writer)
             .map_err(|e| e.to_string())?;
         let text = String::from_utf8_lossy(&answer);

@@ -50,10 +50,7 @@ impl Drop for Disk {
 fn update(db: &Database, n: u32) -> jindou::Result<u32> {
     let long = "x".repeat(20_000);
     let text = format!("INSERT DATA {{ <http://e/s{n}> <http://e/p> \"{n} {long}\" , {n} }}");
-    let options = UpdateOptions {
-        threads: Some(1),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_threads(1);
     db.update(&text, &options).map(|r| r.snapshot)
 }
 
@@ -74,11 +71,9 @@ fn updates_are_refused_while_the_disk_is_full_and_come_back() {
         let open = || {
             Database::open_with(
                 &store,
-                &OpenOptions {
-                    access,
-                    durability,
-                    ..OpenOptions::default()
-                },
+                &OpenOptions::default()
+                    .with_access(access)
+                    .with_durability(durability),
             )
             .unwrap()
         };
@@ -104,11 +99,9 @@ fn updates_are_refused_while_the_disk_is_full_and_come_back() {
         assert_eq!(rows.solutions().len() as u64 + 1, there.quads());
         assert_eq!(db.snapshot().number(), there.number());
         // Nor is there room for a new base, or a backup; both leave everything as it was.
-        let options = ReclusterOptions {
-            memory: 16 << 20,
-            threads: 1,
-            ..ReclusterOptions::default()
-        };
+        let options = ReclusterOptions::default()
+            .with_memory(16 << 20)
+            .with_threads(1);
         assert!(db.recluster(&options, &Progress::default()).is_err());
         let target = BackupTarget::folder(disk.path().join("backups").to_str().unwrap());
         if let Ok(target) = target {

@@ -38,10 +38,7 @@ fn slow() -> (UpdateOptions, Receiver<()>, Sender<()>) {
         asked,
         go_on: Mutex::new(go_on),
     }));
-    let options = UpdateOptions {
-        documents: Some(Arc::new(documents)),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_documents(Arc::new(documents));
     (options, was_asked, go)
 }
 

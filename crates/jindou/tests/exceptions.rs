@@ -32,11 +32,9 @@ const MORE: [&str; 6] = [
 ];
 
 fn rows(db: &Database, text: &str, union: bool, threads: usize) -> Vec<String> {
-    let options = QueryOptions {
-        union_default: Some(union),
-        threads: Some(threads),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_union_default(union)
+        .with_threads(threads);
     let answer = db.query_with(text, &options).expect(text);
     let mut rows: Vec<String> = answer
         .solutions()

@@ -22,10 +22,7 @@ fn a_gpu_that_the_library_was_built_without_is_refused_only_where_it_is_demanded
     let db = Database::open(&store).unwrap();
     for text in ["SELECT * { ?s ?p ?o }", "ASK { ?s ?p ?o }"] {
         let asked = |gpu| {
-            let options = QueryOptions {
-                gpu,
-                ..QueryOptions::default()
-            };
+            let options = QueryOptions::default().with_gpu(gpu);
             db.query_with(text, &options)
         };
         assert!(asked(GpuChoice::Off).is_ok() && asked(GpuChoice::Auto).is_ok());

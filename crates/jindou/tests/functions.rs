@@ -92,11 +92,9 @@ fn functions() -> Functions {
 }
 
 fn options(functions: &Functions) -> QueryOptions {
-    QueryOptions {
-        threads: Some(2),
-        functions: functions.clone(),
-        ..QueryOptions::default()
-    }
+    QueryOptions::default()
+        .with_threads(2)
+        .with_functions(functions.clone())
 }
 
 fn database(dir: &std::path::Path) -> Database {
@@ -162,10 +160,7 @@ fn registered_functions_have_values_everywhere() {
         rows(&db, second, &with),
         [[Some(Literal::from("else").into())]]
     );
-    let update = UpdateOptions {
-        functions: with.functions.clone(),
-        ..UpdateOptions::default()
-    };
+    let update = UpdateOptions::default().with_functions(with.functions.clone());
     let insert = "INSERT { ?p :sounds ?s } WHERE { ?p :name ?n BIND(ex:soundex(?n) AS ?s) }";
     db.update(&format!("{PREFIXES}{insert}"), &update).unwrap();
     let same = "SELECT * { ?p :sounds ?c ; :code ?c }";

@@ -140,12 +140,10 @@ fn a_deadline_ends_every_query() {
     let store = store();
     for threads in [1, 2] {
         for text in all() {
-            let options = QueryOptions {
-                threads: Some(threads),
-                timeout: Some(Duration::from_millis(60)),
-                memory: Some(MemoryBudget::new(4 << 30)),
-                ..QueryOptions::default()
-            };
+            let options = QueryOptions::default()
+                .with_threads(threads)
+                .with_timeout(Duration::from_millis(60))
+                .with_memory(MemoryBudget::new(4 << 30));
             let (e, took) = run(&store.db, text, &options, Sink, ResultFormat::Tsv);
             assert!(matches!(e, Error::Timeout(_)), "{text}: {e}");
             assert!(took < SOON, "{text} took {took:?}");
@@ -158,17 +156,11 @@ fn a_deadline_ends_every_query() {
 fn an_enormous_time_limit_is_none() {
     let store = store();
     for limit in [Duration::MAX, Duration::from_secs_f64(1e19)] {
-        let options = QueryOptions {
-            timeout: Some(limit),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_timeout(limit);
         let text = "SELECT * { <http://e/s1> ?p ?o }";
         let answer = store.db.query_with(text, &options).unwrap();
         assert_eq!(answer.solutions().len(), 1);
-        let update = UpdateOptions {
-            timeout: Some(limit),
-            ..UpdateOptions::default()
-        };
+        let update = UpdateOptions::default().with_timeout(limit);
         store.db.update("INSERT DATA {}", &update).unwrap();
     }
 }
@@ -180,10 +172,7 @@ fn a_deadline_ends_a_path_and_a_quadratic_closure() {
         writeln!(text, ":s{i} :p :s{} .", (i + 1) % 3000).unwrap();
     }
     let store = stores::of_trig(&text);
-    let options = QueryOptions {
-        timeout: Some(Duration::from_millis(60)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_timeout(Duration::from_millis(60));
     let query = "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { ?a :p+ ?b . ?b :p+ ?c }";
     let (e, took) = run(&store.db, query, &options, Sink, ResultFormat::Tsv);
     assert!(matches!(e, Error::Timeout(_)), "{e}");
@@ -194,11 +183,9 @@ fn a_deadline_ends_a_path_and_a_quadratic_closure() {
 fn memory_ends_what_hoards() {
     let store = store();
     for text in NATIVE_GREEDY.iter().chain(&OTHER_GREEDY) {
-        let options = QueryOptions {
-            memory: Some(MemoryBudget::new(32 << 20)),
-            timeout: Some(Duration::from_secs(60)),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default()
+            .with_memory(MemoryBudget::new(32 << 20))
+            .with_timeout(Duration::from_secs(60));
         let (e, _) = run(&store.db, text, &options, Sink, ResultFormat::Tsv);
         assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
         assert_eq!(e.resource(), Some(Resource::Memory), "{e}");
@@ -207,10 +194,7 @@ fn memory_ends_what_hoards() {
     }
     // An answer kept in memory counts as well.
     for text in [NATIVE, OTHER] {
-        let options = QueryOptions {
-            memory: Some(MemoryBudget::new(4 << 20)),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_memory(MemoryBudget::new(4 << 20));
         let e = store.db.query_with(text, &options).unwrap_err();
         assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
         well(&store.db, &options, text);
@@ -222,11 +206,9 @@ fn another_thread_cancels() {
     let store = store();
     for text in all() {
         let cancel = CancelToken::new();
-        let options = QueryOptions {
-            cancel: cancel.clone(),
-            memory: Some(MemoryBudget::new(4 << 30)),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default()
+            .with_cancel(cancel.clone())
+            .with_memory(MemoryBudget::new(4 << 30));
         let other = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(40));
             cancel.cancel();
@@ -285,10 +267,7 @@ fn star(predicates: usize) -> (Store, String) {
 #[test]
 fn a_deadline_and_a_cancellation_end_planning() {
     let (store, query) = star(1900);
-    let options = QueryOptions {
-        timeout: Some(Duration::from_millis(100)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_timeout(Duration::from_millis(100));
     let start = Instant::now();
     let e = store.db.plan(&query, &options).err().expect("no plan");
     assert!(matches!(e, Error::Timeout(_)), "{e}");
@@ -298,10 +277,7 @@ fn a_deadline_and_a_cancellation_end_planning() {
         start.elapsed()
     );
     let cancel = CancelToken::new();
-    let options = QueryOptions {
-        cancel: cancel.clone(),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_cancel(cancel.clone());
     let other = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(40));
         cancel.cancel();
@@ -343,11 +319,9 @@ fn strings_that_grow_by_replacing_end() {
         nested(12, "\"p\"", &format!("\"{}\"", "p".repeat(1000))),
     ];
     for query in &cases {
-        let options = QueryOptions {
-            memory: Some(MemoryBudget::new(64 << 20)),
-            timeout: Some(Duration::from_secs(2)),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default()
+            .with_memory(MemoryBudget::new(64 << 20))
+            .with_timeout(Duration::from_secs(2));
         let (e, took) = run(&store.db, query, &options, Sink, ResultFormat::Tsv);
         assert!(
             matches!(e, Error::Limit(_) | Error::Timeout(_)),
@@ -397,10 +371,7 @@ fn a_deadline_of_a_millisecond_ends_planning_within_two() {
         repeat("SELECT*{?s e:p1 ?o VALUES ?o{", "# ", "}}"),
     ];
     for text in texts {
-        let options = QueryOptions {
-            timeout: Some(Duration::from_millis(1)),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_timeout(Duration::from_millis(1));
         let took = (0..5)
             .map(|_| {
                 let begun = thread_time();

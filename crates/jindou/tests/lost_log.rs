@@ -19,10 +19,7 @@ fn source(text: &str) -> Sources {
 
 fn load(dir: &Path) {
     let sources = source("<http://e/s> <http://e/p> <http://e/o> .\n");
-    let options = LoadOptions {
-        threads: 1,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(1);
     Database::load(dir, &sources, &options, &Progress::default()).unwrap();
 }
 
@@ -36,10 +33,7 @@ fn sessions(dir: &Path, from: usize, to: usize) {
 }
 
 fn opened(dir: &Path, access: Access) -> Result<Database, Error> {
-    let options = OpenOptions {
-        access,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default().with_access(access);
     Database::open_with(dir, &options)
 }
 
@@ -212,11 +206,7 @@ fn what_is_removed_rightly_is_not_missed() {
     std::fs::remove_dir_all(base.join("log")).unwrap();
     all_say(&dir, "log");
     // Loaded over, nothing of it is left.
-    let options = LoadOptions {
-        threads: 1,
-        replace: true,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(1).with_replace(true);
     let sources = source("");
     Database::load(&dir, &sources, &options, &Progress::default()).unwrap();
     sound(&dir, 0);

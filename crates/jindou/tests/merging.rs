@@ -18,11 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 fn opened(dir: &Path, access: Access) -> Database {
-    let options = OpenOptions {
-        access,
-        durability: Durability::None,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default()
+        .with_access(access)
+        .with_durability(Durability::None);
     Database::open_with(dir, &options).expect("the store")
 }
 
@@ -128,10 +126,7 @@ fn last(db: &Database) -> u64 {
 }
 
 fn updated(db: &Database, model: &mut Model, count: u64) {
-    let options = UpdateOptions {
-        threads: Some(1),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_threads(1);
     for _ in 0..count {
         db.update(&text(model.n + 1), &options).unwrap();
         model.go_to(model.n + 1);
@@ -284,11 +279,7 @@ fn a_merge_that_fails_leaves_the_store_as_it_was() {
                 for_ever,
             };
             let before = names(&store);
-            let options = MergeOptions {
-                threads: 1,
-                generations: 3,
-                ..MergeOptions::default()
-            };
+            let options = MergeOptions::default().with_threads(1).with_generations(3);
             let merged = db.snapshot().base().merged();
             let result = db.merge_through(&files, &options, &Progress::default());
             assert!(model.is(&db), "{at}");
@@ -365,10 +356,7 @@ fn snapshots_stay_and_readers_elsewhere_find_the_store() {
         });
         for round in 0..12 {
             updated(&db, &mut model, 15);
-            let options = MergeOptions {
-                generations: 2 + round % 3,
-                ..MergeOptions::default()
-            };
+            let options = MergeOptions::default().with_generations(2 + round % 3);
             let report = db.merge(&options, &Progress::default()).unwrap();
             assert_eq!(u64::from(report.snapshot), model.n);
             assert!(report.generations < options.generations.max(2));
@@ -401,10 +389,7 @@ fn a_database_merges_by_itself_while_updates_go_on() {
     let (_dir, store) = empty();
     let db = opened(&store, Access::Write);
     let mut model = Model::new();
-    let policy = MergePolicy {
-        edits: Some(40),
-        ..MergePolicy::default()
-    };
+    let policy = MergePolicy::default().with_edits(40);
     let merges = db
         .merge_in_background(policy, |r| assert!(r.is_ok()))
         .unwrap();
@@ -432,28 +417,21 @@ fn child() {
     let dir = PathBuf::from(dir);
     let db = Database::open_with(
         dir.join("store"),
-        &OpenOptions {
-            access: Access::Write,
-            durability: Durability::Batch,
-            ..OpenOptions::default()
-        },
+        &OpenOptions::default()
+            .with_access(Access::Write)
+            .with_durability(Durability::Batch),
     )
     .unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0usize.. {
-                let options = MergeOptions {
-                    generations: 2 + round % 4,
-                    threads: 1 + round % 2,
-                    ..MergeOptions::default()
-                };
+                let options = MergeOptions::default()
+                    .with_generations(2 + round % 4)
+                    .with_threads(1 + round % 2);
                 db.merge(&options, &Progress::default()).unwrap();
             }
         });
-        let options = UpdateOptions {
-            threads: Some(1),
-            ..UpdateOptions::default()
-        };
+        let options = UpdateOptions::default().with_threads(1);
         for n in last(&db) + 1.. {
             db.update(&text(n), &options).unwrap();
             std::fs::write(dir.join("acknowledged.tmp"), n.to_string()).unwrap();

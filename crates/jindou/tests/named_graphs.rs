@@ -72,10 +72,7 @@ fn graphs_are_counted_listed_and_merged() {
         2
     );
     assert_eq!(n("SELECT * FROM NAMED <http://e/g2> { ?s ?p ?o }"), 0);
-    let options = jindou::QueryOptions {
-        union_default: Some(true),
-        ..Default::default()
-    };
+    let options = jindou::QueryOptions::default().with_union_default(true);
     let union = db.query_with("SELECT * { ?s ?p ?o }", &options).unwrap();
     assert_eq!(union.solutions().len(), 6);
 }
@@ -173,11 +170,7 @@ fn archive_counts(name: &str, most: usize) {
         });
     }
     let dir = folder.path().join("the-store");
-    let options = LoadOptions {
-        threads: 2,
-        memory: 1 << 30,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(2).with_memory(1 << 30);
     let sources = builder.build().unwrap();
     Database::load(&dir, &sources, &options, &Progress::default()).unwrap();
     assert_eq!(sources.skipped(), 0);

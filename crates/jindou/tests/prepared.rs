@@ -111,10 +111,7 @@ fn bag(answer: jindou::Answer) -> Vec<String> {
 
 #[test]
 fn random_queries_answer_like_the_text_with_the_terms_in_it() {
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     let (mut compared, mut planned, mut rows) = (0, 0, 0);
     for seed in 0..40 {
         let mut rng = Rng::new(seed);
@@ -174,10 +171,7 @@ fn updates_are_seen_and_new_terms_found() {
     .unwrap();
     let db = Database::open_with(
         &path,
-        &jindou::OpenOptions {
-            access: jindou::Access::Write,
-            ..jindou::OpenOptions::default()
-        },
+        &jindou::OpenOptions::default().with_access(jindou::Access::Write),
     )
     .unwrap();
     let options = QueryOptions::default();
@@ -252,13 +246,10 @@ fn parameters_may_be_columns_predicates_graphs_and_parts_of_expressions() {
         );
     }
     // The dataset is the one that it was prepared for.
-    let named = QueryOptions {
-        dataset: Some(jindou::DatasetChoice {
-            default: vec!["http://e/g".into()],
-            named: vec![],
-        }),
-        ..QueryOptions::default()
-    };
+    let named = QueryOptions::default().with_dataset(jindou::DatasetChoice {
+        default: vec!["http://e/g".into()],
+        named: vec![],
+    });
     let a = iri("a");
     for text in [
         "SELECT ?o { $s <http://e/q> ?o }",

@@ -26,21 +26,17 @@ fn opened(dir: &Path, durability: Durability) -> Database {
     let access = Access::Write;
     Database::open_with(
         dir,
-        &OpenOptions {
-            access,
-            durability,
-            ..OpenOptions::default()
-        },
+        &OpenOptions::default()
+            .with_access(access)
+            .with_durability(durability),
     )
     .expect("the store")
 }
 
 fn options() -> ReclusterOptions {
-    ReclusterOptions {
-        memory: 64 << 20,
-        threads: 2,
-        ..ReclusterOptions::default()
-    }
+    ReclusterOptions::default()
+        .with_memory(64 << 20)
+        .with_threads(2)
 }
 
 fn recluster(db: &Database) -> jindou::Result<jindou::ReclusterReport> {
@@ -48,10 +44,7 @@ fn recluster(db: &Database) -> jindou::Result<jindou::ReclusterReport> {
 }
 
 fn update(db: &Database, text: &str) -> u32 {
-    let options = UpdateOptions {
-        threads: Some(1),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_threads(1);
     db.update(text, &options).expect(text).snapshot
 }
 
@@ -222,10 +215,7 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     let want = lines(&quads::of(&db));
     let cancel = CancelToken::new();
     cancel.cancel();
-    let cancelled = ReclusterOptions {
-        cancel,
-        ..options()
-    };
+    let cancelled = options().with_cancel(cancel);
     let done = db.recluster(&cancelled, &Progress::default());
     assert!(matches!(done, Err(Error::Cancelled)));
     assert!(!dir.join("base-1").exists());
@@ -234,10 +224,7 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     std::fs::create_dir_all(dir.join("base-1/log")).unwrap();
     std::fs::write(dir.join("base-1/strings.jd"), "half").unwrap();
     std::fs::write(dir.join("current.jd.new"), "half").unwrap();
-    let reader = OpenOptions {
-        access: Access::Read,
-        ..OpenOptions::default()
-    };
+    let reader = OpenOptions::default().with_access(Access::Read);
     Database::open_with(&dir, &reader).unwrap();
     assert!(dir.join("base-1").exists(), "readers touch nothing");
     let db = opened(&dir, Durability::Batch);
@@ -266,12 +253,10 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     drop((db, memory));
     // A store that was reclustered is replaced by a load as any other.
     assert!(quads::load(&dir, "").is_err());
-    let replace = jindou::LoadOptions {
-        replace: true,
-        threads: 1,
-        memory: 64 << 20,
-        ..jindou::LoadOptions::default()
-    };
+    let replace = jindou::LoadOptions::default()
+        .with_replace(true)
+        .with_threads(1)
+        .with_memory(64 << 20);
     Database::load(&dir, &quads::Nothing, &replace, &Progress::default()).unwrap();
     assert!(!dir.join("base-1").exists());
     assert_eq!(Database::open(&dir).unwrap().snapshot().quads(), 0);

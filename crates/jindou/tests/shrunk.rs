@@ -80,11 +80,9 @@ fn questions() -> Vec<(String, String)> {
 
 /// The row of an answer.
 fn ask(db: &Database, text: &str) -> Result<String, Error> {
-    let options = QueryOptions {
-        threads: Some(2),
-        timeout: Some(Duration::from_secs(20)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_threads(2)
+        .with_timeout(Duration::from_secs(20));
     let answer = db.query_with(text, &options)?;
     let rows = answer.solutions();
     assert_eq!(rows.len(), 1, "{text}");
@@ -123,10 +121,7 @@ fn all_right(db: &Database, file: &str) -> bool {
 }
 
 fn open(dir: &Path) -> Database {
-    let options = OpenOptions {
-        verify: Verify::Off,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default().with_verify(Verify::Off);
     Database::open_with(dir, &options).unwrap()
 }
 

@@ -8,11 +8,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 fn options(memory: u64) -> QueryOptions {
-    QueryOptions {
-        memory: Some(MemoryBudget::new(memory)),
-        timeout: Some(Duration::from_secs(20)),
-        ..QueryOptions::default()
-    }
+    QueryOptions::default()
+        .with_memory(MemoryBudget::new(memory))
+        .with_timeout(Duration::from_secs(20))
 }
 
 /// Values of all kinds, each once.
@@ -138,10 +136,7 @@ fn long_texts_are_within_the_budget() {
         "DELETE {{ ?s ?p ?o }} WHERE {{ ?s ?p ?o FILTER(?o IN (0{})) }}",
         (0..50_000).map(|i| format!(",{i}")).collect::<String>()
     );
-    let limited = UpdateOptions {
-        memory: Some(MemoryBudget::new(4 << 20)),
-        ..UpdateOptions::default()
-    };
+    let limited = UpdateOptions::default().with_memory(MemoryBudget::new(4 << 20));
     let refused = store.db.update(&update, &limited).map(drop);
     assert!(matches!(refused, Err(Error::Limit(_))), "{refused:?}");
     assert_eq!(limited.memory.as_ref().unwrap().used(), 0);
@@ -183,11 +178,9 @@ fn a_long_template_ends_in_time() {
         .map(|i| format!("?s <http://e/q{i}> ?o . "))
         .collect();
     let query = format!("CONSTRUCT {{ {template} }} {{ ?s <http://e/p> ?o }}");
-    let limited = QueryOptions {
-        timeout: Some(Duration::from_secs(2)),
-        cancel: CancelToken::new(),
-        ..options(1 << 30)
-    };
+    let limited = options(1 << 30)
+        .with_timeout(Duration::from_secs(2))
+        .with_cancel(CancelToken::new());
     let begun = std::time::Instant::now();
     let ended = store.db.query_with(&query, &limited).map(drop);
     // A quick machine has 40 million triples in less time than they may take memory.

@@ -12,10 +12,7 @@ use jindou::{
 const PREFIXES: &str = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ";
 
 fn update(db: &Database, text: &str) {
-    let options = UpdateOptions {
-        threads: Some(1),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_threads(1);
     db.update(&format!("{PREFIXES}{text}"), &options)
         .expect(text);
 }
@@ -203,11 +200,9 @@ fn values_compare_wherever_their_terms_are() {
     let durability = Durability::Batch;
     let db = Database::open_with(
         &store,
-        &OpenOptions {
-            access,
-            durability,
-            ..OpenOptions::default()
-        },
+        &OpenOptions::default()
+            .with_access(access)
+            .with_durability(durability),
     )
     .unwrap();
     update(&db, &format!("INSERT DATA {{ {} }}", part(1)));
@@ -217,11 +212,9 @@ fn values_compare_wherever_their_terms_are() {
     check(&db, "in base, merged tail and tail");
     db.merge(&MergeOptions::default(), &Progress::default())
         .unwrap();
-    let options = ReclusterOptions {
-        memory: 64 << 20,
-        threads: 2,
-        ..ReclusterOptions::default()
-    };
+    let options = ReclusterOptions::default()
+        .with_memory(64 << 20)
+        .with_threads(2);
     db.recluster(&options, &Progress::default()).unwrap();
     check(&db, "reclustered");
 }

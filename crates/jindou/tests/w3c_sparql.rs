@@ -119,11 +119,7 @@ impl Case {
         }
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
         let store = dir.path().join("store");
-        let options = LoadOptions {
-            threads: 1,
-            memory: 1 << 28,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions::default().with_threads(1).with_memory(1 << 28);
         if self.default.is_empty() && self.named.is_empty() {
             Database::load(&store, &Nothing, &options, &Progress::default())
         } else {
@@ -182,10 +178,8 @@ impl jindou::ServiceCaller for Endpoints {
                 "there is no such endpoint",
             ));
         };
-        let options = jindou::QueryOptions {
-            service: Some(Arc::new(Self(Arc::clone(&self.0)))),
-            ..jindou::QueryOptions::default()
-        };
+        let options =
+            jindou::QueryOptions::default().with_service(Arc::new(Self(Arc::clone(&self.0))));
         let answer = db.query_with(query, &options)?;
         for solution in answer.solutions() {
             let cells: Vec<Option<Vec<u8>>> = variables
@@ -217,10 +211,7 @@ fn evaluate(test: &Test) -> Result<(), String> {
     if result.extension().is_some_and(|e| e == "csv") {
         return same_csv(&db, &case.text, result);
     }
-    let options = jindou::QueryOptions {
-        service: Some(Arc::new(Endpoints::of(test)?)),
-        ..jindou::QueryOptions::default()
-    };
+    let options = jindou::QueryOptions::default().with_service(Arc::new(Endpoints::of(test)?));
     let mut got = db
         .query_with(&case.text, &options)
         .map_err(|e| e.to_string())?;

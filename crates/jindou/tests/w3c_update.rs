@@ -84,11 +84,9 @@ fn evaluate(test: &Test, text: &str, base: &str) -> Result<(), String> {
             .map_err(|e| e.to_string())?
             .snapshot(),
     );
-    let options = UpdateOptions {
-        threads: Some(2),
-        base: Some(base.to_owned()),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default()
+        .with_threads(2)
+        .with_base(base.to_owned());
     db.update(text, &options).map_err(|e| e.to_string())?;
     let got = quads::of(&db);
     if quads::same(&got, &want) {

@@ -44,12 +44,10 @@ pub struct MergeBudget {
 impl MergeBudget {
     /// The budget as options; one thread.
     pub fn options(&self) -> MergeOptions {
-        MergeOptions {
-            memory: self.merge_memory,
-            bytes_per_second: self.merge_rate,
-            threads: 1,
-            ..MergeOptions::default()
-        }
+        MergeOptions::default()
+            .with_memory(self.merge_memory)
+            .with_bytes_per_second(self.merge_rate)
+            .with_threads(1)
     }
 }
 

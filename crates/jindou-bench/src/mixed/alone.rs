@@ -9,10 +9,7 @@ use std::time::{Duration, Instant};
 /// Queries a second of one thread that asks one after the other, no scheduler between; by class the mean time, and of the mix.
 pub fn alone(setup: &Setup, how: How, duration: Duration, seed: u64) -> Result<Alone> {
     let mut sessions: Vec<Session> = setup.classes.iter().map(|c| c.prepared.session()).collect();
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     let mut random = Random::new(seed);
     let mut times = vec![(Duration::ZERO, 0u64); setup.classes.len()];
     let mut count = 0u64;

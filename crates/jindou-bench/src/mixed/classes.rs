@@ -240,10 +240,7 @@ impl Class {
 
     /// Compares `n` answers with those of the text with the start point in it, planned and run by itself.
     pub fn check(&self, db: &Database, n: usize) -> Result<()> {
-        let options = QueryOptions {
-            threads: Some(1),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_threads(1);
         let mut session: Session = self.prepared.session();
         for i in 0..n.min(self.starts.len()) {
             let at = i * self.starts.len() / n.max(1) % self.starts.len();

@@ -244,20 +244,14 @@ impl Work for Emulator {
         if self.setup.pinned {
             pin(worker);
         }
-        let options = QueryOptions {
-            threads: Some(1),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_threads(1);
         let sessions = self.setup.classes.iter().map(|c| c.prepared.session());
         Local {
             worker,
             sessions: sessions.collect(),
             random: Random::new(self.seed + 1000 + worker as u64),
             look: Look::new(Instant::now()),
-            light: QueryOptions {
-                timeout: Some(self.setup.light_limit),
-                ..options.clone()
-            },
+            light: options.clone().with_timeout(self.setup.light_limit),
             heavy: options,
         }
     }

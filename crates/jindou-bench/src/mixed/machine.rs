@@ -275,10 +275,7 @@ impl Drop for Neighbour {
 }
 
 fn work(what: Beside, setup: &Setup, seed: u64, mut go_on: impl FnMut() -> bool) -> Result<()> {
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     match what {
         Beside::Alu => {
             while go_on() {

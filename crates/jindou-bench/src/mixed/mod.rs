@@ -133,10 +133,7 @@ fn sums(setup: &Setup, freely: bool) -> Vec<f64> {
 
 /// The mean time of a few runs on one thread.
 fn heavy_mean(db: &Database, heavy: &Heavy) -> Result<Duration> {
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     db.checksum(&heavy.planned, &options)?;
     let begin = std::time::Instant::now();
     for _ in 0..5 {
@@ -213,10 +210,7 @@ mod tests {
     fn every_way_to_ask_the_mix_gets_its_answers() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = folder.path().join("store");
-        let options = LoadOptions {
-            threads: 2,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions::default().with_threads(2);
         Database::load(&store, &Lubm::new(1, 0), &options, &Progress::default()).expect("a load");
         run(
             &store,

@@ -129,10 +129,7 @@ impl Outcome {
         self.retry = self.retry.max(s.retry);
         self.unsent += s.unsent;
         self.unfinished += s.unfinished;
-        let options = QueryOptions {
-            threads: Some(1),
-            ..QueryOptions::default()
-        };
+        let options = QueryOptions::default().with_threads(1);
         for (class, start, rows) in s.samples {
             let text = setup.classes[usize::from(class)].text(start as usize);
             let plan = setup.db.plan_uncached(&text, &options)?;

@@ -241,15 +241,13 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     for (name, batch, pipeline) in ways {
         let travel = http::Travel { batch, pipeline };
         let mut go = |title: String, arrivals| -> Result<f64> {
-            let options = jindou_server::ServerOptions {
-                port: 0,
-                slow_query: None,
-                light_wait: match arrivals {
+            let options = jindou_server::ServerOptions::default()
+                .with_port(0)
+                .with_slow_query(None)
+                .with_light_wait(match arrivals {
                     Arrivals::Open { .. } => a.max_wait,
                     _ => jindou_server::ServerOptions::default().light_wait,
-                },
-                ..jindou_server::ServerOptions::default()
-            };
+                });
             let plan = Plan {
                 arrivals,
                 on_workers: false,

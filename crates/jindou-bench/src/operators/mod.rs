@@ -80,11 +80,9 @@ impl Line {
 pub fn run(a: &BenchOperators) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
     let db = Database::open(&a.store)?;
-    let options = QueryOptions {
-        threads: Some(threads),
-        timeout: a.timeout,
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_threads(threads)
+        .with_timeout(a.timeout);
     let mut set = None;
     for s in [&LUBM, &WATDIV] {
         let text = format!("{}{}", s.prefixes, s.is_there);

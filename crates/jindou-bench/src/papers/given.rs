@@ -76,10 +76,7 @@ fn measured(
         ),
         &columns,
     );
-    let options = QueryOptions {
-        threads: Some(threads),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(threads);
     let mut costs: BTreeMap<&str, Vec<Cost>> = BTreeMap::new();
     let mut unchecked = 0;
     for q in queries {

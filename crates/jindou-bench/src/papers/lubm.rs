@@ -23,10 +23,7 @@ fn is_heavy(name: &str) -> bool {
 }
 
 fn options(threads: usize) -> QueryOptions {
-    QueryOptions {
-        threads: Some(threads),
-        ..QueryOptions::default()
-    }
+    QueryOptions::default().with_threads(threads)
 }
 
 /// A complaint, if the count is known and another.

@@ -24,10 +24,7 @@ impl Stores {
             Path::to_owned,
         );
         std::fs::create_dir_all(&root).map_err(|e| Error::io(&root, e))?;
-        let mut options = LoadOptions {
-            threads,
-            ..LoadOptions::default()
-        };
+        let mut options = LoadOptions::default().with_threads(threads);
         if let Some(m) = memory {
             options.memory = m;
         }

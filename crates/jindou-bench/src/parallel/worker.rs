@@ -33,10 +33,7 @@ fn children(worker: u32, workers: u32) -> impl Iterator<Item = u32> {
 
 /// How a worker runs queries: on its one thread.
 pub fn options() -> QueryOptions {
-    QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    }
+    QueryOptions::default().with_threads(1)
 }
 
 /// Answers a query from its text to the last byte of TSV; nothing is cached, so that asking one query many times over, as the paper does,

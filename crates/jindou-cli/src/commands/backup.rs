@@ -21,10 +21,7 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
     let cancel = cancel_on_interrupt();
     let progress = Progress::default();
     let access = Access::Any;
-    let options = OpenOptions {
-        access,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default().with_access(access);
     let db = Database::open_with(store, &options)?;
     // Not before it is known that there is something to back up.
     let target = BackupTarget::folder(&a.to)?;

@@ -22,32 +22,26 @@ use std::sync::Arc;
 
 pub fn run(a: &Load) -> Result<ExitCode> {
     let runtime = runtime(a.threads, a.memory);
-    let options = LoadOptions {
-        replace: a.replace,
-        union_default: a.union_default_graph,
-        ..runtime.load_options()
-    };
+    let options = runtime
+        .load_options()
+        .with_replace(a.replace)
+        .with_union_default(a.union_default_graph);
     let progress = Arc::new(Progress::default());
     let cancel = cancel_on_interrupt();
     let to = match (&a.into, &a.store) {
         (Some(dir), _) => {
-            let access = Access::Write;
-            let durability = a.durability.durability;
             let db = Database::open_with(
                 dir,
-                &OpenOptions {
-                    access,
-                    durability,
-                    verify: a.verify.verify,
-                    runtime: Some(runtime.clone()),
-                },
+                &OpenOptions::default()
+                    .with_access(Access::Write)
+                    .with_durability(a.durability.durability)
+                    .with_verify(a.verify.verify)
+                    .with_runtime(runtime.clone()),
             )?;
             show_recovery(&db);
-            let update = UpdateOptions {
-                cancel: cancel.clone(),
-                memory: Some(MemoryBudget::new(options.memory)),
-                ..UpdateOptions::default()
-            };
+            let update = UpdateOptions::default()
+                .with_cancel(cancel.clone())
+                .with_memory(MemoryBudget::new(options.memory));
             To::Into(db, Box::new(update))
         }
         (None, Some(dir)) => To::New(dir, &options),
@@ -130,11 +124,9 @@ fn fold_in(
     if !many {
         return Ok(());
     }
-    let options = MergeOptions {
-        threads: db.runtime().threads(),
-        cancel: update.cancel.clone(),
-        ..MergeOptions::default()
-    };
+    let options = MergeOptions::default()
+        .with_threads(db.runtime().threads())
+        .with_cancel(update.cancel.clone());
     match db.merge(&options, &Progress::default()) {
         Ok(report) => println!("{report}"),
         Err(e) => eprintln!(

@@ -8,19 +8,15 @@ use std::process::ExitCode;
 pub fn run(a: &Merge) -> Result<ExitCode> {
     let db = Database::open_with(
         &a.store,
-        &OpenOptions {
-            access: Access::Write,
-            verify: a.verify.verify,
-            runtime: Some(runtime(a.threads, None)),
-            ..OpenOptions::default()
-        },
+        &OpenOptions::default()
+            .with_access(Access::Write)
+            .with_verify(a.verify.verify)
+            .with_runtime(runtime(a.threads, None)),
     )?;
     show_recovery(&db);
-    let options = MergeOptions {
-        threads: db.runtime().threads(),
-        cancel: cancel_on_interrupt(),
-        ..options(&a.budget)
-    };
+    let options = options(&a.budget)
+        .with_threads(db.runtime().threads())
+        .with_cancel(cancel_on_interrupt());
     let report = db.merge(&options, &Progress::default())?;
     if a.json {
         println!(
@@ -41,10 +37,8 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
 
 /// The budget as options; one thread.
 pub fn options(budget: &MergeBudget) -> MergeOptions {
-    MergeOptions {
-        memory: budget.merge_memory,
-        bytes_per_second: budget.merge_rate,
-        threads: 1,
-        ..MergeOptions::default()
-    }
+    MergeOptions::default()
+        .with_memory(budget.merge_memory)
+        .with_bytes_per_second(budget.merge_rate)
+        .with_threads(1)
 }

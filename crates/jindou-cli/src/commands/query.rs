@@ -14,23 +14,18 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     let text = request_text(a.text.as_ref(), a.file.as_ref())?;
     let db = Database::open_with(
         &a.store,
-        &OpenOptions {
-            access: Access::Read,
-            verify: a.verify.verify,
-            runtime: Some(runtime(a.threads, a.memory)),
-            ..OpenOptions::default()
-        },
+        &OpenOptions::default()
+            .with_access(Access::Read)
+            .with_verify(a.verify.verify)
+            .with_runtime(runtime(a.threads, a.memory)),
     )?;
-    let mut options = QueryOptions {
-        cancel: cancel_on_interrupt(),
-        timeout: a.timeout,
-        profile: a.profile,
-        gpu: a.gpu,
-        service: service(&a.service_allow),
-        pool: None,
-        common_prefixes: !a.no_common_prefixes,
-        ..QueryOptions::default()
-    };
+    let mut options = QueryOptions::default()
+        .with_cancel(cancel_on_interrupt())
+        .with_timeout(a.timeout)
+        .with_profile(a.profile)
+        .with_gpu(a.gpu)
+        .with_common_prefixes(!a.no_common_prefixes);
+    options.service = service(&a.service_allow);
     if a.union_default_graph {
         options.union_default = Some(true);
     }

@@ -8,23 +8,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(a: &Recluster) -> Result<ExitCode> {
-    let access = Access::Write;
     let db = Database::open_with(
         &a.store,
-        &OpenOptions {
-            access,
-            verify: a.verify.verify,
-            runtime: Some(runtime(a.threads, a.memory)),
-            ..OpenOptions::default()
-        },
+        &OpenOptions::default()
+            .with_access(Access::Write)
+            .with_verify(a.verify.verify)
+            .with_runtime(runtime(a.threads, a.memory)),
     )?;
     show_recovery(&db);
     let load = db.runtime().load_options();
-    let options = ReclusterOptions {
-        memory: load.memory,
-        threads: load.threads,
-        cancel: cancel_on_interrupt(),
-    };
+    let options = ReclusterOptions::default()
+        .with_memory(load.memory)
+        .with_threads(load.threads)
+        .with_cancel(cancel_on_interrupt());
     let progress = Arc::new(Progress::default());
     let report = {
         let _bar = Bar::start(Arc::clone(&progress), Some(db.snapshot().quads()), a.quiet);

@@ -32,12 +32,11 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     let runtime = runtime(a.threads, a.memory);
     let db = Database::open_with(
         &a.store,
-        &OpenOptions {
-            access: if writes { Access::Write } else { Access::Read },
-            durability: a.durability.durability,
-            verify: a.verify.verify,
-            runtime: Some(runtime.clone()),
-        },
+        &OpenOptions::default()
+            .with_access(if writes { Access::Write } else { Access::Read })
+            .with_durability(a.durability.durability)
+            .with_verify(a.verify.verify)
+            .with_runtime(runtime.clone()),
     )?;
     if let Some(recovery) = db.recovery() {
         tracing::info!("{recovery}");
@@ -65,50 +64,42 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     };
     let standard = ServerOptions::on(&runtime);
     let memory = standard.memory;
-    let options = ServerOptions {
-        host: a.host,
-        port: a.port,
-        timeout: a.timeout.min(a.max_timeout),
-        max_timeout: a.max_timeout,
-        memory,
-        query_memory: a.query_memory.unwrap_or(memory / 4),
-        threads: standard.threads,
-        heavy_slots: a.heavy_slots.unwrap_or(standard.heavy_slots),
-        light_slots: a.light_slots.unwrap_or(standard.light_slots),
-        heavy_queue: a.heavy_queue,
-        light_wait: a.light_wait,
-        max_queries: a.max_queries,
-        max_client_queries: a.max_client_queries,
-        max_connections: a.max_connections,
-        max_request_bytes: usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX),
-        max_result_rows: a.max_result_rows,
-        max_result_bytes: a.max_result_bytes,
-        slow_query: Some(a.slow_query),
-        tls: match (&a.tls_cert, &a.tls_key) {
-            (Some(cert), Some(key)) => Some(TlsFiles {
-                cert: cert.clone(),
-                key: key.clone(),
-            }),
-            _ => None,
-        },
-        token_file: a.token_file.clone(),
-        writable: a.writable,
-        max_update_bytes: usize::try_from(a.max_update_bytes).unwrap_or(usize::MAX),
-        documents: documents(&a.documents)?,
-        cors_origins: a.cors_origins.clone(),
-        grace: a.grace,
-        union_default: a.union_default_graph.then_some(true),
-        common_prefixes: a.common_prefixes,
-        functions: standard.functions.clone(),
-        gpu: a.gpu,
-        service: service(&a.service_allow),
-        backup_to: a
-            .backup_to
-            .as_deref()
-            .map(BackupTarget::folder)
-            .transpose()?,
-        merge: merge::options(&a.merge_budget),
+    let (heavy_slots, light_slots) = (standard.heavy_slots, standard.light_slots);
+    let tls = match (&a.tls_cert, &a.tls_key) {
+        (Some(cert), Some(key)) => Some(TlsFiles::new(cert, key)),
+        _ => None,
     };
+    let backup_to = a.backup_to.as_deref().map(BackupTarget::folder);
+    let mut options = standard
+        .with_host(a.host)
+        .with_port(a.port)
+        .with_timeout(a.timeout.min(a.max_timeout))
+        .with_max_timeout(a.max_timeout)
+        .with_query_memory(a.query_memory.unwrap_or(memory / 4))
+        .with_heavy_slots(a.heavy_slots.unwrap_or(heavy_slots))
+        .with_light_slots(a.light_slots.unwrap_or(light_slots))
+        .with_heavy_queue(a.heavy_queue)
+        .with_light_wait(a.light_wait)
+        .with_max_queries(a.max_queries)
+        .with_max_client_queries(a.max_client_queries)
+        .with_max_connections(a.max_connections)
+        .with_max_request_bytes(usize::try_from(a.max_request_bytes).unwrap_or(usize::MAX))
+        .with_max_result_rows(a.max_result_rows)
+        .with_max_result_bytes(a.max_result_bytes)
+        .with_slow_query(a.slow_query)
+        .with_tls(tls)
+        .with_writable(a.writable)
+        .with_max_update_bytes(usize::try_from(a.max_update_bytes).unwrap_or(usize::MAX))
+        .with_cors_origins(&a.cors_origins)
+        .with_grace(a.grace)
+        .with_union_default(a.union_default_graph.then_some(true))
+        .with_common_prefixes(a.common_prefixes)
+        .with_gpu(a.gpu)
+        .with_backup_to(backup_to.transpose()?)
+        .with_merge(merge::options(&a.merge_budget));
+    options.token_file.clone_from(&a.token_file);
+    options.documents = documents(&a.documents)?;
+    options.service = service(&a.service_allow);
     let scheme = if options.tls.is_some() {
         "https"
     } else {
@@ -122,11 +113,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     }
     raise_descriptor_limit();
     let merges = if writes && a.merge == "auto" {
-        let policy = MergePolicy {
-            edits: a.merge_at,
-            options: merge::options(&a.merge_budget),
-            ..MergePolicy::default()
-        };
+        let policy = MergePolicy::default()
+            .with_edits(a.merge_at)
+            .with_options(merge::options(&a.merge_budget));
         let told = |outcome: &Result<jindou::MergeReport>| match outcome {
             Ok(report) => tracing::info!("{report}"),
             Err(e) => tracing::warn!("merging failed, and is tried again: {e}"),

@@ -12,23 +12,20 @@ pub fn run(a: &Update) -> Result<ExitCode> {
     let documents = documents(&a.documents)?;
     let db = Database::open_with(
         &a.store,
-        &OpenOptions {
-            access: Access::Write,
-            durability: a.durability.durability,
-            verify: a.verify.verify,
-            runtime: Some(runtime(a.threads, a.memory)),
-        },
+        &OpenOptions::default()
+            .with_access(Access::Write)
+            .with_durability(a.durability.durability)
+            .with_verify(a.verify.verify)
+            .with_runtime(runtime(a.threads, a.memory)),
     )?;
     show_recovery(&db);
-    let options = UpdateOptions {
-        cancel: cancel_on_interrupt(),
-        timeout: a.timeout,
-        base: a.base.clone(),
-        service: service(&a.service_allow),
-        documents,
-        common_prefixes: !a.no_common_prefixes,
-        ..UpdateOptions::default()
-    };
+    let mut options = UpdateOptions::default()
+        .with_cancel(cancel_on_interrupt())
+        .with_timeout(a.timeout)
+        .with_common_prefixes(!a.no_common_prefixes);
+    options.base.clone_from(&a.base);
+    options.service = service(&a.service_allow);
+    options.documents = documents;
     let report = db.update(&text, &options)?;
     if a.json {
         println!(

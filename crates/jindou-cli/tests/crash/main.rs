@@ -73,11 +73,7 @@ impl World {
             .text("base.nt", text.into_bytes(), Format::NTriples)
             .build()
             .unwrap();
-        let options = LoadOptions {
-            threads: 1,
-            memory: 64 << 20,
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions::default().with_threads(1).with_memory(64 << 20);
         Database::load(&store, &sources, &options, &Progress::default()).unwrap();
         Self {
             store,
@@ -227,10 +223,7 @@ impl World {
             0 => Access::Read,
             _ => Access::Write,
         };
-        let options = OpenOptions {
-            access,
-            ..OpenOptions::default()
-        };
+        let options = OpenOptions::default().with_access(access);
         let db = Database::open_with(&self.store, &options)
             .unwrap_or_else(|e| panic!("round {round}: {e}; {names:?}"));
         let found = self.found(&db);

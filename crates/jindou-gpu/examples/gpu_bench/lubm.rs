@@ -21,10 +21,7 @@ pub fn measure(
     let folder = tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?;
     let dir = folder.path().join("store");
     let began = Instant::now();
-    let options = LoadOptions {
-        threads,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(threads);
     load(&dir, &Lubm::new(n, 0), &options, &Progress::default())?;
     println!(
         "\nLUBM({n}) loaded in {:.1} s",

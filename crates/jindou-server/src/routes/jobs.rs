@@ -75,11 +75,10 @@ pub(super) async fn recluster(
             // Queries do not get what this holds.
             let budget = shared.memory.part(memory);
             budget.charge(memory)?;
-            let options = ReclusterOptions {
-                memory,
-                threads: shared.options.threads,
-                cancel: job.cancel.clone(),
-            };
+            let options = ReclusterOptions::default()
+                .with_memory(memory)
+                .with_threads(shared.options.threads)
+                .with_cancel(job.cancel.clone());
             let done = shared.db.recluster(&options, &job.progress);
             budget.release(memory);
             let r = done?;

@@ -8,7 +8,7 @@ use crate::write::refusal;
 use axum::body::Body;
 use axum::extract::State;
 use http::{HeaderMap, Method, Response};
-use jindou::{CancelToken, Error, MergeOptions, Progress};
+use jindou::{CancelToken, Error, Progress};
 use std::sync::Arc;
 
 /// Ends a merge whose request was dropped.
@@ -50,10 +50,7 @@ async fn merge(shared: &Arc<Shared>) -> Result<Response<Body>, Problem> {
     if let Some(problem) = refusal(shared) {
         return Err(problem);
     }
-    let options = MergeOptions {
-        cancel: CancelToken::new(),
-        ..shared.options.merge.clone()
-    };
+    let options = shared.options.merge.clone().with_cancel(CancelToken::new());
     let watch = Watch(options.cancel.clone());
     let work = Arc::clone(shared);
     let job = tokio::task::spawn_blocking(move || work.db.merge(&options, &Progress::default()));

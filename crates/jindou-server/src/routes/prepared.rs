@@ -31,13 +31,11 @@ async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Bod
     let most = shared.options.max_request_bytes;
     let query = query::posted(&mut parameters, &parts.headers, content, most).await?;
     let names = parameters.all("parameter");
-    let options = QueryOptions {
-        timeout: Some(shared.options.timeout),
-        union_default: shared.options.union_default,
-        common_prefixes: shared.options.common_prefixes,
-        memory: Some(shared.memory.part(shared.options.query_memory)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_timeout(shared.options.timeout)
+        .with_union_default(shared.options.union_default)
+        .with_common_prefixes(shared.options.common_prefixes)
+        .with_memory(shared.memory.part(shared.options.query_memory));
     let base = address(shared, &parts.headers, parts.uri.path()).map(NamedNode::into_string);
     let shared = Arc::clone(shared);
     // Planning may take longer than a thread of the runtime may be kept.

@@ -90,14 +90,12 @@ fn explained(
     query: &str,
     at: &str,
 ) -> Result<Response<Body>, Problem> {
-    let options = QueryOptions {
-        timeout: Some(LONGEST_EXPLANATION.min(shared.options.timeout)),
-        union_default: shared.options.union_default,
-        common_prefixes: shared.options.common_prefixes,
-        dataset: parameters.dataset(),
-        memory: Some(shared.memory.part(shared.options.query_memory)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_timeout(LONGEST_EXPLANATION.min(shared.options.timeout))
+        .with_union_default(shared.options.union_default)
+        .with_common_prefixes(shared.options.common_prefixes)
+        .with_dataset(parameters.dataset())
+        .with_memory(shared.memory.part(shared.options.query_memory));
     let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);
     let explain = || {
         under(query, base.as_deref(), |query| {
@@ -122,14 +120,12 @@ async fn bound(
     // The same query, in whatever order its values come.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
-    let options = QueryOptions {
-        timeout: Some(shared.options.timeout),
-        union_default: shared.options.union_default,
-        common_prefixes: shared.options.common_prefixes,
-        dataset: parameters.dataset(),
-        memory: Some(shared.memory.part(shared.options.query_memory)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_timeout(shared.options.timeout)
+        .with_union_default(shared.options.union_default)
+        .with_common_prefixes(shared.options.common_prefixes)
+        .with_dataset(parameters.dataset())
+        .with_memory(shared.memory.part(shared.options.query_memory));
     let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);
     let shared = Arc::clone(shared);
     let prepare = move || {

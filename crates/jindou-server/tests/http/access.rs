@@ -22,10 +22,7 @@ fn tokens(lines: &str) -> NamedTempFile {
 fn with_tokens(options: ServerOptions) -> (NamedTempFile, ServerOptions) {
     let file = tokens(&format!("read {READ}\nread {OTHER}\nwrite {WRITE}\n"));
     let path = file.path().to_owned();
-    let options = ServerOptions {
-        token_file: Some(path),
-        ..options
-    };
+    let options = options.with_token_file(path);
     (file, options)
 }
 
@@ -149,13 +146,7 @@ fn a_certificate_is_replaced_without_a_restart() {
     put(&first);
     let server = serve(
         thousand(),
-        ServerOptions {
-            tls: Some(jindou_server::TlsFiles {
-                cert: cert.path().into(),
-                key: key.path().into(),
-            }),
-            ..options()
-        },
+        options().with_tls(jindou_server::TlsFiles::new(cert.path(), key.path())),
     );
     let trusts = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| {
         let mut roots = rustls::RootCertStore::empty();
@@ -189,10 +180,7 @@ fn a_certificate_is_replaced_without_a_restart() {
 #[test]
 fn a_secret_that_others_can_read_is_warned_of() {
     let file = tokens(&format!("read {READ}\n"));
-    let options = ServerOptions {
-        token_file: Some(file.path().into()),
-        ..options()
-    };
+    let options = options().with_token_file(file.path());
     assert_eq!(options.warnings(), Vec::<String>::new());
     for mode in [0o640, 0o604, 0o644] {
         std::fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).unwrap();
@@ -211,11 +199,7 @@ fn no_page_elsewhere_writes_without_a_token() {
     for origins in [vec!["*".to_owned()], vec!["http://evil.example".to_owned()]] {
         let server = serve(
             &data,
-            ServerOptions {
-                writable: true,
-                cors_origins: origins,
-                ..options()
-            },
+            options().with_writable(true).with_cors_origins(origins),
         );
         let evil = |method: &str, target: &str| {
             let headers = [UPDATE, EVIL];
@@ -245,13 +229,7 @@ fn no_page_elsewhere_writes_without_a_token() {
         assert_eq!(send(&server, "POST", "/update", &silent).status, 403);
     }
     // Pages of this machine are programs of this machine, but even they do not look after the server.
-    let server = serve(
-        &data,
-        ServerOptions {
-            writable: true,
-            ..options()
-        },
-    );
+    let server = serve(&data, options().with_writable(true));
     let near = [UPDATE, ("origin", "http://localhost:3000")];
     assert_eq!(send(&server, "POST", "/update", &near).status, 200);
     assert_eq!(send(&server, "POST", "/admin/merge", &near).status, 403);
@@ -349,11 +327,9 @@ fn errors_name_no_place_of_the_server() {
     let inside = data.folder().join("store").join("backups");
     let server = serve(
         &data,
-        ServerOptions {
-            writable: true,
-            backup_to: Some(jindou::BackupTarget::folder(inside.to_str().unwrap()).unwrap()),
-            ..options()
-        },
+        options()
+            .with_writable(true)
+            .with_backup_to(jindou::BackupTarget::folder(inside.to_str().unwrap()).unwrap()),
     );
     let place = data.folder().to_str().unwrap().to_owned();
     let post =
@@ -406,11 +382,9 @@ fn what_is_stored_is_its_owners_alone() {
     let backups = data.folder().join("backups");
     let server = serve(
         &data,
-        ServerOptions {
-            writable: true,
-            backup_to: Some(jindou::BackupTarget::folder(backups.to_str().unwrap()).unwrap()),
-            ..options()
-        },
+        options()
+            .with_writable(true)
+            .with_backup_to(jindou::BackupTarget::folder(backups.to_str().unwrap()).unwrap()),
     );
     let post = |target: &str, body: &[u8]| {
         request(server.address(), "POST", target, &[UPDATE], body).status

@@ -3,7 +3,6 @@
 use crate::client::{escape, request};
 use crate::{MILLION, Store, ask, options, serve, store, thousand, until};
 use jindou::{Database, OpenOptions, Runtime};
-use jindou_server::ServerOptions;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +12,7 @@ const HEAVY: &str = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e
 
 /// The same store opened with a runtime of so many places.
 fn with_places(store: &Store, places: usize) -> Database {
-    let options = OpenOptions {
-        runtime: Some(Runtime::builder().threads(places).build()),
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default().with_runtime(Runtime::builder().threads(places).build());
     Database::open_with(store.folder().join("store"), &options).expect("a store")
 }
 
@@ -25,14 +21,7 @@ fn heavy_queries_of_many_clients_compute_in_the_places_that_there_are() {
     for places in [1, 2] {
         let db = with_places(thousand(), places);
         let workers = db.runtime().workers().clone();
-        let server = jindou_server::Server::start(
-            db,
-            ServerOptions {
-                threads: 2,
-                ..options()
-            },
-        )
-        .expect("a server");
+        let server = jindou_server::Server::start(db, options().with_threads(2)).expect("a server");
         let ended = AtomicBool::new(false);
         let answered = AtomicU64::new(0);
         let mut most = (0, 0);

@@ -14,10 +14,7 @@ const BROWSER: (&str, &str) = (
 );
 
 fn writable() -> ServerOptions {
-    ServerOptions {
-        writable: true,
-        ..options()
-    }
+    options().with_writable(true)
 }
 
 fn send(
@@ -104,13 +101,7 @@ fn updates_at_the_common_address_need_the_same_rights() {
         "read reading-0123456789\nwrite writing-0123456789\n",
     )
     .unwrap();
-    let server = serve(
-        &data,
-        ServerOptions {
-            token_file: Some(file.path().into()),
-            ..options()
-        },
-    );
+    let server = serve(&data, options().with_token_file(file.path()));
     let reading = ("authorization", "Bearer reading-0123456789");
     let writing = ("authorization", "Bearer writing-0123456789");
     for path in ["/sparql", "/"] {
@@ -140,13 +131,7 @@ fn updates_at_the_common_address_need_the_same_rights() {
         send(&closed, "POST", "/sparql", &[UPDATE], "CLEAR ALL").status,
         403
     );
-    let open = serve(
-        &data,
-        ServerOptions {
-            cors_origins: vec!["*".into()],
-            ..writable()
-        },
-    );
+    let open = serve(&data, writable().with_cors_origins(["*"]));
     for path in ["/sparql", "/"] {
         let evil = ("origin", "http://evil.example");
         let answer = send(&open, "POST", path, &[FORM, evil], "update=CLEAR+ALL");

@@ -4,7 +4,7 @@
 
 use crate::client::{connect, request};
 use crate::{ask, options, serve, thousand, until};
-use jindou_server::{Server, ServerOptions};
+use jindou_server::Server;
 use jindou_testing::{Mutator, Rng};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -304,14 +304,12 @@ struct Found {
 fn fuzz(seconds: u64, seed: u64, most: u64) {
     let server = serve(
         thousand(),
-        ServerOptions {
-            timeout: Duration::from_millis(300),
-            max_timeout: Duration::from_secs(1),
-            query_memory: 32 << 20,
-            max_request_bytes: 64 << 10,
-            max_result_bytes: Some(4 << 20),
-            ..options()
-        },
+        options()
+            .with_timeout(Duration::from_millis(300))
+            .with_max_timeout(Duration::from_secs(1))
+            .with_query_memory(32 << 20)
+            .with_max_request_bytes(64 << 10)
+            .with_max_result_bytes(4 << 20),
     );
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

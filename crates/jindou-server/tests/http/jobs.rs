@@ -3,7 +3,7 @@
 use crate::client::{Answer, request};
 use crate::{ask, options, serve, store, until};
 use jindou::BackupTarget;
-use jindou_server::{Server, ServerOptions};
+use jindou_server::Server;
 
 fn call(server: &Server, method: &str, target: &str) -> Answer {
     request(server.address(), method, target, &[], b"")
@@ -29,11 +29,7 @@ fn a_store_is_reclustered_and_backed_up_while_it_is_served() {
     let target = BackupTarget::folder(places.path().to_str().unwrap()).unwrap();
     let server = serve(
         &data,
-        ServerOptions {
-            writable: true,
-            backup_to: Some(target.clone()),
-            ..options()
-        },
+        options().with_writable(true).with_backup_to(target.clone()),
     );
     let update = || {
         request(
@@ -91,13 +87,7 @@ fn who_may_not_write_may_not_do_that() {
         "read 0123456789abcdef\nwrite fedcba9876543210\n",
     )
     .unwrap();
-    let server = serve(
-        &data,
-        ServerOptions {
-            token_file: Some(tokens.path().to_owned()),
-            ..options()
-        },
-    );
+    let server = serve(&data, options().with_token_file(tokens.path().to_owned()));
     let post = |token: &str| {
         let header = format!("Bearer {token}");
         let headers = [("authorization", header.as_str())];

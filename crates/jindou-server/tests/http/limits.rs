@@ -2,7 +2,7 @@
 
 use crate::client::{connect, escape, receive, request, send};
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
-use jindou_server::{Server, ServerOptions};
+use jindou_server::Server;
 use std::time::{Duration, Instant};
 
 fn still_answers(server: &Server) {
@@ -49,10 +49,7 @@ fn time_in_the_middle_breaks_the_answer_off() {
 fn a_request_cannot_ask_for_more_than_the_cap() {
     let server = serve(
         thousand(),
-        ServerOptions {
-            max_timeout: Duration::from_millis(200),
-            ..options()
-        },
+        options().with_max_timeout(Duration::from_millis(200)),
     );
     let target = format!("/query?timeout=3600&query={}", escape(ENDLESS));
     let start = Instant::now();
@@ -64,12 +61,10 @@ fn a_request_cannot_ask_for_more_than_the_cap() {
 fn enormous_time_limits_are_none() {
     let server = serve(
         thousand(),
-        ServerOptions {
-            timeout: Duration::MAX,
-            max_timeout: Duration::MAX,
-            grace: Duration::MAX,
-            ..options()
-        },
+        options()
+            .with_timeout(Duration::MAX)
+            .with_max_timeout(Duration::MAX)
+            .with_grace(Duration::MAX),
     );
     let million = format!("SELECT (COUNT(*) AS ?n) {}", &MILLION["SELECT * ".len()..]);
     for limit in ["", "timeout=1e19&", "timeout=9e18s&"] {
@@ -85,13 +80,7 @@ fn enormous_time_limits_are_none() {
 
 #[test]
 fn memory() {
-    let server = serve(
-        thousand(),
-        ServerOptions {
-            query_memory: 8 << 20,
-            ..options()
-        },
-    );
+    let server = serve(thousand(), options().with_query_memory(8 << 20));
     let answer = ask(&server, &format!("{MILLION} ORDER BY ?b ?d"), &[]);
     assert_eq!((answer.status, &*answer.problem()), (507, "limit"));
     assert!(answer.text().contains("memory"));
@@ -101,13 +90,7 @@ fn memory() {
 /// A text that there is no memory for might be answered elsewhere, or by a server with more.
 #[test]
 fn memory_while_planning() {
-    let server = serve(
-        thousand(),
-        ServerOptions {
-            query_memory: 1 << 20,
-            ..options()
-        },
-    );
+    let server = serve(thousand(), options().with_query_memory(1 << 20));
     let long = format!("ASK {{ ?s ?p \"{}\" }}", "x".repeat(5 << 20));
     let direct = [("content-type", "application/sparql-query")];
     let answer = request(server.address(), "POST", "/query", &direct, long.as_bytes());
@@ -119,11 +102,9 @@ fn memory_while_planning() {
 
 #[test]
 fn rows_and_bytes_of_an_answer() {
-    let limited = ServerOptions {
-        max_result_rows: Some(50),
-        max_result_bytes: Some(1 << 20),
-        ..options()
-    };
+    let limited = options()
+        .with_max_result_rows(50)
+        .with_max_result_bytes(1 << 20);
     let server = serve(thousand(), limited);
     let rows = ask(&server, "SELECT * { ?s ?p ?o } LIMIT 51", &[]);
     assert_eq!((rows.status, &*rows.problem()), (507, "limit"));
@@ -132,24 +113,12 @@ fn rows_and_bytes_of_an_answer() {
         ask(&server, "SELECT * { ?s ?p ?o } LIMIT 50", &[]).status,
         200
     );
-    let bytes = serve(
-        thousand(),
-        ServerOptions {
-            max_result_bytes: Some(1000),
-            ..options()
-        },
-    );
+    let bytes = serve(thousand(), options().with_max_result_bytes(1000));
     let answer = ask(&bytes, "SELECT * { ?s ?p ?o }", &[]);
     assert_eq!((answer.status, &*answer.problem()), (507, "limit"));
     assert!(answer.text().contains("limit of 1000 bytes"));
     // Past the first bytes on the wire the answer can only break off.
-    let large = serve(
-        thousand(),
-        ServerOptions {
-            max_result_bytes: Some(1 << 20),
-            ..options()
-        },
-    );
+    let large = serve(thousand(), options().with_max_result_bytes(1 << 20));
     let answer = ask(&large, MILLION, &[("accept", "text/csv")]);
     assert!(answer.status == 200 && !answer.whole && answer.body.len() <= 1 << 20);
     still_answers(&large);
@@ -188,13 +157,7 @@ fn a_head_that_never_ends_or_never_comes() {
 
 #[test]
 fn too_many_queries_are_told_to_come_back() {
-    let server = serve(
-        thousand(),
-        ServerOptions {
-            max_queries: 2,
-            ..options()
-        },
-    );
+    let server = serve(thousand(), options().with_max_queries(2));
     let target = format!("/query?query={}", escape(ENDLESS));
     let mut readers: Vec<_> = (0..2).map(|_| connect(server.address())).collect();
     for r in &mut readers {

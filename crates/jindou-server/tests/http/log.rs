@@ -1,7 +1,6 @@
 //! The log's lines.
 
 use crate::{ask, options, serve, thousand};
-use jindou_server::ServerOptions;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -51,11 +50,9 @@ fn no_query_forges_a_line_or_a_field() {
     let log = captured();
     let server = serve(
         thousand(),
-        ServerOptions {
-            slow_query: Some(Duration::ZERO),
-            writable: true,
-            ..options()
-        },
+        options()
+            .with_slow_query(Duration::ZERO)
+            .with_writable(true),
     );
     let forged = "# 2026-01-01T00:00:00Z  WARN forged: all is well";
     let text =

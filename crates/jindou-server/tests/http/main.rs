@@ -45,11 +45,7 @@ pub(crate) fn store(trig: &str) -> Store {
         .text("test.trig", trig.as_bytes().to_vec(), Format::TriG)
         .build()
         .expect("sources");
-    let options = LoadOptions {
-        threads: 1,
-        memory: 1 << 30,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(1).with_memory(1 << 30);
     Database::load(&dir, &sources, &options, &Progress::default()).expect("a load");
     Store {
         db: Database::open(&dir).expect("a store"),
@@ -71,13 +67,11 @@ pub(crate) const MILLION: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p
 pub(crate) const ENDLESS: &str = "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h }";
 
 pub(crate) fn options() -> ServerOptions {
-    ServerOptions {
-        port: 0,
-        threads: 2,
-        memory: 1 << 30,
-        query_memory: 1 << 28,
-        ..ServerOptions::default()
-    }
+    ServerOptions::default()
+        .with_port(0)
+        .with_threads(2)
+        .with_memory(1 << 30)
+        .with_query_memory(1 << 28)
 }
 
 pub(crate) fn serve(store: &Store, options: ServerOptions) -> Server {

@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, escape, request};
 use crate::{ENDLESS, Store, options, serve, store, thousand, until};
-use jindou_server::{Server, ServerOptions};
+use jindou_server::Server;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -174,13 +174,7 @@ fn a_batch_is_answered_line_by_line() {
 
 #[test]
 fn a_batch_ends_at_its_limits() {
-    let server = serve(
-        thousand(),
-        ServerOptions {
-            max_result_bytes: Some(1 << 20),
-            ..options()
-        },
-    );
+    let server = serve(thousand(), options().with_max_result_bytes(1 << 20));
     // Light once, heavy after a moment, too long for the room.
     let endless = prepare(&server, ENDLESS, &[] as &[&str]);
     let one = prepare(&server, "SELECT ?v { $s <http://e/p> ?v }", &["s"]);

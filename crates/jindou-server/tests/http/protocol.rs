@@ -256,13 +256,7 @@ fn content_types_suit_the_form() {
 #[test]
 fn bad_requests_are_refused() {
     let data = data();
-    let server = serve(
-        &data,
-        jindou_server::ServerOptions {
-            writable: true,
-            ..options()
-        },
-    );
+    let server = serve(&data, options().with_writable(true));
     let to = server.address();
     let data0 = graphs("default-graph-uri", &[0]);
     let utf16: Vec<u8> = "ASK {}".encode_utf16().flat_map(u16::to_be_bytes).collect();

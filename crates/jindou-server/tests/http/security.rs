@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, connect, receive, request, send};
 use crate::{ask, options, serve, store, thousand};
-use jindou_server::{ServeError, Server, ServerOptions, TlsFiles};
+use jindou_server::{ServeError, Server, TlsFiles};
 use rustls::pki_types::{CertificateDer, ServerName};
 use std::io::Write;
 use std::sync::Arc;
@@ -19,13 +19,7 @@ fn file(text: &str) -> NamedTempFile {
 
 fn with_tokens() -> (NamedTempFile, Server) {
     let tokens = file(&format!("read {READ}\nwrite {WRITE}\n"));
-    let server = serve(
-        thousand(),
-        ServerOptions {
-            token_file: Some(tokens.path().into()),
-            ..options()
-        },
-    );
+    let server = serve(thousand(), options().with_token_file(tokens.path()));
     (tokens, server)
 }
 
@@ -40,10 +34,7 @@ fn bearing(server: &Server, token: &str, method: &str, target: &str) -> Answer {
 
 #[test]
 fn other_machines_need_tokens() {
-    let open = ServerOptions {
-        host: [0, 0, 0, 0].into(),
-        ..options()
-    };
+    let open = options().with_host([0, 0, 0, 0]);
     let refused = Server::start(thousand().db.clone(), open).err().unwrap();
     assert!(matches!(refused, ServeError::Open(_)));
     assert!(refused.to_string().contains("--token-file"));
@@ -121,10 +112,7 @@ fn pages_read_answers_as_their_origin_allows() {
     assert_eq!(allowed(&mine, "http://localhost.evil.example"), "");
     let listed = serve(
         thousand(),
-        ServerOptions {
-            cors_origins: vec!["https://yasgui.example".into()],
-            ..options()
-        },
+        options().with_cors_origins(["https://yasgui.example"]),
     );
     assert_eq!(
         allowed(&listed, "https://yasgui.example"),
@@ -184,17 +172,8 @@ fn tls() {
         file(&made.cert.pem()),
         file(&made.signing_key.serialize_pem()),
     );
-    let files = TlsFiles {
-        cert: cert.path().into(),
-        key: key.path().into(),
-    };
-    let server = serve(
-        &data,
-        ServerOptions {
-            tls: Some(files.clone()),
-            ..options()
-        },
-    );
+    let files = TlsFiles::new(cert.path(), key.path());
+    let server = serve(&data, options().with_tls(files.clone()));
     let mut roots = rustls::RootCertStore::empty();
     roots
         .add(CertificateDer::from(made.cert.der().to_vec()))
@@ -231,14 +210,8 @@ fn tls() {
     let _ = std::io::Read::read_to_end(&mut plain, &mut nothing);
     assert!(!nothing.starts_with(b"HTTP"));
     // Files that do not serve are named.
-    let swapped = TlsFiles {
-        cert: files.key,
-        key: files.cert,
-    };
-    let bad = ServerOptions {
-        tls: Some(swapped),
-        ..options()
-    };
+    let swapped = TlsFiles::new(files.key, files.cert);
+    let bad = options().with_tls(swapped);
     assert!(matches!(
         Server::start(data.db.clone(), bad).err(),
         Some(ServeError::File { .. })

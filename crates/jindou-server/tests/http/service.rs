@@ -15,10 +15,7 @@ fn allowing(entries: &[String]) -> ServerOptions {
         .iter()
         .map(|e| e.parse::<Allowed>().expect("an entry"))
         .collect();
-    ServerOptions {
-        service: Some(Arc::new(HttpCaller::new(list))),
-        ..options()
-    }
+    options().with_service(Arc::new(HttpCaller::new(list)))
 }
 
 const FAR: &str = "<http://e/a> <http://e/name> \"A\", \"Ä\"@de . <http://e/b> <http://e/name> \"01\"^^<http://www.w3.org/2001/XMLSchema#integer> . _:x <http://e/name> _:x .";

@@ -2,7 +2,6 @@
 
 use crate::client::{connect, escape, receive, request, send};
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
-use jindou_server::ServerOptions;
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -60,11 +59,7 @@ fn a_reader_that_stops_reading_is_cut_off_at_its_deadline() {
 fn slow_readers_do_not_keep_others_waiting() {
     let server = serve(
         thousand(),
-        ServerOptions {
-            light_slots: 1,
-            heavy_slots: 1,
-            ..options()
-        },
+        options().with_light_slots(1).with_heavy_slots(1),
     );
     // More readers that do not read than there are slots of either kind.
     let mut slow: Vec<_> = (0..20)
@@ -136,13 +131,7 @@ fn a_shutdown_lets_answers_end_and_cancels_after_its_grace() {
     assert_eq!(answer.text().lines().count(), 1_000_001);
     server.stop();
 
-    let server = serve(
-        thousand(),
-        ServerOptions {
-            grace: Duration::from_millis(200),
-            ..options()
-        },
-    );
+    let server = serve(thousand(), options().with_grace(Duration::from_millis(200)));
     let mut stream = open(&server, ENDLESS, "");
     until("it runs", || server.live_queries() == 1);
     let start = Instant::now();
@@ -154,11 +143,9 @@ fn a_shutdown_lets_answers_end_and_cancels_after_its_grace() {
 #[test]
 #[ignore = "2,000 connections; see docs/testing.md"]
 fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
-    let limited = ServerOptions {
-        query_memory: 16 << 20,
-        max_result_rows: Some(500_000),
-        ..options()
-    };
+    let limited = options()
+        .with_query_memory(16 << 20)
+        .with_max_result_rows(500_000);
     let server = serve(thousand(), limited);
     let to = server.address();
     let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);

@@ -3,7 +3,7 @@
 
 use crate::client::{Answer, request};
 use crate::{Store, options, serve, store};
-use jindou_server::{Server, ServerOptions};
+use jindou_server::Server;
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::rdf;
 use oxrdf::{Dataset, Graph, GraphName, NamedNode, NamedOrBlankNode, Term};
@@ -217,13 +217,7 @@ fn all_pass(part: &str, kind: &str, data: impl Fn() -> Store) -> usize {
     let mut failed = vec![];
     for test in &tests {
         let data = data();
-        let server = serve(
-            &data,
-            ServerOptions {
-                writable: true,
-                ..options()
-            },
-        );
+        let server = serve(&data, options().with_writable(true));
         let one = std::panic::AssertUnwindSafe(|| run(&m, test, &server));
         if std::panic::catch_unwind(one).is_err() {
             failed.push(test.to_string());

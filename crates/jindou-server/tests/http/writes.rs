@@ -10,10 +10,7 @@ const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
 const TURTLE: (&str, &str) = ("content-type", "text/turtle");
 
 fn writable() -> ServerOptions {
-    ServerOptions {
-        writable: true,
-        ..options()
-    }
+    options().with_writable(true)
 }
 
 fn update(server: &Server, text: &str) -> Answer {
@@ -230,11 +227,9 @@ fn limits_refuse_before_anything_changes() {
     let data = store("<http://e/a> <http://e/p> 1 .");
     let server = serve(
         &data,
-        ServerOptions {
-            max_update_bytes: 10_000,
-            query_memory: 1 << 20,
-            ..writable()
-        },
+        writable()
+            .with_max_update_bytes(10_000)
+            .with_query_memory(1 << 20),
     );
     let long = format!(
         "INSERT DATA {{ <http://e/a> <http://e/p> '{}' }}",

@@ -26,7 +26,7 @@ use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
 use jindou_model::{
     Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource, Result,
-    private, term,
+    private, setters, term,
 };
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -48,7 +48,13 @@ pub const PHASES: [&str; 8] = [
 ];
 
 /// How to load.
+///
+/// ```
+/// let options = jindou_store::LoadOptions::default().with_threads(1).with_replace(true);
+/// assert!(options.replace && !options.union_default);
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LoadOptions {
     /// Bytes of memory to stay within, as far as the arrays of 4 bytes a term that must be there allow.
     pub memory: u64,
@@ -77,6 +83,13 @@ impl LoadOptions {
             replace: false,
             union_default: false,
         }
+    }
+
+    setters! {
+        with_memory: memory = u64;
+        with_threads: threads = usize;
+        with_replace: replace = bool;
+        with_union_default: union_default = bool;
     }
 }
 

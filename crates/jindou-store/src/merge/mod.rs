@@ -23,7 +23,7 @@ use crate::segment::{Packing, fold_behind};
 use crate::snapshot::Snapshot;
 use jindou_log::Files;
 use jindou_model::{
-    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Resource, Result,
+    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Resource, Result, setters,
 };
 use known::Gone;
 use output::Pace;
@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 
 /// How to merge.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct MergeOptions {
     /// Bytes of memory that keys of predicates may take while they are written: 16 bytes a key, one predicate a thread.
     pub memory: u64,
@@ -61,6 +62,16 @@ impl Default for MergeOptions {
             generations: 8,
             cancel: CancelToken::new(),
         }
+    }
+}
+
+impl MergeOptions {
+    setters! {
+        with_memory: memory = u64;
+        with_bytes_per_second: bytes_per_second = impl Into<Option<u64>>;
+        with_threads: threads = usize;
+        with_generations: generations = usize;
+        with_cancel: cancel = CancelToken;
     }
 }
 

@@ -142,10 +142,7 @@ fn restore(
     progress.phase.store(1, Ordering::Relaxed);
     let (last, committed) = restoring.log(new, to)?;
     // The whole of it is read once before it is relied on.
-    let reader = OpenOptions {
-        access: Access::Read,
-        ..OpenOptions::default()
-    };
+    let reader = OpenOptions::default().with_access(Access::Read);
     let snapshot = Database::open_with(new, &reader)?.snapshot();
     let wanted = match to {
         RestoreTo::Newest => backup.info.snapshot,

@@ -33,12 +33,10 @@ fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
 }
 
 fn options(gpu: GpuChoice) -> QueryOptions {
-    QueryOptions {
-        gpu,
-        threads: Some(1),
-        memory: Some(MemoryBudget::new(64 << 20)),
-        ..QueryOptions::default()
-    }
+    QueryOptions::default()
+        .with_gpu(gpu)
+        .with_threads(1)
+        .with_memory(MemoryBudget::new(64 << 20))
 }
 
 /// The rows (or the truth value) in sorted text, and the rows reported.
@@ -153,11 +151,9 @@ fn what_cannot_be_held_runs_on_the_cpu() {
     let open = Box::new(move || Ok(shim.clone()));
     let runtime = Runtime::with_device(Device::of(open, Duration::from_secs(60)));
     for memory in [64 << 20, 500 << 10] {
-        let options = QueryOptions {
-            memory: Some(MemoryBudget::new(memory)),
-            profile: true,
-            ..options(GpuChoice::Auto)
-        };
+        let options = options(GpuChoice::Auto)
+            .with_memory(MemoryBudget::new(memory))
+            .with_profile(true);
         let mut sink = Collector::new(MemoryBudget::unlimited());
         let (own, cancel) = (DefaultGraph::Own, CancelToken::new());
         let (rows, m) = run(

@@ -5,7 +5,7 @@ use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use crate::runtime::Runtime;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
-use jindou_model::{Error, Resource, Result};
+use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
     CURRENT, Kind, LOG, Manifest, Place, current, open_after, open_at, remove_leftovers,
@@ -36,6 +36,7 @@ pub enum Access {
 
 /// How to open a database.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// Whether it will be changed.
     pub access: Access,
@@ -45,6 +46,15 @@ pub struct OpenOptions {
     pub verify: Verify,
     /// Threads, memory and devices, which several databases may share; `None`: made for this one, as the machine has them.
     pub runtime: Option<Runtime>,
+}
+
+impl OpenOptions {
+    setters! {
+        with_access: access = Access;
+        with_durability: durability = Durability;
+        with_verify: verify = Verify;
+        with_runtime: runtime = impl Into<Option<Runtime>>;
+    }
 }
 
 /// A store directory that this process may change.

@@ -10,7 +10,7 @@
 use super::durable::Disk;
 use crate::database::Database;
 use jindou_log::{Directory, Files};
-use jindou_model::{CancelToken, Error, Progress, Resource, Result};
+use jindou_model::{CancelToken, Error, Progress, Resource, Result, setters};
 use jindou_store::{MergeOptions, MergeReport, Merging};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,6 +59,7 @@ pub struct MergeStatus {
 
 /// When a database merges by itself.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct MergePolicy {
     /// With so many edits; `None`: with a million, and at least a twentieth of all quads.
     pub edits: Option<u64>,
@@ -74,11 +75,16 @@ impl Default for MergePolicy {
         Self {
             edits: None,
             log_bytes: 1 << 30,
-            options: MergeOptions {
-                threads: 1,
-                ..MergeOptions::default()
-            },
+            options: MergeOptions::default().with_threads(1),
         }
+    }
+}
+
+impl MergePolicy {
+    setters! {
+        with_edits: edits = impl Into<Option<u64>>;
+        with_log_bytes: log_bytes = u64;
+        with_options: options = MergeOptions;
     }
 }
 

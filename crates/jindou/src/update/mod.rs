@@ -51,7 +51,7 @@ use crate::database::{Database, guarded, watching};
 use crate::options::DatasetChoice;
 use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
-use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result};
+use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, setters};
 use jindou_parse::DocumentSource;
 use jindou_plan::{Functions, SyntaxOptions, read_update, with_stack};
 use std::sync::Arc;
@@ -60,6 +60,7 @@ use transaction::Transaction;
 
 /// How to run an update. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline, LOAD and SERVICE.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct UpdateOptions {
     /// Threads for patterns, for parsing documents, and for applying changes; `None`: all of the runtime's.
     pub threads: Option<usize>,
@@ -91,22 +92,25 @@ pub struct UpdateOptions {
 }
 
 impl UpdateOptions {
-    /// The same with so many threads at most.
-    #[must_use]
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self {
-            threads: Some(threads),
-            ..self
-        }
+    setters! {
+        with_threads: threads = impl Into<Option<usize>>;
+        with_timeout: timeout = impl Into<Option<Duration>>;
+        with_memory: memory = impl Into<Option<MemoryBudget>>;
+        with_cancel: cancel = CancelToken;
+        with_union_default: union_default = impl Into<Option<bool>>;
+        with_using: using = impl Into<Option<DatasetChoice>>;
+        with_only: only = impl Into<Option<GraphName>>;
+        with_service: service = Arc<dyn ServiceCaller>;
+        with_functions: functions = Functions;
+        with_documents: documents = Arc<dyn DocumentSource>;
+        with_common_prefixes: common_prefixes = bool;
     }
 
-    /// The same with a memory budget of its own.
+    /// Sets [`base`](Self::base).
     #[must_use]
-    pub fn with_memory(self, memory: MemoryBudget) -> Self {
-        Self {
-            memory: Some(memory),
-            ..self
-        }
+    pub fn with_base(mut self, base: impl Into<String>) -> Self {
+        self.base = Some(base.into());
+        self
     }
 
     /// The cancellation token with the deadline counted from now.

@@ -10,7 +10,9 @@
 use super::durable::{Disk, Switching};
 use crate::database::{Database, guarded, watching};
 use jindou_log::Log;
-use jindou_model::{CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
+use jindou_model::{
+    CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result, setters,
+};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::Place;
 use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load_successor};
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 
 /// How to recluster.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReclusterOptions {
     /// Bytes of memory to stay within, as [`LoadOptions::memory`]. What is larger goes through files.
     pub memory: u64,
@@ -36,6 +39,14 @@ impl Default for ReclusterOptions {
             threads: load.threads,
             cancel: CancelToken::new(),
         }
+    }
+}
+
+impl ReclusterOptions {
+    setters! {
+        with_memory: memory = u64;
+        with_threads: threads = usize;
+        with_cancel: cancel = CancelToken;
     }
 }
 
@@ -122,12 +133,10 @@ impl Database {
             n if n < HIGH => 0,
             n => n,
         };
-        let load = LoadOptions {
-            memory: options.memory,
-            threads: options.threads.max(1),
-            replace: false,
-            union_default: snapshot.base().union_default(),
-        };
+        let load = LoadOptions::default()
+            .with_memory(options.memory)
+            .with_threads(options.threads.max(1))
+            .with_union_default(snapshot.base().union_default());
         let cancel = watching(&options.cancel, &snapshot);
         let source = Cancellable {
             source: SnapshotQuads::new(snapshot.clone()),

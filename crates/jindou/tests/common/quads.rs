@@ -19,11 +19,7 @@ impl QuadSource for Nothing {
 
 /// A store of N-Quads text.
 pub fn load(dir: &Path, nquads: &str) -> jindou::Result<()> {
-    let options = LoadOptions {
-        threads: 1,
-        memory: 1 << 28,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(1).with_memory(1 << 28);
     let progress = Progress::default();
     if nquads.is_empty() {
         Database::load(dir, &Nothing, &options, &progress)?;
@@ -39,11 +35,9 @@ pub fn load(dir: &Path, nquads: &str) -> jindou::Result<()> {
 /// All quads, by queries.
 pub fn of(db: &Database) -> Dataset {
     let mut out = Dataset::new();
-    let options = jindou::QueryOptions {
-        union_default: Some(false),
-        threads: Some(1),
-        ..jindou::QueryOptions::default()
-    };
+    let options = jindou::QueryOptions::default()
+        .with_union_default(false)
+        .with_threads(1);
     for text in [
         "SELECT ?s ?p ?o { ?s ?p ?o }",
         "SELECT ?s ?p ?o ?g { GRAPH ?g { ?s ?p ?o } }",

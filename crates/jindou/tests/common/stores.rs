@@ -18,17 +18,10 @@ pub struct Store {
 pub fn load(source: &dyn QuadSource) -> Store {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let dir = folder.path().join("store");
-    let options = LoadOptions {
-        threads: 2,
-        memory: 1 << 30,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(2).with_memory(1 << 30);
     Database::load(&dir, source, &options, &Progress::default()).expect("a load");
     // Helpers whatever the machine has.
-    let open = OpenOptions {
-        runtime: Some(Runtime::builder().threads(4).build()),
-        ..OpenOptions::default()
-    };
+    let open = OpenOptions::default().with_runtime(Runtime::builder().threads(4).build());
     let db = Database::open_with(&dir, &open).expect("a store");
     Store { folder, dir, db }
 }

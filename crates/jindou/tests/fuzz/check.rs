@@ -44,11 +44,9 @@ pub fn ground() -> Ground {
         .text("data.trig", DATA.as_bytes().to_vec(), Format::TriG)
         .build()
         .expect("sources");
-    let options = jindou::LoadOptions {
-        threads: 1,
-        memory: 1 << 30,
-        ..jindou::LoadOptions::default()
-    };
+    let options = jindou::LoadOptions::default()
+        .with_threads(1)
+        .with_memory(1 << 30);
     Database::load(&dir, &sources, &options, &jindou::Progress::default()).expect("a load");
     Ground {
         db: Database::open(&dir).expect("a store"),
@@ -107,12 +105,10 @@ pub fn check(
         patient,
         ..Reader::default()
     };
-    let options = QueryOptions {
-        threads: Some(threads),
-        timeout: Some(TIME),
-        memory: Some(MemoryBudget::new(MEMORY)),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default()
+        .with_threads(threads)
+        .with_timeout(TIME)
+        .with_memory(MemoryBudget::new(MEMORY));
     let mut sink = ResultWriter::new(&mut reader, format);
     let ended = ground.db.run(text, &options, &mut sink);
     drop(sink);

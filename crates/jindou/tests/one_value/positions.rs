@@ -482,10 +482,7 @@ fn prepared(s: &Setting<'_>) -> Asked {
     let query = format!(
         "SELECT{columns} (COALESCE(?a, ?b, ?c) AS ?all) {{ <http://e/one> <http://e/is> ?here }}"
     );
-    let options = QueryOptions {
-        threads: Some(1),
-        ..QueryOptions::default()
-    };
+    let options = QueryOptions::default().with_threads(1);
     let prepared = match s.db.prepare(&query, &used, &options) {
         Ok(p) => p,
         Err(e) => {

@@ -61,17 +61,11 @@ fn load(dir: &Path, quads: &[Quad]) -> Database {
         .text("values.nq", text.into_bytes(), Format::NQuads)
         .build()
         .expect("a source");
-    let options = LoadOptions {
-        threads: 1,
-        memory: 64 << 20,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions::default().with_threads(1).with_memory(64 << 20);
     Database::load(dir, &sources, &options, &Progress::default()).expect("a load");
-    let options = OpenOptions {
-        access: Access::Write,
-        durability: Durability::None,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default()
+        .with_access(Access::Write)
+        .with_durability(Durability::None);
     Database::open_with(dir, &options).expect("the store")
 }
 
@@ -90,11 +84,9 @@ fn merge(db: &Database) {
 }
 
 fn recluster(db: &Database) {
-    let options = ReclusterOptions {
-        memory: 64 << 20,
-        threads: 1,
-        ..ReclusterOptions::default()
-    };
+    let options = ReclusterOptions::default()
+        .with_memory(64 << 20)
+        .with_threads(1);
     db.recluster(&options, &Progress::default())
         .expect("a reclustering");
 }
@@ -189,11 +181,8 @@ pub type Table = Vec<Vec<Option<Term>>>;
 
 /// The answer's rows, or the error's text.
 pub fn ask(db: &Database, text: &str, service: Option<&Arc<Scripted>>) -> Result<Table, String> {
-    let options = QueryOptions {
-        threads: Some(1),
-        service: service.map(|s| Arc::clone(s) as Arc<dyn ServiceCaller>),
-        ..QueryOptions::default()
-    };
+    let mut options = QueryOptions::default().with_threads(1);
+    options.service = service.map(|s| Arc::clone(s) as Arc<dyn ServiceCaller>);
     match db.query_with(text, &options) {
         Ok(Answer::Solutions { rows, .. }) => Ok(rows),
         Ok(_) => Err("no table".into()),

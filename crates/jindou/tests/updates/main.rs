@@ -207,11 +207,9 @@ fn show(d: &Dataset) -> String {
 }
 
 fn opened(dir: &Path) -> Database {
-    let options = OpenOptions {
-        access: Access::Write,
-        durability: Durability::None,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::default()
+        .with_access(Access::Write)
+        .with_durability(Durability::None);
     Database::open_with(dir, &options).expect("the store")
 }
 
@@ -236,10 +234,7 @@ fn backed_up(db: Database, dir: &Path, rng: &mut Rng) -> Database {
 fn merging(db: &Database, generations: usize) -> std::thread::JoinHandle<()> {
     let db = db.clone();
     std::thread::spawn(move || {
-        let options = MergeOptions {
-            generations,
-            ..MergeOptions::default()
-        };
+        let options = MergeOptions::default().with_generations(generations);
         db.merge(&options, &Progress::default()).expect("a merge");
     })
 }
@@ -259,10 +254,7 @@ fn random_steps(seed: u64, steps: usize) {
     quads::load(&store, &lines).unwrap();
     let mut db = opened(&store);
     let mut old = (db.snapshot(), model.clone());
-    let options = UpdateOptions {
-        threads: Some(1),
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default().with_threads(1);
     let mut merges: Option<std::thread::JoinHandle<()>> = None;
     for step in 0..steps {
         let mut w = Writer {
@@ -340,11 +332,9 @@ fn random_steps(seed: u64, steps: usize) {
             }
             7 if rng.chance(50) => {
                 merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
-                let options = ReclusterOptions {
-                    memory: 32 << 20,
-                    threads: 1,
-                    ..ReclusterOptions::default()
-                };
+                let options = ReclusterOptions::default()
+                    .with_memory(32 << 20)
+                    .with_threads(1);
                 if let Err(e) = db.recluster(&options, &Progress::default()) {
                     fail(&e.to_string(), &db);
                 }
@@ -363,10 +353,7 @@ fn random_steps(seed: u64, steps: usize) {
                 let all: Vec<Quad> = model.0.iter().map(|q| q.into_owned()).collect();
                 let query = jindou_testing::query(&mut rng, &all);
                 if let Ok(want) = jindou_testing::answer(&all, &query.oracle) {
-                    let q = QueryOptions {
-                        threads: Some(1),
-                        ..QueryOptions::default()
-                    };
+                    let q = QueryOptions::default().with_threads(1);
                     let got = match db.query_with(&query.text, &q) {
                         Ok(a) => match a {
                             jindou::Answer::Boolean(b) => vec![b.to_string()],
@@ -436,10 +423,7 @@ fn one_process_writes_and_others_read() {
     let second = Database::open(&store).unwrap();
     assert_eq!(quads::of(&second).len(), 1);
     assert!(matches!(insert(&second, 2), Err(Error::Store(_))));
-    let write = OpenOptions {
-        access: Access::Write,
-        ..OpenOptions::default()
-    };
+    let write = OpenOptions::default().with_access(Access::Write);
     assert!(matches!(
         Database::open_with(&store, &write),
         Err(Error::Store(_))
@@ -535,10 +519,7 @@ fn what_the_journal_refuses_never_was() {
             .map(|client| {
                 let db = &db;
                 scope.spawn(move || {
-                    let options = UpdateOptions {
-                        threads: Some(1),
-                        ..UpdateOptions::default()
-                    };
+                    let options = UpdateOptions::default().with_threads(1);
                     (0..100)
                         .map(|i| {
                             let n = client * 1000 + i;
