@@ -11,7 +11,7 @@ use crate::terms::QueryTerms;
 use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
 use jindou_model::{Error, Holder, Resource, Result};
-use jindou_plan::{Operator, Plan, Slot, Weight};
+use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use jindou_store::Graph;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -74,6 +74,16 @@ pub(crate) fn drive(
         ));
     }
     options.cancel.check()?;
+    if let Operator::Explore(Exploration { empty: Some(_), .. }) = &plan.root {
+        sinks.worker().done()?;
+        return Ok(Profile {
+            nodes: vec![NodeProfile::default()],
+            bottom: Some(0),
+            elapsed: begin.elapsed(),
+            threads: 1,
+            ..Profile::default()
+        });
+    }
     let stop = AtomicBool::new(false);
     let run = Run {
         snapshot,
@@ -92,7 +102,6 @@ pub(crate) fn drive(
     };
     if let (Operator::Explore(e), 1, None, false) =
         (&plan.root, run.threads, offload, plan.is_ask())
-        && e.empty.is_none()
     {
         return guarded(|| crate::single_thread::run(plan, e, &run, sinks, begin));
     }

@@ -200,29 +200,42 @@ pub struct MemoryBudget {
     inner: Arc<BudgetInner>,
 }
 
-/// Bits of [`BudgetInner::used`] that count bytes: 4 PiB, more than any process has.
-const BYTES: u64 = (1 << 52) - 1;
-/// One charge that the whole has not answered yet.
-const OPEN: u64 = BYTES + 1;
+/// Most bytes that a part takes from its whole in advance: what a small query needs.
+const ADVANCE: u64 = 64 << 10;
+/// A whole that is smaller gives less: one part in so many.
+const ADVANCE_SHARE: u64 = 1024;
 
 #[derive(Debug)]
 struct BudgetInner {
     limit: u64,
-    /// Bytes taken, in the bits of [`BYTES`]. Above them the number of charges among them that the whole has yet to answer: what
-    /// has no room beside those may have room in a moment, when the whole refuses one of them.
     used: AtomicU64,
     peak: AtomicU64,
     /// Of `used`, by [`Holder`].
     held: [AtomicU64; Holder::ALL.len()],
     /// The budget to which this one's bytes are charged as well.
-    whole: Option<MemoryBudget>,
+    whole: Option<Whole>,
+}
+
+/// The budget that another one is a part of. Of the part's bytes it has been charged for `advance`, and for what is used above that:
+/// so many small queries at once do not meet at the whole's counters.
+#[derive(Debug)]
+struct Whole {
+    budget: MemoryBudget,
+    advance: u64,
+}
+
+impl Whole {
+    /// Bytes that the whole is charged for where the part uses so many.
+    fn charged(&self, used: u64) -> u64 {
+        used.max(self.advance)
+    }
 }
 
 impl Drop for BudgetInner {
-    /// Gives back to the whole what a part still holds when its last owner goes.
+    /// Gives back to the whole what it was charged for when a part's last owner goes.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
-            whole.release(*self.used.get_mut() & BYTES);
+            whole.budget.release(whole.charged(*self.used.get_mut()));
         }
     }
 }
@@ -235,13 +248,17 @@ impl MemoryBudget {
     }
 
     /// A budget of `limit` bytes that is a part of this one: what is charged to the part is charged to the whole, and
-    /// refused where either has no room. For many queries that share a process.
+    /// refused where either has no room. For many queries that share a process. While there is room, the whole is charged for the
+    /// part's first bytes at once: 64 KiB, or a thousandth of its limit if that is less.
     #[must_use]
     pub fn part(&self, limit: u64) -> Self {
-        Self::of(limit, Some(self.clone()))
+        let advance = ADVANCE.min(limit).min(self.inner.limit / ADVANCE_SHARE);
+        let advance = if self.try_charge(advance) { advance } else { 0 };
+        let budget = self.clone();
+        Self::of(limit, Some(Whole { budget, advance }))
     }
 
-    fn of(limit: u64, whole: Option<Self>) -> Self {
+    fn of(limit: u64, whole: Option<Whole>) -> Self {
         Self {
             inner: Arc::new(BudgetInner {
                 limit,
@@ -276,7 +293,7 @@ impl MemoryBudget {
     #[cold]
     fn refusal(&self, holder: Holder, bytes: u64) -> Error {
         let own = self.used().saturating_add(bytes) > self.inner.limit;
-        if let Some(whole) = &self.inner.whole
+        if let Some(Whole { budget: whole, .. }) = &self.inner.whole
             && !own
         {
             // Alone it would not fit either.
@@ -324,55 +341,57 @@ impl MemoryBudget {
         taken
     }
 
-    /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit is never taken meanwhile, so
-    /// nobody is refused for it. One compare-and-swap for each budget, and an addition for each that has a whole.
+    /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit here is never asked of the
+    /// whole, and what does not fit there is never taken here, so nobody is refused for it. One compare-and-swap for each budget;
+    /// for this one alone while the whole was charged in advance.
     fn take(&self, bytes: u64) -> bool {
-        let open = match self.inner.whole {
-            Some(_) => OPEN,
-            None => 0,
+        let used = &self.inner.used;
+        let mut before = used.load(Ordering::Relaxed);
+        // Bytes that the whole was charged for by this call.
+        let mut paid = 0;
+        let taken = loop {
+            let after = before.checked_add(bytes);
+            let Some(after) = after.filter(|after| *after <= self.inner.limit) else {
+                break None;
+            };
+            let owed = match &self.inner.whole {
+                Some(whole) => whole.charged(after) - whole.charged(before),
+                None => 0,
+            };
+            if owed > paid {
+                if !self.charge_whole(owed - paid) {
+                    break None;
+                }
+                paid = owed;
+            }
+            match used.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    paid -= owed;
+                    break Some(after);
+                }
+                Err(now) => before = now,
+            }
         };
-        let Some(after) = self.reserve(bytes, open) else {
+        if paid > 0 {
+            self.release_whole(paid);
+        }
+        let Some(after) = taken else {
             return false;
         };
-        if let Some(whole) = &self.inner.whole {
-            if !whole.try_charge(bytes) {
-                self.inner.used.fetch_sub(bytes + OPEN, Ordering::Relaxed);
-                return false;
-            }
-            self.inner.used.fetch_sub(OPEN, Ordering::Relaxed);
+        if after > self.inner.peak.load(Ordering::Relaxed) {
+            self.inner.peak.fetch_max(after, Ordering::Relaxed);
         }
-        self.inner.peak.fetch_max(after, Ordering::Relaxed);
         true
     }
 
-    /// Takes `bytes` from this budget alone if they fit, and notes `open`; the bytes that are taken then.
-    fn reserve(&self, bytes: u64, open: u64) -> Option<u64> {
-        let used = &self.inner.used;
-        let limit = self.inner.limit.min(BYTES);
-        let mut before = used.load(Ordering::Relaxed);
-        let mut looks = 0u32;
-        loop {
-            let after = (before & BYTES).saturating_add(bytes);
-            if after <= limit {
-                let new = before + bytes + open;
-                match used.compare_exchange_weak(before, new, Ordering::Relaxed, Ordering::Relaxed)
-                {
-                    Ok(_) => return Some(after),
-                    Err(now) => before = now,
-                }
-                continue;
-            }
-            if before & !BYTES == 0 || bytes > limit {
-                return None;
-            }
-            // Another thread's charge is between this budget and its whole: some instructions.
-            looks += 1;
-            if looks.is_multiple_of(64) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
-            before = used.load(Ordering::Relaxed);
+    fn charge_whole(&self, bytes: u64) -> bool {
+        let whole = self.inner.whole.as_ref();
+        whole.is_none_or(|whole| whole.budget.try_charge(bytes))
+    }
+
+    fn release_whole(&self, bytes: u64) {
+        if let Some(whole) = &self.inner.whole {
+            whole.budget.release(bytes);
         }
     }
 
@@ -384,9 +403,12 @@ impl MemoryBudget {
     /// Gives `bytes` of a holder back.
     pub fn release_for(&self, holder: Holder, bytes: u64) {
         self.held(holder).fetch_sub(bytes, Ordering::Relaxed);
-        self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(whole) = &self.inner.whole {
-            whole.release(bytes);
+            let surplus = whole.charged(before) - whole.charged(before.saturating_sub(bytes));
+            if surplus > 0 {
+                whole.budget.release(surplus);
+            }
         }
     }
 
@@ -399,7 +421,7 @@ impl MemoryBudget {
     /// Bytes taken now.
     #[must_use]
     pub fn used(&self) -> u64 {
-        self.inner.used.load(Ordering::Relaxed) & BYTES
+        self.inner.used.load(Ordering::Relaxed)
     }
 
     /// Most bytes ever taken at once.
@@ -551,6 +573,25 @@ mod tests {
         assert!(whole.peak() <= 1000 && most.into_inner() <= 1000);
         assert!(parts.iter().all(|p| p.peak() <= 700 && p.used() == 0));
         assert_eq!(whole.used(), 0);
+    }
+
+    #[test]
+    fn a_part_s_first_bytes_are_charged_in_advance() {
+        let whole = MemoryBudget::new(10 << 20);
+        let (a, b) = (whole.part(1 << 20), whole.part(1000));
+        assert_eq!(whole.used(), (10 << 10) + 1000);
+        assert!(a.try_charge(10 << 10) && b.try_charge(1000) && !b.try_charge(1));
+        assert_eq!(whole.used(), (10 << 10) + 1000);
+        assert!(a.try_charge(5));
+        assert_eq!(whole.used(), (10 << 10) + 1005);
+        a.release(1 << 10);
+        assert_eq!((a.used(), whole.used()), ((9 << 10) + 5, (10 << 10) + 1000));
+        drop((a, b));
+        assert_eq!(whole.used(), 0);
+        // A whole that has no room left gives none in advance.
+        whole.charge(10 << 20).unwrap();
+        assert!(!whole.part(1 << 20).try_charge(1));
+        assert_eq!(whole.used(), 10 << 20);
     }
 
     #[test]

@@ -149,7 +149,10 @@ impl Column<'_> {
 struct Cells {
     ids: [u32; SLOTS],
     lengths: [u8; SLOTS],
-    text: Box<[[u8; LONGEST]]>,
+    /// By slot: the place of its text, once it has one.
+    places: [u8; SLOTS],
+    /// As many as slots were used, so that nothing is cleared for the others.
+    texts: Vec<[u8; LONGEST]>,
     /// Looked up and found since the last decision.
     asked: u32,
     found: u32,
@@ -159,6 +162,7 @@ struct Cells {
     pause: u32,
 }
 
+/// As many as a byte has values.
 const SLOTS: usize = 256;
 /// Longer cells are not kept.
 const LONGEST: usize = 192;
@@ -174,7 +178,8 @@ impl Default for Cells {
         Self {
             ids: [NO_VERTEX; SLOTS],
             lengths: [0; SLOTS],
-            text: vec![[0; LONGEST]; SLOTS].into_boxed_slice(),
+            places: [0; SLOTS],
+            texts: Vec::with_capacity(SLOTS),
             asked: 0,
             found: 0,
             on: true,
@@ -201,14 +206,23 @@ impl Cells {
             return None;
         }
         self.found += 1;
-        self.text[slot].get(..usize::from(self.lengths[slot]))
+        let text = self.texts.get(usize::from(self.places[slot]))?;
+        text.get(..usize::from(self.lengths[slot]))
     }
 
     #[inline]
     fn keep(&mut self, id: u32, text: &[u8]) {
+        if text.len() > LONGEST {
+            return;
+        }
         let slot = Self::slot(id);
-        if let Some(place) = self.text[slot].get_mut(..text.len()) {
-            place.copy_from_slice(text);
+        if self.ids[slot] == NO_VERTEX {
+            // There are no more places than slots.
+            self.places[slot] = self.texts.len() as u8;
+            self.texts.push([0; LONGEST]);
+        }
+        if let Some(kept) = self.texts.get_mut(usize::from(self.places[slot])) {
+            kept[..text.len()].copy_from_slice(text);
             self.ids[slot] = id;
             self.lengths[slot] = text.len() as u8;
         }

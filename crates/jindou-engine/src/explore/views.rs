@@ -16,12 +16,17 @@ pub(crate) struct RowPredicate<'a> {
     pub edges: EdgeView<'a>,
 }
 
+/// Times that the graph is asked before more than the last predicate is kept: few rows must not pay for a table.
+const WARM: usize = 64;
+
 /// The predicates that rows led to last, in one direction: mostly they lead to the same few, and the graph is asked for the others
 /// only.
 pub(crate) struct RowPredicates<'a> {
     graph: &'a dyn Graph,
     direction: Direction,
-    /// By number modulo [`KEPT`]; empty before the first use.
+    asked: usize,
+    last: Option<RowPredicate<'a>>,
+    /// By number modulo [`KEPT`]; empty until [`WARM`] were asked for.
     kept: Vec<Option<RowPredicate<'a>>>,
 }
 
@@ -30,22 +35,26 @@ impl<'a> RowPredicates<'a> {
         Self {
             graph,
             direction,
+            asked: 0,
+            last: None,
             kept: Vec::new(),
         }
     }
 
     #[inline]
     pub fn get(&mut self, number: PredicateId) -> &RowPredicate<'a> {
-        let place = number.0 as usize % KEPT;
-        if self.kept.is_empty() {
+        if self.asked == WARM && self.kept.is_empty() {
             self.kept.resize_with(KEPT, || None);
         }
-        let (graph, direction) = (self.graph, self.direction);
-        let place = &mut self.kept[place];
+        let place = self.kept.get_mut(number.0 as usize % KEPT);
+        let place = place.unwrap_or(&mut self.last);
         if place.as_ref().is_some_and(|kept| kept.number != number) {
             *place = None;
         }
-        place.get_or_insert_with(|| bring(graph, number, direction))
+        place.get_or_insert_with(|| {
+            self.asked = WARM.min(self.asked + 1);
+            bring(self.graph, number, self.direction)
+        })
     }
 }
 

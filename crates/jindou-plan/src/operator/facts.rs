@@ -8,7 +8,6 @@ use crate::set::SlotSet;
 use crate::slots::{binds, layout_of, reads};
 use crate::watch::Watch;
 use crate::{Step, condition};
-use rustc_hash::FxHashMap;
 
 /// Uses that an operator makes of an input's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,17 +189,19 @@ pub(crate) fn steps_needed(
     goes_on: bool,
     with: &Prune<'_>,
 ) -> SlotSet {
-    // Slots that steps bind, up to the one looked at, and how many do.
+    // Slots that steps bind, up to the one looked at, and each with the first that does.
     let mut there = SlotSet::default();
-    let mut times: FxHashMap<Slot, usize> = FxHashMap::default();
-    for step in list.iter() {
+    let mut firsts: Vec<(usize, Slot)> = Vec::with_capacity(list.len() + 1);
+    for (at, step) in list.iter().enumerate() {
         binds(&step.kind, &mut |s| {
-            there.insert(s);
-            *times.entry(s).or_default() += 1;
+            if !there.has(s) {
+                there.insert(s);
+                firsts.push((at, s));
+            }
         });
     }
     let mut needed = wanted.clone();
-    for step in list.iter_mut().rev() {
+    for (at, step) in list.iter_mut().enumerate().rev() {
         if with.watch.is_over() {
             break;
         }
@@ -213,15 +214,10 @@ pub(crate) fn steps_needed(
         for c in &step.filters {
             condition::add_slots(c, &mut needed);
         }
-        binds(&step.kind, &mut |s| {
-            needed.remove(s);
-            if let Some(n) = times.get_mut(&s) {
-                *n -= 1;
-                if *n == 0 {
-                    there.remove(s);
-                }
-            }
-        });
+        binds(&step.kind, &mut |s| needed.remove(s));
+        while let Some((_, s)) = firsts.pop_if(|(first, _)| *first == at) {
+            there.remove(s);
+        }
         reads(&step.kind, &mut |s| needed.insert(s));
         if !goes_on {
             needed = needed.and(&there);

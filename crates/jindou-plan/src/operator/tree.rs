@@ -60,40 +60,42 @@ impl Operator {
     /// Calls `f` with the operator and those below it, each before its inputs and these in the order of the profile, as far
     /// as `f` says. O(operators).
     pub fn walk<'a>(&'a self, f: &mut dyn FnMut(&'a Self) -> Walk) {
-        let mut open = vec![self];
-        while let Some(op) = open.pop() {
+        let (mut next, mut open) = (Some(self), vec![]);
+        while let Some(op) = next {
             let on = f(op);
-            if on == Walk::Past {
-                continue;
-            }
             let first = open.len();
-            op.each_input(&mut |role, i| {
-                if on == Walk::Into || !role.is_dependent() {
-                    open.push(i);
-                }
-            });
+            if on != Walk::Past {
+                op.each_input(&mut |role, i| {
+                    if on == Walk::Into || !role.is_dependent() {
+                        open.push(i);
+                    }
+                });
+            }
             open[first..].reverse();
+            next = open.pop();
         }
     }
 
     /// Calls `f` with the operator and all below it, to change them: each before its inputs, which are those that it has when
     /// `f` is done. O(operators).
     pub fn walk_mut(&mut self, f: &mut dyn FnMut(&mut Self)) {
-        let mut open = vec![self];
-        while let Some(op) = open.pop() {
+        let (mut next, mut open) = (Some(self), vec![]);
+        while let Some(op) = next {
             f(op);
             let first = open.len();
             op.each_input_mut(&mut |i| open.push(i));
             open[first..].reverse();
+            next = open.pop();
         }
     }
 
     /// Drops the operator and all below it, leaving [`Self::nothing`]: a chain of operators may be longer than a stack is
     /// high.
     pub fn dismantle(&mut self) {
-        let mut open = vec![self.take()];
-        while let Some(mut op) = open.pop() {
+        let (mut next, mut open) = (Some(self.take()), vec![]);
+        while let Some(mut op) = next {
             op.each_input_mut(&mut |i| open.push(i.take()));
+            next = open.pop();
         }
     }
 
