@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// When a record counts as written, and its ticket is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Durability {
     /// Once it is synced: nothing acknowledged is ever lost. Records that wait together are synced together.
     #[default]
@@ -59,6 +60,7 @@ impl Default for Options {
 
 /// Present state of a log.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Status {
     /// Number of the last acknowledged record.
     pub acknowledged: u32,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Findings of the opening of a log.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Recovery {
     /// Files that were read.
     pub files: u64,

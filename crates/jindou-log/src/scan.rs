@@ -218,6 +218,7 @@ pub(crate) fn contents<'a>(
 
 /// Bytes at the end of a log that a crash left.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cut {
     /// Name of the file.
     pub file: String,

@@ -22,6 +22,8 @@
 mod signal;
 mod table;
 
+/// Description of a signal, as the system gives it to handlers and [`handle_fault`] takes it.
+pub use libc::siginfo_t;
 pub use signal::{handle_fault, leave_signal_alone};
 pub use table::any_failed;
 

@@ -57,6 +57,7 @@ pub enum DiagnosticKind {
 
 /// A remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Suggestion {
     /// As a sentence.
     pub text: String,
@@ -67,6 +68,7 @@ pub struct Suggestion {
 
 /// Text to write in place of other text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Replacement {
     /// First byte that goes.
     pub start: usize,

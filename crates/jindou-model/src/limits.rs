@@ -125,6 +125,7 @@ impl CancelToken {
 
 /// Holder of bytes of a budget, as a refusal names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Holder {
     /// Everything without a name of its own: batches of rows, texts under way.
     Rest,

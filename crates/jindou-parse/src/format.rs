@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 /// A syntax of RDF that can be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// N-Triples (`.nt`).
     NTriples,
@@ -24,7 +25,7 @@ pub enum Format {
 
 impl Format {
     /// All formats, in the order in which help texts list them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: &'static [Self] = &[
         Self::NTriples,
         Self::NQuads,
         Self::Turtle,

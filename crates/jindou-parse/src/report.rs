@@ -19,6 +19,7 @@ pub(crate) enum Line {
 
 /// A statement that a lenient load skipped, or that stopped a strict one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BadStatement {
     /// Where it is.
     pub at: Location,

@@ -245,6 +245,7 @@ impl ServerOptions {
 
 /// Why a server did not start or ended.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// A host that others can reach, and no tokens.
     #[error(

@@ -67,6 +67,7 @@ impl FromIterator<Allowed> for AllowList {
 
 /// Why an endpoint is not asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotAllowed {
     /// No URL with http or https and a host, or one with a user's name in it.
     #[error("it is no http or https URL of a host")]

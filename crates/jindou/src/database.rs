@@ -141,6 +141,7 @@ const PLAN_BYTES: usize = 16 << 20;
 
 /// Report on a query: its rows, times and profile.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct QueryReport {
     /// Rows (or triples) written; 1 for ASK.
     pub rows: u64,
@@ -158,6 +159,7 @@ pub struct QueryReport {
 
 /// Result of [`Database::checksum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Checksum {
     /// Rows of the answer.
     pub rows: u64,

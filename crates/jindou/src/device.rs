@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 /// Whether queries may use a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GpuChoice {
     /// Never.
     #[default]

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Value of a parameter.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Value<'a> {
     /// A term. Blank nodes are refused: in a query they are variables.
     Term(&'a Term),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// One node of a measured plan; its inputs are below it.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ProfileNode {
     /// Name of the node: `result`, `join`, `step 2`, ….
     pub name: String,

@@ -1,13 +1,13 @@
 //! Counts of a database that others may see: what VoID describes.
 
 use jindou_model::{MAX_BASE_VERTICES, PredicateId, VertexId, term};
-use jindou_store::segment::FinderKind;
 use jindou_store::{InfoReport, PredicateInfo, Snapshot};
 use oxrdf::Term;
 use std::collections::HashMap;
 
 /// Counts of one snapshot, updates included; distinct subjects as of the last merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Triples of the default graph.
     pub triples: u64,
@@ -92,13 +92,9 @@ pub(crate) fn add_log(snapshot: &Snapshot, report: &mut InfoReport) {
         let s = snapshot.predicate_statistics(PredicateId(p));
         named = named.saturating_add(s.named_edges);
         let term = term(s.vertex);
-        let mut info = known.remove(&term).unwrap_or(PredicateInfo {
-            term,
-            edges: [0; 2],
-            ends: [0; 2],
-            finders: [FinderKind::Empty; 2],
-            bytes: [0; 2],
-        });
+        let mut info = known
+            .remove(&term)
+            .unwrap_or_else(|| PredicateInfo::new(term));
         info.edges = [s.edges, s.named_edges];
         info.ends = [s.subjects.into(), s.objects.into()];
         report.predicates.push(info);

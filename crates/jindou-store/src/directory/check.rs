@@ -19,6 +19,7 @@ const LISTED: u64 = 100;
 const LOOKUPS: u32 = 1 << 20;
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// File in the store directory.
     pub file: String,
@@ -26,6 +27,17 @@ pub struct Damage {
     pub bytes: Option<Range<u64>>,
     /// Description of the damage, without its place.
     pub what: String,
+}
+
+impl Damage {
+    /// Damage of a file, in bytes that are not known.
+    pub fn new(file: impl Into<String>, what: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            bytes: None,
+            what: what.into(),
+        }
+    }
 }
 
 impl std::fmt::Display for Damage {
@@ -43,6 +55,7 @@ impl std::fmt::Display for Damage {
 
 /// The result of [`check`].
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// Files looked at.
     pub files: u64,

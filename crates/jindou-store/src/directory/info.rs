@@ -7,6 +7,7 @@ use std::path::Path;
 
 /// Counts, sizes and shapes of a store.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct InfoReport {
     /// Id epoch.
     pub epoch: u64,
@@ -50,6 +51,7 @@ pub struct InfoReport {
 
 /// One predicate in [`InfoReport`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PredicateInfo {
     /// Canonical bytes of its term.
     pub term: Vec<u8>,
@@ -61,6 +63,20 @@ pub struct PredicateInfo {
     pub finders: [FinderKind; 2],
     /// Bytes of the segments, out and in, all graphs.
     pub bytes: [u64; 2],
+}
+
+impl PredicateInfo {
+    /// A predicate without edges.
+    #[must_use]
+    pub fn new(term: Vec<u8>) -> Self {
+        Self {
+            term,
+            edges: [0; 2],
+            ends: [0; 2],
+            finders: [FinderKind::Empty; 2],
+            bytes: [0; 2],
+        }
+    }
 }
 
 /// Looks at a store. O(predicates + classes).

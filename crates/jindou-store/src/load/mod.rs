@@ -95,6 +95,7 @@ impl LoadOptions {
 
 /// Counts, times and sizes of a load.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LoadReport {
     /// Quads delivered by the source.
     pub quads_read: u64,

@@ -77,6 +77,7 @@ impl MergeOptions {
 
 /// Counts, sizes and times of a merge.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct MergeReport {
     /// The last snapshot that is in the segments now.
     pub snapshot: u32,

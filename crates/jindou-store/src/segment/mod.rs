@@ -42,6 +42,7 @@ use jindou_model::NO_VERTEX;
 /// How a segment finds its keys; part of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum FinderKind {
     /// No keys.
     Empty = 0,

@@ -51,6 +51,7 @@ impl std::fmt::Debug for BackupTarget {
 
 /// Description of one backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BackupInfo {
     /// Its name in the place.
     pub name: String,

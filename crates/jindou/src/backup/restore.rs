@@ -18,6 +18,7 @@ const FROM: &str = "log-of-backup";
 
 /// Up to when a store is restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RestoreTo {
     /// As the newest backup has it.
     #[default]
@@ -30,6 +31,7 @@ pub enum RestoreTo {
 
 /// Report on a restore: the store that it made.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RestoreReport {
     /// Name of the backup that it was made of.
     pub backup: String,

@@ -24,6 +24,7 @@ const PROOF: Duration = Duration::from_secs(3);
 
 /// Report on a backup that was taken.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BackupReport {
     /// The backup.
     pub info: BackupInfo,

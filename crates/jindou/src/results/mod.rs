@@ -44,6 +44,7 @@ pub trait AnswerSink: Send {
 
 /// Format of the text that [`AnswerSink::raw`] takes. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RowText {
     /// TSV rows.
     Tsv,

@@ -13,6 +13,7 @@ use std::str::FromStr;
 /// of RDF; as CSV and TSV they are rows of subject, predicate and object, JSON is JSON-LD then, XML is RDF/XML, and a table for
 /// people N-Triples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResultFormat {
     /// A table for people.
     Table,

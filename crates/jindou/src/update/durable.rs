@@ -23,6 +23,7 @@ const SAME: usize = 3;
 
 /// Whether a database that is opened will be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Access {
     /// It can be changed if no other process changes it and its files can be written; else it can be read, as it is when it is
     /// opened.
@@ -244,11 +245,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     let found = match found_in_log(dir)? {
         Found::None => return Ok(()),
         Found::Gone(what) => {
-            report.damages.push(Damage {
-                file: LOG.to_owned(),
-                bytes: None,
-                what,
-            });
+            report.damages.push(Damage::new(LOG, what));
             return Ok(());
         }
         Found::Read(found) => found,
@@ -260,16 +257,16 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
             .damages
             .into_iter()
             .map(|d| (d.is_of_whole_file() || d.file == jindou_log::END, d))
-            .map(|(whole, d)| Damage {
-                file: match &*d.file {
+            .map(|(whole, d)| {
+                let file = match &*d.file {
                     jindou_log::END => d.file,
                     file => format!("{LOG}/{file}"),
-                },
-                bytes: None,
-                what: match whole {
+                };
+                let what = match whole {
                     true => d.what,
                     false => format!("from byte {} on: {}", d.offset, d.what),
-                },
+                };
+                Damage::new(file, what)
             }),
     );
     Ok(())

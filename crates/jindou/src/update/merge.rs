@@ -38,6 +38,7 @@ impl Merges {
 
 /// State of a database's merges, and counts since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MergeStatus {
     /// One runs now.
     pub running: bool,
@@ -176,11 +177,10 @@ impl Database {
             Ok((None, head.clone()))
         })?;
         if snapshot.number() == snapshot.base().number() {
-            return Ok(MergeReport {
-                snapshot: snapshot.number(),
-                generations: snapshot.base().generations(),
-                ..MergeReport::default()
-            });
+            let mut nothing = MergeReport::default();
+            nothing.snapshot = snapshot.number();
+            nothing.generations = snapshot.base().generations();
+            return Ok(nothing);
         }
         // Best if the log has it first. Where its file was removed in use, merging is what saves what was acknowledged.
         let _ = journal.sync();

@@ -125,6 +125,7 @@ impl UpdateOptions {
 
 /// Report on an update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UpdateReport {
     /// The snapshot that shows it. An update that changed nothing makes none.
     pub snapshot: u32,

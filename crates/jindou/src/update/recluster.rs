@@ -52,6 +52,7 @@ impl ReclusterOptions {
 
 /// Report on a reclustering.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ReclusterReport {
     /// Quads of the new base.
     pub quads: u64,

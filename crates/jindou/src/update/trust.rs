@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 /// When a store's files are verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verify {
     /// Never: damaged bytes may give wrong answers without an error (`Database::check` finds them).
     #[default]

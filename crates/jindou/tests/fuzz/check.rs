@@ -143,6 +143,7 @@ fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Resul
             },
             // RDF/XML as below; rows of triples have tests of their own.
             ResultFormat::Xml | ResultFormat::Csv | ResultFormat::Tsv => return Ok(()),
+            other => return Err(format!("nobody here reads {other:?}")),
         };
         // Predicates that are no XML names, and characters that XML has not, cannot be written as RDF/XML.
         if format == RdfFormat::RdfXml {
