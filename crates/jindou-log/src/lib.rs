@@ -29,6 +29,8 @@ pub use files::{Directory, File, Files};
 pub use lock::StoreLock;
 pub use log::{Log, Ticket};
 #[cfg(feature = "object-store")]
+pub use object_store;
+#[cfg(feature = "object-store")]
 pub use objects::Objects;
 pub use options::{Durability, Options, Status};
 pub use parts::{Part, is_part, parts, record_after};

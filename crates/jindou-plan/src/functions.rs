@@ -181,7 +181,8 @@ impl Functions {
         self.registered.as_ref()?.get(iri)
     }
 
-    /// The function with this IRI.
+    /// The function with this IRI, for the engine.
+    #[doc(hidden)]
     #[must_use]
     pub fn find(&self, iri: &str) -> Option<Found> {
         if iri == oxrdf::vocab::xsd::STRING.as_str() {

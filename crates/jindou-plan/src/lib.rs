@@ -56,6 +56,7 @@ pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service,
 };
+pub use oxiri;
 pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};
 pub use parse::{
     COMMON_PREFIXES, Escapes, Limited, Meter, SyntaxOptions, Unlimited, parse, parse_with,

@@ -50,5 +50,7 @@ mod slots;
 mod tls;
 mod write;
 
+/// The library: types of it stand in signatures.
+pub use jindou;
 pub use listen::Server;
 pub use options::{ServeError, ServerOptions, TlsFiles};

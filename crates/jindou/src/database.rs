@@ -214,7 +214,8 @@ impl PlannedQuery {
         &self.plan
     }
 
-    /// The snapshot it was planned for.
+    /// The snapshot it was planned for, whose type is no part of the library's promise.
+    #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -256,7 +257,8 @@ impl Database {
         }
     }
 
-    /// A database over one snapshot whose changes go to a journal.
+    /// A database over one snapshot whose changes go to a journal; neither type is part of the library's promise.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
         let opened = Opened {
@@ -323,7 +325,8 @@ impl Database {
         Ok(db)
     }
 
-    /// A database over one snapshot, in memory: changes end with the process.
+    /// A database over one snapshot, whose type is no part of the library's promise, in memory: changes end with the process.
+    #[doc(hidden)]
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
         Self::with_journal(snapshot, Box::new(NullJournal))
@@ -370,10 +373,35 @@ impl Database {
         Ok(report)
     }
 
-    /// The current snapshot.
+    /// The current snapshot, whose type is no part of the library's promise.
+    #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.inner.writer.published()
+    }
+
+    /// Number of the current snapshot, as [`UpdateReport::snapshot`](crate::UpdateReport::snapshot) gives it for the last update that
+    /// changed something. O(1).
+    ///
+    /// ```
+    /// use jindou::{Database, UpdateOptions};
+    ///
+    /// let db = Database::in_memory();
+    /// assert_eq!((db.snapshot_number(), db.quads()), (0, 0));
+    /// let text = "INSERT DATA { <http://e/mars> a <http://example.org/Planet> }";
+    /// let report = db.update(text, &UpdateOptions::default())?;
+    /// assert_eq!((db.snapshot_number(), db.quads()), (report.snapshot, 1));
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot_number(&self) -> u32 {
+        self.snapshot().number()
+    }
+
+    /// Quads of the current snapshot, those of the default graph and of named graphs. O(1).
+    #[must_use]
+    pub fn quads(&self) -> u64 {
+        self.snapshot().quads()
     }
 
     fn union_default(snapshot: &Snapshot, options: &QueryOptions) -> bool {

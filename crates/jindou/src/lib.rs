@@ -22,8 +22,8 @@
 //! sentences for people, and name no options of a program.
 //!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
-//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (transport between
-//! servers: the module `cluster`). `examples/` has runnable programs.
+//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (the beginnings of a
+//! store on several servers, which the database does not use yet: they will change). `examples/` has runnable programs.
 //!
 //! A store's files are mapped. One that shrinks or cannot be read meanwhile raises SIGBUS, which would end the process; so the first
 //! file that is opened installs a handler for that signal, and queries and updates get an [`Error::Store`] that names
@@ -59,36 +59,37 @@ pub use backup::{
 pub use cursor::{Column, Cursor, RowBatch};
 pub use database::{Checksum, Database, PlannedQuery, QueryReport};
 pub use device::GpuChoice;
-#[cfg(feature = "cluster")]
-pub use jindou_cluster as cluster;
-pub use jindou_engine::{ServiceCaller, TakeRow, WorkerPool};
+pub use jindou_engine::{Main, ServiceCaller, TakeRow, WorkerPool};
+pub use jindou_log::{Cut as LogCut, File as LogFile, Files, Status as LogStatus};
+pub use jindou_log::{Durability, Recovery};
 #[cfg(feature = "object-store")]
-pub use jindou_log::Objects;
-pub use jindou_log::{Durability, Recovery, Status as LogStatus};
-pub use jindou_log::{File as LogFile, Files};
+pub use jindou_log::{Objects, object_store};
 pub use jindou_mapped as mapped_files;
-pub use jindou_model::term::decode as decode_term;
+pub use jindou_model::diagnostic::Replacement;
+pub use jindou_model::term::{Parts as TermParts, decode as decode_term};
 pub use jindou_model::{
     CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,
-    MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Span, VertexId,
-    WORTH_TRIMMING, set_up_allocator, trim,
+    Machine, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Span,
+    Suggestion, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{
-    Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, parse as parse_query,
-    parse_update,
+    Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, Operation as UpdateOperation,
+    Request as UpdateRequest, parse as parse_query, parse_update,
 };
 pub use jindou_scheduler::Workers;
 #[cfg(feature = "service")]
 pub use jindou_service as service;
 pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
-    PHASES as LOAD_PHASES, PredicateInfo, Snapshot, segment::FinderKind,
+    PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind,
 };
 pub use options::{DatasetChoice, QueryOptions};
-// Their types stand in signatures: terms and quads, and parsed queries.
+// Their types stand in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
+pub use jindou_plan::oxiri;
 pub use oxrdf;
+pub use oxrdfio::RdfFormat;
 pub use prepared::{PreparedQuery, Session, Value};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
@@ -96,7 +97,16 @@ pub use runtime::{Runtime, RuntimeBuilder};
 pub use spargebra;
 pub use summary::Summary;
 pub use update::{
-    Access, BackgroundMerges, Batch, Documents, Following, GraphName, Journal, MergePolicy,
-    MergeStatus, NullJournal, OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport,
-    Ticket, Trust, UpdateOptions, UpdateReport, Verify,
+    Access, BackgroundMerges, Batch, Documents, Following, GraphName, MergePolicy, MergeStatus,
+    OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Trust, UpdateOptions,
+    UpdateReport, Verify,
 };
+
+// For this workspace's own tools and tests, and no part of the library's promise.
+#[cfg(feature = "cluster")]
+#[doc(hidden)]
+pub use jindou_cluster as cluster;
+#[doc(hidden)]
+pub use jindou_store::Snapshot;
+#[doc(hidden)]
+pub use update::{Journal, NullJournal, Ticket};

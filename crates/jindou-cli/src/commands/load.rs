@@ -192,7 +192,7 @@ impl To<'_> {
     fn quads(&self) -> u64 {
         match self {
             Self::New(..) => 0,
-            Self::Into(db, _) => db.snapshot().quads(),
+            Self::Into(db, _) => db.quads(),
         }
     }
 

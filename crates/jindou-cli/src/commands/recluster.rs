@@ -23,7 +23,7 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
         .with_cancel(cancel_on_interrupt());
     let progress = Arc::new(Progress::default());
     let report = {
-        let _bar = Bar::start(Arc::clone(&progress), Some(db.snapshot().quads()), a.quiet);
+        let _bar = Bar::start(Arc::clone(&progress), Some(db.quads()), a.quiet);
         db.recluster(&options, &progress)?
     };
     println!(

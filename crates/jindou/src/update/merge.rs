@@ -113,6 +113,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Self::merge`].
+    #[doc(hidden)]
     pub fn merge_through(
         &self,
         files: &dyn Files,
