@@ -130,7 +130,7 @@ fn run() -> jindou_model::Result<()> {
                 let terms = QueryTerms::new();
                 let p = execute(&plan, &snapshot, &options, &terms, &sink)?;
                 last = sink.into_inner();
-                steps = p.steps;
+                steps = p.steps().to_vec();
             }
             times.push(clock.elapsed() / inner);
         }
