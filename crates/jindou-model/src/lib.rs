@@ -3,11 +3,12 @@
 //! engines.
 
 mod batch;
+mod budget;
+mod cancel;
 mod charge;
 pub mod diagnostic;
 mod error;
 mod ids;
-mod limits;
 mod machine;
 pub mod memory;
 pub mod private;
@@ -19,6 +20,8 @@ pub mod term;
 pub mod units;
 
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
+pub use budget::{Holder, MemoryBudget};
+pub use cancel::{CancelToken, Watch};
 pub use charge::{Charge, WORTH_TRIMMING, set_up_allocator, trim};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Suggestion};
 pub use error::{Error, Limit, Location, Resource, Result};
@@ -26,5 +29,4 @@ pub use ids::{
     DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
     PARTITION_BLOCK, PARTITIONS, PredicateId, VertexId, partition_of,
 };
-pub use limits::{CancelToken, Holder, MemoryBudget, Watch};
 pub use machine::Machine;

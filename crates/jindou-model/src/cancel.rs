@@ -1,0 +1,147 @@
+//! Cancellation and deadlines, which every path of a query and a load looks at.
+
+use crate::{Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// A state of things outside a query that ends it when it fails, such as that the files it reads are whole.
+pub trait Watch: std::fmt::Debug + Send + Sync {
+    /// Ok to go on, or the error to return. Called once a batch, so it takes well below a microsecond.
+    ///
+    /// # Errors
+    /// The query's.
+    fn check(&self) -> Result<()>;
+}
+
+/// Tells a running query to stop: because it was cancelled, because its deadline passed, or because what it reads has
+/// failed. Cheap to clone; checked once a batch, never once a row.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken {
+    flag: Arc<Flag>,
+    deadline: Option<(Instant, Duration)>,
+    watch: Option<Arc<dyn Watch>>,
+}
+
+#[derive(Debug, Default)]
+struct Flag {
+    is_set: AtomicBool,
+    /// Threads that sleep until it is set, or something else wakes them.
+    sleepers: Mutex<Vec<Thread>>,
+}
+
+impl Flag {
+    fn sleepers(&self) -> MutexGuard<'_, Vec<Thread>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CancelToken {
+    /// A token without a deadline.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A token that also ends `limit` from now; never by itself if the clock does not reach that far.
+    #[must_use]
+    pub fn with_deadline(limit: Duration) -> Self {
+        Self::new().limited(limit)
+    }
+
+    /// The same cancellation flag with a deadline `limit` from now; without one if the clock does not reach that far.
+    #[must_use]
+    pub fn limited(&self, limit: Duration) -> Self {
+        Self {
+            deadline: Instant::now().checked_add(limit).map(|at| (at, limit)),
+            ..self.clone()
+        }
+    }
+
+    /// The same token that also ends when `watch` says so.
+    #[must_use]
+    pub fn watching(&self, watch: Arc<dyn Watch>) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self.clone()
+        }
+    }
+
+    /// Asks everyone who holds a clone to stop at the next batch.
+    pub fn cancel(&self) {
+        self.flag.is_set.store(true, Ordering::SeqCst);
+        for thread in &*self.flag.sleepers() {
+            thread.unpark();
+        }
+    }
+
+    /// Sleeps until this thread is unparked, the token is cancelled or its deadline passes; not at all if `ready` already. Wakes
+    /// without a reason at times, as [`std::thread::park`].
+    pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
+        let this = std::thread::current();
+        self.flag.sleepers().push(this.clone());
+        if !ready() && !self.flag.is_set.load(Ordering::SeqCst) {
+            match self.left() {
+                Some(left) => std::thread::park_timeout(left),
+                None => std::thread::park(),
+            }
+        }
+        let mut sleepers = self.flag.sleepers();
+        if let Some(at) = sleepers.iter().position(|t| t.id() == this.id()) {
+            sleepers.swap_remove(at);
+        }
+    }
+
+    /// True once cancelled (deadlines not looked at: no clock is read).
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.flag.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Time until the deadline; `None` without one.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        self.deadline
+            .map(|(at, _)| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Ok to go on, or the error to return. Reads the clock when there is a deadline (about 25 ns).
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some((at, limit)) = self.deadline
+            && Instant::now() >= at
+        {
+            return Err(Error::Timeout(limit));
+        }
+        match &self.watch {
+            Some(watch) => watch.check(),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enormous_time_limits_are_none() {
+        for limit in [Duration::MAX, Duration::from_secs_f64(1e19)] {
+            let token = CancelToken::with_deadline(limit);
+            assert!(token.check().is_ok() && token.left().is_none());
+            let token = token.limited(Duration::ZERO);
+            assert!(matches!(token.check(), Err(Error::Timeout(_))));
+        }
+    }
+
+    #[test]
+    fn a_token_says_why_it_ended() {
+        let t = CancelToken::with_deadline(Duration::ZERO);
+        assert!(matches!(t.check(), Err(Error::Timeout(_))));
+        t.cancel();
+        assert!(matches!(t.check(), Err(Error::Cancelled)));
+    }
+}
