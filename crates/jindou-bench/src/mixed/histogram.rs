@@ -1,68 +1,49 @@
-//! Latencies in buckets whose width grows with them: 64 to each power of two, so a value is known to 1.6 %.
+//! Latencies by nanosecond, to 1 %.
 
+use hdrhistogram::Histogram as Counts;
 use std::time::Duration;
 
-const SUB: u32 = 6;
-const SUBS: usize = 1 << SUB;
-/// Up to 2^40 ns, some 18 minutes; what is longer counts there.
-const BUCKETS: usize = (40 - SUB as usize + 1) * SUBS;
+/// Longest latency that is told apart: some 18 minutes. What is longer counts there.
+const LONGEST: u64 = 1 << 40;
+/// Decimal digits of a latency that are kept.
+const DIGITS: u8 = 2;
 
 /// Counts of latencies.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    counts: Vec<u64>,
-    count: u64,
+    counts: Counts<u64>,
     sum: u128,
     max: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
+        let counts = Counts::new_with_max(LONGEST, DIGITS);
         Self {
-            counts: vec![0; BUCKETS],
-            count: 0,
+            counts: counts.expect("two digits and a bound above two are allowed"),
             sum: 0,
             max: 0,
         }
     }
 }
 
-fn bucket(ns: u64) -> usize {
-    let ns = ns.max(SUBS as u64);
-    let power = 63 - ns.leading_zeros();
-    let at = (power - SUB + 1) as usize * SUBS + (ns >> (power - SUB)) as usize - SUBS;
-    at.min(BUCKETS - 1)
-}
-
-/// The upper end of a bucket.
-fn value(bucket: usize) -> u64 {
-    let (power, sub) = (bucket / SUBS, bucket % SUBS);
-    if power == 0 {
-        return SUBS as u64;
-    }
-    ((SUBS + sub + 1) as u64) << (power - 1)
-}
-
 impl Histogram {
     pub fn add(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        self.counts[bucket(ns)] += 1;
-        self.count += 1;
+        self.counts.saturating_record(ns);
         self.sum += u128::from(ns);
         self.max = self.max.max(ns);
     }
 
     pub fn merge(&mut self, other: &Self) {
-        for (a, b) in self.counts.iter_mut().zip(&other.counts) {
-            *a += b;
-        }
-        self.count += other.count;
+        // Both have the same bounds.
+        let _ = self.counts.add(&other.counts);
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
     pub fn count(&self) -> u64 {
-        self.count
+        self.counts.len()
     }
 
     pub fn max(&self) -> Duration {
@@ -70,30 +51,22 @@ impl Histogram {
     }
 
     pub fn mean(&self) -> Duration {
-        Duration::from_nanos((self.sum / u128::from(self.count.max(1))) as u64)
+        Duration::from_nanos((self.sum / u128::from(self.count().max(1))) as u64)
     }
 
     /// The latency that a share `q` of all does not exceed.
     pub fn quantile(&self, q: f64) -> Duration {
-        let rank = ((q * self.count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        for (i, n) in self.counts.iter().enumerate() {
-            seen += n;
-            if seen >= rank {
-                return Duration::from_nanos(value(i).min(self.max));
-            }
-        }
-        self.max()
+        Duration::from_nanos(self.counts.value_at_quantile(q).min(self.max))
     }
 
-    /// (latency, share that does not exceed it) for each bucket that has any.
+    /// (latency, share that does not exceed it) for each latency that was counted.
     pub fn cumulative(&self) -> Vec<(Duration, f64)> {
         let mut seen = 0;
         let mut out = vec![];
-        for (i, &n) in self.counts.iter().enumerate().filter(|(_, n)| **n > 0) {
-            seen += n;
-            let at = Duration::from_nanos(value(i).min(self.max));
-            out.push((at, seen as f64 / self.count as f64));
+        for step in self.counts.iter_recorded() {
+            seen += step.count_since_last_iteration();
+            let at = Duration::from_nanos(step.value_iterated_to().min(self.max));
+            out.push((at, seen as f64 / self.count() as f64));
         }
         out
     }
@@ -123,12 +96,10 @@ mod tests {
         let cdf = h.cumulative();
         assert!(cdf.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1));
         assert_eq!(cdf.last().unwrap().1, 1.0);
+        // What is longer than what is told apart counts as the longest.
         h.add(Duration::from_secs(10_000));
-        assert_eq!(
-            h.quantile(1.0),
-            Duration::from_secs(10_000)
-                .min(h.max())
-                .min(Duration::from_nanos(value(BUCKETS - 1)))
-        );
+        let last = h.quantile(1.0).as_nanos() as f64 / LONGEST as f64;
+        assert!((1.0..1.01).contains(&last), "{last}");
+        assert_eq!((h.count(), h.max()), (10_001, Duration::from_secs(10_000)));
     }
 }
