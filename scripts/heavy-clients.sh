@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Eight clients ask heavy queries of a server, of each given build in turn, several times: how many are answered in a second,
-# and how many of the server's threads run at once, as the system has it.
+# and how many of the server's threads run at once, as the system has it: those that compute, and those of the network, which are
+# the ones that the server has before the first query.
 #
 #   scripts/heavy-clients.sh BINARY [BINARY...]     such as target/release/jindou, and one of another commit
 #
@@ -23,10 +24,13 @@ trap finish EXIT
 ub=http://swat.cse.lehigh.edu/onto/univ-bench.owl#
 query="SELECT (COUNT(*) AS ?n) { ?x <${ub}takesCourse> ?c . ?y <${ub}takesCourse> ?c . ?x <${ub}memberOf> ?d . ?y <${ub}memberOf> ?e }"
 
-# Threads of a process that run or want to, now.
-running() {
+# Threads of a process that run or want to, now: those that compute, and those of the network.
+running() { # process, numbers of the network's threads
   # Threads that end meanwhile cannot be read.
-  { cat /proc/"$1"/task/*/stat 2>/dev/null || true; } | awk '{ sub(/^.*\) /, ""); if ($1 == "R") n++ } END { print n + 0 }'
+  { cat /proc/"$1"/task/*/stat 2>/dev/null || true; } | awk -v network="$2" '
+    BEGIN { split(network, list, " "); for (i in list) is_network[list[i]] = 1 }
+    { id = $1; sub(/^.*\) /, ""); if ($1 == "R") { if (id in is_network) n++; else c++ } }
+    END { print c + 0, n + 0 }'
 }
 
 client() { # address, file
@@ -47,6 +51,7 @@ for round in $(seq "$rounds"); do
     done
     address=$(sed 's/^.* at //' "$work/address")
     [ -n "$address" ] || { cat "$work/log" >&2; exit 2; }
+    network=$(ls "/proc/$server/task" | tr '\n' ' ')
     pids=()
     for c in $(seq "$clients"); do
       client "$address" "$work/client$c" &
@@ -56,7 +61,7 @@ for round in $(seq "$rounds"); do
     sleep 0.5
     end=$((SECONDS + seconds - 1))
     while [ $SECONDS -lt $end ]; do
-      running "$server" >>"$work/samples"
+      running "$server" "$network" >>"$work/samples"
       sleep 0.02
     done
     wait "${pids[@]}"
@@ -64,7 +69,11 @@ for round in $(seq "$rounds"); do
     wait "$server" 2>/dev/null || true
     server=
     answered=$(cat "$work"/client* | awk '{ n += $1 } END { print n }')
-    sort -n "$work/samples" | awk -v a="$answered" -v s="$seconds" -v b="$binary" -v r="$round" \
-      '{ v[NR] = $1; t += $1 } END { printf "round %d: %s: %.1f answers/s; threads running: mean %.2f, median %d, most %d of %d samples\n", r, b, a / s, t / NR, v[int((NR + 1) / 2)], v[NR], NR }'
+    sort -n "$work/samples" | awk -v a="$answered" -v s="$seconds" -v b="$binary" -v r="$round" '
+      { v[NR] = $1; t += $1; w += $2; if ($2 > most) most = $2 }
+      END {
+        printf "round %d: %s: %.1f answers/s; threads that compute: mean %.2f, median %d, most %d of %d samples", r, b, a / s, t / NR, v[int((NR + 1) / 2)], v[NR], NR
+        printf "; of the network: mean %.2f, most %d\n", w / NR, most
+      }'
   done
 done
