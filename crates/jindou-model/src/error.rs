@@ -121,7 +121,7 @@ pub enum Error {
     #[error("not valid SPARQL\n{0}")]
     Sparql(Box<Diagnostics>),
     /// A query that cannot be run as it is, with the position in the query inside the message where there is one.
-    #[error("the query is not valid SPARQL: {0}")]
+    #[error("the query cannot be run: {0}")]
     Query(String),
     /// Valid, but not done by this version.
     #[error("not supported: {0}")]

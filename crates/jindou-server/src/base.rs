@@ -2,35 +2,27 @@
 //! Protocol, section 2.1.7; RFC 3986, section 5.1.3).
 
 use jindou::{Error, Result};
-use std::borrow::Cow;
 
-/// Plans a text under a base with `plan`. Also gives the text that was planned: the text itself where no base matters, so that
-/// one plan serves all addresses. The error is that of the text as it came, so that its position is right.
-pub(crate) fn under<'t, T>(
-    text: &'t str,
+/// Plans a text under a base with `plan`: the text itself where no base matters, so that one plan serves all addresses. The
+/// error is that of the text as it came, so that its position is right.
+pub(crate) fn under<T>(
+    text: &str,
     base: Option<&str>,
     mut plan: impl FnMut(&str) -> Result<T>,
-) -> Result<(Cow<'t, str>, T)> {
+) -> Result<T> {
     let Some(base) = base else {
-        return Ok((text.into(), plan(text)?));
+        return plan(text);
     };
     let based = || format!("BASE <{base}> {text}");
     if makes_iris(text) {
-        let based = based();
-        return match plan(&based) {
-            Err(Error::Query(_) | Error::Sparql(_)) => Ok((text.into(), plan(text)?)),
-            planned => planned.map(|p| (based.into(), p)),
+        return match plan(&based()) {
+            Err(Error::Query(_) | Error::Sparql(_)) => plan(text),
+            planned => planned,
         };
     }
     match plan(text) {
-        Err(error @ (Error::Query(_) | Error::Sparql(_))) => {
-            let based = based();
-            match plan(&based) {
-                Ok(planned) => Ok((based.into(), planned)),
-                Err(_) => Err(error),
-            }
-        }
-        planned => planned.map(|p| (text.into(), p)),
+        Err(error @ (Error::Query(_) | Error::Sparql(_))) => plan(&based()).map_err(|_| error),
+        planned => planned,
     }
 }
 

@@ -9,7 +9,7 @@
 use crate::live::{LiveQuery, State};
 use crate::problem::Problem;
 use crate::response::{self, Head};
-use crate::run::{self, Failure, Prepared, Request, Work};
+use crate::run::{self, Failure, Request, Work};
 use crate::shared::Shared;
 use crate::sinks::{Count, HttpSink, Out};
 use axum::body::Body;
@@ -38,7 +38,7 @@ pub(crate) enum Attempt {
     /// The query is over.
     Done(Result<Response<Body>, Problem>),
     /// It wants a thread of its own; its plan, if it was made.
-    Later(Option<Prepared>),
+    Later(Option<PlannedQuery>),
 }
 
 /// A short answer.
@@ -99,7 +99,7 @@ fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<
     }
     let options = run::options(shared, query, request);
     let within = options.clone().with_timeout(PLANNING.min(query.left()));
-    let (text, planned) = match run::plan(shared, request, &within) {
+    let planned = match run::plan(shared, request, &within) {
         // It is planned again, within its own time.
         Err(failure) if matches!(failure.error, Error::Timeout(_)) && !query.left().is_zero() => {
             return Ok(Attempt::Later(None));
@@ -109,16 +109,13 @@ fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<
     if planned.is_light() {
         let _ = query.light.set(true);
         query.set_state(State::Running);
-        if let Some(response) = run_here(shared, query, request, options, &text, &planned)? {
+        if let Some(response) = run_here(shared, query, request, options, &planned)? {
             run::record(shared, query, &Ok(()), false);
             return Ok(Attempt::Done(Ok(response)));
         }
         query.set_state(State::Queued);
     }
-    Ok(Attempt::Later(Some(Prepared {
-        text: text.into_owned(),
-        planned,
-    })))
+    Ok(Attempt::Later(Some(planned)))
 }
 
 /// `None`: it takes longer, or more, than it may here.
@@ -127,7 +124,6 @@ fn run_here(
     query: &Arc<LiveQuery>,
     request: &Request,
     mut options: QueryOptions,
-    text: &str,
     planned: &PlannedQuery,
 ) -> Result<Option<Response<Body>>, Failure> {
     options.threads = Some(1);
@@ -139,7 +135,7 @@ fn run_here(
     };
     let count = Count::new(shared, query);
     let mut sink = HttpSink::new(&mut out, request.tables, request.graphs, count);
-    let ran = shared.db.run_planned(planned, text, &options, &mut sink);
+    let ran = shared.db.run_planned(planned, &options, &mut sink);
     if let Some(offers) = sink.unacceptable() {
         return Err(Failure {
             error: Error::SinkClosed,

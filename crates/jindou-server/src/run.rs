@@ -21,7 +21,6 @@ use jindou::{
 use jindou_scheduler::{Class, Refused};
 use oxrdf::Term;
 use oxrdfio::{RdfFormat, RdfSerializer};
-use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -186,9 +185,9 @@ pub(crate) async fn answer(
         Problem::busy(crowded.to_string())
     })?;
     let query = Arc::clone(&admitted.query);
-    let prepared = match inline::attempt(shared, &query, &request) {
+    let planned = match inline::attempt(shared, &query, &request) {
         Attempt::Done(done) => return done,
-        Attempt::Later(prepared) => prepared,
+        Attempt::Later(planned) => planned,
     };
     let (writer, response) = response::pair(
         &query,
@@ -198,7 +197,7 @@ pub(crate) async fn answer(
     );
     let shared = Arc::clone(shared);
     let job =
-        tokio::task::spawn_blocking(move || work(&shared, admitted, request, prepared, writer));
+        tokio::task::spawn_blocking(move || work(&shared, admitted, request, planned, writer));
     let body = response.body;
     let Ok(head) = response.head.await else {
         return Err(match job.await {
@@ -235,11 +234,11 @@ fn work(
     shared: &Shared,
     admitted: Admitted,
     request: Request,
-    prepared: Option<Prepared>,
+    planned: Option<PlannedQuery>,
     mut writer: ResponseWriter,
 ) -> Result<(), Failure> {
     let query = &admitted.query;
-    let done = carry_out(shared, query, &request, prepared, &mut writer);
+    let done = carry_out(shared, query, &request, planned, &mut writer);
     let started = writer.is_started();
     let done = match done {
         Ok(()) => writer.finish().map_err(Failure::running),
@@ -335,14 +334,14 @@ fn carry_out(
     shared: &Shared,
     query: &Arc<LiveQuery>,
     request: &Request,
-    prepared: Option<Prepared>,
+    planned: Option<PlannedQuery>,
     writer: &mut ResponseWriter,
 ) -> Result<(), Failure> {
     let options = options(shared, query, request);
     query.check().map_err(Failure::running)?;
     let planning = Instant::now();
-    let (text, planned) = match prepared {
-        Some(p) => (Cow::Owned(p.text), p.planned),
+    let planned = match planned {
+        Some(planned) => planned,
         None => plan(shared, request, &options)?,
     };
     let plan_time = planning.elapsed();
@@ -363,7 +362,7 @@ fn carry_out(
     drop(place);
     let computing = Instant::now();
     let done = compute(
-        shared, query, request, options, writer, slot, &text, &planned, plan_time,
+        shared, query, request, options, writer, slot, &planned, plan_time,
     );
     if !query.has_waited() {
         shared.admission.served(class, computing.elapsed());
@@ -382,7 +381,6 @@ fn compute(
     mut options: QueryOptions,
     writer: &mut ResponseWriter,
     slot: Slot,
-    text: &str,
     planned: &PlannedQuery,
     plan_time: Duration,
 ) -> Result<(), Failure> {
@@ -393,7 +391,7 @@ fn compute(
         Work::Query(_) | Work::Bound(_) => {
             let count = Count::new(shared, query);
             let mut sink = HttpSink::new(writer, request.tables, request.graphs, count);
-            let ran = shared.db.run_planned(planned, text, &options, &mut sink);
+            let ran = shared.db.run_planned(planned, &options, &mut sink);
             let unacceptable = sink.unacceptable();
             ran.map(drop).map_err(|error| Failure {
                 error,
@@ -405,7 +403,7 @@ fn compute(
             let mut sink = Counter(Count::new(shared, query));
             let mut report = shared
                 .db
-                .run_planned(planned, text, &options, &mut sink)
+                .run_planned(planned, &options, &mut sink)
                 .map_err(Failure::running)?;
             report.plan_time = plan_time;
             writer.set_content_type("application/json");
@@ -439,34 +437,28 @@ fn compute(
     }
 }
 
-/// A query that is planned already.
-pub(crate) struct Prepared {
-    pub(crate) text: String,
-    pub(crate) planned: PlannedQuery,
-}
-
-/// The plan, and the text that it is of.
-pub(crate) fn plan<'r>(
+/// The plan of a request's query.
+pub(crate) fn plan(
     shared: &Shared,
-    request: &'r Request,
+    request: &Request,
     options: &QueryOptions,
-) -> Result<(Cow<'r, str>, PlannedQuery), Failure> {
-    let text = request.work.text();
+) -> Result<PlannedQuery, Failure> {
     let failed = Failure::running;
     if let Work::Bound(b) = &request.work {
         let values: Vec<Value<'_>> = b.values.iter().map(Value::Term).collect();
         let planned = b.prepared.plan(&values, options).map_err(failed)?;
-        return Ok((text.into(), planned));
+        return Ok(planned);
     }
     let plan = |text: &str| shared.db.plan(text, options);
-    let (text, planned) = base::under(text, request.base.as_deref(), plan).map_err(failed)?;
+    let text = request.work.text();
+    let planned = base::under(text, request.base.as_deref(), plan).map_err(failed)?;
     let counter = if planned.is_cached() {
         &shared.metrics.plan_hits
     } else {
         &shared.metrics.plan_misses
     };
     counter.inc();
-    Ok((text, planned))
+    Ok(planned)
 }
 
 /// A report as the JSON document of `?profile=true`; times in milliseconds.

@@ -650,14 +650,13 @@ impl Database {
         })
     }
 
-    /// [`Self::run`] of a query that [`Self::plan`] has planned already, with this text and the same dataset.
+    /// [`Self::run`] of a query that [`Self::plan`] has planned already, over the same dataset.
     ///
     /// # Errors
     /// As [`Self::run`].
     pub fn run_planned(
         &self,
         planned: &PlannedQuery,
-        _text: &str,
         options: &QueryOptions,
         sink: &mut dyn AnswerSink,
     ) -> Result<QueryReport> {

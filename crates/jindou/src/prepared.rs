@@ -223,7 +223,7 @@ impl PreparedQuery {
         Some(plan.plan().weight == Weight::Light)
     }
 
-    /// The query with these values, planned, for [`Database::run_planned`] with [`Self::text`]. O(plan) where it is planned
+    /// The query with these values, planned, for [`Database::run_planned`]. O(plan) where it is planned
     /// already; a [`Session`] need not even copy the plan.
     ///
     /// # Errors

@@ -196,12 +196,12 @@ impl Prepared {
                 let planned = db.plan_parsed(&query, &options)?;
                 if check {
                     let mut sum = TermSum::default();
-                    db.run_planned(&planned, "", &options, &mut sum)?;
+                    db.run_planned(&planned, &options, &mut sum)?;
                     return Ok((sum.rows, sum.checksum));
                 }
                 let mut out = Null::default();
                 let mut writer = ResultWriter::new(&mut out, ResultFormat::Tsv);
-                let report = db.run_planned(&planned, "", &options, &mut writer)?;
+                let report = db.run_planned(&planned, &options, &mut writer)?;
                 drop(writer);
                 Ok((report.rows, out.0))
             }

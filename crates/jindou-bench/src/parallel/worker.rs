@@ -46,7 +46,7 @@ pub fn answer(
 ) -> Result<u64> {
     let planned = db.plan_uncached(text, options)?;
     let mut writer = ResultWriter::new(out, ResultFormat::Tsv);
-    Ok(db.run_planned(&planned, text, options, &mut writer)?.rows)
+    Ok(db.run_planned(&planned, options, &mut writer)?.rows)
 }
 
 /// The same to nowhere: rows, and bytes, which do not depend on the rows' order.

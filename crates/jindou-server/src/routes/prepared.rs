@@ -40,10 +40,9 @@ async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Bod
     let shared = Arc::clone(shared);
     // Planning may take longer than a thread of the runtime may be kept.
     let made = tokio::task::spawn_blocking(move || {
-        let made = under(&query, base.as_deref(), |text| {
+        under(&query, base.as_deref(), |text| {
             shared.prepared.prepare(&shared.db, text, &names, &options)
-        });
-        made.map(|(_, made)| made)
+        })
     });
     let (id, prepared) = made
         .await

@@ -102,7 +102,7 @@ fn explained(
             shared.db.explain(query, &options)
         })
     };
-    let (_, plan) = tokio::task::block_in_place(explain).map_err(|e| Problem::of(&e))?;
+    let plan = tokio::task::block_in_place(explain).map_err(|e| Problem::of(&e))?;
     let lines: Vec<&str> = plan.lines().collect();
     let document = serde_json::json!({ "text": lines });
     Ok(text("application/json", format!("{document:#}\n")))
@@ -137,7 +137,7 @@ async fn bound(
                 made.map(|(_, prepared)| prepared)
             }
         };
-        under(&text, base.as_deref(), prepare).map(|(_, prepared)| prepared)
+        under(&text, base.as_deref(), prepare)
     };
     let prepared = tokio::task::block_in_place(prepare).map_err(|e| Problem::of(&e))?;
     Ok(Work::Bound(Binding { prepared, values }))
