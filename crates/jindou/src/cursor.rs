@@ -3,9 +3,10 @@
 //! The query runs on a thread of its own, at most [`AHEAD`] batches ahead of its reader. Where the reader is slow the query
 //! sleeps; where the reader goes, the query is cancelled.
 
-use crate::database::{Database, PlannedQuery, guarded, watching};
+use crate::database::{Database, guarded, watching};
 use crate::execute::{self, Consumer};
 use crate::options::QueryOptions;
+use crate::planning::PlannedQuery;
 use jindou_engine::{QueryTerms, Sink, TermDecoder, WorkerPool};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::Form;

@@ -1,7 +1,9 @@
 //! The front door: open, load, query.
 
 use crate::default_graph::DefaultGraph;
+use crate::execute;
 use crate::options::QueryOptions;
+use crate::planning::PlannedQuery;
 use crate::profile::ProfileNode;
 use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
@@ -10,17 +12,10 @@ use crate::update::{
     self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust,
     UpdateOptions, Writer,
 };
-use crate::{blank_nodes, execute};
 use jindou_log::Recovery;
-use jindou_model::{
-    CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadSource, Result,
-};
-use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanCache, PlanLimits, PlanOptions, Weight};
+use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
+use jindou_plan::{Form, PlanCache};
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
-use oxrdf::Term;
-use spargebra::Query;
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -63,7 +58,7 @@ pub(crate) struct Inner {
     /// The directory, if it is only read.
     pub(crate) reader: Option<Reader>,
     trust: Held,
-    plans: PlanCache,
+    pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
 }
 
@@ -168,58 +163,6 @@ pub struct Checksum {
     /// Whether the GPU's kernels ran it, or the first steps of its patterns (on the CPU, with `JINDOU_GPU=shim`). With [`GpuChoice::On`](crate::GpuChoice::On)
     /// a plan of which the kernels can run nothing is run on the CPU.
     pub on_gpu: bool,
-}
-
-/// A parsed and planned query. It belongs to the snapshot it was planned for.
-pub struct PlannedQuery {
-    plan: Arc<Plan>,
-    snapshot: Snapshot,
-    cached: bool,
-    /// Of the plan's bytes, if the cache has it not.
-    charge: Option<Charge>,
-}
-
-impl PlannedQuery {
-    pub(crate) fn of(plan: Arc<Plan>, snapshot: Snapshot, cached: bool) -> Self {
-        Self {
-            plan,
-            snapshot,
-            cached,
-            charge: None,
-        }
-    }
-
-    /// Bytes that the plan is charged for.
-    #[must_use]
-    pub fn charged(&self) -> u64 {
-        self.charge.as_ref().map_or(0, Charge::bytes)
-    }
-
-    /// True if it is so small that waking a second thread would gain nothing.
-    #[must_use]
-    pub fn is_light(&self) -> bool {
-        self.plan.weight == Weight::Light
-    }
-
-    /// True if the plan was in the cache.
-    #[must_use]
-    pub fn is_cached(&self) -> bool {
-        self.cached
-    }
-
-    /// The plan, whose type is no part of the library's promise.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// The snapshot it was planned for, whose type is no part of the library's promise.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
-    }
 }
 
 impl Database {
@@ -404,76 +347,6 @@ impl Database {
         self.snapshot().quads()
     }
 
-    fn union_default(snapshot: &Snapshot, options: &QueryOptions) -> bool {
-        options
-            .union_default
-            .unwrap_or(snapshot.base().union_default())
-    }
-
-    fn plan_options(snapshot: &Snapshot, options: &QueryOptions) -> PlanOptions {
-        PlanOptions {
-            union_default: Self::union_default(snapshot, options),
-            functions: options.functions.clone(),
-        }
-    }
-
-    /// Parses and plans a query, or finds its plan in the cache.
-    pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot();
-        self.inner.check_for_faults(&snapshot)?;
-        let keyed = match &options.dataset {
-            Some(d) => Cow::Owned(d.key(text)),
-            None => Cow::Borrowed(text),
-        };
-        // No valid query begins with a zero byte, so this is no other's key.
-        let keyed = if options.common_prefixes {
-            Cow::Owned(format!("\0c{keyed}"))
-        } else {
-            keyed
-        };
-        let key = CacheKey {
-            text: &keyed,
-            options: Self::plan_options(&snapshot, options),
-        };
-        let found = self.inner.plans.get(&key, &snapshot);
-        let cached = found.is_some();
-        let (plan, charge) = match found {
-            Some(found) => (found, None),
-            None => {
-                let (options, cancel) = (self.settle(options), options.token());
-                let query = Self::parse(text, &options, &cancel)?;
-                let (plan, charge) =
-                    Self::make(query, &snapshot, &key.options, &options.memory, &cancel)?;
-                self.inner.plans.insert(&key, Arc::clone(&plan));
-                (plan, Some(charge))
-            }
-        };
-        Ok(PlannedQuery {
-            plan,
-            snapshot,
-            cached,
-            charge,
-        })
-    }
-
-    /// Plans a query, all of it charged: the algebra and what planning takes until there is the plan, the plan as long as it is
-    /// used.
-    fn make(
-        mut query: Parsed,
-        snapshot: &Snapshot,
-        plan_options: &PlanOptions,
-        memory: &MemoryBudget,
-        cancel: &CancelToken,
-    ) -> Result<(Arc<Plan>, Charge)> {
-        query.charge_planning()?;
-        let limits = PlanLimits { cancel, memory };
-        let plan = jindou_plan::plan_within(&query, snapshot, plan_options, limits)?;
-        drop(query);
-        let mut charge = Charge::new(Holder::Text, memory);
-        charge.set(plan.heap_bytes())?;
-        Ok((Arc::new(plan), charge))
-    }
-
     /// The threads, memory and devices that its queries use.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
@@ -484,108 +357,10 @@ impl Database {
         self.inner.runtime.settle(options)
     }
 
-    /// Plans a prepared query with these terms, or finds its plan in the cache.
-    pub(crate) fn plan_with(
-        &self,
-        text: &str,
-        query: &jindou_plan::Prepared,
-        depth: usize,
-        terms: Vec<Term>,
-        options: &QueryOptions,
-    ) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot();
-        self.inner.check_for_faults(&snapshot)?;
-        // No valid query begins with a zero byte, nor has one, so this is no other's key.
-        let mut keyed = String::from("\0p");
-        for (name, term) in query.names().zip(&terms) {
-            let _ = write!(keyed, "{name} {term}\0");
-        }
-        keyed.push_str(text);
-        let keyed = match &options.dataset {
-            Some(d) => d.key(&keyed),
-            None => keyed,
-        };
-        let key = CacheKey {
-            text: &keyed,
-            options: Self::plan_options(&snapshot, options),
-        };
-        if let Some(plan) = self.inner.plans.get(&key, &snapshot) {
-            return Ok(PlannedQuery::of(plan, snapshot, true));
-        }
-        let (options, cancel) = (self.settle(options), options.token());
-        let query = jindou_plan::with_stack(depth, || query.with(terms))??;
-        let query = Parsed::of(query, &options.memory)?;
-        let (plan, charge) = Self::make(query, &snapshot, &key.options, &options.memory, &cancel)?;
-        self.inner.plans.insert(&key, Arc::clone(&plan));
-        Ok(PlannedQuery {
-            plan,
-            snapshot,
-            cached: false,
-            charge: Some(charge),
-        })
-    }
-
-    /// The query over the dataset that the options choose, charged to their memory.
-    pub(crate) fn parse(
-        text: &str,
-        options: &Settled<'_, QueryOptions>,
-        cancel: &CancelToken,
-    ) -> Result<Parsed> {
-        let syntax = options.syntax();
-        let mut query = jindou_plan::read(text, &syntax, &options.memory, cancel)?;
-        if text
-            .as_bytes()
-            .windows(5)
-            .any(|w| w.eq_ignore_ascii_case(b"bnode"))
-        {
-            let depth = query.depth();
-            jindou_plan::with_stack(depth, || blank_nodes::of_each_solution(&mut query))?;
-        }
-        if let Some(dataset) = &options.dataset {
-            dataset.apply(&mut query)?;
-        }
-        Ok(query)
-    }
-
     /// Counts for a description of the data. O(predicates + classes + characteristic sets).
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary::of(&self.snapshot())
-    }
-
-    /// Plans in the cache.
-    #[must_use]
-    pub fn cached_plans(&self) -> usize {
-        self.inner.plans.len()
-    }
-
-    /// Parses and plans a query, the cache aside.
-    pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        let (snapshot, cancel) = (self.snapshot(), options.token());
-        let settled = self.settle(options);
-        let query = Self::parse(text, &settled, &cancel)?;
-        let plan_options = Self::plan_options(&snapshot, options);
-        let (plan, charge) = Self::make(query, &snapshot, &plan_options, &settled.memory, &cancel)?;
-        Ok(PlannedQuery {
-            plan,
-            snapshot,
-            cached: false,
-            charge: Some(charge),
-        })
-    }
-
-    /// Plans a parsed query, the cache aside.
-    pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot();
-        self.inner.check_for_faults(&snapshot)?;
-        let plan_options = Self::plan_options(&snapshot, options);
-        let cancel = options.token();
-        let limits = PlanLimits {
-            cancel: &cancel,
-            memory: &self.settle(options).memory,
-        };
-        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, limits)?;
-        Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
     }
 
     /// Runs a planned query into an order-independent checksum over every binding. The way to measure the engine without parsing, planning, decoding and writing.
@@ -598,16 +373,6 @@ impl Database {
         let cancel = watching(&cancel, snapshot);
         self.inner.made_of(snapshot, || {
             execute::checksum(plan, snapshot, &self.settle(options), &cancel)
-        })
-    }
-
-    /// How a query would run: each step, its estimate, why it comes there.
-    pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
-        let planned = self.plan(text, options)?;
-        self.inner.made_of(&planned.snapshot, || {
-            jindou_plan::with_stack(planned.plan.depth(), || {
-                jindou_plan::explain(&planned.plan, &planned.snapshot)
-            })
         })
     }
 

@@ -45,6 +45,7 @@ mod gpu;
 mod gpu;
 mod graph_forms;
 mod options;
+mod planning;
 mod prepared;
 mod profile;
 pub mod results;
@@ -57,7 +58,7 @@ pub use backup::{
     time_text,
 };
 pub use cursor::{Column, Cursor, RowBatch};
-pub use database::{Checksum, Database, PlannedQuery, QueryReport};
+pub use database::{Checksum, Database, QueryReport};
 pub use device::GpuChoice;
 pub use jindou_engine::{Main, ServiceCaller, TakeRow, WorkerPool};
 pub use jindou_log::{Cut as LogCut, File as LogFile, Files, Status as LogStatus};
@@ -86,6 +87,7 @@ pub use jindou_store::{
     PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind,
 };
 pub use options::{DatasetChoice, QueryOptions};
+pub use planning::PlannedQuery;
 // Their types stand in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
 pub use jindou_plan::oxiri;
 pub use oxrdf;

@@ -1,9 +1,10 @@
 //! Prepared queries: planned once, run many times with other terms for their parameters.
 
-use crate::database::{Checksum, Database, PlannedQuery, QueryReport, guarded, watching};
+use crate::database::{Checksum, Database, QueryReport, guarded, watching};
 use crate::default_graph::DefaultGraph;
 use crate::execute;
 use crate::options::{DatasetChoice, QueryOptions};
+use crate::planning::PlannedQuery;
 use crate::results::{Answer, AnswerSink, Collector};
 use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term};
 use jindou_plan::{Form, Functions, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
