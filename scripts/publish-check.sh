@@ -12,7 +12,7 @@ log=$(mktemp)
 rm -rf "$CARGO_TARGET_DIR/package"
 trap 'rm "$log"' EXIT
 
-cargo publish --dry-run --workspace --locked "$@" 2>&1 | tee "$log" | grep -vE '^ *(Updating|Uploading|Unpacked|Compiling|Downloaded|Downloading|Checking)|aborting upload due to dry run' ||
+cargo publish --dry-run --workspace --locked "$@" 2>&1 | tee "$log" | grep --line-buffered -vE '^ *(Updating|Uploading|Unpacked|Compiling|Downloaded|Downloading|Checking)|aborting upload due to dry run' ||
     [ "${PIPESTATUS[0]}" = 0 ]
 
 bad=$(grep -A3 '^warning' "$log" | grep -vE 'aborting upload due to dry run|^ *Uploading|^--' || true)
