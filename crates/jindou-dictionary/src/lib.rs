@@ -4,7 +4,7 @@
 //! thread interns the terms it meets into a bounded table, closes the table into a sorted run when
 //! it is full, and the runs are merged into one lexicographic vocabulary. **Reading**
 //! ([`Dictionary`]): the mapped files, term to id, id to term, and the value columns that filters
-//! and ORDER BY read in place of strings.
+//! and ORDER BY read in place of strings. Between both stand the indexes of terms ([`index`]).
 //!
 //! Three numbers name a term on its way: the *run-local id* (dense, in order of arrival), the *lex
 //! index* (its place in the order of canonical bytes, from 0, `u32`), and the [`VertexId`] that
@@ -17,6 +17,7 @@ mod build;
 mod format;
 mod front;
 mod hash;
+pub mod index;
 mod read;
 pub mod spill;
 mod tags;

@@ -173,7 +173,7 @@ impl<'a> IdTest<'a> {
             return Self::All;
         };
         if within.is_exact() {
-            return Self::of(&within.intervals);
+            return Self::of(&within.of_terms(snapshot));
         }
         if within.most_exceptions(snapshot) <= FEW {
             return Self::exact(within, snapshot);
@@ -201,7 +201,7 @@ impl<'a> IdTest<'a> {
     /// As [`Self::new`], as intervals only: O(exceptions), for those who list the ids.
     pub fn exact(within: &jindou_plan::IdFilter, snapshot: &dyn Graph) -> Self {
         if within.is_exact() {
-            return Self::of(&within.intervals);
+            return Self::of(&within.of_terms(snapshot));
         }
         Self::of(&within.exact(snapshot))
     }

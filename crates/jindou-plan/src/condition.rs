@@ -1,5 +1,6 @@
 //! FILTER expressions → [`Condition`]s, and into intervals where a filter names the ids itself.
 
+use crate::ask;
 use crate::expression::Expr;
 use crate::set::SlotSet;
 use crate::validity::Watched;
@@ -19,6 +20,8 @@ pub(crate) enum Compiled {
     OneOf(Slot, Vec<u32>),
     /// Test it when its slots are bound.
     Test(Condition),
+    /// As [`Self::Test`]; of the ids of the graph's own terms only these can pass, as this index says.
+    Narrowed(Slot, Vec<u32>, String, Condition),
 }
 
 /// Members of an IN up to which each is compared by rank; more are looked up together. Parts of a chain of `&&` or `||` up to
@@ -47,6 +50,8 @@ impl Compiler<'_> {
             Condition::Or(list) if list.is_empty() => {
                 Compiled::False("a FILTER is never true".into())
             }
+            // Elsewhere rows come from operators, and nothing starts.
+            c if self.stored => ask::narrowed(c, self.snapshot.graph()),
             c => Compiled::Test(c),
         }
     }
@@ -109,7 +114,7 @@ impl Compiler<'_> {
     /// `And([])` is true, `Or([])` is false. Recursion ends at `MAX_INLINE` levels in a general expression.
     fn condition(&self, e: &Expression, scope: &Expr, depth: usize) -> Condition {
         const MAX_INLINE: usize = 64;
-        let general = || Self::general(e, scope);
+        let general = || self.general(e, scope);
         if depth > MAX_INLINE {
             return general();
         }
@@ -226,7 +231,7 @@ impl Compiler<'_> {
                     self.condition(a, scope, depth + 1),
                     self.condition(b, scope, depth + 1),
                 ]),
-                None => Self::general(e, scope),
+                None => self.general(e, scope),
             };
         }
         let (mut known, mut general) = (vec![], vec![]);
@@ -249,7 +254,7 @@ impl Compiler<'_> {
             }
             general = next;
         }
-        known.extend(general.iter().map(|e| Self::general(e, scope)));
+        known.extend(general.iter().map(|e| self.general(e, scope)));
         all(known)
     }
 
@@ -282,8 +287,10 @@ impl Compiler<'_> {
         self.certain.is_none_or(|c| c.has(slot)).then_some(slot)
     }
 
-    fn general(e: &Expression, scope: &Expr) -> Condition {
-        Condition::General(Box::new(scope.part(e)))
+    fn general(&self, e: &Expression, scope: &Expr) -> Condition {
+        ask::general(e, scope, self.snapshot.graph(), |slot| {
+            self.certain.is_none_or(|c| c.has(slot))
+        })
     }
 }
 
@@ -303,7 +310,7 @@ pub(crate) fn known(c: Compiled) -> Condition {
                 Condition::Or(each)
             }
         }
-        Compiled::Test(c) => c,
+        Compiled::Test(c) | Compiled::Narrowed(_, _, _, c) => c,
     }
 }
 
@@ -370,7 +377,8 @@ pub(crate) fn selectivity(c: &Condition) -> f64 {
         Condition::Same(..) | Condition::Compare(_, Relation::Equal, _) => 0.05,
         Condition::Compare(_, Relation::NotEqual, _) | Condition::Bound(_) => 0.95,
         Condition::Compare(..) => 0.33,
-        Condition::Kind(..) | Condition::General(_) => 0.5,
+        Condition::General(g) => g.asked.as_ref().map_or(0.5, |a| a.share),
+        Condition::Kind(..) => 0.5,
         Condition::And(list) => list.iter().map(selectivity).product(),
         Condition::Or(list) => list.iter().map(selectivity).sum::<f64>().min(1.0),
         Condition::Not(c) => (1.0 - selectivity(c)).max(0.05),

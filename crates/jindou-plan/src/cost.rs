@@ -70,7 +70,7 @@ pub(crate) fn groups(rows: f64, keys: usize) -> f64 {
 /// Cost of a condition on one row.
 pub(crate) fn condition(c: &Condition) -> f64 {
     match c {
-        Condition::General(_) => EXPRESSION,
+        Condition::General(g) => 2.0 * OUT + (EXPRESSION - 2.0 * OUT) * g.dear_share(),
         Condition::And(list) | Condition::Or(list) => list.iter().map(condition).sum(),
         Condition::Not(c) => condition(c),
         _ => 2.0 * OUT,

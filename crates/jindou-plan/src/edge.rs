@@ -110,7 +110,7 @@ impl EdgeInfo {
                 Node::Slot(s) => within
                     .get(usize::from(s))
                     .and_then(Option::as_ref)
-                    .map(|w| &w.intervals[..]),
+                    .map(|w| intervals::without_open_end(&w.intervals)),
                 Node::Const(_) => None,
             };
             let far = of(if d == 0 { edge.object } else { edge.subject });

@@ -52,6 +52,7 @@ impl Expr {
             per_row,
             base_iri: self.base_iri.clone(),
             functions: self.functions.clone(),
+            asked: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{GraphRef, Intervals, intervals};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
 use jindou_store::Graph;
 use jindou_store::segment::{EdgeView, Patch, Scope};
+use std::borrow::Cow;
 
 /// The vertices that a variable can be. The conditions hold for any snapshot of one base that has patches where they say so.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -240,8 +241,15 @@ impl IdFilter {
         if self.is_exact() {
             tail = 0.0;
         }
-        let known = intervals::from(&self.intervals, FIRST_TAIL_ID);
-        intervals::count(&self.intervals) + base + f64::max(tail - known, 0.0)
+        let ids = self.of_terms(snapshot);
+        let known = intervals::from(&ids, FIRST_TAIL_ID);
+        intervals::count(&ids) + base + f64::max(tail - known, 0.0)
+    }
+
+    /// The intervals without ids that no term has yet, as an index leaves them open for terms of updates.
+    #[must_use]
+    pub fn of_terms(&self, snapshot: &dyn Graph) -> Cow<'_, [[u32; 2]]> {
+        intervals::of_terms(&self.intervals, snapshot)
     }
 
     /// At most so many vertices are not as the intervals say. O(members log edits).
@@ -312,7 +320,7 @@ impl IdFilter {
         flips.append(&mut gone);
         flips.sort();
         flips.dedup();
-        flipped(&self.intervals, &flips)
+        flipped(&self.of_terms(snapshot), &flips)
     }
 }
 

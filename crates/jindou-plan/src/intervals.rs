@@ -1,10 +1,47 @@
 //! Sets of vertex ids as ascending, disjoint, half-open intervals, and how many keys of a segment lie in one.
 
 use crate::Intervals;
+use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID};
+use jindou_store::Graph;
 use jindou_store::segment::{KeyFinder, RankBlock, Segment, folded};
+use std::borrow::Cow;
 
 /// Above so many intervals an overlap is estimated from so many of them instead of counted.
 const MAX_COUNTED: usize = 512;
+
+/// All ids that terms of updates have or may get.
+const TAIL: [u32; 2] = [FIRST_TAIL_ID, FIRST_QUERY_ID];
+
+/// These ids of the base, and all that terms of updates have or may get.
+pub(crate) fn of_base(ids: Vec<u32>) -> Intervals {
+    let mut out = of_ids(ids);
+    out.push(TAIL);
+    out
+}
+
+/// Intervals without ids that no term has yet: ends [`TAIL`] where the graph's terms end. O(1) but for a copy.
+pub(crate) fn of_terms<'a>(all: &'a [[u32; 2]], graph: &dyn Graph) -> Cow<'a, [[u32; 2]]> {
+    match all.split_last() {
+        Some((last, rest)) if last[1] == TAIL[1] => {
+            let terms = graph.vertices().saturating_sub(graph.dense_ids());
+            let end = TAIL[0].saturating_add(terms).min(TAIL[1]);
+            let mut out = rest.to_vec();
+            if last[0] < end {
+                out.push([last[0], end]);
+            }
+            Cow::Owned(out)
+        }
+        _ => Cow::Borrowed(all),
+    }
+}
+
+/// Intervals without [`TAIL`]: for looking at a few of them.
+pub(crate) fn without_open_end(all: &[[u32; 2]]) -> &[[u32; 2]] {
+    match all.split_last() {
+        Some((last, rest)) if last[1] == TAIL[1] => rest,
+        _ => all,
+    }
+}
 
 /// Ids that both have. O(a + b).
 pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {

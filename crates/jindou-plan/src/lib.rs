@@ -7,6 +7,7 @@
 //! ```
 
 mod algebra;
+mod ask;
 mod build;
 mod cache;
 mod condition;
@@ -47,11 +48,13 @@ pub use algebra::{
     MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, drop_query, read, read_update,
     with_stack,
 };
+pub use ask::Asked;
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
 pub use expression::{parts as expression_parts, parts_mut as expression_parts_mut};
 pub use functions::{Argument, Found, Function, Functions, MAX_ARGUMENTS};
 pub use id_filter::{IdFilter, Member, TouchedBy};
+pub use jindou_dictionary::index::Relation;
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service,
@@ -63,8 +66,8 @@ pub use parse::{
 };
 pub use plan::{
     Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,
-    LIGHT_COST, Operand, Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind,
-    TemplateTerm, TermTest, Weight,
+    LIGHT_COST, Operand, Plan, PredicateRef, Slot, StartSource, Step, StepKind, TemplateTerm,
+    TermTest, Weight,
 };
 pub use planner::{PlanOptions, plan, plan_within};
 pub use slots::{FIRST_HIDDEN, layout_of};

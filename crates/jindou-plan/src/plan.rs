@@ -13,7 +13,7 @@
 //!   Step::ScanAll          nothing known
 //! ```
 
-use crate::{Functions, IdFilter, Operator, Validity};
+use crate::{Asked, Functions, IdFilter, Operator, Relation, Validity};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
 
@@ -256,23 +256,8 @@ pub struct GeneralExpression {
     /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
     /// row, never remembered. (`NOW` is one value a query.)
     pub per_row: bool,
-}
-
-/// Relations of [`Condition::Compare`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
+    /// The same as a question, if an index of the graph knew an answer when the plan was made. There is one variable then.
+    pub asked: Option<Box<Asked>>,
 }
 
 /// Tests of [`Condition::Kind`].

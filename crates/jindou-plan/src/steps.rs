@@ -53,6 +53,7 @@ pub(crate) fn plan(
     let found = resolve::resolve(&inside, &names, dataset, snapshot)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
+    watch.take(resolved.listed);
     let model = Model::new(&resolved, snapshot.graph(), stars);
     let given = given.map(|(set, rows)| {
         let mask = local

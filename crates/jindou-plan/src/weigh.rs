@@ -119,6 +119,7 @@ pub(crate) fn general(g: &GeneralExpression) -> u64 {
         + names.sum::<u64>()
         + g.base_iri.as_ref().map_or(0, |b| b.len() as u64)
         + expression_bytes(&g.expression)
+        + g.asked.as_ref().map_or(0, |a| a.call.heap_bytes() + 64)
 }
 
 pub(crate) fn condition(c: &Condition) -> u64 {

@@ -5,6 +5,7 @@ use crate::directory::{IndexParts, Manifest, SegmentFile};
 use crate::segment::{NamedSegment, Segment};
 use crate::statistics::Statistics;
 use jindou_dictionary::Dictionary;
+use jindou_dictionary::index::OpenIndexes;
 use jindou_model::{PredicateId, Result, VertexId, Watch, term};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,8 @@ pub struct Base {
     pub(crate) epoch: u64,
     pub(crate) union_default: bool,
     pub(crate) dictionary: Arc<Dictionary>,
+    /// Of the dictionary's terms.
+    pub(crate) indexes: Arc<OpenIndexes>,
     /// The load's, then one for each generation, oldest first.
     pub(crate) sets: Vec<Arc<SegmentSet>>,
     /// By dense predicate id: which of `sets` has it. Those beyond the end are the load's.
@@ -192,6 +195,7 @@ impl Base {
                 && set.classes.as_ref().is_none_or(IndexParts::is_whole)
         };
         self.dictionary.are_files_whole()
+            && self.indexes.are_files_whole()
             && self.index.is_whole()
             && self.sets.iter().all(|set| is_set_whole(set))
     }
@@ -199,6 +203,7 @@ impl Base {
     #[cold]
     fn failed_file(&self) -> Result<()> {
         self.dictionary.check_files()?;
+        self.indexes.check_files()?;
         self.index.check_file()?;
         for set in &self.sets {
             for file in set.files.as_flattened() {
@@ -243,6 +248,12 @@ impl Base {
     #[must_use]
     pub fn dictionary(&self) -> &Dictionary {
         &self.dictionary
+    }
+
+    /// The indexes of the load's terms.
+    #[must_use]
+    pub fn indexes(&self) -> &OpenIndexes {
+        &self.indexes
     }
 
     /// The statistics of the base, patches not counted.

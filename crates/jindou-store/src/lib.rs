@@ -17,7 +17,9 @@ pub mod testing;
 pub use base::Base;
 pub use base::ObjectTerms;
 pub use delta::{Applied, ChangeTerm, Changes, TailTerms};
-pub use directory::{CheckReport, Damage, InfoReport, PredicateInfo, check, info, open};
+pub use directory::{
+    CheckReport, Damage, InfoReport, PredicateInfo, check, check_with, info, info_with, open,
+};
 pub use graph::{Graph, Identity, Predicates, TermDecoding, TermSource, Vocabulary};
 pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
 pub use merge::{MergeOptions, MergeReport, Merging};

@@ -304,7 +304,7 @@ impl Snapshot {
     /// Terms ↔ ids, and the values of terms.
     #[must_use]
     pub fn vocabulary(&self) -> Vocabulary<'_> {
-        Vocabulary::stored(&self.base.dictionary, &self.delta.tail)
+        Vocabulary::stored(&self.base.dictionary, &self.base.indexes, &self.delta.tail)
     }
 
     /// The instances of a class in the **base** (default and named graphs merged) as intervals, if they are few. Exact for

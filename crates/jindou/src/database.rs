@@ -12,6 +12,7 @@ use crate::update::{
     self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust,
     UpdateOptions, Writer,
 };
+use jindou_dictionary::index::Indexes;
 use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
 use jindou_plan::{Form, PlanCache};
@@ -294,7 +295,15 @@ impl Database {
     /// # Errors
     /// [`Error::Store`] if there is no store, [`Error::Io`] if its files cannot be read; damage is in the report.
     pub fn check(dir: impl AsRef<Path>) -> Result<CheckReport> {
-        let mut report = jindou_store::check(dir.as_ref())?;
+        Self::check_with(dir, &Indexes::new())
+    }
+
+    /// [`Self::check`] that also examines what these indexes hold; of others only bytes are verified.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_with(dir: impl AsRef<Path>, indexes: &Indexes) -> Result<CheckReport> {
+        let mut report = jindou_store::check_with(dir.as_ref(), indexes)?;
         crate::update::check_log(dir.as_ref(), &mut report)?;
         Ok(report)
     }
@@ -304,7 +313,15 @@ impl Database {
     /// # Errors
     /// As [`Database::open`]; damage of the log is no error (see [`Database::check`]).
     pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
-        let mut report = jindou_store::info(dir.as_ref())?;
+        Self::info_with(dir, &Indexes::new())
+    }
+
+    /// [`Self::info`] with what these indexes say of themselves.
+    ///
+    /// # Errors
+    /// As [`Self::info`], and for an index whose file is damaged.
+    pub fn info_with(dir: impl AsRef<Path>, indexes: &Indexes) -> Result<InfoReport> {
+        let mut report = jindou_store::info_with(dir.as_ref(), indexes)?;
         report.log = crate::update::log_size(dir.as_ref(), report.epoch, report.merged)?;
         let reader = OpenOptions::default().with_access(update::Access::Read);
         if report.log[0] > 0

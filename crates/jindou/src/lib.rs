@@ -60,6 +60,8 @@ pub use backup::{
 pub use cursor::{Column, Cursor, RowBatch};
 pub use database::{Checksum, Database, QueryReport};
 pub use device::GpuChoice;
+pub use jindou_dictionary::index;
+pub use jindou_dictionary::index::Indexes;
 pub use jindou_engine::{Main, ServiceCaller, TakeRow, WorkerPool};
 pub use jindou_log::{Cut as LogCut, File as LogFile, Files, Status as LogStatus};
 pub use jindou_log::{Durability, Recovery};

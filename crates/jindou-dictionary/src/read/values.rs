@@ -120,6 +120,11 @@ impl Dictionary {
             .unwrap_or(NO_RANK)
     }
 
+    /// All ranks, and the lex index of the first.
+    pub(crate) fn rank_column(&self) -> (&[u32], u32) {
+        (self.file.array(&self.ranks), self.coded.start)
+    }
+
     /// The group in which a term's rank counts; `None` for terms without ranks.
     #[must_use]
     pub fn value_group(&self, id: VertexId) -> Option<Group> {

@@ -1,6 +1,7 @@
 //! Filters on batches of ids. A condition has three values: true, false, error; rows stay on true.
 
 mod compare;
+mod probed;
 
 use crate::batch::{Batch, View};
 use crate::explore::Run;
@@ -9,6 +10,7 @@ use compare::Compare;
 use jindou_dictionary::TermKind;
 use jindou_model::{FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
+use probed::Probed;
 
 pub(crate) const FALSE: u8 = 0;
 pub(crate) const TRUE: u8 = 1;
@@ -52,6 +54,8 @@ enum Node<'a> {
     Bound(Value),
     Kind(Value, TermTest),
     Compare(Box<Compare<'a>>),
+    /// An index first.
+    Probed(Box<Probed<'a>>),
     General(Box<Evaluator>),
     Not(Box<Node<'a>>),
     /// Members and scratch.
@@ -72,13 +76,14 @@ impl<'a> Node<'a> {
             }
             Condition::Bound(s) => Self::Bound(Value::of(*s, layout)),
             Condition::Kind(s, test) => Self::Kind(Value::of(*s, layout), *test),
-            Condition::Compare(s, relation, right) => Self::Compare(Box::new(Compare::new(
-                Value::of(*s, layout),
-                *relation,
-                right,
-                run,
-            )?)),
-            Condition::General(g) => Self::General(Box::new(Evaluator::new(g, layout, run)?)),
+            Condition::Compare(s, relation, right) => {
+                let by_value = Compare::new(Value::of(*s, layout), *relation, right)?;
+                Probed::over(Self::Compare(Box::new(by_value)), c, layout, run)
+            }
+            Condition::General(g) => {
+                let computed = Evaluator::new(g, layout, run)?;
+                Probed::over(Self::General(Box::new(computed)), c, layout, run)
+            }
             Condition::Not(c) => Self::Not(Box::new(Self::new(c, layout, run)?)),
             Condition::And(list) => Self::And(all(list)?, vec![]),
             Condition::Or(list) => Self::Or(all(list)?, vec![]),
@@ -90,7 +95,8 @@ impl<'a> Node<'a> {
         match self {
             Self::Same(..) | Self::Bound(_) => 1,
             Self::Kind(..) => 2,
-            Self::Compare(_) => 4,
+            Self::Probed(_) => 4,
+            Self::Compare(_) => 100,
             Self::General(_) => 1000,
             Self::Not(c) => c.cost(),
             Self::And(list, _) | Self::Or(list, _) => list.iter().map(Self::cost).sum(),
@@ -122,6 +128,7 @@ impl<'a> Node<'a> {
                 }
             }
             Self::Compare(c) => c.eval(run, rows, from, out)?,
+            Self::Probed(p) => p.eval(run, rows, from, out)?,
             Self::General(g) => g.truth(run, rows, from, out)?,
             Self::Not(c) => {
                 // Rows that are not wanted may hold any value: remember them apart.

@@ -223,6 +223,7 @@ impl Maker<'_> {
             base_iri: None,
             functions: jindou_plan::Functions::new(),
             per_row: false,
+            asked: None,
         };
         let input = Box::new(input);
         (

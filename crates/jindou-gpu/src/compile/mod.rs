@@ -9,9 +9,7 @@ use crate::index::Catalog;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, alone};
 use jindou_model::{Error, Result};
-use jindou_plan::{
-    EdgeList, GraphRef, IdFilter, Intervals, Operand, Slot, StartSource, Step, StepKind,
-};
+use jindou_plan::{EdgeList, GraphRef, IdFilter, Operand, Slot, StartSource, Step, StepKind};
 use jindou_store::Graph;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
 use std::sync::Arc;
@@ -74,7 +72,7 @@ pub(crate) struct DeviceWithin {
 
 impl DeviceWithin {
     /// An empty list of intervals means "no id"; a missing one "every id".
-    fn new(device: &Arc<Device>, intervals: Option<&Intervals>, start: bool) -> Result<Self> {
+    fn new(device: &Arc<Device>, intervals: Option<&[[u32; 2]]>, start: bool) -> Result<Self> {
         let mut params: crate::params::Within = bytemuck::Zeroable::zeroed();
         let (mut before, mut ids, mut owner) = (0, 0, None);
         if let Some(list) = intervals {
@@ -280,7 +278,10 @@ impl<'a> Compiler<'a> {
                 let exact = w.exact(self.snapshot);
                 DeviceWithin::new(self.device, Some(&exact), start)
             }
-            w => DeviceWithin::new(self.device, w.map(|w| &w.intervals), start),
+            w => {
+                let ids = w.map(|w| w.of_terms(self.snapshot));
+                DeviceWithin::new(self.device, ids.as_deref(), start)
+            }
         }
     }
 

@@ -240,10 +240,9 @@ pub(crate) fn equal_join(left: Built, right: Built, pair: (Slot, Slot)) -> Built
 }
 
 pub(crate) fn filtered(b: Built, c: Condition) -> Built {
-    let each = if matches!(c, Condition::General(_)) {
-        EXPRESSION
-    } else {
-        2.0 * OUT
+    let each = match &c {
+        Condition::General(_) => cost::condition(&c),
+        _ => 2.0 * OUT,
     };
     let rows = b.rows * condition::selectivity(&c);
     let cost = b.cost + b.rows * each;

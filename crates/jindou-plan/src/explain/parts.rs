@@ -87,10 +87,11 @@ impl Explainer<'_> {
     pub(super) fn step(&self, step: &Step) -> String {
         let inside = |w: &Option<crate::IdFilter>| {
             w.as_ref().map_or(String::new(), |w| {
+                let ids = w.of_terms(self.snapshot);
                 format!(
                     ", within {} ids in {} intervals{}",
-                    count(intervals::count(&w.intervals)),
-                    w.intervals.len(),
+                    count(intervals::count(&ids)),
+                    ids.len(),
                     if w.is_exact() {
                         ""
                     } else {
@@ -179,7 +180,12 @@ impl Explainer<'_> {
                     Relation::Greater => ">",
                     Relation::GreaterOrEqual => ">=",
                 };
-                format!("{} {sign} {} by rank", self.slot(*s), show::term(bytes))
+                format!(
+                    "{} {sign} {} {}",
+                    self.slot(*s),
+                    show::term(bytes),
+                    self.index(c).unwrap_or_else(|| "by value".into())
+                )
             }
             Condition::Kind(s, test) => {
                 let what = match test {
@@ -196,8 +202,19 @@ impl Explainer<'_> {
             Condition::And(list) => join(list, " and "),
             Condition::Or(list) => join(list, " or "),
             Condition::Not(c) => format!("not {}", self.condition(c)),
-            Condition::General(g) => format!("{} on terms", g.expression),
+            Condition::General(g) => format!(
+                "{} {}",
+                g.expression,
+                self.index(c).unwrap_or_else(|| "on terms".into())
+            ),
         }
+    }
+
+    /// The words of the index that answers a condition.
+    fn index(&self, c: &Condition) -> Option<String> {
+        let (_, question) = c.question()?;
+        let probe = self.snapshot.vocabulary().probe(&question)?;
+        Some(probe.explain())
     }
 
     pub(crate) fn steps(&self, steps: &[Step]) -> Vec<StepText> {

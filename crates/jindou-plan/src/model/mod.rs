@@ -111,10 +111,9 @@ impl<'a> Model<'a> {
             .map(|c| {
                 let mut mask = 0u128;
                 condition::for_each_slot(c, &mut |s| mask |= 1 << s);
-                let cost = if matches!(c, Condition::General(_)) {
-                    100.0
-                } else {
-                    5.0
+                let cost = match c {
+                    Condition::General(g) => 5.0 + 95.0 * g.dear_share(),
+                    _ => 5.0,
                 };
                 (mask, condition::selectivity(c), cost)
             })

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::Base;
 use crate::segment::Rows;
+use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId};
 use std::ops::Range;
@@ -91,12 +92,21 @@ impl CheckReport {
     }
 }
 
-/// Verifies a store: reads all of it.
+/// Verifies a store: reads all of it. Of indexes but the value ranks only bytes are compared with their hashes; see
+/// [`check_with`].
 ///
 /// # Errors
 /// [`Error::Store`] when there is no store or one of another version, [`Error::Io`] when a file cannot be
 /// read. Damage is no error but in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
+    check_with(dir, &Indexes::new())
+}
+
+/// As [`check`], and examines what these indexes hold.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let folder = match Place::of(dir) {
         Ok(place) => place.folder(),
@@ -137,8 +147,8 @@ pub fn check(dir: &Path) -> Result<CheckReport> {
         };
         hashes(dir, &group, &mut report)?;
     }
-    match super::open(dir) {
-        Ok(base) => structure(&base, &manifest, &mut report),
+    match super::open_at(dir, indexes) {
+        Ok((base, _)) => structure(&base, &manifest, &mut report),
         Err(Error::Store(what)) => report.add(MANIFEST, None, format!("does not open: {what}")),
         Err(e) => return Err(e),
     }
@@ -276,6 +286,9 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
     }
     index(base, report);
     dictionary(base, report);
+    base.indexes.check(&base.dictionary, &mut |file, what| {
+        report.add(file, None, what);
+    });
 }
 
 /// Number of a predicate's edges, and a sum over them that does not depend on order: the two directions must agree in both.

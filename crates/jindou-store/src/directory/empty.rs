@@ -8,6 +8,7 @@ use crate::base::{Base, Merged, SegmentSet};
 use crate::segment::Packing;
 use crate::statistics::Statistics;
 use jindou_dictionary::Dictionary;
+use jindou_dictionary::index::{Indexes, OpenIndexes};
 use jindou_model::{Error, Result};
 use std::io::Cursor;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ impl Base {
     /// [`Error::Store`] if what this crate writes is not what it reads.
     pub fn empty(epoch: u64, union_default: bool) -> Result<Arc<Self>> {
         let dictionary = Dictionary::empty()?;
+        let indexes = OpenIndexes::without_files(&Indexes::new(), &dictionary)?;
         let plain = |name: &str| SegmentFile::open(segments(name, None)?, name);
         let packing = Packing::new(0, vec![]);
         let named = |name: &str| SegmentFile::open_named(segments(name, Some(&packing))?, name);
@@ -39,6 +41,7 @@ impl Base {
             epoch,
             union_default,
             dictionary: Arc::new(dictionary),
+            indexes: Arc::new(indexes),
             place: Self::places(&[], 0),
             sets: vec![Arc::new(set)],
             predicate_of: Default::default(),

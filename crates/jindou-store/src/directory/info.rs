@@ -1,7 +1,8 @@
 //! The report that `jindou info` prints.
 
-use super::{FILES, SegmentInfo};
+use super::SegmentInfo;
 use crate::segment::FinderKind;
+use jindou_dictionary::index::{Indexes, file_of, name_of};
 use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
 use std::path::Path;
 
@@ -43,6 +44,8 @@ pub struct InfoReport {
     pub bytes: u64,
     /// (part, bytes): dictionary sections, segments by direction, index, statistics.
     pub parts: Vec<(String, u64)>,
+    /// Indexes with a file of their own, or that should have one: name, state in words, bytes.
+    pub indexes: Vec<(String, String, u64)>,
     /// All predicates, largest first.
     pub predicates: Vec<PredicateInfo>,
     /// (canonical bytes of the class, instances), largest first.
@@ -84,8 +87,16 @@ impl PredicateInfo {
 /// # Errors
 /// As [`crate::open`].
 pub fn info(dir: &Path) -> Result<InfoReport> {
+    info_with(dir, &Indexes::new())
+}
+
+/// As [`info`], with what these indexes say of themselves.
+///
+/// # Errors
+/// As [`super::open_at`].
+pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
     let manifest = super::open::current(dir)?.1;
-    let base = super::open(dir)?;
+    let base = super::open_at(dir, indexes)?.0;
     let s = base.statistics();
     let term = |v: u32| {
         let mut out = Vec::new();
@@ -145,6 +156,11 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
     if let Some(delta) = state.and_then(|g| g.length(super::DELTA)) {
         parts.push(("terms and sets of updates".into(), delta));
     }
+    for (name, bytes) in &manifest.files {
+        if let Some(name) = name_of(name) {
+            parts.push((format!("index of terms: {name}"), *bytes));
+        }
+    }
     let merged_files = manifest.merged.groups.iter().flat_map(|g| &g.files);
     let merged_bytes: u64 = merged_files.map(|f| f.1).sum();
     let mut predicates: Vec<PredicateInfo> = s
@@ -190,7 +206,16 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
         graphs: base.index.graph_ids().len() as u64,
         set_runs: base.index.sets().runs.len() as u64,
         planner_sets: s.sets.len() as u64,
-        bytes: FILES.iter().map(|f| file_bytes(f)).sum::<u64>() + merged_bytes,
+        bytes: manifest.files.iter().map(|f| f.1).sum::<u64>() + merged_bytes,
+        indexes: base
+            .indexes()
+            .states()
+            .into_iter()
+            .map(|(name, state)| {
+                let bytes = file_bytes(&file_of(&name));
+                (name, state, bytes)
+            })
+            .collect(),
         merged: manifest.merged.number,
         generations: base.generations() as u64,
         parts,

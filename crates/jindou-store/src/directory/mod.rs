@@ -18,13 +18,13 @@ mod statistics;
 mod verify;
 
 pub use bytes::Bytes;
-pub use check::{CheckReport, Damage, check};
+pub use check::{CheckReport, Damage, check, check_with};
 pub(crate) use current::sync_folder;
 pub use current::{CURRENT, LOG, Place};
 pub(crate) use groups::file_of;
 pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_leftovers};
 pub use index::{IndexBuilder, IndexParts};
-pub use info::{InfoReport, PredicateInfo, info};
+pub use info::{InfoReport, PredicateInfo, info, info_with};
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
 pub(crate) use open::map_generation;
 pub use open::{current, open, open_after, open_at};

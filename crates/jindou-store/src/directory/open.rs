@@ -8,11 +8,13 @@ use super::{
 };
 use crate::base::{Base, Merged, SegmentSet};
 use jindou_dictionary::Dictionary;
+use jindou_dictionary::index::{Indexes, OpenIndexes};
 use jindou_model::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens a store. Takes time for the statistics and the pages it touches, not for the store's size.
+/// Opens a store without indexes but the value ranks. Takes time for the statistics and the pages it touches, not for the
+/// store's size.
 ///
 /// The store stays readable as long as the result lives, even if another load replaces it meanwhile.
 ///
@@ -21,28 +23,32 @@ use std::sync::Arc;
 /// short or damaged. Damage behind the headers is not looked for (see [`crate::check`]); reads of damaged
 /// parts give wrong or empty answers, never a fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
-    open_at(dir).map(|(base, _)| base)
+    open_at(dir, &Indexes::new()).map(|(base, _)| base)
 }
 
-/// As [`open`], and where the base is.
+/// As [`open`], with indexes, and where the base is.
 ///
 /// # Errors
-/// As [`open`].
-pub fn open_at(dir: &Path) -> Result<(Arc<Base>, Place)> {
-    open_after(dir, None)
+/// As [`open`], and for an index whose file is damaged.
+pub fn open_at(dir: &Path, indexes: &Indexes) -> Result<(Arc<Base>, Place)> {
+    open_after(dir, indexes, None)
 }
 
 /// As [`open_at`], in place of another base of this process: versions of snapshots go on from its own, so that what was planned
 /// for it does not pass for a plan of this one.
 ///
 /// # Errors
-/// As [`open`].
-pub fn open_after(dir: &Path, before: Option<&Base>) -> Result<(Arc<Base>, Place)> {
+/// As [`open_at`].
+pub fn open_after(
+    dir: &Path,
+    indexes: &Indexes,
+    before: Option<&Base>,
+) -> Result<(Arc<Base>, Place)> {
     // Another process may replace the base between two of our opens; then it is at another place, or its manifest is
     // another one.
     let mut seen = current(dir)?;
     loop {
-        let base = open_as(&seen.0.folder(), &seen.1);
+        let base = open_as(&seen.0.folder(), &seen.1, indexes);
         match current(dir) {
             Ok(now) if now != seen => seen = now,
             _ => {
@@ -105,7 +111,7 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
-fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
+fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
     verify_lengths(dir, manifest)?;
     let map = |name: &str| Bytes::map(&dir.join(name));
     let mut sets = vec![Arc::new(map_segments(dir, 0, str::to_owned)?)];
@@ -143,10 +149,14 @@ fn open_as(dir: &Path, manifest: &Manifest) -> Result<Base> {
             merged.number
         )));
     }
+    let dictionary = Dictionary::open(dir)?;
+    let files = manifest.files.iter().map(|f| f.0.as_str());
+    let indexes = OpenIndexes::open(dir, files, indexes, &dictionary)?;
     let base = Base {
         epoch: manifest.epoch,
         union_default: manifest.union_default,
-        dictionary: Arc::new(Dictionary::open(dir)?),
+        dictionary: Arc::new(dictionary),
+        indexes: Arc::new(indexes),
         place: Base::places(&sets, predicates),
         sets,
         predicate_of: (0u32..)

@@ -1,6 +1,7 @@
 //! Terms ↔ ids and the values of terms, as loops over rows read them.
 
 use crate::delta::TailTerms;
+use jindou_dictionary::index::{OpenIndexes, Probe, Question};
 use jindou_dictionary::{Decoder, Dictionary};
 use jindou_model::{FIRST_TAIL_ID, NO_VERTEX, VertexId};
 use rustc_hash::FxHashMap;
@@ -22,17 +23,21 @@ pub struct Vocabulary<'a>(Terms<'a>);
 
 #[derive(Clone, Copy)]
 enum Terms<'a> {
-    Stored(&'a Dictionary, &'a TailTerms),
+    Stored(&'a Dictionary, &'a TailTerms, &'a OpenIndexes),
     Other(&'a dyn TermSource),
 }
 
 impl<'a> Vocabulary<'a> {
     /// A dictionary's terms, and those that came after.
-    pub(crate) fn stored(dictionary: &'a Dictionary, tail: &'a TailTerms) -> Self {
-        Self(Terms::Stored(dictionary, tail))
+    pub(crate) fn stored(
+        dictionary: &'a Dictionary,
+        indexes: &'a OpenIndexes,
+        tail: &'a TailTerms,
+    ) -> Self {
+        Self(Terms::Stored(dictionary, tail, indexes))
     }
 
-    /// Terms of elsewhere. None of them has a value rank: they are compared by what they say.
+    /// Terms of elsewhere. None of them is in an index: they are compared by what they say.
     #[must_use]
     pub fn other(source: &'a dyn TermSource) -> Self {
         Self(Terms::Other(source))
@@ -42,7 +47,7 @@ impl<'a> Vocabulary<'a> {
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         match self.0 {
-            Terms::Stored(dictionary, tail) => {
+            Terms::Stored(dictionary, tail, _) => {
                 let found = dictionary.lookup(canonical);
                 found.or_else(|| tail.lookup(canonical))
             }
@@ -60,7 +65,7 @@ impl<'a> Vocabulary<'a> {
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         match self.0 {
-            Terms::Stored(dictionary, tail) => {
+            Terms::Stored(dictionary, tail, _) => {
                 dictionary.lookup_many(terms, out);
                 for (id, term) in out[from..].iter_mut().zip(terms) {
                     if *id == NO_VERTEX {
@@ -75,7 +80,7 @@ impl<'a> Vocabulary<'a> {
     /// Appends the canonical bytes of a term; false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
         match self.0 {
-            Terms::Stored(dictionary, tail) => {
+            Terms::Stored(dictionary, tail, _) => {
                 if v.0 >= FIRST_TAIL_ID {
                     let term = tail.term(v);
                     term.map(|t| out.extend_from_slice(t)).is_some()
@@ -109,7 +114,7 @@ impl<'a> Vocabulary<'a> {
     #[must_use]
     pub fn ranks(&self) -> Option<&'a Dictionary> {
         match self.0 {
-            Terms::Stored(dictionary, _) => Some(dictionary),
+            Terms::Stored(dictionary, ..) => Some(dictionary),
             Terms::Other(_) => None,
         }
     }
@@ -121,11 +126,30 @@ impl<'a> Vocabulary<'a> {
         self.ranks().filter(|_| id < FIRST_TAIL_ID)
     }
 
+    /// The answer of an index of the graph's terms to a question, if one has any. Verdicts are of ids below [`FIRST_TAIL_ID`].
+    #[must_use]
+    pub fn probe(&self, question: &Question<'_>) -> Option<Box<dyn Probe + 'a>> {
+        match self.0 {
+            Terms::Stored(dictionary, _, indexes) => indexes.probe(question, dictionary),
+            Terms::Other(_) => None,
+        }
+    }
+
+    /// True if there are indexes besides the value ranks: then it is worth asking about more than comparisons.
+    #[inline]
+    #[must_use]
+    pub fn has_indexes(&self) -> bool {
+        match self.0 {
+            Terms::Stored(_, _, indexes) => !indexes.are_ranks_alone(),
+            Terms::Other(_) => false,
+        }
+    }
+
     /// Decodes many terms.
     #[must_use]
     pub fn decoding(&self) -> TermDecoding<'a> {
         TermDecoding(match self.0 {
-            Terms::Stored(dictionary, tail) => Decoding::Stored(dictionary.decoder(), tail),
+            Terms::Stored(dictionary, tail, _) => Decoding::Stored(dictionary.decoder(), tail),
             Terms::Other(source) => Decoding::Other(Fetched {
                 source,
                 bytes: Vec::new(),

@@ -22,11 +22,12 @@ use crate::directory::{
     Building, Bytes, CHECKSUMS, Checksums, FILES, INDEX, MANIFEST, Manifest, NAMED_IN, NAMED_OUT,
     SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, sync_folder, write_statistics,
 };
+use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
 use jindou_model::{
-    Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource, Result,
-    private, setters, term,
+    CancelToken, Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource,
+    Result, private, setters, term,
 };
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -64,6 +65,8 @@ pub struct LoadOptions {
     pub replace: bool,
     /// Queries see the union of all graphs as default graph.
     pub union_default: bool,
+    /// Indexes to build. A database uses those that it is opened with.
+    pub indexes: Indexes,
 }
 
 impl Default for LoadOptions {
@@ -82,6 +85,7 @@ impl LoadOptions {
             threads: machine.cores,
             replace: false,
             union_default: false,
+            indexes: Indexes::new(),
         }
     }
 
@@ -90,6 +94,7 @@ impl LoadOptions {
         with_threads: threads = usize;
         with_replace: replace = bool;
         with_union_default: union_default = bool;
+        with_indexes: indexes = Indexes;
     }
 }
 
@@ -127,10 +132,10 @@ pub fn load(
 ) -> Result<LoadReport> {
     let building = Building::begin(dir, options.replace)?;
     let mut load = Load::new(building.dir(), options, progress);
-    load.run(source, options.union_default)?;
+    load.run(source, options)?;
     let mut report = load.report;
     let clock = load.clock;
-    let names: Vec<&str> = FILES.into_iter().chain([CHECKSUMS, MANIFEST]).collect();
+    let names: Vec<&str> = report.files.iter().map(|f| f.0.as_str()).collect();
     building.put_in_place(&names)?;
     report
         .seconds
@@ -151,24 +156,27 @@ pub struct Successor {
 }
 
 /// Loads a source into a folder that is not there yet, as the next base of a store. Durable when it returns; after an
-/// error the folder is gone again. [`LoadOptions::replace`] does not count.
+/// error the folder is gone again. [`LoadOptions::replace`] does not count. `cancel` is looked at while indexes are built; the
+/// source has its own ways to end.
 ///
 /// # Errors
-/// The source's; [`Error::Limit`] when terms run out or there is no room on the disk; [`Error::Io`].
+/// The source's; an index's; [`Error::Limit`] when terms run out or there is no room on the disk; [`Error::Io`].
 pub fn load_successor(
     folder: &Path,
     source: &dyn QuadSource,
     of: Successor,
     options: &LoadOptions,
+    cancel: &CancelToken,
     progress: &Progress,
 ) -> Result<LoadReport> {
     private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
     let made = || -> Result<LoadReport> {
         let mut load = Load::new(folder, options, progress);
         load.of = Some(of);
-        load.run(source, options.union_default)?;
+        load.cancel = cancel.clone();
+        load.run(source, options)?;
         let mut report = load.report;
-        for name in FILES.into_iter().chain([CHECKSUMS, MANIFEST]) {
+        for (name, _) in &report.files {
             let path = folder.join(name);
             File::open(&path)
                 .and_then(|f| f.sync_all())
@@ -193,6 +201,7 @@ pub fn load_successor(
 struct Load<'a> {
     dir: &'a Path,
     of: Option<Successor>,
+    cancel: CancelToken,
     threads: usize,
     memory: u64,
     progress: &'a Progress,
@@ -205,6 +214,7 @@ impl<'a> Load<'a> {
         Self {
             dir,
             of: None,
+            cancel: CancelToken::new(),
             threads: options.threads.max(1),
             memory: options.memory,
             progress,
@@ -226,7 +236,7 @@ impl<'a> Load<'a> {
         memory::trim();
     }
 
-    fn run(&mut self, source: &dyn QuadSource, union_default: bool) -> Result<()> {
+    fn run(&mut self, source: &dyn QuadSource, options: &LoadOptions) -> Result<()> {
         let progress = self.progress;
         let tick = |permille: u64| progress.phase_permille.store(permille, Ordering::Relaxed);
         // Terms while reading: half the memory at most for the workers' tables, which hold a run each; the
@@ -292,6 +302,20 @@ impl<'a> Load<'a> {
         self.ended(3);
 
         write_dictionary(self.dir, &clusters.id_of_lex, self.threads)?;
+        let held = if edges.default.in_memory() {
+            8 * edges.default.total() + 12 * edges.named.total()
+        } else {
+            0
+        };
+        // At least as much as the arrays of ids take anyway.
+        let free = self.memory.saturating_sub(held + 12 * u64::from(terms));
+        let indexes = build_indexes(
+            self.dir,
+            &options.indexes,
+            &clusters.id_of_lex,
+            free.max(4 * u64::from(terms)).max(LEAST_FOR_AN_INDEX),
+            &self.cancel,
+        )?;
         self.ended(4);
 
         memory::need_room(
@@ -299,11 +323,6 @@ impl<'a> Load<'a> {
             10 * self.report.quads_read,
             "the store's segments",
         )?;
-        let held = if edges.default.in_memory() {
-            8 * edges.default.total() + 12 * edges.named.total()
-        } else {
-            0
-        };
         let resources = segments::Resources {
             memory: self.memory.saturating_sub(held + 4 * u64::from(terms)),
             threads: self.threads,
@@ -338,7 +357,7 @@ impl<'a> Load<'a> {
         }
         drop((clusters, written));
         self.ended(6);
-        self.seal(union_default)
+        self.seal(options.union_default, indexes)
     }
 
     fn create(
@@ -354,22 +373,26 @@ impl<'a> Load<'a> {
     }
 
     /// Writes checksums and manifest.
-    fn seal(&mut self, union_default: bool) -> Result<()> {
+    fn seal(&mut self, union_default: bool, indexes: Vec<String>) -> Result<()> {
         let mut files = Vec::new();
-        for name in FILES {
-            let path = self.dir.join(name);
+        for name in FILES.map(str::to_owned).into_iter().chain(indexes) {
+            let path = self.dir.join(&name);
             let len = std::fs::metadata(&path)
                 .map_err(|e| Error::io(path, e))?
                 .len();
-            files.push((name.to_owned(), len));
+            files.push((name, len));
         }
-        let sums = Checksums::of(self.dir, &files, self.threads)?.to_bytes();
-        let checksums = xxh3_64(&sums);
+        let mut sums = Checksums::of(self.dir, &files, self.threads)?;
+        let bytes = sums.to_bytes();
+        let checksums = xxh3_64(&bytes);
+        // Indexes number nothing.
+        sums.blocks.truncate(FILES.len());
+        let numbered = xxh3_64(&sums.to_bytes());
         let manifest = Manifest {
             // Equal data makes equal files, hence equal ids and epochs; any other data another epoch.
             epoch: match self.of {
-                None => checksums,
-                Some(of) => xxh3_64_with_seed(&checksums.to_le_bytes(), of.number),
+                None => numbered,
+                Some(of) => xxh3_64_with_seed(&numbered.to_le_bytes(), of.number),
             },
             snapshot: self.of.map_or(0, |of| of.snapshot),
             union_default,
@@ -380,7 +403,7 @@ impl<'a> Load<'a> {
             merged: crate::directory::MergedFiles::default(),
         }
         .to_text();
-        for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, manifest.into_bytes())] {
+        for (name, bytes) in [(CHECKSUMS, bytes), (MANIFEST, manifest.into_bytes())] {
             let path = self.dir.join(name);
             private::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
             files.push((name.to_owned(), bytes.len() as u64));
@@ -392,5 +415,7 @@ impl<'a> Load<'a> {
     }
 }
 
+/// Building an index may take so much whatever a load's memory is.
+const LEAST_FOR_AN_INDEX: u64 = 16 << 20;
 /// A larger table of terms makes fewer runs to merge, but its random reads leave the caches.
 const MAX_INTERNER: u64 = 256 << 20;

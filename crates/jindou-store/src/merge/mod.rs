@@ -265,6 +265,7 @@ impl Written<'_> {
             epoch: old.epoch,
             union_default: old.union_default,
             dictionary: Arc::clone(&old.dictionary),
+            indexes: Arc::clone(&old.indexes),
             place: Base::places(&sets, snapshot.predicate_count() as usize),
             sets,
             statistics: old.statistics.clone(),

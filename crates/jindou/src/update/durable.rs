@@ -4,6 +4,7 @@ use super::journal::{Journal, Ticket};
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use crate::runtime::Runtime;
+use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
@@ -47,6 +48,9 @@ pub struct OpenOptions {
     pub verify: Verify,
     /// Threads, memory and devices, which several databases may share; `None`: made for this one, as the machine has them.
     pub runtime: Option<Runtime>,
+    /// Indexes to use, and to build when the store is reclustered. One that the store was not loaded with answers nothing until
+    /// then; answers are the same.
+    pub indexes: Indexes,
 }
 
 impl OpenOptions {
@@ -55,6 +59,7 @@ impl OpenOptions {
         with_durability: durability = Durability;
         with_verify: verify = Verify;
         with_runtime: runtime = impl Into<Option<Runtime>>;
+        with_indexes: indexes = Indexes;
     }
 }
 
@@ -401,6 +406,7 @@ pub(crate) struct Reader {
     /// When the last record that was replayed was committed.
     pub last: Option<u64>,
     pub verify: Verify,
+    pub indexes: Indexes,
 }
 
 /// Verifies a base as it is wanted: now, later or not at all.
@@ -433,7 +439,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
 }
 
 fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
-    let (base, place) = open_at(dir)?;
+    let (base, place) = open_at(dir, &options.indexes)?;
     if place.number() > 0
         && let Err(e) = place.confirm()
     {
@@ -501,7 +507,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
 
 /// Opens a store as it is now; it cannot be changed, for this reason.
 fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
-    let whole = read_whole(dir, options.verify, None)?;
+    let whole = read_whole(dir, options.verify, &options.indexes, None)?;
     Ok(Opened {
         writer: Writer::new(whole.head, Err(why)),
         recovery: whole.recovery,
@@ -510,6 +516,7 @@ fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
             dir: dir.to_owned(),
             last: whole.last,
             verify: options.verify,
+            indexes: options.indexes.clone(),
         }),
         trust: whole.trust,
     })
@@ -526,12 +533,17 @@ pub(crate) struct Whole {
 
 /// Reads a store that another process may be changing, as it is now. `before`: the base that it takes the place of, and whose files
 /// were verified.
-pub(crate) fn read_whole(dir: &Path, verify: Verify, before: Option<&Base>) -> Result<Whole> {
+pub(crate) fn read_whole(
+    dir: &Path,
+    verify: Verify,
+    indexes: &Indexes,
+    before: Option<&Base>,
+) -> Result<Whole> {
     let mut tries = 0;
     let mut failed = (0, String::new());
     loop {
         let seen = current(dir)?;
-        let whole = read_once(dir, verify, before);
+        let whole = read_once(dir, verify, indexes, before);
         tries += 1;
         // Another process may put a new base in place and remove the old one's files, or merge, which leaves the base's name as
         // it is and removes files of its log: what was listed is missing then, and another listing lacks it.
@@ -549,8 +561,13 @@ pub(crate) fn read_whole(dir: &Path, verify: Verify, before: Option<&Base>) -> R
     }
 }
 
-fn read_once(dir: &Path, verify: Verify, before: Option<&Base>) -> Result<Whole> {
-    let (base, place) = open_after(dir, before)?;
+fn read_once(
+    dir: &Path,
+    verify: Verify,
+    indexes: &Indexes,
+    before: Option<&Base>,
+) -> Result<Whole> {
+    let (base, place) = open_after(dir, indexes, before)?;
     let trust = match (verify, before) {
         (Verify::Eager, Some(before)) => {
             let folder = place.folder();

@@ -113,7 +113,12 @@ impl Follower {
             Verify::Off => Verify::Off,
             Verify::Background | Verify::Eager => Verify::Eager,
         };
-        let whole = read_whole(&self.reader.dir, verify, Some(head.base()))?;
+        let whole = read_whole(
+            &self.reader.dir,
+            verify,
+            &self.reader.indexes,
+            Some(head.base()),
+        )?;
         writer.follow(whole.head);
         self.reader.last = whole.last;
         Ok(())

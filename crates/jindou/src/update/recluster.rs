@@ -14,7 +14,7 @@ use jindou_model::{
     CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result, setters,
 };
 use jindou_store::delta::{committed_at, stamp};
-use jindou_store::directory::Place;
+use jindou_store::directory::{Place, open_at};
 use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load_successor};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -137,7 +137,8 @@ impl Database {
         let load = LoadOptions::default()
             .with_memory(options.memory)
             .with_threads(options.threads.max(1))
-            .with_union_default(snapshot.base().union_default());
+            .with_union_default(snapshot.base().union_default())
+            .with_indexes(snapshot.base().indexes().kinds().clone());
         let cancel = watching(&options.cancel, &snapshot);
         let source = Cancellable {
             source: SnapshotQuads::new(snapshot.clone()),
@@ -148,7 +149,7 @@ impl Database {
             number: next.number(),
         };
         let folder = next.folder();
-        let loaded = load_successor(&folder, &source, of, &load, progress)?;
+        let loaded = load_successor(&folder, &source, of, &load, &cancel, progress)?;
         drop(source);
         let mut report = ReclusterReport {
             quads: loaded.quads_stored,
@@ -187,7 +188,8 @@ impl Database {
         let begun = Instant::now();
         let folder = next.folder();
         let not = Switching::Not;
-        let base = jindou_store::open(&folder).map_err(not)?;
+        let kinds = self.snapshot().base().indexes().kinds().clone();
+        let (base, _) = open_at(&folder, &kinds).map_err(not)?;
         let snapshot = Snapshot::of_base(base);
         report.epoch = snapshot.base().epoch();
         let log = disk.new_log(&next, &snapshot).map_err(not)?;

@@ -441,6 +441,7 @@ fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec
         base_iri: None,
         functions: jindou_plan::Functions::new(),
         per_row: false,
+        asked: None,
     };
     let evaluator = || Evaluator::new(&g, &[0, 1, 2], run).unwrap();
     let view = View { columns, rows };
@@ -556,6 +557,7 @@ fn casts_agree_with_spareval() {
                 base_iri: None,
                 functions: jindou_plan::Functions::new(),
                 per_row: false,
+                asked: None,
             };
             let columns = [ids.to_vec()];
             let view = View {
@@ -618,6 +620,7 @@ fn growing_string_hits_the_budget(call: &str) {
             base_iri: None,
             functions: jindou_plan::Functions::new(),
             per_row: false,
+            asked: None,
         };
         let mut evaluator = Evaluator::new(&g, &[0], &small).unwrap();
         let mut id = ids[1];

@@ -69,6 +69,7 @@ impl Data<'_> {
             expression,
             variables: vec![(x, a), (y, b)],
             per_row: false,
+            asked: None,
             base_iri: None,
             functions: jindou_plan::Functions::new(),
         };
@@ -98,6 +99,7 @@ impl Data<'_> {
                     base_iri: None,
                     functions: jindou_plan::Functions::new(),
                     per_row: false,
+                    asked: None,
                 };
                 assert!(row.contains_key(s));
                 self.truth(row, &g)

@@ -1,0 +1,232 @@
+//! An index's file while it is written and when it is read, and the terms that it is made of.
+
+use crate::backing::Residence;
+use crate::format::{SectionWriter, Sections};
+use crate::{Strings, TagRanges};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+const MAGIC: [u8; 8] = *b"JDVINDEX";
+/// Terms between two looks at whether the load goes on.
+const CHECK: u32 = 4096;
+
+/// All terms of a base that is being made, for those who index them.
+pub struct Terms<'a> {
+    strings: &'a Strings,
+    id_of_lex: &'a [u32],
+    folder: &'a Path,
+    memory: MemoryBudget,
+    cancel: &'a CancelToken,
+}
+
+impl<'a> Terms<'a> {
+    pub(super) fn new(
+        strings: &'a Strings,
+        id_of_lex: &'a [u32],
+        folder: &'a Path,
+        memory: MemoryBudget,
+        cancel: &'a CancelToken,
+    ) -> Self {
+        Self {
+            strings,
+            id_of_lex,
+            folder,
+            memory,
+            cancel,
+        }
+    }
+
+    /// Number of terms.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.strings.len()
+    }
+
+    /// True without a term.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.strings.is_empty()
+    }
+
+    /// The lex indexes by tag: terms of a datatype are an interval.
+    #[must_use]
+    pub fn tag_ranges(&self) -> &TagRanges {
+        self.strings.tag_ranges()
+    }
+
+    /// Calls `f` with id and canonical bytes of the terms with these lex indexes, in the order of their bytes. About 10 ns a
+    /// term; may be called again.
+    ///
+    /// # Errors
+    /// The first of `f`; `Cancelled`; [`Error::Store`] where `strings.jd` cannot be read.
+    pub fn for_each(
+        &self,
+        range: Range<u32>,
+        mut f: impl FnMut(VertexId, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut from = range.start;
+        while from < range.end {
+            self.cancel.check()?;
+            let to = from.saturating_add(CHECK).min(range.end);
+            let mut failed = None;
+            let whole = self.strings.for_each(from..to, |lex, term| {
+                if failed.is_none() {
+                    let id = self.id_of_lex.get(lex as usize).copied().unwrap_or(0);
+                    failed = f(VertexId(id), term).err();
+                }
+            });
+            if let Some(e) = failed {
+                return Err(e);
+            }
+            self.strings.check_file()?;
+            if !whole {
+                return Err(Error::Internal("strings.jd cannot be read back".into()));
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// The memory that building may take. A load has other things in memory as well: where it does not suffice, data goes
+    /// through files ([`crate::spill`]).
+    #[must_use]
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.memory
+    }
+
+    /// The folder of the store that is being made, for files without a name.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder
+    }
+
+    /// Ok to go on.
+    ///
+    /// # Errors
+    /// `Cancelled`.
+    pub fn check(&self) -> Result<()> {
+        self.cancel.check()
+    }
+}
+
+/// An index's file while it is written: numbered sections, one behind the other.
+pub struct IndexWriter {
+    file: SectionWriter,
+    version: u32,
+}
+
+impl IndexWriter {
+    pub(super) fn create(path: PathBuf, version: u32) -> Result<Self> {
+        let file = SectionWriter::create(path, MAGIC)?;
+        Ok(Self { file, version })
+    }
+
+    /// Begins a section, at a multiple of 64 bytes; the one before ends. At most 16 sections.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn begin(&mut self, section: u32) -> Result<()> {
+        self.file.begin(section)
+    }
+
+    /// Appends to the section.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write(bytes)
+    }
+
+    /// Appends numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write_u32s(&mut self, numbers: &[u32]) -> Result<()> {
+        self.file.write(bytemuck::cast_slice(numbers))
+    }
+
+    /// Appends numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write_u64s(&mut self, numbers: &[u64]) -> Result<()> {
+        self.file.write(bytemuck::cast_slice(numbers))
+    }
+
+    pub(super) fn finish(self, strings: &Strings) -> Result<()> {
+        let own = [self.version.into(), strings.file_len(), 0, 0];
+        self.file.finish(strings.len(), own).map(drop)
+    }
+}
+
+/// An index's file, mapped. What is read of it is within its bounds, and may be anything else.
+#[derive(Debug)]
+pub struct IndexFile {
+    file: Sections,
+}
+
+impl IndexFile {
+    /// `None` if the file is of another version.
+    pub(super) fn open(path: &Path, version: u32, strings: &Strings) -> Result<Option<Self>> {
+        let file = Sections::open(path, MAGIC, Residence::Mapped)?;
+        if file.own[0] != u64::from(version) {
+            return Ok(None);
+        }
+        if file.terms != strings.len() || file.own[1] != strings.file_len() {
+            return Err(file.damaged("it belongs to another strings.jd"));
+        }
+        file.advise_random();
+        Ok(Some(Self { file }))
+    }
+
+    fn range(&self, section: u32) -> Range<usize> {
+        self.file.range(section, |_| true).unwrap_or(0..0)
+    }
+
+    /// A section; empty if there is none of this number.
+    #[must_use]
+    pub fn bytes(&self, section: u32) -> &[u8] {
+        self.file.bytes(&self.range(section))
+    }
+
+    /// A section of numbers; empty if it is not one.
+    #[must_use]
+    pub fn u32s(&self, section: u32) -> &[u32] {
+        self.file.array(&self.range(section))
+    }
+
+    /// A section of numbers; empty if it is not one.
+    #[must_use]
+    pub fn u64s(&self, section: u32) -> &[u64] {
+        self.file.array(&self.range(section))
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.file.file_len()
+    }
+
+    /// Ok if what was read so far is what the file had when it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the file, once it has shrunk or could not be read.
+    #[inline]
+    pub fn check_file(&self) -> Result<()> {
+        self.file.check_file()
+    }
+
+    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.file.is_whole()
+    }
+
+    /// The error that says what is wrong with it.
+    #[must_use]
+    pub fn damaged(&self, what: &str) -> Error {
+        self.file.damaged(what)
+    }
+}

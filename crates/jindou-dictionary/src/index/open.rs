@@ -1,0 +1,184 @@
+//! The indexes of one base: built with it, opened with it.
+
+use super::{Index, IndexFile, IndexWriter, Indexes, OpenIndex, Probe, Question, Terms};
+use super::{file_of, name_of};
+use crate::{Dictionary, Strings};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Builds every kind that has a file, beside a complete `strings.jd` (not synced), within so much memory each. Gives the
+/// names of the files. `id_of_lex` as in [`crate::write_dictionary`].
+///
+/// # Errors
+/// The first kind's that fails; [`Error::Internal`] for one that panics.
+pub fn build_indexes(
+    dir: &Path,
+    kinds: &Indexes,
+    id_of_lex: &[u32],
+    memory: u64,
+    cancel: &CancelToken,
+) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let mut strings = None;
+    for kind in kinds.iter().filter(|k| k.has_file()) {
+        let strings = match &strings {
+            Some(strings) => strings,
+            None => strings.insert(Strings::open(dir)?),
+        };
+        let budget = MemoryBudget::new(memory);
+        let terms = Terms::new(strings, id_of_lex, dir, budget, cancel);
+        let name = file_of(kind.name());
+        let mut file = IndexWriter::create(dir.join(&name), kind.version())?;
+        catch_unwind(AssertUnwindSafe(|| kind.build(&terms, &mut file))).unwrap_or_else(|_| {
+            Err(Error::Internal(format!(
+                "building the index {} panicked; load without it, or mend it",
+                kind.name()
+            )))
+        })?;
+        file.finish(strings)?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
+struct Opened {
+    kind: Arc<dyn Index>,
+    file: Option<Arc<IndexFile>>,
+    index: Box<dyn OpenIndex>,
+}
+
+/// The indexes of a base that were opened with it.
+pub struct OpenIndexes {
+    kinds: Indexes,
+    /// The value ranks are the first.
+    open: Vec<Opened>,
+    /// Name and state of each that is not in `open`.
+    left_out: Vec<(String, &'static str)>,
+}
+
+impl std::fmt::Debug for OpenIndexes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.open.iter().map(|o| o.kind.name());
+        f.debug_set().entries(names).finish()
+    }
+}
+
+impl OpenIndexes {
+    /// Opens those kinds whose file is among the names of a base's files, and those without a file.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a file whose head is damaged, and what [`Index::open`] gives; [`Error::Io`].
+    pub fn open<'n>(
+        dir: &Path,
+        files: impl Iterator<Item = &'n str>,
+        kinds: &Indexes,
+        dictionary: &Dictionary,
+    ) -> Result<Self> {
+        let mut there: Vec<&str> = files.filter_map(name_of).collect();
+        let (mut open, mut left_out) = (vec![], vec![]);
+        for kind in kinds.iter() {
+            let mut file = None;
+            if kind.has_file() {
+                let name = kind.name();
+                let Some(at) = there.iter().position(|n| *n == name) else {
+                    left_out.push((name.to_owned(), "not built; reclustering builds it"));
+                    continue;
+                };
+                there.swap_remove(at);
+                let path = dir.join(file_of(name));
+                match IndexFile::open(&path, kind.version(), dictionary.strings())? {
+                    Some(f) => file = Some(Arc::new(f)),
+                    None => {
+                        let what = "of another version; reclustering builds it anew";
+                        left_out.push((name.to_owned(), what));
+                        continue;
+                    }
+                }
+            }
+            let index = kind.open(file.clone(), dictionary)?;
+            let kind = Arc::clone(kind);
+            open.push(Opened { kind, file, index });
+        }
+        there.sort_unstable();
+        let unknown = "of a kind that this program does not have";
+        left_out.extend(there.into_iter().map(|n| (n.to_owned(), unknown)));
+        Ok(Self {
+            kinds: kinds.clone(),
+            open,
+            left_out,
+        })
+    }
+
+    /// Those of a base in memory, which has no files.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn without_files(kinds: &Indexes, dictionary: &Dictionary) -> Result<Self> {
+        Self::open(Path::new(""), std::iter::empty(), kinds, dictionary)
+    }
+
+    /// The kinds that the base was opened with, for the next base of the store.
+    #[must_use]
+    pub fn kinds(&self) -> &Indexes {
+        &self.kinds
+    }
+
+    /// True if only the value ranks can answer anything.
+    #[inline]
+    #[must_use]
+    pub fn are_ranks_alone(&self) -> bool {
+        self.open.len() <= 1
+    }
+
+    /// The first answer to a question: of the kind that was registered last, and of the value ranks if no other has any.
+    #[must_use]
+    pub fn probe<'a>(
+        &'a self,
+        question: &Question<'_>,
+        dictionary: &'a Dictionary,
+    ) -> Option<Box<dyn Probe + 'a>> {
+        let mut all = self.open.iter().rev();
+        all.find_map(|o| o.index.probe(question, dictionary))
+    }
+
+    /// Ok if everything that was read of the files so far is what they had when they were opened.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the file, once one has shrunk or could not be read.
+    #[inline]
+    pub fn check_files(&self) -> Result<()> {
+        let mut files = self.open.iter().filter_map(|o| o.file.as_deref());
+        files.try_for_each(IndexFile::check_file)
+    }
+
+    /// True if [`Self::check_files`] has nothing to say. A few instructions a file.
+    #[inline]
+    #[must_use]
+    pub fn are_files_whole(&self) -> bool {
+        let mut files = self.open.iter().filter_map(|o| o.file.as_deref());
+        files.all(IndexFile::is_whole)
+    }
+
+    /// Calls `damage` with the file's name and what is wrong in it, for each index that has a file.
+    pub fn check(&self, dictionary: &Dictionary, damage: &mut dyn FnMut(&str, String)) {
+        for o in self.open.iter().filter(|o| o.file.is_some()) {
+            let name = file_of(o.kind.name());
+            let mut say = |what| damage(&name, what);
+            let checked = catch_unwind(AssertUnwindSafe(|| o.index.check(dictionary, &mut say)));
+            if checked.is_err() {
+                damage(&name, "examining it panicked".into());
+            }
+        }
+    }
+
+    /// Name and state of every index with a file: those that were opened, those that lack a file, and files of other kinds.
+    #[must_use]
+    pub fn states(&self) -> Vec<(String, String)> {
+        let opened = self.open.iter().filter(|o| o.file.is_some());
+        let opened = opened.map(|o| (o.kind.name().to_owned(), o.index.describe()));
+        let others = self.left_out.iter().map(|(n, s)| (n.clone(), (*s).into()));
+        opened.chain(others).collect()
+    }
+}

@@ -1,0 +1,293 @@
+//! The value ranks as an index: `?x < constant` and the like, settled without reading a term.
+
+use super::{
+    Estimate, Index, IndexFile, IndexWriter, OpenIndex, Probe, Question, Relation, Terms, Verdict,
+};
+use crate::value::{Comparison, NAN_RANK, NO_LEX, NO_RANK, NumericBounds};
+use crate::{Dictionary, TagRanges};
+use jindou_model::Result;
+use jindou_model::memory::prefetch_at;
+use jindou_model::term::{self, Parts};
+use jindou_values::{Kind, Number, NumericKind, Temporal};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The index that every store has. It lies in `dictionary.jd`, whose writer makes it ([`crate::write_dictionary`]), and answers
+/// [`Question::Compare`] with literals. It leaves unsettled: ill-typed literals, durations, and terms of other datatypes than the
+/// constant's where SPARQL has more to say than "not equal".
+#[derive(Clone, Copy, Debug)]
+pub struct ValueRanks;
+
+impl Index for ValueRanks {
+    fn name(&self) -> &str {
+        "value-ranks"
+    }
+
+    fn has_file(&self) -> bool {
+        false
+    }
+
+    fn build(&self, _: &Terms<'_>, _: &mut IndexWriter) -> Result<()> {
+        Ok(())
+    }
+
+    fn open(&self, _: Option<Arc<IndexFile>>, _: &Dictionary) -> Result<Box<dyn OpenIndex>> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl OpenIndex for ValueRanks {
+    fn probe<'a>(
+        &'a self,
+        question: &Question<'_>,
+        dictionary: &'a Dictionary,
+    ) -> Option<Box<dyn Probe + 'a>> {
+        match question {
+            Question::Compare(relation, constant) => {
+                let probe = RankProbe::new(*relation, constant, dictionary)?;
+                Some(Box::new(probe))
+            }
+            Question::Holds(_) => None,
+        }
+    }
+}
+
+/// The constant.
+enum Right {
+    /// Ranks by kind of number, and those for all kinds if they are the same.
+    Number(NumericBounds, Option<Range<u32>>),
+    /// Lex indexes of the strings for which the relation holds.
+    String(Range<u32>),
+    /// Lex indexes of the terms of its datatype, and the ranks for which the relation holds.
+    Temporal(Range<u32>, Range<u32>),
+    /// Nothing is known by rank.
+    Other,
+}
+
+struct RankProbe<'a> {
+    dictionary: &'a Dictionary,
+    ranks: Ranks<'a>,
+    relation: Relation,
+    right: Right,
+    /// Lex indexes by kind of term.
+    numeric: Range<u32>,
+    strings: Range<u32>,
+    langs: Range<u32>,
+    iris: Range<u32>,
+    blanks: Range<u32>,
+    lexes: Vec<u32>,
+}
+
+/// The rank of a lex index, as [`Dictionary::value_rank`].
+#[derive(Clone, Copy)]
+struct Ranks<'a> {
+    column: &'a [u32],
+    /// Lex index of the first.
+    first: u32,
+}
+
+impl Ranks<'_> {
+    #[inline(always)]
+    fn of(self, lex: u32) -> u32 {
+        let at = lex.wrapping_sub(self.first) as usize;
+        self.column.get(at).copied().unwrap_or(NO_RANK)
+    }
+}
+
+impl<'a> RankProbe<'a> {
+    /// `None` where the constant is no literal. O(log terms).
+    fn new(relation: Relation, constant: &[u8], d: &'a Dictionary) -> Option<Self> {
+        if let [term::IRI | term::BLANK | term::TRIPLE, ..] | [] = constant {
+            return None;
+        }
+        // `!=` is the negation of `=` wherever `=` has a value.
+        let comparison = match relation {
+            Relation::Equal | Relation::NotEqual => Comparison::Equal,
+            Relation::Less => Comparison::Less,
+            Relation::LessOrEqual => Comparison::LessOrEqual,
+            Relation::Greater => Comparison::Greater,
+            Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
+        };
+        let right = match term::parts(constant) {
+            Some(Parts::String(s)) => Right::String(d.string_bounds(comparison, s)),
+            Some(Parts::Coded(s, tag)) if term::NUMERIC_TAGS.contains(&tag) => {
+                match Number::parse(tag, s) {
+                    Some(n) if !n.to_f64().is_nan() => {
+                        let bounds = d.numeric_bounds(comparison, &n);
+                        let uniform = bounds.uniform();
+                        Right::Number(bounds, uniform)
+                    }
+                    _ => Right::Other,
+                }
+            }
+            Some(Parts::Coded(s, tag)) => {
+                match Kind::of_tag(tag).and_then(|kind| Temporal::parse(kind, s)) {
+                    Some(t) => Right::Temporal(d.tag_range(tag), d.temporal_bounds(comparison, t)),
+                    None => Right::Other,
+                }
+            }
+            _ => Right::Other,
+        };
+        let (column, first) = d.rank_column();
+        Some(Self {
+            dictionary: d,
+            ranks: Ranks { column, first },
+            relation,
+            right,
+            numeric: d.tag_span(term::NUMERIC_TAGS),
+            strings: d.tag_range(term::STRING),
+            langs: d.tag_range(term::LANG),
+            iris: d.tag_range(term::IRI),
+            blanks: d.tag_range(term::BLANK),
+            lexes: vec![],
+        })
+    }
+
+    /// Terms of another kind than the constant: never equal, not comparable.
+    fn unlike(&self) -> Verdict {
+        match self.relation {
+            Relation::Equal => Verdict::False,
+            Relation::NotEqual => Verdict::True,
+            _ => Verdict::Error,
+        }
+    }
+}
+
+/// `equal` as the relation has it.
+#[inline(always)]
+fn equality(equal: bool, negated: bool) -> Verdict {
+    if equal != negated {
+        Verdict::True
+    } else {
+        Verdict::False
+    }
+}
+
+impl Probe for RankProbe<'_> {
+    fn estimate(&self) -> Estimate {
+        let (inside, of) = match &self.right {
+            Right::Number(bounds, uniform) => {
+                let ranks = uniform.as_ref().unwrap_or(&bounds.exact);
+                (ranks.len(), self.numeric.len())
+            }
+            Right::String(bounds) => (bounds.len(), self.strings.len()),
+            Right::Temporal(all, inside) => (inside.len(), all.len()),
+            Right::Other => (
+                self.dictionary.len() as usize,
+                self.dictionary.len() as usize,
+            ),
+        };
+        let passing = if self.relation == Relation::NotEqual {
+            of.saturating_sub(inside)
+        } else {
+            inside
+        };
+        // A rank is a value, and several terms may have it.
+        Estimate {
+            passing: passing as u64,
+            of: of as u64,
+            exact: false,
+        }
+    }
+
+    fn explain(&self) -> String {
+        "by rank".into()
+    }
+
+    fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]) {
+        let mut lexes = std::mem::take(&mut self.lexes);
+        lexes.clear();
+        self.dictionary.lex_many(ids, &mut lexes);
+        let (ranks, unlike) = (self.ranks, self.unlike());
+        let negated = self.relation == Relation::NotEqual;
+        let (numeric, strings, langs) = (&self.numeric, &self.strings, &self.langs);
+        match &self.right {
+            Right::Number(bounds, uniform) => {
+                let tags: &TagRanges = self.dictionary.tag_ranges();
+                let inside = |lex: u32, rank: u32| match uniform {
+                    Some(r) => Some(r.contains(&rank)),
+                    None => {
+                        let kind = tags.tag_of(lex).and_then(NumericKind::of_tag)?;
+                        Some(bounds.of(kind).contains(&rank))
+                    }
+                };
+                self.each(ids, &lexes, out, true, |lex| {
+                    if numeric.contains(&lex) {
+                        match ranks.of(lex) {
+                            NO_RANK => Verdict::Unsettled,
+                            // True of nothing but `!=`.
+                            NAN_RANK => equality(false, negated),
+                            rank => match inside(lex, rank) {
+                                Some(inside) => equality(inside, negated),
+                                None => Verdict::Unsettled,
+                            },
+                        }
+                    } else if strings.contains(&lex) || langs.contains(&lex) {
+                        unlike
+                    } else {
+                        Verdict::Unsettled
+                    }
+                });
+            }
+            Right::String(bounds) => self.each(ids, &lexes, out, false, |lex| {
+                if strings.contains(&lex) {
+                    equality(bounds.contains(&lex), negated)
+                } else if langs.contains(&lex)
+                    // A number that is one: never equal to a string.
+                    || (numeric.contains(&lex) && ranks.of(lex) != NO_RANK)
+                {
+                    unlike
+                } else {
+                    Verdict::Unsettled
+                }
+            }),
+            Right::Temporal(all, inside) => self.each(ids, &lexes, out, true, |lex| {
+                if !all.contains(&lex) {
+                    return Verdict::Unsettled;
+                }
+                match ranks.of(lex) {
+                    NO_RANK => Verdict::Unsettled,
+                    rank => equality(inside.contains(&rank), negated),
+                }
+            }),
+            Right::Other => self.each(ids, &lexes, out, false, |_| Verdict::Unsettled),
+        }
+        self.lexes = lexes;
+    }
+}
+
+impl RankProbe<'_> {
+    /// Writes the verdict on each id; `f` has those on literals and triple terms of the dictionary, by lex index. `ranked`: it
+    /// reads their ranks.
+    #[inline(always)]
+    fn each(
+        &self,
+        ids: &[u32],
+        lexes: &[u32],
+        out: &mut [Verdict],
+        ranked: bool,
+        f: impl Fn(u32) -> Verdict,
+    ) {
+        let unlike = self.unlike();
+        let (iris, blanks) = (self.iris.clone(), self.blanks.clone());
+        for (i, ((o, &lex), &id)) in out.iter_mut().zip(lexes).zip(ids).enumerate() {
+            if ranked && let Some(&ahead) = lexes.get(i + 16) {
+                prefetch_at(
+                    self.ranks.column,
+                    ahead.wrapping_sub(self.ranks.first) as usize,
+                );
+            }
+            *o = if lex == NO_LEX {
+                if id == 0 {
+                    Verdict::Error
+                } else {
+                    Verdict::Unsettled
+                }
+            } else if iris.contains(&lex) || blanks.contains(&lex) {
+                unlike
+            } else {
+                f(lex)
+            };
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Asking the indexes of a graph: filters as questions, answers as ids to start at.
+
+use crate::condition::Compiled;
+use crate::expression::{Expr, varies};
+use crate::{Condition, GeneralExpression, Slot};
+use jindou_dictionary::index::{Call, MAX_PARTS, Part, Question};
+use jindou_model::term;
+use jindou_store::Graph;
+use spargebra::algebra::{Expression, Function};
+use spargebra::term::Variable;
+
+/// Ids of an index at most that an exploration starts at. More are no start that a plan should hold; the condition is still
+/// tested by the index.
+const MOST_IDS: usize = 1 << 16;
+/// One id in so many of a graph's: with more, starting at them narrows too little.
+const SHARE: u32 = 4;
+/// Calls inside calls at most.
+const MAX_DEPTH: usize = 8;
+
+/// Least share of the rows that an index is believed to leave: the terms that pass may be those that most rows have.
+const LEAST: f64 = 1e-3;
+
+/// A question that an index of the graph knew an answer to when a plan was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The question.
+    pub call: Call,
+    /// Estimated share of the rows on which it holds.
+    pub share: f64,
+    /// Estimated share of the rows that the index does not settle.
+    pub unsettled: f64,
+}
+
+impl Condition {
+    /// The condition as a question to indexes, if it is one, and the slot that it is about.
+    #[must_use]
+    pub fn question(&self) -> Option<(Slot, Question<'_>)> {
+        match self {
+            Self::Compare(slot, relation, constant) => {
+                Some((*slot, Question::Compare(*relation, constant)))
+            }
+            Self::General(g) => {
+                let (_, slot) = g.variables.first()?;
+                Some((*slot, Question::Holds(&g.asked.as_ref()?.call)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl GeneralExpression {
+    /// Share of the rows on which it is computed as a condition; the index that it was asked of settles the others.
+    pub(crate) fn dear_share(&self) -> f64 {
+        self.asked.as_ref().map_or(1.0, |a| a.unsettled)
+    }
+}
+
+/// Notes in a filter that an index knows it, if one does. `certain`: whether a slot is bound in every row.
+pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl Fn(Slot) -> bool) {
+    let vocabulary = graph.vocabulary();
+    let [(variable, slot)] = &g.variables[..] else {
+        return;
+    };
+    if !vocabulary.has_indexes() || g.per_row || !certain(*slot) {
+        return;
+    }
+    let mut parts = 0;
+    if let Some(Part::Call(call)) = part(&g.expression, variable, &mut parts, 0)
+        && let Some(probe) = vocabulary.probe(&Question::Holds(&call))
+    {
+        // Nothing else is known of an expression. Comparisons keep their guesses: ranks are of the values of all predicates.
+        let estimate = probe.estimate();
+        let share = estimate.passing as f64 / (estimate.of as f64).max(1.0);
+        let share = share.clamp(LEAST, 1.0);
+        g.asked = Some(Box::new(Asked {
+            call,
+            share,
+            unsettled: if estimate.exact { 0.0 } else { share },
+        }));
+    }
+}
+
+/// The expression as a call over one variable. `None` for others, and for large ones.
+fn part(e: &Expression, variable: &Variable, parts: &mut usize, depth: usize) -> Option<Part> {
+    *parts += 1;
+    if *parts > MAX_PARTS || depth > MAX_DEPTH {
+        return None;
+    }
+    let mut bytes = vec![];
+    let mut call = |name: String, arguments: &mut dyn Iterator<Item = &Expression>| {
+        let arguments = arguments.map(|a| part(a, variable, parts, depth + 1));
+        let arguments = arguments.collect::<Option<Vec<_>>>()?;
+        Some(Part::Call(Call { name, arguments }))
+    };
+    let pair = |a, b| <[&Expression; 2]>::from((a, b)).into_iter();
+    match e {
+        Expression::Variable(v) => (v == variable).then_some(Part::Variable),
+        Expression::NamedNode(n) => {
+            term::push_iri(n.as_str(), &mut bytes);
+            Some(Part::Constant(bytes))
+        }
+        Expression::Literal(l) => {
+            term::push_literal(l, &mut bytes);
+            Some(Part::Constant(bytes))
+        }
+        Expression::FunctionCall(Function::Custom(iri), list) => {
+            call(iri.as_str().to_owned(), &mut list.iter())
+        }
+        Expression::FunctionCall(f, list) if !varies(f) => call(f.to_string(), &mut list.iter()),
+        Expression::Equal(a, b) => call("=".into(), &mut pair(&**a, &**b)),
+        Expression::Less(a, b) => call("<".into(), &mut pair(&**a, &**b)),
+        Expression::LessOrEqual(a, b) => call("<=".into(), &mut pair(&**a, &**b)),
+        Expression::Greater(a, b) => call(">".into(), &mut pair(&**a, &**b)),
+        Expression::GreaterOrEqual(a, b) => call(">=".into(), &mut pair(&**a, &**b)),
+        _ => None,
+    }
+}
+
+/// The ids that a filter leaves of a graph's own terms, if an index lists them and they are few; then also the index's words.
+/// Terms that updates brought are not among them.
+pub(crate) fn few(c: &Condition, graph: &dyn Graph) -> Option<(Slot, Vec<u32>, String)> {
+    let vocabulary = graph.vocabulary();
+    if !vocabulary.has_indexes() {
+        return None;
+    }
+    let (slot, question) = c.question()?;
+    let mut probe = vocabulary.probe(&question)?;
+    let known = graph.dense_ids();
+    let limit = MOST_IDS.min((known / SHARE) as usize);
+    let mut ids = probe.ids(limit)?;
+    // Whatever a damaged file lists.
+    ids.retain(|&id| id > 0 && id <= known);
+    (ids.len() <= limit).then(|| (slot, ids, probe.explain()))
+}
+
+/// A filter that is tested, with the ids that it leaves if they are few.
+pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> Compiled {
+    let Some((slot, ids, why)) = few(&c, graph) else {
+        return Compiled::Test(c);
+    };
+    if let Condition::General(g) = &mut c
+        && let Some(asked) = &mut g.asked
+    {
+        // Of the ids that are left nearly all pass.
+        asked.share = 1.0;
+    }
+    Compiled::Narrowed(slot, ids, why, c)
+}
+
+/// For a scope: a part of a filter as an expression, marked.
+pub(crate) fn general(
+    e: &Expression,
+    scope: &Expr,
+    graph: &dyn Graph,
+    certain: impl Fn(Slot) -> bool,
+) -> Condition {
+    let mut g = scope.part(e);
+    mark(&mut g, graph, certain);
+    Condition::General(Box::new(g))
+}
