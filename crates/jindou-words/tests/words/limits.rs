@@ -1,0 +1,161 @@
+//! Memory, cancellation, failures, and lists that are too long to start at.
+
+use super::support::{World, counted, functions, load, opened, rows};
+use jindou::index::Dictionary;
+use jindou::index::{Index, IndexFile, IndexWriter, Indexes, OpenIndex, Terms};
+use jindou::{CancelToken, Database, Error, Progress, QueryOptions, ReclusterOptions, Result};
+use jindou_words::Words;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Texts with three words each: one that nobody else has, one of fifty, one of all.
+fn texts(count: usize) -> String {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..count {
+        text += &format!(
+            ":s{i} :text \"Number{i} common{} all\" ; :n {i} .\n",
+            i % 50
+        );
+    }
+    text
+}
+
+#[test]
+fn little_memory_makes_the_same_file() {
+    let text = texts(120_000);
+    let (indexes, _) = counted(true);
+    let folder = tempfile::tempdir().unwrap();
+    let files = [8 << 20, 1 << 30].map(|memory| {
+        let dir = folder.path().join(memory.to_string());
+        load(&dir, &text, &indexes, memory).unwrap();
+        std::fs::read(dir.join("index-words.jd")).unwrap()
+    });
+    assert!(files[0] == files[1]);
+    let db = opened(&folder.path().join((8 << 20).to_string()), &indexes);
+    let found = rows(
+        &db,
+        "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, \"number777\")) }",
+    );
+    assert_eq!(found, ["s777"]);
+    let common = rows(
+        &db,
+        "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, \"common7\")) }",
+    );
+    assert_eq!(common.len(), 120_000 / 50);
+}
+
+#[test]
+fn lists_beyond_the_limit_filter_and_do_not_start() {
+    let (indexes, counts) = counted(true);
+    let world = World::new(&texts(30_000), &indexes);
+    let db = opened(&world.store(), &indexes);
+    let all = "SELECT ?s { ?s :text ?t FILTER(fn:word(?t, \"all\")) }";
+    assert_eq!(rows(&db, all).len(), 30_000);
+    assert_eq!(counts.starts.load(Ordering::Relaxed), 0);
+    assert!(counts.tested.load(Ordering::Relaxed) >= 30_000);
+    let options = QueryOptions::default().with_functions(functions());
+    let plan = db
+        .explain(&(super::support::PREFIXES.to_owned() + all), &options)
+        .unwrap();
+    assert!(
+        plan.contains("by index words: 30000 of 30000") && !plan.contains("is one by"),
+        "{plan}"
+    );
+}
+
+type Build = fn(&Terms<'_>) -> Result<()>;
+
+/// Whatever it does, it does while it is built.
+struct Building(Build);
+
+impl Index for Building {
+    fn name(&self) -> &str {
+        "building"
+    }
+
+    fn build(&self, terms: &Terms<'_>, _: &mut IndexWriter) -> Result<()> {
+        (self.0)(terms)
+    }
+
+    fn open(&self, f: Option<Arc<IndexFile>>, d: &Dictionary) -> Result<Box<dyn OpenIndex>> {
+        Words.open(f, d)
+    }
+}
+
+#[test]
+fn an_index_that_cannot_be_built_leaves_no_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    let fails: [(Build, &str); 3] = [
+        (|t| t.memory().charge(1 << 40), "memory limit"),
+        (
+            |_| panic!("a defect"),
+            "building the index building panicked",
+        ),
+        (
+            |t| {
+                t.for_each(0..t.len(), |id, _| match id.0 {
+                    7 => Err(Error::Store("seven".into())),
+                    _ => Ok(()),
+                })
+            },
+            "seven",
+        ),
+    ];
+    for (fail, why) in fails {
+        let indexes = Indexes::new().with(Building(fail)).unwrap();
+        let e = load(&dir, &texts(100), &indexes, 1 << 28).unwrap_err();
+        assert!(e.to_string().contains(why), "{e}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn terms_come_all_in_order_with_their_ids() {
+    let indexes = Indexes::new()
+        .with(Building(|terms| {
+            let (mut last, mut seen) = (vec![], vec![false; terms.len() as usize + 1]);
+            let mut count = 0;
+            terms.for_each(0..terms.len(), |id, bytes| {
+                assert!(count == 0 || last.as_slice() < bytes);
+                last = bytes.to_vec();
+                assert!(!std::mem::replace(&mut seen[id.0 as usize], true) && id.0 > 0);
+                count += 1;
+                Ok(())
+            })?;
+            assert_eq!(count, terms.len());
+            Err(Error::Store("all seen".into()))
+        }))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let e = load(
+        &folder.path().join("store"),
+        &texts(10_000),
+        &indexes,
+        1 << 28,
+    )
+    .unwrap_err();
+    assert!(e.to_string().contains("all seen"), "{e}");
+}
+
+#[test]
+fn reclustering_is_cancelled_while_an_index_is_built() {
+    // Nobody else can cancel it just then.
+    static CANCEL: std::sync::OnceLock<CancelToken> = std::sync::OnceLock::new();
+    let cancel = CANCEL.get_or_init(CancelToken::new);
+    let indexes = Indexes::new()
+        .with(Building(|terms| {
+            CANCEL.get().expect("set").cancel();
+            terms.for_each(0..terms.len(), |_, _| Ok(()))
+        }))
+        .unwrap();
+    let (without, _) = counted(false);
+    let world = World::new(&texts(100), &without);
+    let db = opened(&world.store(), &indexes);
+    let options = ReclusterOptions::default().with_cancel(cancel.clone());
+    let e = db.recluster(&options, &Progress::default()).unwrap_err();
+    assert!(matches!(e, Error::Cancelled), "{e}");
+    assert!(!world.store().join("base-1").exists());
+    drop(db);
+    assert!(Database::check(world.store()).unwrap().is_sound());
+}
