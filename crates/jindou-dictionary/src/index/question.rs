@@ -5,6 +5,7 @@ pub const MAX_PARTS: usize = 32;
 
 /// A condition on one variable. An index answers those that it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Question<'a> {
     /// The variable against a literal of a datatype with an order, given by its canonical bytes.
     Compare(Relation, &'a [u8]),
@@ -40,6 +41,7 @@ pub struct Call {
 
 /// An argument of a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Part {
     /// The variable.
     Variable,
