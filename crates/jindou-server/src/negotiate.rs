@@ -9,7 +9,7 @@ use oxrdfio::RdfFormat;
 pub(crate) type Offer = (&'static str, ResultFormat);
 
 /// For SELECT and ASK; the first is what a client gets that does not mind.
-pub(crate) const TABLES: [Offer; 8] = [
+pub(crate) const TABLES: [Offer; 9] = [
     ("application/sparql-results+json", ResultFormat::Json),
     ("application/sparql-results+xml", ResultFormat::Xml),
     ("text/csv; charset=utf-8", ResultFormat::Csv),
@@ -17,6 +17,7 @@ pub(crate) const TABLES: [Offer; 8] = [
         "text/tab-separated-values; charset=utf-8",
         ResultFormat::Tsv,
     ),
+    ("application/x-ndjson", ResultFormat::JsonLines),
     ("application/json", ResultFormat::Json),
     ("application/xml", ResultFormat::Xml),
     ("text/xml", ResultFormat::Xml),
@@ -48,14 +49,15 @@ pub(crate) const GRAPHS: [Offer; 10] = [
 ];
 
 /// For CONSTRUCT and DESCRIBE: a graph, or the rows of its triples.
-pub(crate) const GRAPH_ANSWERS: [Offer; 12] = {
-    let mut all = [TABLES[2]; 12];
+pub(crate) const GRAPH_ANSWERS: [Offer; 13] = {
+    let mut all = [TABLES[2]; 13];
     let mut i = 0;
     while i < GRAPHS.len() {
         all[i] = GRAPHS[i];
         i += 1;
     }
     all[11] = TABLES[3];
+    all[12] = TABLES[4];
     all
 };
 

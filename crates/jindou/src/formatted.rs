@@ -1,7 +1,7 @@
 //! Rows of ids straight to rows of text: each cell is decoded and formatted where it goes, and what a column repeats is
 //! formatted once.
 
-use crate::results::{Csv, Json, Layout, RowText, Tsv, Xml};
+use crate::results::{Csv, Json, JsonLine, Layout, RowText, Tsv, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_model::{NO_VERTEX, Result};
 use jindou_store::Graph;
@@ -69,6 +69,7 @@ impl<'a> RowFormatter<'a> {
             RowText::Tsv => self.push(&Tsv, columns, from, to, out),
             RowText::Csv => self.push(&Csv, columns, from, to, out),
             RowText::Json(keys) => self.push(&Json(keys), columns, from, to, out),
+            RowText::JsonLines(keys) => self.push(&JsonLine(keys), columns, from, to, out),
             RowText::Xml(keys) => self.push(&Xml(keys), columns, from, to, out),
         }?;
         Ok(to - from)

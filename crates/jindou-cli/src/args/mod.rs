@@ -161,7 +161,7 @@ pub struct Query {
     /// Prefixes like foaf: must be declared; otherwise some sixty that everybody uses are known.
     #[arg(long)]
     pub no_common_prefixes: bool,
-    /// How to write the answer: table, tsv, csv, json, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv and tsv.
+    /// How to write the answer: table, tsv, csv, json, ndjson, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv, tsv and ndjson.
     /// Default: table on a terminal, tsv elsewhere, nt for graphs.
     #[arg(long)]
     pub format: Option<ResultFormat>,

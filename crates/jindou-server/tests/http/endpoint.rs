@@ -258,6 +258,7 @@ fn a_parameter_names_the_format() {
         (select, "xml", "application/sparql-results+xml"),
         (select, "csv", "text/csv; charset=utf-8"),
         (select, "tsv", "text/tab-separated-values; charset=utf-8"),
+        (select, "ndjson", "application/x-ndjson"),
         (select, "text/csv", "text/csv; charset=utf-8"),
         ("ASK {}", "json", "application/sparql-results+json"),
         (construct, "ttl", "text/turtle"),
@@ -268,6 +269,7 @@ fn a_parameter_names_the_format() {
         (construct, "xml", "application/rdf+xml"),
         (construct, "rdf%2Bxml", "application/rdf+xml"),
         (construct, "csv", "text/csv; charset=utf-8"),
+        (construct, "ndjson", "application/x-ndjson"),
     ] {
         for alias in ["format", "output", "results"] {
             // It goes before Accept.
@@ -297,6 +299,18 @@ fn a_parameter_names_the_format() {
     assert_eq!(
         rows.text(),
         "?subject\t?predicate\t?object\n<http://e/a>\t<http://e/p>\t\"x, y\"@en\n"
+    );
+    let rows = with(construct, "format=ndjson", "*/*");
+    let rows: Vec<serde_json::Value> = rows
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let object = serde_json::json!({"type": "literal", "value": "x, y", "xml:lang": "en"});
+    assert!(rows.len() == 1 && rows[0]["object"] == object, "{rows:?}");
+    assert_eq!(
+        with("ASK {}", "format=jsonl", "*/*").text(),
+        "{\"boolean\":true}\n"
     );
     assert_eq!(
         with("DESCRIBE <http://e/b>", "format=csv", "*/*")

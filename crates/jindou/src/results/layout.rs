@@ -90,6 +90,21 @@ impl Layout for Json<'_> {
     }
 }
 
+/// Lines of JSON: an object a row, with terms as in SPARQL Results JSON. The text before each column's term.
+pub(crate) struct JsonLine<'k>(pub(crate) &'k [Vec<u8>]);
+
+impl Layout for JsonLine<'_> {
+    const OPEN: &'static [u8] = b"{";
+    const BETWEEN: &'static [u8] = b",";
+    const CLOSE: &'static [u8] = b"}\n";
+    const UNBOUND_HAS_PLACE: bool = false;
+
+    #[inline]
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) {
+        Json(self.0).cell(column, term, out);
+    }
+}
+
 /// `result` elements of SPARQL Results XML, with the text before each column's term.
 pub(crate) struct Xml<'k>(pub(crate) &'k [Vec<u8>]);
 

@@ -11,7 +11,7 @@ mod writer;
 
 pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
-pub(crate) use layout::{Csv, Json, Layout, Tsv, Xml};
+pub(crate) use layout::{Csv, Json, JsonLine, Layout, Tsv, Xml};
 pub use writer::{ResultFormat, ResultWriter};
 
 use jindou_model::Result;
@@ -53,6 +53,8 @@ pub enum RowText {
     /// Members of a SPARQL Results JSON document's `bindings`, each with a comma before it, and the text before each
     /// variable's term.
     Json(Arc<[Vec<u8>]>),
+    /// Lines, each a JSON object with the terms that SPARQL Results JSON has; and the text before each variable's term.
+    JsonLines(Arc<[Vec<u8>]>),
     /// `result` elements of SPARQL Results XML, and the text before each variable's term.
     Xml(Arc<[Vec<u8>]>),
 }
@@ -62,6 +64,12 @@ impl RowText {
     #[must_use]
     pub fn json(variables: &[String]) -> Self {
         Self::Json(rows::json_keys(variables).into())
+    }
+
+    /// Lines of JSON with these variables.
+    #[must_use]
+    pub fn json_lines(variables: &[String]) -> Self {
+        Self::JsonLines(rows::json_keys(variables).into())
     }
 
     /// XML rows of these variables.
@@ -77,6 +85,7 @@ impl RowText {
             Self::Tsv => layout::push_row(&Tsv, row, out),
             Self::Csv => layout::push_row(&Csv, row, out),
             Self::Json(keys) => layout::push_row(&Json(keys), row, out),
+            Self::JsonLines(keys) => layout::push_row(&JsonLine(keys), row, out),
             Self::Xml(keys) => layout::push_row(&Xml(keys), row, out),
         }
     }

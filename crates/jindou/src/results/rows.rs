@@ -311,6 +311,15 @@ mod tests {
         solutions.map(|s| s.unwrap().values().to_vec()).collect()
     }
 
+    /// Each line is a member of `bindings`.
+    fn read_lines(text: &[u8]) -> Vec<Vec<Option<Term>>> {
+        let mut document = br#"{"head":{"vars":["a","b"]},"results":{"bindings":["#.to_vec();
+        let lines = std::str::from_utf8(text).unwrap().lines();
+        document.extend(lines.collect::<Vec<_>>().join(",").bytes());
+        document.extend(b"]}}");
+        read(QueryResultsFormat::Json, &document)
+    }
+
     proptest! {
         #[test]
         fn json_and_xml_are_read_back_by_sparesults(
@@ -320,6 +329,7 @@ mod tests {
                 &read(QueryResultsFormat::Json, &written(ResultFormat::Json, &rows)), &rows);
             prop_assert_eq!(
                 &read(QueryResultsFormat::Xml, &written(ResultFormat::Xml, &rows)), &rows);
+            prop_assert_eq!(&read_lines(&written(ResultFormat::JsonLines, &rows)), &rows);
         }
     }
 
@@ -331,6 +341,8 @@ mod tests {
         ]];
         let json = written(ResultFormat::Json, &rows);
         assert_eq!(read(QueryResultsFormat::Json, &json), rows);
+        let lines = written(ResultFormat::JsonLines, &rows);
+        assert_eq!(read_lines(&lines), rows);
         let xml = written(ResultFormat::Xml, &rows);
         let back = read(QueryResultsFormat::Xml, &xml);
         assert_eq!(

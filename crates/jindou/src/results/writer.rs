@@ -10,8 +10,8 @@ use std::io::Write;
 use std::str::FromStr;
 
 /// A format for answers. Rows and truth values (SELECT, ASK) have the formats of tables. Graphs (CONSTRUCT, DESCRIBE) have those
-/// of RDF; as CSV and TSV they are rows of subject, predicate and object, JSON is JSON-LD then, XML is RDF/XML, and a table for
-/// people N-Triples.
+/// of RDF; as CSV, TSV and lines of JSON they are rows of subject, predicate and object, JSON is JSON-LD then, XML is RDF/XML, and
+/// a table for people N-Triples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultFormat {
@@ -23,6 +23,8 @@ pub enum ResultFormat {
     Csv,
     /// SPARQL Results JSON.
     Json,
+    /// Lines of JSON: for each row an object as in the `bindings` of SPARQL Results JSON. Programs read them one by one.
+    JsonLines,
     /// SPARQL Results XML.
     Xml,
     /// An RDF format.
@@ -38,6 +40,7 @@ impl FromStr for ResultFormat {
             "tsv" => Self::Tsv,
             "csv" => Self::Csv,
             "json" | "srj" => Self::Json,
+            "ndjson" | "jsonl" => Self::JsonLines,
             "xml" | "srx" => Self::Xml,
             "nt" | "ntriples" | "n-triples" => Self::Rdf(RdfFormat::NTriples),
             "nq" | "nquads" | "n-quads" => Self::Rdf(RdfFormat::NQuads),
@@ -47,7 +50,7 @@ impl FromStr for ResultFormat {
             "jsonld" | "json-ld" => Self::Rdf(JSON_LD),
             other => {
                 return Err(format!(
-                    "unknown format '{other}': one of table, tsv, csv, json, xml, nt, nq, ttl, trig, rdf, jsonld"
+                    "unknown format '{other}': one of table, tsv, csv, json, ndjson, xml, nt, nq, ttl, trig, rdf, jsonld"
                 ));
             }
         })
@@ -162,6 +165,10 @@ impl<W: Write> ResultWriter<W> {
                 Kind::Rows(RowText::json(variables), false),
                 json_head(variables),
             ),
+            ResultFormat::JsonLines => {
+                let rows = RowText::json_lines(variables);
+                (Kind::Rows(rows, false), Vec::new())
+            }
             ResultFormat::Xml => (
                 Kind::Rows(RowText::xml(variables), false),
                 xml_head(variables),
@@ -229,6 +236,9 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     .serialize_boolean_to_writer(&mut out, value)
                     .map_err(closed)?;
             }
+            ResultFormat::JsonLines => {
+                writeln!(out, "{{\"boolean\":{value}}}").map_err(closed)?;
+            }
             _ => writeln!(out, "{value}").map_err(closed)?,
         }
         out.flush().map_err(closed)
@@ -240,7 +250,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             ResultFormat::Json => JSON_LD,
             ResultFormat::Xml => RdfFormat::RdfXml,
             ResultFormat::Table => RdfFormat::NTriples,
-            rows @ (ResultFormat::Csv | ResultFormat::Tsv) => {
+            rows @ (ResultFormat::Csv | ResultFormat::Tsv | ResultFormat::JsonLines) => {
                 return self.table(&TRIPLE.map(str::to_owned), rows);
             }
         };
@@ -303,7 +313,7 @@ const TRIPLE: [&str; 3] = ["subject", "predicate", "object"];
 
 fn no_graph(answer: &str, format: RdfFormat) -> Error {
     Error::Unsupported(format!(
-        "{answer}, and {} is a format of graphs; take json, xml, csv or tsv, or ask by CONSTRUCT",
+        "{answer}, and {} is a format of graphs; take json, ndjson, xml, csv or tsv, or ask by CONSTRUCT",
         format.name()
     ))
 }
