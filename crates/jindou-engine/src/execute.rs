@@ -10,6 +10,7 @@ use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
+use jindou_model::sync;
 use jindou_model::{Error, Holder, Resource, Result};
 use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use jindou_store::Graph;
@@ -253,7 +254,7 @@ impl<'a> Exec<'a> {
     }
 
     fn profile(&self) -> std::sync::MutexGuard<'_, Profile> {
-        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(self.profile)
     }
 
     /// Notes bytes that a node's tables hold.

@@ -1,8 +1,9 @@
 //! How to run a plan, and what running it took.
 
+use jindou_model::sync;
 use jindou_model::{CancelToken, MemoryBudget, Result};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Longest time that a thread keeps its place while another one writes what both have to.
@@ -149,7 +150,7 @@ impl ExecOptions {
             Err(TryLockError::Poisoned(p)) => return Ok(p.into_inner()),
             Err(TryLockError::WouldBlock) => {}
         }
-        let plain = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let plain = || sync::lock(shared);
         let Some(pool) = self.pool.as_ref().filter(|pool| pool.is_inside()) else {
             return Ok(plain());
         };

@@ -1,6 +1,7 @@
 //! Where result rows go: one consumer behind a lock, or a part for each worker.
 
 use crate::options::ExecOptions;
+use jindou_model::sync;
 use jindou_model::{NO_VERTEX, Result};
 use std::sync::{Mutex, PoisonError};
 
@@ -211,7 +212,7 @@ impl ParallelSink for Summed<ChecksumSink> {
     }
 
     fn merge(&self, local: ChecksumSink) -> Result<()> {
-        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut whole = sync::lock(&self.whole);
         whole.rows += local.rows;
         whole.checksum = whole.checksum.wrapping_add(local.checksum);
         Ok(())

@@ -2,10 +2,11 @@
 
 use crate::backend::{Backend, Kernel, Mark};
 use cudarc::driver::{result, sys};
+use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 /// Bytes as the driver likes to read them.
 #[repr(align(64))]
@@ -254,7 +255,7 @@ impl Cuda {
     }
 
     fn events(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.events)
     }
 }
 

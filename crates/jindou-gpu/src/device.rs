@@ -9,6 +9,7 @@
 //! owner goes (a query was cancelled in mid-copy) is parked until the queue has passed it.
 
 use crate::backend::{Backend, Mark};
+use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Result};
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -66,7 +67,7 @@ impl Deref for Device {
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    sync::lock(of)
 }
 
 impl Device {

@@ -1,6 +1,7 @@
 //! A device that breaks at a chosen call: what drivers do once in a blue moon, in tests as often as one likes.
 
 use crate::backend::{Backend, Kernel, Mark};
+use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,10 +110,7 @@ impl Faults {
     }
 
     fn orphan(&self, o: Orphan) {
-        self.orphans
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(o);
+        sync::lock(&self.orphans).push(o);
     }
 }
 

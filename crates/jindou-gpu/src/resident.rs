@@ -16,16 +16,17 @@
 use crate::backend::Kernel;
 use crate::device::{Device, DeviceBuffer, Packer};
 use crate::params;
+use jindou_model::sync;
 use jindou_model::{Error, Result};
 use jindou_store::segment::{EdgeView, FinderKind, KeyFinder, Scope, Segment};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Least room for overlays, in ids, once a segment has any.
 const LEAST_ROOM: u64 = 1 << 14;
 
 pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    sync::lock(of)
 }
 
 /// Neighbours, and room behind them.

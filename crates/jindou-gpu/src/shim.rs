@@ -1,12 +1,13 @@
 //! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
 
 use crate::backend::{Backend, Kernel, Mark};
+use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 /// Bytes that a kernel moved, as its own accesses counted them.
@@ -195,7 +196,7 @@ impl Shim {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 
     fn limit(&self) -> u64 {

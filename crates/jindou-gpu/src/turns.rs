@@ -1,7 +1,8 @@
 //! Queries that run on a device at the same time: how many share its memory, and when it has none.
 
 use crate::device::Device;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use jindou_model::sync;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// Counts the running queries. When there has been none for a while, memory that nothing uses goes back to the system.
@@ -33,7 +34,7 @@ impl Turns {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 
     /// A query begins; it ends when the guard goes.

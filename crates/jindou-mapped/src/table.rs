@@ -3,10 +3,11 @@
 //! Slots lie in blocks that are never freed, so a reader may walk them at any time. A slot that is not used is used again, so the
 //! table is as large as the most files that were ever mapped at once.
 
+use jindou_model::sync;
 use std::ops::Range;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, PoisonError};
 
 const SLOTS: usize = 64;
 
@@ -67,7 +68,7 @@ pub(crate) struct Region {
 impl Region {
     /// Enters a mapping whose first byte is at the start of a page. Faults anywhere in its pages are this region's.
     pub(crate) fn new(mapping: &[u8]) -> Self {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = sync::lock(&FREE);
         if free.is_empty() {
             let block: &'static Block = Box::leak(Box::new(Block {
                 slots: std::array::from_fn(|_| Slot::default()),
@@ -103,7 +104,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = sync::lock(&FREE);
         self.slot.set(0..0);
         free.push(self.slot);
     }

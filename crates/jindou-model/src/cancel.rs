@@ -1,8 +1,9 @@
 //! Cancellation and deadlines, which every path of a query and a load looks at.
 
+use crate::sync;
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ struct Flag {
 
 impl Flag {
     fn sleepers(&self) -> MutexGuard<'_, Vec<Thread>> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.sleepers)
     }
 }
 

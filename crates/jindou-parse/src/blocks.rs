@@ -2,13 +2,13 @@
 
 use crate::input::{LineCounter, blank_mark, read_more};
 use crate::limits::{Limits, no_room};
+use jindou_model::sync;
 use jindou_model::{Charge, Holder};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Usual size of a block: its lines, terms and quads stay in a core's second-level cache.
@@ -47,10 +47,7 @@ impl Blocks {
     ) -> io::Result<Option<BlockAt>> {
         let block = match self {
             Self::File(file) => file.next(buf, counter),
-            Self::Stream(stream) => stream
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .next(buf),
+            Self::Stream(stream) => sync::lock(stream).next(buf),
         }?;
         if block.as_ref().is_some_and(|b| b.offset == 0) {
             blank_mark(buf);

@@ -1,9 +1,10 @@
 //! Located errors, and what a lenient load skipped.
 
+use jindou_model::sync;
 use jindou_model::{Error, Location};
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// How many skipped statements are remembered.
 const REMEMBERED: usize = 10;
@@ -130,7 +131,7 @@ impl Skipped {
         describe: impl Fn(Line) -> Result<BadStatement, Error>,
     ) -> Result<(), Error> {
         self.total.fetch_add(1, Ordering::Relaxed);
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = sync::lock(&self.all);
         if let Some(out) = &mut *all {
             let bad = describe(Line::IfKnown)?;
             let written = match bad.at.line {
@@ -149,7 +150,7 @@ impl Skipped {
             written.map_err(|e| Error::io("the file of errors", e))?;
         }
         drop(all);
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = sync::lock(&self.first);
         let at = first.partition_point(|(d, o, _)| (*d, *o) <= (document, offset));
         if at < REMEMBERED {
             first.insert(at, (document, offset, describe(Line::Wanted)?));
@@ -163,35 +164,30 @@ impl Skipped {
     }
 
     pub(crate) fn first(&self) -> Vec<BadStatement> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = sync::lock(&self.first);
         first.iter().map(|(_, _, bad)| bad.clone()).collect()
     }
 
     /// Counts what is left of a document that is given up.
     pub(crate) fn add_rest(&self, bytes: u64, elements: u64) {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest = sync::lock(&self.rest);
         rest.documents += 1;
         rest.bytes += bytes;
         rest.elements += elements;
     }
 
     pub(crate) fn rest(&self) -> Rest {
-        *self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+        *sync::lock(&self.rest)
     }
 
     /// Writes all that comes there.
     pub(crate) fn write_to(&self, out: Box<dyn Write + Send>) {
-        *self.all.lock().unwrap_or_else(PoisonError::into_inner) = Some(out);
+        *sync::lock(&self.all) = Some(out);
     }
 
     /// Ends the writing.
     pub(crate) fn flush(&self) -> std::io::Result<()> {
-        match self
-            .all
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        match sync::lock(&self.all).take() {
             Some(mut out) => out.flush(),
             None => Ok(()),
         }
@@ -199,11 +195,8 @@ impl Skipped {
 
     pub(crate) fn clear(&self) {
         self.total.store(0, Ordering::Relaxed);
-        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Rest::default();
-        self.first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        *sync::lock(&self.rest) = Rest::default();
+        sync::lock(&self.first).clear();
     }
 }
 

@@ -6,10 +6,11 @@ use crate::segment::{NamedSegment, Segment};
 use crate::statistics::Statistics;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::OpenIndexes;
+use jindou_model::sync;
 use jindou_model::{PredicateId, Result, VertexId, Watch, term};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Four files of segments that were written together.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl Base {
     /// Kind of terms that the objects of the predicate in all graphs belong to; `Any` also where one of them came with an
     /// update, merged or not. O(objects) the first time if the answer is not `Any`, mostly O(1) if it is; O(1) later.
     pub(crate) fn object_terms(&self, p: u32) -> ObjectTerms {
-        let known = || self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || sync::lock(&self.objects);
         if let Some(&known) = known().get(&p) {
             return known;
         }

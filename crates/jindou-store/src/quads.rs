@@ -2,6 +2,7 @@
 
 use crate::Snapshot;
 use crate::segment::{EdgeView, Scope};
+use jindou_model::sync;
 use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource,
     Resource, Result, Span, VertexId,
@@ -56,10 +57,7 @@ impl SnapshotQuads {
 
     /// Copies the next part into `subjects` and says whose; `None` when all is taken.
     fn take(&self, subjects: &mut Vec<u32>) -> Option<PredicateId> {
-        let mut c = self
-            .cursor
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut c = sync::lock(&self.cursor);
         while c.taken == c.subjects.len() {
             if c.next == self.snapshot.predicate_count() {
                 return None;

@@ -8,12 +8,13 @@ use crate::execute::{self, Consumer};
 use crate::options::QueryOptions;
 use crate::planning::PlannedQuery;
 use jindou_engine::{QueryTerms, Sink, TermDecoder, WorkerPool};
+use jindou_model::sync;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::Form;
 use jindou_store::Snapshot;
 use oxrdf::Term;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ struct Queue {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 
     fn wait<'q>(&self, state: MutexGuard<'q, State>) -> MutexGuard<'q, State> {

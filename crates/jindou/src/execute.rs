@@ -16,10 +16,11 @@ use jindou_engine::{
     ChecksumSink, CountSink, DEFAULT_BATCH_ROWS, ExecOptions, ParallelSink, Profile, QueryTerms,
     Sink, Summed, TermDecoder, execute, execute_streaming,
 };
+use jindou_model::sync;
 use jindou_model::{CancelToken, Result};
 use jindou_plan::{Form, Plan, Weight};
 use jindou_store::Graph;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
 /// wait for a whole piece.
@@ -190,11 +191,7 @@ pub(crate) fn run(
                 kind,
             };
             let profile = execute(plan, snapshot, &exec, &terms, &pieces)?;
-            pieces
-                .sink
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .finish()?;
+            sync::lock(&pieces.sink).finish()?;
             profile
         }
         None => {

@@ -6,6 +6,7 @@ use crate::execute;
 use crate::options::{DatasetChoice, QueryOptions};
 use crate::planning::PlannedQuery;
 use crate::results::{Answer, AnswerSink, Collector};
+use jindou_model::sync;
 use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term};
 use jindou_plan::{Form, Functions, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
 use jindou_store::Snapshot;
@@ -133,7 +134,7 @@ impl Shared {
     }
 
     fn planned(&self, snapshot: &Snapshot, cancel: &CancelToken) -> Result<Arc<Planned>> {
-        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut planned = sync::lock(&self.planned);
         if let Some(p) = &*planned
             && p.validity.holds(snapshot)
         {
@@ -148,7 +149,7 @@ impl Shared {
         let before = planned.take();
         drop(before);
         let own = 2 * self.text.len() as u64;
-        let mut charge = self.charge.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut charge = sync::lock(&self.charge);
         let algebra = self.query.bytes() + own;
         // What planning takes.
         charge.set(algebra + self.query.bytes())?;

@@ -8,10 +8,11 @@ use crate::explore::{Consumer, Flow, Halt, Run};
 use crate::key_table::{KeyTable, NONE, hash_rows};
 use crate::table::hash;
 use crate::tree::common;
+use jindou_model::sync;
 use jindou_model::{FIRST_TAIL_ID, Holder, MemoryBudget, Result};
 use jindou_plan::{Slot, operator};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 /// Parts of a set that several workers share.
 const PARTS: usize = 16;
@@ -99,7 +100,7 @@ impl SharedDistinct {
 }
 
 fn lock(part: &Mutex<KeyTable>) -> std::sync::MutexGuard<'_, KeyTable> {
-    part.lock().unwrap_or_else(PoisonError::into_inner)
+    sync::lock(part)
 }
 
 impl<'a> Builder<'_, 'a> {

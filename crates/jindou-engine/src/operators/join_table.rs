@@ -10,10 +10,11 @@ use crate::explore::{Flow, Run};
 use crate::key_table::{KeyTable, NONE};
 use crate::row_buffer::RowBuffer;
 use jindou_model::memory::huge_zeroed;
+use jindou_model::sync;
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Most keys that may be unbound: each takes a bit.
 const MOST_UNSURE: usize = 64;
@@ -189,7 +190,7 @@ impl<'a> JoinTable<'a> {
         if mask == class.mask {
             return Ok(Arc::clone(&class.main));
         }
-        let mut others = class.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = sync::lock(&class.others);
         if let Some(index) = others.get(&mask) {
             return Ok(Arc::clone(index));
         }

@@ -12,10 +12,11 @@ use crate::labels::LabelScope;
 use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
 use crate::report::{BadStatement, Line, Rest, Skipped};
+use jindou_model::sync;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// One text with its own blank nodes.
 #[derive(Debug)]
@@ -126,7 +127,7 @@ impl Sources {
     }
 
     fn enter(&self, workers: usize) -> Arc<Shared> {
-        let mut round = self.round.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut round = sync::lock(&self.round);
         let going_on = |r: &Round| r.entered < r.workers || r.left < r.entered;
         let round = match &mut *round {
             Some(r) if going_on(r) => r,
@@ -174,7 +175,7 @@ impl Sources {
             }
             let (document, state) = (&self.documents[i], &shared.states[i]);
             if matches!(document.origin, Origin::Stdin) {
-                let mut reader = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut reader = sync::lock(&self.stdin);
                 if reader.as_ref().is_some_and(|r| !Arc::ptr_eq(r, shared)) {
                     return Err(Error::Unsupported("reading standard input twice".into()));
                 }
@@ -184,7 +185,7 @@ impl Sources {
             if document.format.is_line_format() {
                 self.lines(document, state, &labels, &run, workers, &mut batch, sink)?;
             } else {
-                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = sync::lock(state);
                 if matches!(*state, State::Waiting) {
                     *state = State::Taken;
                     drop(state);
@@ -208,7 +209,7 @@ impl Sources {
         sink: &mut dyn QuadSink,
     ) -> Result<()> {
         let blocks = {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = sync::lock(state);
             match &*state {
                 State::Taken => return Ok(()),
                 State::Lines(blocks) => blocks.clone(),
@@ -229,7 +230,7 @@ impl Sources {
                 Err(e) => document.origin.error(e),
             };
             let Some(at) = next.map_err(failed)? else {
-                *state.lock().unwrap_or_else(PoisonError::into_inner) = State::Taken;
+                *sync::lock(state) = State::Taken;
                 return Ok(());
             };
             parser.parse(batch, at.begin, &mut |text, e| {
@@ -331,7 +332,7 @@ impl QuadSource for Sources {
             shared.stop.store(true, Ordering::Relaxed);
         }
         progress.add(shared.counter.swap(0, Ordering::Relaxed), 0);
-        let mut round = self.round.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut round = sync::lock(&self.round);
         if let Some(r) = round.as_mut()
             && Arc::ptr_eq(&r.shared, &shared)
         {

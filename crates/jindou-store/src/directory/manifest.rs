@@ -19,6 +19,7 @@
 //! `checksums.jd` is the magic, then for each file in order one little-endian u64 per started MiB.
 
 use super::{FORMAT_VERSION, MergedFiles};
+use jindou_model::sync;
 use jindou_model::{Error, PARTITION_BLOCK, PARTITIONS, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -262,9 +263,7 @@ impl Checksums {
         let work = || -> Result<()> {
             let mut buffer = vec![0u8; BLOCK];
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let mut part = part
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut part = sync::lock(part);
                 let (i, first, out) = &mut *part;
                 let (name, len) = &files[*i];
                 let path = dir.join(name);

@@ -22,6 +22,7 @@ use crate::load::memory::need_room;
 use crate::segment::{Packing, fold_behind};
 use crate::snapshot::Snapshot;
 use jindou_log::Files;
+use jindou_model::sync;
 use jindou_model::{
     CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Resource, Result, setters,
 };
@@ -405,9 +406,7 @@ impl Written<'_> {
                 let result = self.pace.create(&file_of(&group, name), |out| {
                     job.write(out, self.pace, &done)
                 });
-                *slot
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
+                *sync::lock(slot) = Some(result);
             }
         };
         std::thread::scope(|scope| {

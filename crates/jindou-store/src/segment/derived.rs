@@ -2,9 +2,10 @@
 
 use super::dirty::DirtyBits;
 use super::merged_lists::{Found, MergedLists};
+use jindou_model::sync;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Most ids kept for one patch: 16 megabytes.
 const ROOM: usize = 4 << 20;
@@ -55,7 +56,7 @@ impl Clone for Derived {
 impl Derived {
     /// A key's merged list, made by `make` if it is not kept.
     pub fn list(&self, key: u32, make: impl FnOnce() -> Vec<u32>) -> Arc<[u32]> {
-        let lists = || self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let lists = || sync::lock(&self.lists);
         if let Some(list) = lists().get(&key) {
             return Arc::clone(list);
         }

@@ -12,9 +12,10 @@ pub(crate) use run::{ask, checksum, solutions};
 
 use crate::device::GpuChoice;
 use jindou_gpu::{Backend, GpuExecutor};
+use jindou_model::sync;
 use jindou_model::{Error, Result};
 use jindou_plan::{Plan, Weight};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long a missing or lost GPU is not looked for again.
@@ -83,7 +84,7 @@ impl Device {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 
     /// The executor, or why there is none, as far as that is known; `None`: nothing is known, or nothing recent.
@@ -114,9 +115,7 @@ impl Device {
         let _opening = match self.opening.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(p)) => p.into_inner(),
-            Err(TryLockError::WouldBlock) if wait => {
-                self.opening.lock().unwrap_or_else(PoisonError::into_inner)
-            }
+            Err(TryLockError::WouldBlock) if wait => sync::lock(&self.opening),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
         if let Some(known) = self.known() {

@@ -6,6 +6,7 @@ use super::transaction::{Transaction, applying};
 use crate::Database;
 use crate::runtime::Settled;
 use jindou_engine::WorkerPool;
+use jindou_model::sync;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
     Result, term,
@@ -261,7 +262,7 @@ impl QuadSink for IntoChanges<'_> {
                 graph.map_or_else(|| "?".into(), |g| g.to_string())
             )));
         }
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gathered = sync::lock(self.gathered);
         push_all(&mut gathered.changes, batch);
         gathered.check()
     }

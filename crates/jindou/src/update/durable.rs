@@ -6,6 +6,7 @@ use super::writer::Writer;
 use crate::runtime::Runtime;
 use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
+use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
@@ -14,7 +15,7 @@ use jindou_store::directory::{
 use jindou_store::{Base, CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Opening a store for reading is tried again that often, if its files change meanwhile.
@@ -88,7 +89,7 @@ pub(crate) struct Work<'d>(&'d Disk);
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
-        *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *sync::lock(&self.0.work) = None;
     }
 }
 
@@ -98,7 +99,7 @@ impl Disk {
     /// # Errors
     /// [`Error::Conflict`] if something else is being done.
     pub(crate) fn begin(&self, what: &'static str) -> Result<Work<'_>> {
-        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = sync::lock(&self.work);
         if let Some(other) = *work {
             return Err(Error::Conflict(format!(
                 "{other} is under way; try again when it is done"
@@ -119,7 +120,7 @@ impl Disk {
     }
 
     fn open(&self) -> std::sync::RwLockReadGuard<'_, Open> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner)
+        sync::read(&self.open)
     }
 
     fn log(&self) -> Arc<Log> {
@@ -153,7 +154,7 @@ impl Disk {
     /// [`Error::Io`] if that is not possible: nothing was changed then; or if it is not certain what a loss of power would
     /// leave: then no updates are taken any more, and both bases stay.
     pub(crate) fn switch(&self, place: Place, log: Log) -> Result<(), Switching> {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = sync::write(&self.open);
         if let Some(e) = place.make_current().map_err(Switching::Not)? {
             let why = "the store has a new base, but it is not certain that it would be found after a loss of power; \
                        updates are refused until the store is opened again";

@@ -9,6 +9,7 @@
 use super::durable::{Reader, log_in, read_whole};
 use super::trust::Verify;
 use crate::database::{Database, guarded};
+use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use jindou_store::Snapshot;
 use jindou_store::delta::committed_at;
@@ -192,7 +193,7 @@ fn follow(follower: &mut Follower, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(
     let mut failing: Option<Instant> = None;
     let mut said = None;
     loop {
-        let stopped = stop.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stopped = sync::lock(&stop.0);
         let waited = stop.1.wait_timeout_while(stopped, wait, |s| !*s);
         if *waited.unwrap_or_else(PoisonError::into_inner).0 {
             return;
@@ -228,7 +229,7 @@ pub struct Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *sync::lock(&self.stop.0) = true;
         self.stop.1.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -10,6 +10,7 @@
 use super::durable::Disk;
 use crate::database::Database;
 use jindou_log::{Directory, Files};
+use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Progress, Resource, Result, setters};
 use jindou_store::{MergeOptions, MergeReport, Merging};
 use std::path::Path;
@@ -30,9 +31,7 @@ pub(crate) struct Merges {
 
 impl Merges {
     fn failure(&self) -> MutexGuard<'_, Option<String>> {
-        self.last_failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.last_failure)
     }
 }
 
@@ -269,7 +268,7 @@ impl Database {
         let mut again = AGAIN[0];
         let mut wait = LOOK;
         loop {
-            let stopped = stop.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let stopped = sync::lock(&stop.0);
             let waited = stop
                 .1
                 .wait_timeout_while(stopped, wait, |stopped| !*stopped);
@@ -307,7 +306,7 @@ pub struct BackgroundMerges {
 impl Drop for BackgroundMerges {
     fn drop(&mut self) {
         self.cancel.cancel();
-        *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *sync::lock(&self.stop.0) = true;
         self.stop.1.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

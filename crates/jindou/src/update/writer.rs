@@ -6,6 +6,7 @@
 
 use super::journal::{Journal, Ticket};
 use arc_swap::ArcSwap;
+use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Snapshot;
 use std::collections::VecDeque;
@@ -45,7 +46,7 @@ struct Prepared {
 impl Prepared {
     /// Blocks until the journal has decided. Any number of threads may wait.
     fn wait(&self) -> Result<(), Arc<Error>> {
-        let mut ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ticket = sync::lock(&self.ticket);
         if let Some(ticket) = ticket.take() {
             let _ = self.outcome.set(ticket.wait().map_err(Arc::new));
         }
@@ -130,7 +131,7 @@ impl Writer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 
     /// Waits for this transaction's turn; until the turn ends there is no other.
