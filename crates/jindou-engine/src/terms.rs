@@ -223,15 +223,16 @@ impl<'a> TermDecoder<'a> {
     /// # Errors
     /// For an id that has no term: the store is damaged.
     pub fn canonical(&mut self, id: u32) -> Result<Option<&[u8]>> {
-        if id == NO_VERTEX {
-            return Ok(None);
-        }
         let v = VertexId(id);
-        if id < FIRST_QUERY_ID {
+        // One comparison for what nearly all ids are.
+        if (1..FIRST_QUERY_ID).contains(&id) {
             return match self.decoding.term(v) {
                 Some(t) => Ok(Some(t)),
                 None => Err(no_term(id)),
             };
+        }
+        if id == NO_VERTEX {
+            return Ok(None);
         }
         self.scratch.clear();
         if self.terms.term(v, &mut self.scratch) {

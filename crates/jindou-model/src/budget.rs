@@ -165,11 +165,13 @@ impl MemoryBudget {
 
     /// Takes `bytes` on behalf of a holder. A refusal names who holds most, which need not be the one who asks.
     pub fn charge_for(&self, holder: Holder, bytes: u64) -> Result<()> {
-        if self.take(bytes) {
-            self.held(holder).fetch_add(bytes, Ordering::Relaxed);
-            return Ok(());
+        if !self.take(bytes) {
+            return Err(self.refusal(holder, bytes));
         }
-        Err(self.refusal(holder, bytes))
+        if let Some(held) = self.held(holder) {
+            held.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     #[cold]
@@ -191,10 +193,11 @@ impl MemoryBudget {
         }
         let with = |h: Holder| {
             let asked = if h == holder { bytes } else { 0 };
-            self.held(h).load(Ordering::Relaxed).saturating_add(asked)
+            let held = self.held(h)?.load(Ordering::Relaxed);
+            Some((h, held.saturating_add(asked)))
         };
-        let named = Holder::ALL.into_iter().filter(|h| *h != Holder::Rest);
-        let most = named.map(|h| (h, with(h))).max_by_key(|(_, held)| *held);
+        let named = Holder::ALL.into_iter().filter_map(with);
+        let most = named.max_by_key(|(_, held)| *held);
         // What holds less is not why.
         let most = most.filter(|(_, held)| *held >= self.inner.limit / 8);
         let who = most.map_or(String::new(), |(most, held)| {
@@ -209,18 +212,16 @@ impl MemoryBudget {
         )
     }
 
-    fn held(&self, holder: Holder) -> &AtomicU64 {
-        &self.inner.held[holder as usize]
+    /// The counter of a holder; [`Holder::Rest`] has no name and needs none.
+    fn held(&self, holder: Holder) -> Option<&AtomicU64> {
+        let counter = || &self.inner.held[holder as usize];
+        (holder != Holder::Rest).then(counter)
     }
 
     /// Takes `bytes` if they fit.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
-        let taken = self.take(bytes);
-        if taken {
-            self.held(Holder::Rest).fetch_add(bytes, Ordering::Relaxed);
-        }
-        taken
+        self.take(bytes)
     }
 
     /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit here is never asked of the
@@ -277,14 +278,16 @@ impl MemoryBudget {
         }
     }
 
-    /// Gives `bytes` back that were charged without a name.
-    pub fn release(&self, bytes: u64) {
-        self.release_for(Holder::Rest, bytes);
-    }
-
     /// Gives `bytes` of a holder back.
     pub fn release_for(&self, holder: Holder, bytes: u64) {
-        self.held(holder).fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(held) = self.held(holder) {
+            held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.release(bytes);
+    }
+
+    /// Gives `bytes` back that were charged without a name.
+    pub fn release(&self, bytes: u64) {
         let before = self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(whole) = &self.inner.whole {
             let surplus = whole.charged(before) - whole.charged(before.saturating_sub(bytes));

@@ -62,10 +62,10 @@ impl CancelToken {
 
     /// The same token that also ends when `watch` says so.
     #[must_use]
-    pub fn watching(&self, watch: Arc<dyn Watch>) -> Self {
+    pub fn watching(self, watch: Arc<dyn Watch>) -> Self {
         Self {
             watch: Some(watch),
-            ..self.clone()
+            ..self
         }
     }
 

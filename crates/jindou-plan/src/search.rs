@@ -46,15 +46,17 @@ pub(crate) fn order(
         start = model.apply(&start, &m, None);
         first = Some(m);
     }
-    let mut arena = vec![Node_ {
+    // Most patterns are small.
+    let mut arena = Vec::with_capacity(8);
+    arena.push(Node_ {
         state: start,
         parent: 0,
         by: None,
-    }];
+    });
     let (target, begin) = (need.count_ones() as usize, given.count_ones() as usize);
     let mut levels: Vec<FxHashMap<u128, usize>> = vec![FxHashMap::default(); target + 1];
     levels[begin].insert(given, 0);
-    let mut moves = vec![];
+    let mut moves = Vec::with_capacity(8);
     for level in begin..target {
         let mut here: Vec<usize> = levels[level].values().copied().collect();
         let score = |i: &usize| {

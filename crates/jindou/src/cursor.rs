@@ -275,13 +275,13 @@ fn run(
             pool: Arc::clone(options.pool),
             refused: false,
         };
-        let watching = watching(&queue.cancel, &meaning.snapshot);
+        let watching = watching(queue.cancel.clone(), &meaning.snapshot);
         let done = execute::pulled(
             planned.plan(),
             &meaning.snapshot,
             &meaning.terms,
             &options,
-            &watching,
+            watching,
             &mut put,
         );
         // What the caller asked for, rather than how it reached the query.

@@ -103,9 +103,9 @@ impl Inner {
         snapshot: &Snapshot,
         cancel: &CancelToken,
         sink: &mut dyn AnswerSink,
-        run: impl FnOnce(&CancelToken, &mut dyn AnswerSink) -> Result<T>,
+        run: impl FnOnce(CancelToken, &mut dyn AnswerSink) -> Result<T>,
     ) -> Result<T> {
-        let cancel = watching(cancel, snapshot);
+        let cancel = watching(cancel.clone(), snapshot);
         let check = || self.check_files(snapshot);
         let mut sink = CheckedSink {
             sink,
@@ -113,7 +113,7 @@ impl Inner {
             check_for_faults: &|| self.check_for_faults(snapshot),
         };
         // What ended well was checked before its end.
-        guarded(|| run(&cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
+        guarded(|| run(cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
     }
 
     /// Makes something of what a snapshot's files say.
@@ -385,11 +385,10 @@ impl Database {
     /// # Errors
     /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
-        let cancel = options.token();
         let (plan, snapshot) = (&query.plan, &query.snapshot);
-        let cancel = watching(&cancel, snapshot);
+        let cancel = watching(options.token(), snapshot);
         self.inner.made_of(snapshot, || {
-            execute::checksum(plan, snapshot, &self.settle(options), &cancel)
+            execute::checksum(plan, snapshot, &self.settle(options), cancel)
         })
     }
 
@@ -480,7 +479,7 @@ impl Database {
 }
 
 /// The token that also ends when a file of the snapshot's has failed.
-pub(crate) fn watching(cancel: &CancelToken, snapshot: &Snapshot) -> CancelToken {
+pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken {
     let base = Arc::clone(snapshot.base());
     cancel.watching(base)
 }

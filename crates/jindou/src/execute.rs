@@ -37,15 +37,17 @@ fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Res
     }
 }
 
-fn exec_options(options: &Options<'_>, cancel: &CancelToken) -> ExecOptions {
+fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> ExecOptions {
+    // Whoever computes in a place, or will, needs the pool to leave it.
+    let is_inside = || plan.weight == Weight::Heavy || options.pool.is_inside();
     ExecOptions {
         threads: options.threads,
-        cancel: cancel.clone(),
+        cancel,
         memory: options.memory.clone(),
         batch_rows: DEFAULT_BATCH_ROWS,
         profile: options.profile,
         service: options.service.clone(),
-        pool: (options.threads > 1 || options.pool.is_inside()).then(|| Arc::clone(options.pool)),
+        pool: (options.threads > 1 || is_inside()).then(|| Arc::clone(options.pool)),
     }
 }
 
@@ -58,7 +60,6 @@ pub(crate) struct Job<'a> {
     pub plan: &'a Plan,
     pub snapshot: &'a dyn Graph,
     pub options: &'a Options<'a>,
-    pub cancel: &'a CancelToken,
     pub exec: &'a ExecOptions,
     pub terms: &'a QueryTerms,
 }
@@ -68,17 +69,16 @@ pub(crate) fn checksum(
     plan: &Plan,
     snapshot: &dyn Graph,
     options: &Options<'_>,
-    cancel: &CancelToken,
+    cancel: CancelToken,
 ) -> Result<Checksum> {
-    let _place = place(plan, options, cancel)?;
+    let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
+    let _place = place(plan, options, &exec.cancel)?;
     let gpu = options.runtime.device().choose(plan, options.gpu)?;
-    let (terms, exec) = (QueryTerms::new(), exec_options(options, cancel));
     if let Some(gpu) = &gpu {
         let job = Job {
             plan,
             snapshot,
             options,
-            cancel,
             exec: &exec,
             terms: &terms,
         };
@@ -102,18 +102,17 @@ pub(crate) fn run(
     described: &DefaultGraph,
     snapshot: &dyn Graph,
     options: &Options<'_>,
-    cancel: &CancelToken,
+    cancel: CancelToken,
     sink: &mut dyn AnswerSink,
 ) -> Result<(u64, Measured)> {
+    let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
+    let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
     let gpu = options.runtime.device().choose(plan, options.gpu)?;
-    let terms = QueryTerms::new();
-    let exec = exec_options(options, cancel);
     let job = Job {
         plan,
         snapshot,
         options,
-        cancel,
         exec: &exec,
         terms: &terms,
     };
@@ -314,17 +313,16 @@ pub(crate) fn pulled(
     snapshot: &dyn Graph,
     terms: &QueryTerms,
     options: &Options<'_>,
-    cancel: &CancelToken,
+    cancel: CancelToken,
     out: &mut dyn Consumer,
 ) -> Result<()> {
-    let _place = place(plan, options, cancel)?;
+    let exec = exec_options(plan, options, cancel);
+    let _place = place(plan, options, &exec.cancel)?;
     let gpu = options.runtime.device().choose(plan, options.gpu)?;
-    let exec = exec_options(options, cancel);
     let job = Job {
         plan,
         snapshot,
         options,
-        cancel,
         exec: &exec,
         terms,
     };

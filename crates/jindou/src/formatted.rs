@@ -150,10 +150,10 @@ impl Column<'_> {
 struct Cells {
     ids: [u32; SLOTS],
     lengths: [u8; SLOTS],
-    /// By slot: the place of its text, once it has one.
-    places: [u8; SLOTS],
-    /// As many as slots were used, so that nothing is cleared for the others.
-    texts: Vec<[u8; LONGEST]>,
+    /// By slot: where its text begins, once it has one.
+    starts: [u16; SLOTS],
+    /// Room for a text of each slot that was used; nothing is cleared for the others.
+    text: Vec<u8>,
     /// Looked up and found since the last decision.
     asked: u32,
     found: u32,
@@ -163,10 +163,11 @@ struct Cells {
     pause: u32,
 }
 
-/// As many as a byte has values.
 const SLOTS: usize = 256;
 /// Longer cells are not kept.
 const LONGEST: usize = 192;
+// A start fits its type.
+const _: () = assert!(SLOTS * LONGEST <= u16::MAX as usize);
 /// Cells between two decisions.
 const DECIDE: u32 = 2048;
 /// Found fewer than one in so many: not worth it.
@@ -179,8 +180,8 @@ impl Default for Cells {
         Self {
             ids: [NO_VERTEX; SLOTS],
             lengths: [0; SLOTS],
-            places: [0; SLOTS],
-            texts: Vec::with_capacity(SLOTS),
+            starts: [0; SLOTS],
+            text: Vec::with_capacity(SLOTS * LONGEST),
             asked: 0,
             found: 0,
             on: true,
@@ -207,8 +208,9 @@ impl Cells {
             return None;
         }
         self.found += 1;
-        let text = self.texts.get(usize::from(self.places[slot]))?;
-        text.get(..usize::from(self.lengths[slot]))
+        let start = usize::from(self.starts[slot]);
+        self.text
+            .get(start..start + usize::from(self.lengths[slot]))
     }
 
     #[inline]
@@ -218,12 +220,12 @@ impl Cells {
         }
         let slot = Self::slot(id);
         if self.ids[slot] == NO_VERTEX {
-            // There are no more places than slots.
-            self.places[slot] = self.texts.len() as u8;
-            self.texts.push([0; LONGEST]);
+            self.starts[slot] = self.text.len() as u16;
+            self.text.resize(self.text.len() + LONGEST, 0);
         }
-        if let Some(kept) = self.texts.get_mut(usize::from(self.places[slot])) {
-            kept[..text.len()].copy_from_slice(text);
+        let start = usize::from(self.starts[slot]);
+        if let Some(kept) = self.text.get_mut(start..start + text.len()) {
+            kept.copy_from_slice(text);
             self.ids[slot] = id;
             self.lengths[slot] = text.len() as u8;
         }

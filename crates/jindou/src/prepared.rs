@@ -329,9 +329,9 @@ impl Session {
         guarded(|| {
             let shared = Arc::clone(&self.shared);
             self.with_plan(values, options, &cancel, |plan, snapshot, _| {
-                let cancel = watching(&cancel, snapshot);
+                let cancel = watching(cancel.clone(), snapshot);
                 shared.db.inner.made_of(snapshot, || {
-                    execute::checksum(plan, snapshot, &shared.db.settle(options), &cancel)
+                    execute::checksum(plan, snapshot, &shared.db.settle(options), cancel)
                 })
             })
         })

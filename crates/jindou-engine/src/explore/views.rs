@@ -48,21 +48,24 @@ impl<'a> RowPredicates<'a> {
         }
         let place = self.kept.get_mut(number.0 as usize % KEPT);
         let place = place.unwrap_or(&mut self.last);
-        if place.as_ref().is_some_and(|kept| kept.number != number) {
-            *place = None;
-        }
-        place.get_or_insert_with(|| {
+        if place.as_ref().is_none_or(|kept| kept.number != number) {
             self.asked = WARM.min(self.asked + 1);
-            bring(self.graph, number, self.direction)
-        })
+            bring(self.graph, number, self.direction, place);
+        }
+        place.as_ref().expect("just brought")
     }
 }
 
 #[inline(never)]
-fn bring(graph: &dyn Graph, number: PredicateId, direction: Direction) -> RowPredicate<'_> {
-    RowPredicate {
+fn bring<'a>(
+    graph: &'a dyn Graph,
+    number: PredicateId,
+    direction: Direction,
+    place: &mut Option<RowPredicate<'a>>,
+) {
+    *place = Some(RowPredicate {
         number,
         term: graph.vertex_of(number).0,
         edges: graph.edges(number, direction),
-    }
+    });
 }

@@ -53,7 +53,7 @@ fn answer(
         &own,
         snapshot,
         &runtime.settle(options),
-        &cancel,
+        cancel,
         &mut sink,
     )?;
     let answer = sink.into_answer();
@@ -161,7 +161,7 @@ fn what_cannot_be_held_runs_on_the_cpu() {
             &own,
             &snapshot,
             &runtime.settle(&options),
-            &cancel,
+            cancel,
             &mut sink,
         )
         .unwrap();

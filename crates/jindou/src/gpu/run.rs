@@ -21,7 +21,7 @@ pub(crate) fn checksum(gpu: &GpuExecutor, job: &Job) -> Result<Result<Checksum, 
 
 fn checksum_there(gpu: &GpuExecutor, job: &Job) -> Result<Checksum> {
     let (plan, snapshot) = (job.plan, job.snapshot);
-    let gpu_options = gpu_options(job.options, job.cancel);
+    let gpu_options = gpu_options(job.options, &job.exec.cancel);
     let (rows, checksum) = match gpu.execute(plan, snapshot, Output::Checksum, &gpu_options) {
         Ok(r) => (r.rows, r.checksum.unwrap_or(0)),
         // Its first steps there, the rest here.
@@ -64,7 +64,7 @@ pub(crate) fn solutions(
         let mut held = RowBuffer::new(job.plan.output.len(), &job.options.memory);
         let done = settle(choice, rows(gpu, job, &mut held))?;
         if done.is_ok() {
-            held.give(job.cancel, out)?;
+            held.give(&job.exec.cancel, out)?;
         }
         return Ok(done);
     }
@@ -102,7 +102,7 @@ fn rows(gpu: &GpuExecutor, job: &Job, out: &mut dyn Sink) -> Result<(u64, Measur
     let (plan, snapshot, options) = (job.plan, job.snapshot, job.options);
     let mut rows = |columns: &[&[u32]], rows: usize| out.batch(columns, rows);
     let output = Output::Rows(&mut rows);
-    let gpu_options = gpu_options(options, job.cancel);
+    let gpu_options = gpu_options(options, &job.exec.cancel);
     match gpu.execute(plan, snapshot, output, &gpu_options) {
         Ok(r) => {
             let profile = on_device(plan, &r);

@@ -344,7 +344,7 @@ impl Database {
         let turn = self.inner.writer.turn(cancel)?;
         let begun = Instant::now();
         let before = turn.head().clone();
-        let mut tx = Transaction::new(&before, options, &watching(cancel, &before));
+        let mut tx = Transaction::new(&before, options, &watching(cancel.clone(), &before));
         // Before anything is written: the record says what was found.
         let (head, outcome) = self.inner.made_of(&before, || {
             change(&mut tx)?;

@@ -139,7 +139,7 @@ impl Database {
             .with_threads(options.threads.max(1))
             .with_union_default(snapshot.base().union_default())
             .with_indexes(snapshot.base().indexes().kinds().clone());
-        let cancel = watching(&options.cancel, &snapshot);
+        let cancel = watching(options.cancel.clone(), &snapshot);
         let source = Cancellable {
             source: SnapshotQuads::new(snapshot.clone()),
             cancel: &cancel,
