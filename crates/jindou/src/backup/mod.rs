@@ -111,7 +111,7 @@ impl BackupTarget {
         Ok(path)
     }
 
-    /// Any files that are put whole: [`jindou_log::Objects`] for an object store.
+    /// Any files that are put whole: `Objects` (feature `object-store`) for an object store.
     #[must_use]
     pub fn of(files: Arc<dyn Files>) -> Self {
         Self {
