@@ -86,6 +86,9 @@ pub struct MemoryBudget {
 const ADVANCE: u64 = 64 << 10;
 /// A whole that is smaller gives less: one part in so many.
 const ADVANCE_SHARE: u64 = 1024;
+/// A whole of which more than one part in so many is taken gives nothing in advance: parts that use nothing must not keep others
+/// from what there is.
+const ADVANCED_SHARE: u64 = 8;
 
 #[derive(Debug)]
 struct BudgetInner {
@@ -130,12 +133,17 @@ impl MemoryBudget {
     }
 
     /// A budget of `limit` bytes that is a part of this one: what is charged to the part is charged to the whole, and
-    /// refused where either has no room. For many queries that share a process. While there is room, the whole is charged for the
-    /// part's first bytes at once: 64 KiB, or a thousandth of its limit if that is less.
+    /// refused where either has no room. For many queries that share a process. While less than an eighth of the whole is taken, it is
+    /// charged for the part's first bytes at once: 64 KiB, or a thousandth of its limit if that is less.
     #[must_use]
     pub fn part(&self, limit: u64) -> Self {
         let advance = ADVANCE.min(limit).min(self.inner.limit / ADVANCE_SHARE);
-        let advance = if self.try_charge(advance) { advance } else { 0 };
+        let has_plenty = self.used() < self.inner.limit / ADVANCED_SHARE;
+        let advance = if has_plenty && self.try_charge(advance) {
+            advance
+        } else {
+            0
+        };
         let budget = self.clone();
         Self::of(limit, Some(Whole { budget, advance }))
     }
@@ -472,6 +480,12 @@ mod tests {
         a.release(1 << 10);
         assert_eq!((a.used(), whole.used()), ((9 << 10) + 5, (10 << 10) + 1000));
         drop((a, b));
+        assert_eq!(whole.used(), 0);
+        // Parts that use nothing leave nearly all to others, however many they are.
+        let idle: Vec<MemoryBudget> = (0..3000).map(|_| whole.part(10 << 20)).collect();
+        assert!(whole.used() <= (10 << 20) / 8 + (10 << 10));
+        assert!(idle[2999].try_charge(8 << 20) && idle[0].try_charge(512 << 10));
+        drop(idle);
         assert_eq!(whole.used(), 0);
         // A whole that has no room left gives none in advance.
         whole.charge(10 << 20).unwrap();

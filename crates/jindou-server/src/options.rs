@@ -129,21 +129,8 @@ impl ServerOptions {
     }
 }
 
-/// Defines methods `with_FIELD`, as the macro of the same name in `jindou-model` does for the library's options.
-macro_rules! setters {
-    ($($(#[$more:meta])* $name:ident: $field:ident = $argument:ty;)*) => {$(
-        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
-        $(#[$more])*
-        #[must_use]
-        pub fn $name(mut self, $field: $argument) -> Self {
-            self.$field = $field.into();
-            self
-        }
-    )*};
-}
-
 impl ServerOptions {
-    setters! {
+    jindou::setters! {
         with_host: host = impl Into<IpAddr>;
         with_port: port = u16;
         with_timeout: timeout = Duration;

@@ -69,6 +69,8 @@ pub use jindou_log::{Durability, Recovery};
 pub use jindou_log::{Objects, object_store};
 pub use jindou_mapped as mapped_files;
 pub use jindou_model::diagnostic::Replacement;
+#[doc(hidden)]
+pub use jindou_model::setters;
 pub use jindou_model::term::{Parts as TermParts, decode as decode_term};
 pub use jindou_model::{
     CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,

@@ -50,7 +50,7 @@ pub trait Index: Send + Sync {
     /// give the same bytes.
     ///
     /// # Errors
-    /// What ends the load: those of [`Terms::for_each`] and of the writer, `Limit` for memory.
+    /// Those of [`Terms::for_each`] and of the writer, `Limit` for memory. Any of them ends the load.
     fn build(&self, terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()>;
 
     /// The index in its file, or without one. The file is one that this kind wrote in this version for this dictionary, as far
