@@ -256,6 +256,92 @@ test("ASK, a graph, a chart, a plan, downloads", async () => {
   await close();
 });
 
+test("a plan fills while its query runs, and the query ends when somebody cancels", async () => {
+  const { page, faults, close } = await visit(address);
+  await write(page, "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }");
+  await page.getByRole("button", { name: "Plan" }).click();
+  await page.getByRole("heading", { name: "What it takes so far" }).waitFor();
+  const rows = () => page.locator(".plan tbody tr").evaluateAll((all) => all.map((tr) => Number((tr.children[2].textContent ?? "").replaceAll(",", ""))));
+  const first = Math.max(...(await rows()));
+  assert.ok(first > 0);
+  await page.waitForFunction((least) => [...document.querySelectorAll(".plan tbody tr")].some((tr) => Number(tr.children[2].textContent.replaceAll(",", "")) > least), first);
+  assert.match(await page.locator(".plan pre").textContent(), /rows/);
+  assert.match(await statusOf(page), /rows so far/);
+  await shot(page, "plan-live");
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await page.waitForFunction(async () => (await (await fetch("admin/queries")).json()).queries.length === 0);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("answers with coordinates are on a map, whose points lead to their rows", async () => {
+  const own = await serve({
+    turtle: `@prefix geo: <http://www.opengis.net/ont/geosparql#> . @prefix : <http://e/> .
+      :bonn :name "Bonn" ; :at "POINT(7.1 50.73)"^^geo:wktLiteral ; :lat 50.73 ; :lon 7.1 .
+      :lima :name "Lima" ; :at "POINT(-77.03 -12.04)"^^geo:wktLiteral ; :lat -12.04 ; :lon -77.03 .
+      :nowhere :name "<img src=x onerror=alert(1)>" ; :lat 0.5 ; :lon 120.5 .`,
+  });
+  for (const [colorScheme, viewport] of [["light", { width: 1280, height: 860 }], ["dark", { width: 375, height: 740 }]]) {
+    const { page, faults, close } = await visit(own, { colorScheme, viewport });
+    await run(page, "PREFIX : <http://e/> SELECT ?name ?lat ?lon { ?x :name ?name ; :lat ?lat ; :lon ?lon } ORDER BY ?lat");
+    await page.getByRole("tab", { name: "Map" }).click();
+    // A line of no length has no size that would make it visible to the test.
+    await page.locator("svg.map .dot").nth(2).waitFor({ state: "attached" });
+    assert.equal(await page.locator("svg.map .dot").count(), 3);
+    assert.ok((await page.locator("svg.map .coast").getAttribute("d")).length > 10_000);
+    assert.deepEqual(await audit(page), []);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(over <= 0, `the map is ${over} pixels too wide`);
+    await shot(page, `map-${colorScheme}-${viewport.width}`);
+    // By keys: the second point, and its row.
+    await page.locator("svg.map").focus();
+    await page.keyboard.press("n");
+    await page.keyboard.press("n");
+    assert.match(await page.locator(".graph-box [role=status]").textContent(), /^<img.*row 2$/);
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("+");
+    await page.keyboard.press("Enter");
+    await page.locator("#cell-1-0.active").waitFor();
+    // Points as literals.
+    await run(page, "PREFIX : <http://e/> SELECT ?x ?at { ?x :at ?at }");
+    await page.getByRole("tab", { name: "Map" }).click();
+    await page.locator("svg.map .dot").nth(1).waitFor({ state: "attached" });
+    const row = await page.locator("svg.map .dot").first().evaluate((dot) => (dot.scrollIntoView({ block: "center" }), dot.textContent));
+    const { x, y } = await page.locator("svg.map .dot").first().evaluate((dot) => dot.getBoundingClientRect().toJSON());
+    await page.mouse.click(x, y);
+    await page.locator("#cell-0-0.active", { hasText: row }).waitFor();
+    await run(page, "SELECT ?x ?lat { ?x <http://e/lat> ?lat }");
+    assert.equal(await page.getByRole("tab", { name: "Map" }).count(), 0);
+    assert.deepEqual(faults, []);
+    await close();
+  }
+});
+
+test("the data view says how classes connect", async () => {
+  const { page, faults, close } = await visit(address, { hash: "#/data" });
+  const row = page.locator(".connections tbody tr", { hasText: "Planet" }).first();
+  await row.waitFor();
+  assert.match(await row.textContent(), /all/);
+  await page.locator(".connections svg.graph .node").first().waitFor();
+  await page.locator(".connections tbody tr").last().scrollIntoViewIfNeeded();
+  await shot(page, "connections");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("backups are seen while they run and when they are done", async () => {
+  const own = await serve({ files: demo, options: ["--writable", "--backup-to", join(folder, "backups")] });
+  const { page, faults, close } = await visit(own, { hash: "#/server" });
+  const backup = page.locator("table.jobs tr", { hasText: "Backup" });
+  await backup.waitFor();
+  assert.match(await backup.textContent(), /idle/);
+  assert.equal((await fetch(`${own}admin/backup`, { method: "POST" })).status, 202);
+  await page.locator("table.jobs tr", { hasText: "done" }).waitFor();
+  await shot(page, "jobs");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("a resource: what it says, what points at it, by pages", async () => {
   const many = Array.from({ length: 1000 }, (_, i) => `<http://e/x${i}> a <http://e/Hub> .`).join("\n");
   const own = await serve({ turtle: `${many}\n<http://e/Hub> <http://www.w3.org/2000/01/rdf-schema#label> "A hub"@en, "Eine Nabe"@de .` });
@@ -439,6 +525,36 @@ test("for everybody: no serious finding of axe, light and dark; a phone's width"
       await close();
     }
   }
+});
+
+test("the page is ready soon after its address was entered", async (t) => {
+  const { page, faults, close } = await visit(address);
+  const seen = [];
+  // The first visit of a browser without a cache, three times.
+  for (let i = 0; i < 3; i++) {
+    await page.goto("about:blank");
+    const client = await page.context().newCDPSession(page);
+    await client.send("Network.clearBrowserCache");
+    const started = Date.now();
+    await page.goto(address);
+    await page.locator(".cm-content").click();
+    await page.keyboard.type("#");
+    await page.waitForFunction(() => document.querySelector(".editor").shadowRoot.querySelector(".cm-content").textContent.includes("#"));
+    const typed = Date.now() - started;
+    seen.push(await page.evaluate((typed) => {
+      const [paint] = performance.getEntriesByName("first-contentful-paint");
+      const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+      const sent = all.filter((e) => /\/(?:[^/]*\.(?:js|css|svg))?(?:[?#].*)?$/.test(e.name)).reduce((n, e) => n + e.transferSize, 0);
+      return { painted: Math.round(paint?.startTime ?? 0), typed, sent };
+    }, typed));
+  }
+  seen.sort((a, b) => a.typed - b.typed);
+  t.diagnostic(`first paint after ${seen[1].painted} ms, a key is taken after ${seen[1].typed} ms, ${seen[1].sent} bytes`);
+  // Far more than it takes, on a machine that does much else.
+  assert.ok(seen[1].typed < 5000, JSON.stringify(seen));
+  assert.ok(seen[1].sent < 600_000, JSON.stringify(seen));
+  assert.deepEqual(faults, []);
+  await close();
 });
 
 test("without scripts there is a form", async () => {

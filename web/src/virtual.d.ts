@@ -2,3 +2,9 @@
 declare module "jindou:prefixes" {
   export const COMMON_PREFIXES: [string, string][];
 }
+
+/** Only what is read of it: a topology of delta-coded arcs. */
+declare module "world-atlas/land-110m.json" {
+  const topology: { transform: { scale: number[]; translate: number[] }; arcs: number[][][] };
+  export default topology;
+}

@@ -3,6 +3,7 @@
 
 mod args;
 mod commits;
+mod complete;
 mod engines;
 mod files;
 mod light;
@@ -63,6 +64,7 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
         Bench::Stream(a) => stream::run(&a),
         Bench::Live(a) => live::run(&a),
         Bench::Commits(a) => commits::run(&a),
+        Bench::Complete(a) => complete::run(&a),
         Bench::Merge(a) => merge::run(&a),
         Bench::Mixed(a) => mixed::run(&a),
         Bench::Parallel(a) => parallel::run(&a),

@@ -5,35 +5,58 @@ mod args;
 mod commands;
 mod log;
 mod progress;
+mod rdf;
+mod remote;
+mod say;
+mod settings;
+mod shell;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use jindou_model::program::{end_with_the_reader, exit_status};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// One buffer of events and one place that turns an error into words and an exit status.
 fn main() -> ExitCode {
     end_with_the_reader();
-    let args = args::Args::parse();
-    match commands::run(args) {
+    match run() {
         Ok(code) => code,
         Err(jindou::Error::SinkClosed) => ExitCode::SUCCESS,
         Err(e) => {
-            match advice::of(&e) {
-                Some(advice) => eprintln!("jindou: {e}; {advice}"),
-                None => eprintln!("jindou: {e}"),
-            }
-            if let jindou::Error::Sparql(faults) = &e {
-                match faults.first().kind {
-                    jindou::DiagnosticKind::UpdateNotQuery => {
-                        eprintln!("help: run it with 'jindou update'");
-                    }
-                    jindou::DiagnosticKind::QueryNotUpdate => {
-                        eprintln!("help: run it with 'jindou query'");
-                    }
-                    _ => {}
-                }
-            }
+            tell(&e);
             ExitCode::from(exit_status(&e))
+        }
+    }
+}
+
+/// Settings from environment and file, then the command line, then the command.
+fn run() -> jindou::Result<ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let bare = args::Args::command();
+    let file = settings::find(&arguments, &bare)?;
+    let matches = settings::apply(bare.clone(), file.as_ref()).get_matches_from(arguments);
+    let args = args::Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    match &args.command {
+        args::Command::Settings(a) => settings::show(a, &bare, file.as_ref()),
+        _ => commands::run(args),
+    }
+}
+
+/// Says what went wrong, and what can be done about it.
+fn tell(e: &jindou::Error) {
+    match advice::of(e) {
+        Some(advice) => eprintln!("jindou: {e}; {advice}"),
+        None => eprintln!("jindou: {e}"),
+    }
+    if let jindou::Error::Sparql(faults) = e {
+        match faults.first().kind {
+            jindou::DiagnosticKind::UpdateNotQuery => {
+                eprintln!("help: run it with 'jindou update'");
+            }
+            jindou::DiagnosticKind::QueryNotUpdate => {
+                eprintln!("help: run it with 'jindou query'");
+            }
+            _ => {}
         }
     }
 }

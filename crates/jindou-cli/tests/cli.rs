@@ -117,7 +117,7 @@ fn a_bad_query_gets_line_and_column() {
     fails(&o, 1, &["not valid SPARQL", "line 2, column 15"]);
     let text = "SELECT * { ?s foaf:name ?o }";
     assert!(ask(&store, text, &[]).status.success());
-    let o = ask(&store, text, &["--no-common-prefixes"]);
+    let o = ask(&store, text, &["--no-prefixes"]);
     fails(&o, 1, &["line 1, column 15", "did you mean PREFIX foaf:"]);
     let o = ask(&store, "CLEAR ALL", &[]);
     fails(&o, 1, &["this is an update", "jindou update"]);
@@ -552,10 +552,15 @@ fn a_store_is_reclustered_backed_up_and_restored() {
 #[cfg(unix)]
 #[test]
 fn the_laboratory_is_a_program_beside_the_command() {
-    use std::os::unix::fs::PermissionsExt;
     let t = tempfile::tempdir().unwrap();
     let command = t.path().join("jindou");
-    std::fs::copy(env!("CARGO_BIN_EXE_jindou"), &command).unwrap();
+    // Programs are written by other processes: a process that another test starts meanwhile would inherit the file open for
+    // writing, and such a file cannot be run.
+    let written = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_jindou"))
+        .arg(&command)
+        .status();
+    assert!(written.unwrap().success());
     let run = |args: &[&str]| Command::new(&command).args(args).output().unwrap();
 
     let o = run(&["bench", "lubm", "-n", "1"]);
@@ -567,8 +572,12 @@ fn the_laboratory_is_a_program_beside_the_command() {
     );
 
     let program = t.path().join("jindou-bench");
-    std::fs::write(&program, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let written = Command::new("sh")
+        .arg("-c")
+        .arg(r#"printf '#!/bin/sh\necho "$@"\nexit 7\n' > "$0" && chmod +x "$0""#)
+        .arg(&program)
+        .status();
+    assert!(written.unwrap().success());
     for (asked, passed) in [
         (
             &["bench", "lubm", "-n", "1", "--help"][..],
@@ -701,4 +710,44 @@ fn every_answer_has_a_sensible_form_in_every_format() {
         &ask(&store, "SELECT * { ?s ?p ?o }", &["--format", "nt"]),
         &["SELECT answers with rows", "N-Triples"],
     );
+}
+
+#[test]
+fn tables_have_short_names() {
+    let t = tempfile::tempdir().unwrap();
+    let text = "@prefix f: <http://xmlns.com/foaf/0.1/> . @prefix e: <http://e/> .\n\
+                e:a f:age 7 ; f:name \"<http://e/a>\" ; f:born \"2000-01-01\"^^<http://www.w3.org/2001/XMLSchema#date> .\n";
+    let (store, o) = load(t.path(), "a.ttl", text, &[]);
+    assert!(o.status.success(), "{}", err(&o));
+    let cells = |more: &[&str]| -> Vec<String> {
+        let q = "PREFIX : <http://e/> SELECT ?s ?p ?o { ?s ?p ?o } ORDER BY ?p";
+        let o = ask(&store, q, &[&["--format", "table"], more].concat());
+        assert!(o.status.success(), "{}", err(&o));
+        let rows = out(&o);
+        let cells = rows.lines().skip(2).flat_map(|l| l.split('│'));
+        cells.map(|c| c.trim().to_owned()).collect()
+    };
+    assert_eq!(
+        cells(&[]),
+        [
+            ":a",
+            "foaf:age",
+            "7",
+            ":a",
+            "foaf:born",
+            "\"2000-01-01\"^^xsd:date",
+            ":a",
+            "foaf:name",
+            "\"<http://e/a>\""
+        ]
+    );
+    let long = cells(&["--no-prefixes"]);
+    assert_eq!(long[1], "<http://xmlns.com/foaf/0.1/age>");
+    assert_eq!(
+        long[5],
+        "\"2000-01-01\"^^<http://www.w3.org/2001/XMLSchema#date>"
+    );
+    // Programs get whole IRIs.
+    let o = ask(&store, "SELECT ?p { ?s ?p 7 }", &["--format", "tsv"]);
+    assert_eq!(out(&o), "?p\n<http://xmlns.com/foaf/0.1/age>\n");
 }

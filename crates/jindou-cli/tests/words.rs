@@ -341,3 +341,34 @@ fn a_reader_that_leaves_ends_a_command_quietly() {
         assert!(o.status.success() && err.is_empty(), "{args:?}: {err}");
     }
 }
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (help, _) = good(at, &["-h"]);
+    let commands = commands(&help);
+    assert!(commands.len() > 15, "{commands:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (script, _) = good(at, &["completions", shell]);
+        for name in &commands {
+            assert!(script.contains(name.as_str()), "{shell}: {name}");
+        }
+    }
+    let (script, _) = good(at, &["completions", "bash"]);
+    std::fs::write(at.join("jindou.bash"), script).unwrap();
+    let o = Command::new("bash")
+        .arg("-n")
+        .arg(at.join("jindou.bash"))
+        .output()
+        .unwrap();
+    assert!(o.status.success() && o.stderr.is_empty());
+    good(at, &["man", "pages"]);
+    for name in &commands {
+        let page = std::fs::read_to_string(at.join(format!("pages/jindou-{name}.1"))).unwrap();
+        assert!(
+            page.starts_with(".ie") && page.contains(".SH NAME"),
+            "{name}: {page}"
+        );
+    }
+}

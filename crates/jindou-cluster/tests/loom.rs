@@ -1,6 +1,8 @@
 //! The wake-up of an operation's owner under loom: the file that the library is made of, with loom's atomics and locks, in every
 //! interleaving (of at most three preemptions). A lost wake-up is a deadlock here, since nobody wakes by time.
 
+#![cfg(not(sanitized))]
+
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;

@@ -94,7 +94,8 @@ pub(crate) fn drive(
         budget: &options.memory,
         batch_rows: options.batch_rows.clamp(16, 1 << 16),
         first_batch: options.batch_rows.clamp(16, 1 << 16),
-        profile: options.profile,
+        profile: options.profile || options.live.is_some(),
+        live: options.live.as_deref(),
         threads: options.threads.max(1),
         heavy: plan.weight == Weight::Heavy,
         service: options.service.as_deref(),
@@ -104,9 +105,15 @@ pub(crate) fn drive(
     if let (Operator::Explore(e), 1, None, false) =
         (&plan.root, run.threads, offload, plan.is_ask())
     {
+        if let Some(live) = run.live {
+            live.begin(1);
+        }
         return guarded(|| crate::single_thread::run(plan, e, &run, sinks, begin));
     }
     let nodes = Nodes::of(&plan.root)?;
+    if let Some(live) = run.live {
+        live.begin(nodes.len());
+    }
     let profile = Mutex::new(Profile {
         nodes: vec![NodeProfile::default(); nodes.len()],
         threads: 1,

@@ -6,11 +6,12 @@
 
 use crate::batch::{Batch, View};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
+use crate::offload::Ran;
 use crate::options::{ExecOptions, Spawned, StepProfile};
-use crate::sink::Sink;
+use crate::sink::{ChecksumSink, Sink};
 use crate::terms::QueryTerms;
 use jindou_model::{Error, MemoryBudget, Result};
-use jindou_plan::{Exploration, Slot, Step, layout_of};
+use jindou_plan::{Exploration, Plan, Slot, Step, layout_of};
 use jindou_store::{Graph, Identity};
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
@@ -141,6 +142,40 @@ pub trait Executor: Send + Sync {
     ) -> Result<Vec<Slot>> {
         self.stream(task, input, sink)
     }
+
+    /// Runs a whole plan and gives its rows to a sink: columns in the plan's order, in batches of any size.
+    ///
+    /// # Errors
+    /// `Unsupported`, before the first row, for a plan of which this executor runs at most the steps: all plans, unless an
+    /// executor says otherwise. Otherwise errors of [`Self::run`] and of the sink; the sink may have got rows by then.
+    fn whole(
+        &self,
+        _plan: &Plan,
+        _snapshot: &dyn Graph,
+        _options: &ExecOptions,
+        _sink: &mut dyn Sink,
+    ) -> Result<Ran> {
+        Err(Error::Unsupported(format!(
+            "whole plans on {}",
+            self.name()
+        )))
+    }
+
+    /// Runs a whole plan into a checksum.
+    ///
+    /// # Errors
+    /// As [`Self::whole`].
+    fn checksum(
+        &self,
+        _plan: &Plan,
+        _snapshot: &dyn Graph,
+        _options: &ExecOptions,
+    ) -> Result<ChecksumSink> {
+        Err(Error::Unsupported(format!(
+            "whole plans on {}",
+            self.name()
+        )))
+    }
 }
 
 /// The columns of rows that had these slots and went through the steps: what is bound, and either live after the
@@ -221,6 +256,7 @@ impl CpuExecutor {
             batch_rows: options.batch_rows.clamp(16, 1 << 16),
             first_batch: options.batch_rows.clamp(16, 1 << 16),
             profile: false,
+            live: None,
             threads: 1,
             heavy: false,
             service: None,

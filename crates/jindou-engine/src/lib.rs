@@ -14,9 +14,10 @@
 //! | `row_buffer`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
 //! | `values` | expressions: values of rows as ids; aggregates |
 //! | `sink` | where rows go |
+//! | `live` | counts that others read while a plan runs |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
-//! | `offload` | a plan whose first steps another executor runs |
+//! | `offload` | plans that another executor runs, wholly or their first steps; falling back to this CPU |
 
 mod batch;
 mod compile;
@@ -27,6 +28,7 @@ mod filter;
 mod id_test;
 mod intersect;
 mod key_table;
+mod live;
 mod offload;
 mod operators;
 mod options;
@@ -44,7 +46,8 @@ mod worker;
 
 pub use execute::{execute, execute_streaming};
 pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
-pub use offload::execute_on;
+pub use live::LiveProfile;
+pub use offload::{Choice, Execution, Ran, execute_on};
 pub use options::{
     DEFAULT_BATCH_ROWS, ExecOptions, Main, NodeProfile, Profile, ServiceCaller, Spawned,
     StepProfile, TakeRow, WorkerPool,

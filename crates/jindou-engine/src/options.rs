@@ -1,5 +1,6 @@
 //! How to run a plan, and what running it took.
 
+use crate::live::LiveProfile;
 use jindou_model::sync;
 use jindou_model::{CancelToken, MemoryBudget, Result};
 use std::fmt::Debug;
@@ -132,6 +133,8 @@ pub struct ExecOptions {
     pub batch_rows: usize,
     /// Measure the time of each step and operator.
     pub profile: bool,
+    /// Counts that other threads may read while the plan runs; measures as `profile` does.
+    pub live: Option<Arc<LiveProfile>>,
     /// The caller of other endpoints; without one, a plan with `SERVICE` is an error.
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Threads that a heavy plan uses besides this one; `None`: its own.
@@ -180,6 +183,7 @@ impl Default for ExecOptions {
             memory: MemoryBudget::unlimited(),
             batch_rows: DEFAULT_BATCH_ROWS,
             profile: false,
+            live: None,
             service: None,
             pool: None,
         }

@@ -166,7 +166,7 @@ fn job<'p, 'a>(
 ) -> Result<(Work<'p>, u64, Option<Pipeline<'p>>), Halt> {
     Ok(match &leaf.source {
         Source::Explore(e) => {
-            let mut pipeline = Pipeline::new(e, run)?;
+            let mut pipeline = Pipeline::new(e, run)?.watched(run, leaf.node);
             let (work, total) = cut(e, &mut pipeline, run, heavy)?;
             (work, total, Some(pipeline))
         }
@@ -549,10 +549,11 @@ fn explorer<'w, 'p>(
     pipeline: &'w mut Option<Pipeline<'p>>,
 ) -> Result<&'w mut Pipeline<'p>> {
     if pipeline.is_none() {
-        let Some(Source::Explore(e)) = shared.pipe.leaves.get(at).map(|l| &l.source) else {
+        let leaf = shared.pipe.leaves.get(at);
+        let Some((Source::Explore(e), node)) = leaf.map(|l| (&l.source, l.node)) else {
             return Err(Error::Internal("a leaf that is no exploration".into()));
         };
-        *pipeline = Some(Pipeline::new(e, shared.run)?);
+        *pipeline = Some(Pipeline::new(e, shared.run)?.watched(shared.run, node));
     }
     pipeline
         .as_mut()

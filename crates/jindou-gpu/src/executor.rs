@@ -5,9 +5,14 @@ use crate::device::DeviceBuffer;
 use crate::execute::{End, GpuExecutor, GpuOptions, Output};
 use crate::profile::GpuProfile;
 use crate::table::{NewTable, Table as DeviceTable};
-use jindou_engine::{Executor, Sink, StepProfile, Table, Task, columns_after};
+use jindou_engine::{
+    ChecksumSink, ExecOptions, Executor, NodeProfile, Profile, Ran, Sink, StepProfile, Table, Task,
+    columns_after,
+};
 use jindou_model::{Error, Result};
-use jindou_plan::Slot;
+use jindou_plan::{Plan, Slot};
+use jindou_store::Graph;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,11 +58,7 @@ impl GpuExecutor {
         let program = self
             .compile(task.snapshot, task.steps, input.map(|_| before), true)?
             .whole()?;
-        let options = GpuOptions {
-            cancel: task.options.cancel.clone(),
-            profile: task.options.profile,
-            ..GpuOptions::default()
-        };
+        let options = GpuOptions::of(task.options);
         let (r, closed) = self.explore(&program, parts, &slots, end, &options)?;
         Ok(Done {
             slots,
@@ -143,9 +144,96 @@ impl Executor for GpuExecutor {
             None => Ok(done.slots),
         }
     }
+
+    fn whole(
+        &self,
+        plan: &Plan,
+        snapshot: &dyn Graph,
+        options: &ExecOptions,
+        sink: &mut dyn Sink,
+    ) -> Result<Ran> {
+        let mut rows = |columns: &[&[u32]], rows: usize| sink.batch(columns, rows);
+        let output = Output::Rows(&mut rows);
+        let done = self.execute(plan, snapshot, output, &GpuOptions::of(options))?;
+        let mut ran = Ran {
+            profile: done.profile.of_plan(plan, done.rows),
+            ..Ran::default()
+        };
+        if options.profile {
+            let p = &done.profile;
+            let _ = writeln!(
+                ran.details,
+                "{:.3} ms of it to bring {} bytes of segments\n{}",
+                p.bring_seconds * 1e3,
+                p.segment_bytes,
+                p.table(None)
+            );
+        }
+        Ok(ran)
+    }
+
+    fn checksum(
+        &self,
+        plan: &Plan,
+        snapshot: &dyn Graph,
+        options: &ExecOptions,
+    ) -> Result<ChecksumSink> {
+        let done = self.execute(plan, snapshot, Output::Checksum, &GpuOptions::of(options))?;
+        Ok(ChecksumSink {
+            rows: done.rows,
+            checksum: done.checksum.unwrap_or(0),
+        })
+    }
+}
+
+impl GpuOptions {
+    /// The engine's options that matter to a device.
+    fn of(options: &ExecOptions) -> Self {
+        Self {
+            cancel: options.cancel.clone(),
+            profile: options.profile,
+            ..Self::default()
+        }
+    }
 }
 
 impl GpuProfile {
+    /// The engine's profile of a plan that ran on a device as a whole, and gave so many rows.
+    fn of_plan(&self, plan: &Plan, rows: u64) -> Profile {
+        let steps = plan.exploration().map_or(0, |e| e.steps.len());
+        let steps_there = self.by_plan_step(steps);
+        let mut profile = Profile {
+            rows,
+            elapsed: Duration::from_secs_f64(self.seconds + self.bring_seconds),
+            threads: 1,
+            ..Profile::default()
+        };
+        // Such plans are one exploration with nothing above it that the device does not do.
+        let mut at = &plan.root;
+        loop {
+            let mut node = NodeProfile {
+                rows_out: rows,
+                there: Some((self.device.clone(), 0)),
+                ..NodeProfile::default()
+            };
+            let inputs = at.inputs();
+            if inputs.is_empty() {
+                node.there = Some((self.device.clone(), steps));
+                node.rows_in = steps_there.first().map_or(0, |s| s.rows_in);
+                node.rows_out = steps_there.last().map_or(0, |s| s.rows_out);
+                node.time = Duration::from_secs_f64(self.seconds);
+                node.steps.clone_from(&steps_there);
+                profile.bottom = Some(profile.nodes.len());
+            }
+            profile.nodes.push(node);
+            match inputs.as_slice() {
+                [below] => at = below,
+                _ => break,
+            }
+        }
+        profile
+    }
+
     /// The profile of each step of a plan of `steps` steps, its parts added up.
     #[must_use]
     pub fn by_plan_step(&self, steps: usize) -> Vec<StepProfile> {

@@ -20,6 +20,7 @@ mod execute;
 mod executor;
 pub mod faults;
 pub mod index;
+mod lazy;
 pub mod params;
 mod profile;
 mod queue;
@@ -37,6 +38,7 @@ pub use cache::SegmentCache;
 pub use cuda::{Cuda, FATBIN};
 pub use device::{Device, DeviceBuffer, HostBuffer, Memory};
 pub use execute::{GpuExecutor, GpuOptions, GpuResult, Output, RowSink};
+pub use lazy::{LazyGpu, Opener};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
 pub use resident::ResidentSegment;
 

@@ -51,6 +51,8 @@ pub enum DiagnosticKind {
     NotConstant,
     /// A number out of range.
     Number,
+    /// A call of an unknown function, or with a wrong number of arguments: valid SPARQL that cannot run here.
+    Function,
     /// Another thing that SPARQL does not have, or not there.
     NotSparql,
 }
@@ -216,6 +218,48 @@ impl Diagnostics {
     #[must_use]
     pub fn all(&self) -> &[Diagnostic] {
         &self.0
+    }
+
+    /// True if the text is valid SPARQL whose only faults are calls of unknown functions.
+    #[must_use]
+    pub fn is_sparql(&self) -> bool {
+        self.0.iter().all(|d| d.kind == DiagnosticKind::Function)
+    }
+
+    /// The line above all faults: whether the text is no SPARQL, or cannot be run here.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn headline(&self) -> &'static str {
+        if self.is_sparql() {
+            "the query cannot be run"
+        } else {
+            "not valid SPARQL"
+        }
+    }
+
+    /// A copy of these faults with their places in `text`, found in `longer`, which ends with it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn moved(&self, text: &str, longer: &str) -> Self {
+        let by = longer.len().saturating_sub(text.len());
+        let to = |at: usize| at.saturating_sub(by);
+        let moved = self.0.iter().map(|d| {
+            let mut suggestions = d.suggestions.clone();
+            for replacement in suggestions
+                .iter_mut()
+                .filter_map(|s| s.replacement.as_mut())
+            {
+                replacement.start = to(replacement.start);
+                replacement.end = to(replacement.end);
+            }
+            Diagnostic {
+                found: d.found.clone(),
+                expected: d.expected.clone(),
+                suggestions,
+                ..Diagnostic::new(text, to(d.start)..to(d.end), d.kind, d.message.clone())
+            }
+        });
+        Self(moved.collect())
     }
 
     /// All, to change.

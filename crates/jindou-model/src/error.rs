@@ -117,8 +117,8 @@ pub enum Error {
         /// The offending text, shortened.
         text: Option<String>,
     },
-    /// A text that is not SPARQL, with all faults that were found.
-    #[error("not valid SPARQL\n{0}")]
+    /// A text that is not valid SPARQL or calls unknown functions, with all faults that were found.
+    #[error("{}\n{}", .0.headline(), .0)]
     Sparql(Box<Diagnostics>),
     /// A query that cannot be run as it is, with the position in the query inside the message where there is one.
     #[error("the query cannot be run: {0}")]

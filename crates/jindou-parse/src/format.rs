@@ -62,6 +62,26 @@ impl Format {
         })
     }
 
+    /// The format of a document that comes with a media type and has a name: what the media type says, unless it is one that servers give
+    /// to any text (`text/plain`, `application/json`, `application/xml`, `text/xml`) and the name says more.
+    #[must_use]
+    pub fn of_document(media_type: &str, by_name: Option<Self>) -> Option<Self> {
+        let bare = media_type.split(';').next().unwrap_or_default().trim();
+        let is_general = [
+            "text/plain",
+            "application/json",
+            "application/xml",
+            "text/xml",
+        ]
+        .iter()
+        .any(|general| bare.eq_ignore_ascii_case(general));
+        let by_media = Self::from_media_type(media_type);
+        match is_general {
+            true => by_name.or(by_media),
+            false => by_media.or(by_name),
+        }
+    }
+
     /// The name people know it by.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -179,6 +199,21 @@ mod tests {
         );
         assert_eq!(of("x.tar.gz"), (None, Some(Compression::Gzip)));
         assert_eq!(of("README"), (None, None));
+    }
+
+    #[test]
+    fn names_say_more_than_general_media_types() {
+        let of = Format::of_document;
+        let ttl = Some(Format::Turtle);
+        assert_eq!(of("text/plain; charset=utf-8", ttl), ttl);
+        assert_eq!(of("text/plain", None), Some(Format::NTriples));
+        assert_eq!(
+            of("Application/JSON", Some(Format::JsonLd)),
+            Some(Format::JsonLd)
+        );
+        assert_eq!(of("application/n-triples", ttl), Some(Format::NTriples));
+        assert_eq!(of("application/octet-stream", ttl), ttl);
+        assert_eq!(of("text/html", None), None);
     }
 
     #[test]

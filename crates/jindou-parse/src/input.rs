@@ -2,14 +2,15 @@
 
 use crate::format::Compression;
 use crate::limits::Limits;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, sync};
+use std::fmt;
 use std::fs::File;
 #[cfg(feature = "compression")]
 use std::io::BufReader;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Where a document's bytes are.
 #[derive(Clone, Debug)]
@@ -18,6 +19,32 @@ pub(crate) enum Origin {
     Stdin,
     /// A name for messages, and the text.
     Memory(String, Arc<[u8]>),
+    /// A name, and what is read once.
+    Stream(String, Stream),
+}
+
+/// A reader that the first run of a source takes, and how many bytes it has, if that is known.
+#[derive(Clone)]
+pub(crate) struct Stream {
+    reader: Arc<Mutex<Option<Box<dyn Read + Send>>>>,
+    size: Option<u64>,
+}
+
+impl Stream {
+    pub(crate) fn new(reader: Box<dyn Read + Send>, size: Option<u64>) -> Self {
+        Self {
+            reader: Arc::new(Mutex::new(Some(reader))),
+            size,
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Origin {
@@ -26,7 +53,7 @@ impl Origin {
         match self {
             Self::File(path) => path.display().to_string(),
             Self::Stdin => "<stdin>".into(),
-            Self::Memory(name, _) => name.clone(),
+            Self::Memory(name, _) | Self::Stream(name, _) => name.clone(),
         }
     }
 
@@ -46,6 +73,7 @@ impl Origin {
                 .map(|m| m.len()),
             Self::Stdin => None,
             Self::Memory(_, text) => Some(text.len() as u64),
+            Self::Stream(_, stream) => stream.size,
         }
     }
 
@@ -58,6 +86,9 @@ impl Origin {
             Self::File(path) => Box::new(open_file(path)?),
             Self::Stdin => Box::new(io::stdin()),
             Self::Memory(_, text) => Box::new(Cursor::new(Arc::clone(text))),
+            Self::Stream(name, stream) => sync::lock(&stream.reader)
+                .take()
+                .ok_or_else(|| Error::Unsupported(format!("reading {name} twice")))?,
         })
     }
 }

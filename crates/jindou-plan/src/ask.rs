@@ -3,7 +3,7 @@
 use crate::condition::Compiled;
 use crate::expression::{Expr, varies};
 use crate::{Condition, GeneralExpression, Slot};
-use jindou_dictionary::index::{Call, MAX_PARTS, Part, Question};
+use jindou_dictionary::index::{Call, MAX_PARTS, Part, Question, Verdict};
 use jindou_model::term;
 use jindou_store::Graph;
 use spargebra::algebra::{Expression, Function};
@@ -68,7 +68,7 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
     if let Some(Part::Call(call)) = part(&g.expression, variable, &mut parts, 0)
         && let Some(probe) = vocabulary.probe(&Question::Holds(&call))
     {
-        // Nothing else is known of an expression. Comparisons keep their guesses: ranks are of the values of all predicates.
+        // Nothing else is known of an expression.
         let estimate = probe.estimate();
         let share = estimate.passing as f64 / (estimate.of as f64).max(1.0);
         let share = share.clamp(LEAST, 1.0);
@@ -78,6 +78,27 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
             unsettled: if estimate.exact { 0.0 } else { share },
         }));
     }
+}
+
+/// The share of some terms for which a comparison holds, as an index knows it; `None` if no index does. `ids` are a sample of the
+/// values that are compared.
+pub(crate) fn share(question: &Question<'_>, ids: &[u32], graph: &dyn Graph) -> Option<f64> {
+    let mut probe = graph.vocabulary().probe(question)?;
+    let mut verdicts = vec![Verdict::Unsettled; ids.len()];
+    probe.test_many(ids, &mut verdicts);
+    let settled = verdicts.iter().filter(|v| **v != Verdict::Unsettled);
+    let settled = settled.count() as f64;
+    if settled == 0.0 {
+        return None;
+    }
+    let passing = verdicts.iter().filter(|v| **v == Verdict::True).count() as f64;
+    if passing > 0.0 {
+        return Some(passing / settled);
+    }
+    // None seen is not none. How rare it is among all terms says more than a sample then.
+    let estimate = probe.estimate();
+    let rare = estimate.passing as f64 / (estimate.of as f64).max(1.0);
+    Some(rare.clamp(LEAST, 0.5 / settled))
 }
 
 /// The expression as a call over one variable. `None` for others, and for large ones.

@@ -5,6 +5,7 @@ use crate::expression::Expr;
 use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::{Condition, Operand, Relation, Slot, TermTest};
+use jindou_dictionary::index::Question;
 use jindou_model::term;
 use jindou_values::{Value, value};
 use spargebra::algebra::{Expression, Function};
@@ -373,14 +374,28 @@ impl Condition {
 
 /// A guess of the share of rows that pass.
 pub(crate) fn selectivity(c: &Condition) -> f64 {
+    selectivity_by(c, &mut |_, _| None)
+}
+
+/// Guesses as [`selectivity`] does, but takes from `known` the share of comparisons of slots whose values are known.
+pub(crate) fn selectivity_by(
+    c: &Condition,
+    known: &mut dyn FnMut(Slot, &Question<'_>) -> Option<f64>,
+) -> f64 {
+    if let Condition::Compare(slot, relation, constant) = c
+        && let Some(share) = known(*slot, &Question::Compare(*relation, constant))
+    {
+        return share;
+    }
+    let mut selectivity = |c: &Condition| selectivity_by(c, known);
     match c {
         Condition::Same(..) | Condition::Compare(_, Relation::Equal, _) => 0.05,
         Condition::Compare(_, Relation::NotEqual, _) | Condition::Bound(_) => 0.95,
         Condition::Compare(..) => 0.33,
         Condition::General(g) => g.asked.as_ref().map_or(0.5, |a| a.share),
         Condition::Kind(..) => 0.5,
-        Condition::And(list) => list.iter().map(selectivity).product(),
-        Condition::Or(list) => list.iter().map(selectivity).sum::<f64>().min(1.0),
+        Condition::And(list) => list.iter().map(&mut selectivity).product(),
+        Condition::Or(list) => list.iter().map(&mut selectivity).sum::<f64>().min(1.0),
         Condition::Not(c) => (1.0 - selectivity(c)).max(0.05),
     }
 }

@@ -226,6 +226,12 @@ impl Functions {
     }
 }
 
+impl jindou_syntax::Calls for Functions {
+    fn fault(&self, iri: &str, arguments: usize) -> Option<String> {
+        self.fault(iri, arguments)
+    }
+}
+
 impl PartialEq for Functions {
     fn eq(&self, other: &Self) -> bool {
         match (&self.registered, &other.registered) {

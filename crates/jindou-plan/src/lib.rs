@@ -62,7 +62,8 @@ pub use operator::{
 pub use oxiri;
 pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};
 pub use parse::{
-    COMMON_PREFIXES, Escapes, Limited, Meter, SyntaxOptions, Unlimited, parse, parse_with,
+    COMMON_PREFIXES, Escapes, Limited, Meter, SyntaxOptions, TextPrefixes, Unlimited, parse,
+    parse_with, prefixes_of,
 };
 pub use plan::{
     Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,

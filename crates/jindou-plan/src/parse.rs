@@ -2,7 +2,8 @@
 
 use jindou_model::{Error, Result};
 pub use jindou_syntax::{
-    COMMON_PREFIXES, Escapes, Failure, Limited, Meter, Options as SyntaxOptions, Unlimited,
+    COMMON_PREFIXES, Escapes, Failure, Limited, Meter, Options as SyntaxOptions, TextPrefixes,
+    Unlimited, prefixes_of,
 };
 use spargebra::Query;
 

@@ -5,6 +5,8 @@ use jindou_store::segment::{NO_KEY, Segment};
 
 /// Lists looked at; each is about two cache misses.
 const LISTS: u32 = 16;
+/// Number of values that a comparison is tried on. Each costs some cache misses.
+const VALUES: u32 = 32;
 /// Intervals up to which a list's share inside is counted exactly.
 const MAX_COUNTED: usize = 8;
 
@@ -44,6 +46,19 @@ pub(crate) fn of(
     // "None seen" is not "none": half of one is.
     let share = far.map(|_| (f64::max(inside_total, 0.5) / total).min(1.0));
     (anchors.map(|_| total / lists), share)
+}
+
+/// Neighbours of some keys, evenly spread: one of each. O(`VALUES`).
+pub(crate) fn values(segment: &Segment<'_>) -> Vec<u32> {
+    let keys = segment.key_count;
+    (0..VALUES.min(keys))
+        .filter_map(|i| {
+            let offset = (f64::from(i) * 0.618_034).fract();
+            let at = (f64::from(i) + offset) / f64::from(VALUES.min(keys)) * f64::from(keys);
+            let list = segment.list(at as u32);
+            list.get(i as usize % list.len().max(1)).copied()
+        })
+        .collect()
 }
 
 /// How many of a sorted list are in `within`: counted for few intervals, else estimated from some of them.

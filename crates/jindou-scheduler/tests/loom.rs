@@ -4,6 +4,8 @@
 //!
 //! Whoever is woken sleeps on a thread of its own that waits for nothing else: loom takes `unpark` for the end of any wait.
 
+#![cfg(not(sanitized))]
+
 use jindou_engine::WorkerPool;
 use jindou_scheduler::{Class, Job};
 use loom::cell::UnsafeCell;

@@ -1,10 +1,10 @@
 //! The base that a query's relative IRIs stand under when it has none of its own: the address it was sent to (SPARQL 1.1
 //! Protocol, section 2.1.7; RFC 3986, section 5.1.3).
 
-use jindou::{Error, Result};
+use jindou::{DiagnosticKind, Error, Result};
 
-/// Plans a text under a base with `plan`: the text itself where no base matters, so that one plan serves all addresses. The
-/// error is that of the text as it came, so that its position is right.
+/// Plans a text under a base with `plan`: the text itself where no base matters, so that one plan serves all addresses.
+/// Positions in errors are those of the text as it came.
 pub(crate) fn under<T>(
     text: &str,
     base: Option<&str>,
@@ -15,14 +15,33 @@ pub(crate) fn under<T>(
     };
     let based = || format!("BASE <{base}> {text}");
     if makes_iris(text) {
-        return match plan(&based()) {
-            Err(Error::Query(_) | Error::Sparql(_)) => plan(text),
+        let based = based();
+        return match plan(&based) {
+            Err(with @ (Error::Query(_) | Error::Sparql(_))) => {
+                plan(text).map_err(|without| told(without, with, text, &based))
+            }
             planned => planned,
         };
     }
     match plan(text) {
-        Err(error @ (Error::Query(_) | Error::Sparql(_))) => plan(&based()).map_err(|_| error),
+        Err(without @ (Error::Query(_) | Error::Sparql(_))) => {
+            let based = based();
+            plan(&based).map_err(|with| told(without, with, text, &based))
+        }
         planned => planned,
+    }
+}
+
+/// The error of a text, given its error without the base and with it.
+fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
+    match (without, with) {
+        // What lacked a base is no fault of the text.
+        (Error::Sparql(without), Error::Sparql(with))
+            if without.all().iter().any(|d| d.kind == DiagnosticKind::Iri) =>
+        {
+            Error::Sparql(Box::new(with.moved(text, based)))
+        }
+        (without, _) => without,
     }
 }
 

@@ -22,7 +22,7 @@
 //! | `jobs` | work on the whole store: reclustering |
 //! | `metrics` | counters for Prometheus |
 //!
-//! It knows the database by its front door only, the crate `jindou`.
+//! The server uses the database only through the crate `jindou`; completion comes from `jindou-complete`.
 
 mod advice;
 mod auth;

@@ -17,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou::{Database, MemoryBudget};
+use jindou_complete::Completer;
 use jindou_scheduler::{Admission, Limits};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
@@ -125,6 +126,7 @@ impl Server {
             memory: db.runtime().memory().part(options.memory),
             metrics,
             jobs: Jobs::default(),
+            completer: Completer::new(db.clone()),
             options,
             db,
         });

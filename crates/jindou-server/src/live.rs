@@ -1,7 +1,7 @@
 //! The queries that exist now.
 
 use crate::run::client_of;
-use jindou::{CancelToken, Error, MemoryBudget, Result, WORTH_TRIMMING};
+use jindou::{CancelToken, Error, MemoryBudget, QueryWatch, Result, WORTH_TRIMMING};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -64,6 +64,10 @@ pub(crate) struct LiveQuery {
     pub(crate) rows: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) light: OnceLock<bool>,
+    /// Steps of a query that is profiled.
+    pub(crate) watch: OnceLock<QueryWatch>,
+    /// The tag that the client gave the query.
+    pub(crate) tag: OnceLock<String>,
     state: AtomicU8,
     /// It waited for its reader at some time.
     waited: AtomicBool,
@@ -279,6 +283,8 @@ impl LiveQueries {
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             light: OnceLock::new(),
+            watch: OnceLock::new(),
+            tag: OnceLock::new(),
             state: AtomicU8::new(State::Queued as u8),
             waited: AtomicBool::new(false),
             sharer,

@@ -35,7 +35,7 @@ pub struct ServerOptions {
     pub heavy_queue: usize,
     /// Light queries that would wait longer for a slot are refused.
     pub light_wait: Duration,
-    /// Queries that exist at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
+    /// Queries at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
     pub max_queries: usize,
     /// Of those, what one client (a token, or an address without one) may have; `None`: half, if there are eight or more.
     pub max_client_queries: Option<usize>,

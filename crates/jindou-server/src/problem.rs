@@ -148,7 +148,7 @@ impl Problem {
         let mut p = Self::new(status, kind, detail);
         if let Error::Sparql(faults) = error {
             let faults = addressed(faults);
-            p.detail = format!("not valid SPARQL\n{faults}");
+            p.detail = format!("{}\n{faults}", faults.headline());
             p.faults = Some(Box::new(faults));
         } else if status == StatusCode::BAD_REQUEST {
             p.at = match error {

@@ -1,18 +1,26 @@
 //! Rows of a SELECT as the quads of a graph: graphs are read by native queries whose rows stream, not by CONSTRUCT,
 //! which has to remember what it gave.
 
-use jindou::results::Rows;
+use jindou::results::{Rows, can_say};
 use jindou::{Error, Result};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
-use oxrdfio::WriterQuadSerializer;
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TripleRef};
+use oxrdfio::{RdfFormat, WriterQuadSerializer};
 use std::io::Write;
 
 /// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
-pub(crate) fn push_rows<W: Write>(rows: &Rows, to: &mut WriterQuadSerializer<W>) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Unsupported`] for what the format cannot say.
+pub(crate) fn push_rows<W: Write>(
+    rows: &Rows,
+    format: RdfFormat,
+    to: &mut WriterQuadSerializer<W>,
+) -> Result<()> {
     for r in 0..rows.rows {
         let quad = quad(rows.row(r)).ok_or_else(|| {
             Error::Store("the store's dictionary is damaged; run `jindou check`".into())
         })?;
+        can_say(TripleRef::from(quad.as_ref()), format)?;
         // Only the writer can fail, and it knows why itself.
         to.serialize_quad(&quad).map_err(|_| Error::SinkClosed)?;
     }

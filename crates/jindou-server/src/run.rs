@@ -16,7 +16,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
 use jindou::{
     DatasetChoice, Error, PlannedQuery, PreparedQuery, ProfileNode, QueryOptions, QueryReport,
-    Result, ResultFormat, Value,
+    QueryWatch, Result, ResultFormat, Value,
 };
 use jindou_scheduler::{Class, Refused};
 use oxrdf::Term;
@@ -98,6 +98,8 @@ pub(crate) struct Request {
     pub(crate) connection: Arc<Connection>,
     /// The IRI that a query's relative IRIs are resolved against where it has no BASE of its own (the endpoint's address).
     pub(crate) base: Option<String>,
+    /// The client's tag, by which it finds the query among the running ones.
+    pub(crate) tag: Option<String>,
 }
 
 /// Why there is no whole answer.
@@ -185,6 +187,12 @@ pub(crate) async fn answer(
         Problem::busy(crowded.to_string())
     })?;
     let query = Arc::clone(&admitted.query);
+    if let Some(tag) = &request.tag {
+        let _ = query.tag.set(tag.clone());
+    }
+    if matches!(request.work, Work::Profile(_)) {
+        let _ = query.watch.set(QueryWatch::default());
+    }
     let planned = match inline::attempt(shared, &query, &request) {
         Attempt::Done(done) => return done,
         Attempt::Later(planned) => planned,
@@ -322,6 +330,7 @@ pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> 
         .with_cancel(query.token())
         .with_union_default(request.union_default.or(shared.options.union_default))
         .with_profile(matches!(request.work, Work::Profile(_)))
+        .with_watch(query.watch.get().cloned())
         .with_gpu(shared.options.gpu)
         .with_dataset(request.dataset.clone())
         .with_common_prefixes(shared.options.common_prefixes)
@@ -420,6 +429,7 @@ fn compute(
             };
             let mut sink = QuadSink {
                 writer: RdfSerializer::from_format(format).for_writer(writer),
+                format,
                 count: Count::new(shared, query),
             };
             for text in texts {
@@ -463,21 +473,32 @@ pub(crate) fn plan(
 
 /// A report as the JSON document of `?profile=true`; times in milliseconds.
 fn profile(report: &QueryReport, plan_cached: bool) -> serde_json::Value {
-    fn ms(d: Duration) -> f64 {
-        d.as_secs_f64() * 1e3
-    }
-    fn node(n: &ProfileNode) -> serde_json::Value {
-        serde_json::json!({
-            "name": n.name, "place": n.place,
-            "rows_in": n.rows_in, "rows_out": n.rows_out, "ms": n.time.map(ms), "bytes": n.bytes,
-            "bytes_written": n.written, "bytes_held": n.held,
-            "inputs": n.inputs.iter().map(node).collect::<Vec<_>>(),
-        })
-    }
     serde_json::json!({
         "rows": report.rows, "plan_cached": plan_cached,
         "plan_ms": ms(report.plan_time), "run_ms": ms(report.run_time),
-        "tree": report.profile_tree.as_ref().map(node),
+        "tree": report.profile_tree.as_ref().map(step),
         "text": report.profile.lines().collect::<Vec<_>>(),
     })
+}
+
+fn ms(d: Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
+
+fn step(n: &ProfileNode) -> serde_json::Value {
+    serde_json::json!({
+        "name": n.name, "place": n.place,
+        "rows_in": n.rows_in, "rows_out": n.rows_out, "ms": n.time.map(ms), "bytes": n.bytes,
+        "bytes_written": n.written, "bytes_held": n.held,
+        "inputs": n.inputs.iter().map(step).collect::<Vec<_>>(),
+    })
+}
+
+/// The steps so far of a running query that is profiled: a document like that of `?profile=true`.
+pub(crate) fn so_far(query: &LiveQuery) -> Option<serde_json::Value> {
+    let watch = query.watch.get()?;
+    let tree = watch.tree()?;
+    Some(serde_json::json!({
+        "rows": query.rows.load(Ordering::Relaxed), "tree": step(&tree), "text": watch.plan(),
+    }))
 }

@@ -9,6 +9,7 @@ use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::slots::Slots;
 use jindou::{Database, MemoryBudget};
+use jindou_complete::Completer;
 use jindou_scheduler::Admission;
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
@@ -34,4 +35,5 @@ pub(crate) struct Shared {
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,
     pub(crate) jobs: Jobs,
+    pub(crate) completer: Completer,
 }

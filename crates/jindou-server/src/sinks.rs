@@ -7,7 +7,7 @@ use crate::response::ResponseWriter;
 use crate::shared::Shared;
 use jindou::results::{RowText, Rows};
 use jindou::{AnswerSink, Error, Resource, Result, ResultWriter};
-use oxrdfio::WriterQuadSerializer;
+use oxrdfio::{RdfFormat, WriterQuadSerializer};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -149,6 +149,7 @@ impl<O: Out> AnswerSink for HttpSink<'_, O> {
 /// Rows as quads.
 pub(crate) struct QuadSink<'o> {
     pub(crate) writer: WriterQuadSerializer<&'o mut ResponseWriter>,
+    pub(crate) format: RdfFormat,
     pub(crate) count: Count,
 }
 
@@ -159,7 +160,7 @@ impl AnswerSink for QuadSink<'_> {
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
         self.count.add(rows.rows as u64)?;
-        quads::push_rows(rows, &mut self.writer)
+        quads::push_rows(rows, self.format, &mut self.writer)
     }
 
     fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {

@@ -48,7 +48,7 @@ impl DocumentSource for HttpCaller {
                         let name = address.rsplit('/').next()?;
                         Format::from_extension(name.rsplit_once('.')?.1)
                     };
-                    format = Format::from_media_type(&media).or_else(by_name);
+                    format = Format::of_document(&media, by_name());
                     if format.is_none() {
                         return Err(failed(
                             format!("it comes as {media}, which is no RDF").into(),

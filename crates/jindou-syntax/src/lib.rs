@@ -33,11 +33,12 @@ mod keyword;
 mod lexer;
 mod options;
 mod parser;
+pub mod place;
 mod prefixes;
 mod source;
 
-pub use options::{Escapes, Limited, Meter, Options, Unlimited};
-pub use prefixes::COMMON_PREFIXES;
+pub use options::{Calls, Escapes, Limited, Meter, Options, Unlimited};
+pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 
 use jindou_model::{Diagnostics, Error};
 use oxiri::Iri;

@@ -2,6 +2,8 @@
 
 use jindou_model::{CancelToken, MemoryBudget, Result};
 use oxiri::Iri;
+use std::fmt;
+use std::sync::Arc;
 
 /// Choices of a parse.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub struct Options {
     pub common_prefixes: bool,
     /// Where codepoint escapes (`\u003F`) are read.
     pub escapes: Escapes,
+    /// Functions that may be called by IRI; `None`: all, whatever their names.
+    pub calls: Option<Arc<dyn Calls>>,
     /// Deepest nesting of brackets and calls in the text.
     pub nesting: u32,
     /// Deepest algebra: chains of what cannot be balanced (`+`, OPTIONAL, BIND) count as well.
@@ -50,11 +54,18 @@ impl Default for Options {
             prefixes: vec![],
             common_prefixes: false,
             escapes: Escapes::Anywhere,
+            calls: None,
             nesting: 256,
             depth: 5_000,
             most_faults: 20,
         }
     }
+}
+
+/// The functions that may be called by IRI.
+pub trait Calls: fmt::Debug + Send + Sync {
+    /// The reason why a function with this IRI cannot be called with this number of arguments; `None` if it can.
+    fn fault(&self, iri: &str, arguments: usize) -> Option<String>;
 }
 
 /// The budget and the token that a parse asks for memory and time.

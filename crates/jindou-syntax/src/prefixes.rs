@@ -1,4 +1,7 @@
-//! Prefixes that everybody uses for the same IRIs.
+//! Common prefixes, and the prefixes of a text.
+
+use crate::keyword::Keyword;
+use crate::lexer::{Kind, Lexer};
 
 /// Common prefixes with their IRIs, by prefix.
 #[rustfmt::skip]
@@ -76,6 +79,46 @@ pub(crate) fn common(prefix: &str) -> Option<&'static str> {
     COMMON_PREFIXES.iter().find(|p| p.0 == prefix).map(|p| p.1)
 }
 
+/// Prefixes in a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextPrefixes {
+    /// Prefixes that the text declares, with their IRIs as written, in their order.
+    pub declared: Vec<(String, String)>,
+    /// Prefixes that names in the text use, each once, in the order of their first use.
+    pub used: Vec<String>,
+}
+
+/// The prefixes that a text declares and uses, also of a text that is not (yet) SPARQL. O(length of the text).
+#[must_use]
+pub fn prefixes_of(text: &str) -> TextPrefixes {
+    let mut lexer = Lexer::new(text);
+    let mut all = TextPrefixes::default();
+    let mut seen = std::collections::HashSet::new();
+    // The last two tokens: PREFIX, or PREFIX and a name.
+    let mut before = [Kind::End; 2];
+    let mut name = "";
+    loop {
+        let token = lexer.next();
+        let part = &text[token.range()];
+        match token.kind {
+            Kind::End => return all,
+            Kind::Prefixed | Kind::Namespace => {
+                name = part.split_once(':').map_or(part, |p| p.0);
+                if before[1] != Kind::Word(Keyword::Prefix) && seen.insert(name) {
+                    all.used.push(name.to_owned());
+                }
+            }
+            Kind::Iri if before == [Kind::Word(Keyword::Prefix), Kind::Namespace] => {
+                let iri = part.trim_start_matches('<').trim_end_matches('>');
+                all.declared.push((name.to_owned(), iri.to_owned()));
+            }
+            _ => {}
+        }
+        before = [before[1], token.kind];
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +134,23 @@ mod tests {
         }
         assert_eq!(common("foaf"), Some("http://xmlns.com/foaf/0.1/"));
         assert_eq!(common("foo"), None);
+    }
+    #[test]
+    fn a_text_says_its_prefixes() {
+        let text = "BASE <http://b/> PREFIX a: <http://a/> prefix : <rel#>\n# PREFIX c: <x>\n\
+                    SELECT * { ?s a:b :c ; foaf:name 'PREFIX s: <http://s/>' ; a foaf:x , <PREFIX> . FILTER(?s < 3 && \"x";
+        let found = prefixes_of(text);
+        let declared =
+            [("a", "http://a/"), ("", "rel#")].map(|(n, i)| (n.to_owned(), i.to_owned()));
+        assert_eq!(found.declared, declared);
+        assert_eq!(found.used, ["a", "", "foaf"]);
+        assert_eq!(prefixes_of(""), TextPrefixes::default());
+        assert_eq!(
+            prefixes_of("PREFIX PREFIX e: e: <x> PREFIX e:"),
+            TextPrefixes {
+                declared: vec![],
+                used: vec!["e".into()],
+            }
+        );
     }
 }

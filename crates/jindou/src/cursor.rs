@@ -4,19 +4,20 @@
 //! sleeps; where the reader goes, the query is cancelled.
 
 use crate::database::{Database, guarded, watching};
-use crate::execute::{self, Consumer};
+use crate::execute;
 use crate::options::QueryOptions;
-use crate::planning::PlannedQuery;
+use crate::planning::{PlannedQuery, QueryForm};
 use jindou_engine::{QueryTerms, Sink, TermDecoder, WorkerPool};
 use jindou_model::sync;
-use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
-use jindou_plan::Form;
+use jindou_model::{
+    CancelToken, Charge, Error, Holder, MemoryBudget, NO_VERTEX, Resource, Result, term,
+};
 use jindou_store::Snapshot;
 use oxrdf::Term;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Batches that wait for their reader at most.
 const AHEAD: usize = 2;
@@ -24,8 +25,10 @@ const AHEAD: usize = 2;
 const ROWS: usize = 1 << 13;
 /// How often a side that waits for the other looks at the time limit and at cancellation.
 const LOOK: Duration = Duration::from_millis(20);
-/// Rows that are fetched ahead of being decoded.
+/// Rows that are decoded together.
 const GROUP: usize = 64;
+/// Bytes of terms after which a group ends.
+const GROUP_BYTES: usize = 1 << 16;
 
 /// The ids of a batch, a column after the other, and the bytes that they are charged for.
 struct Columns {
@@ -124,6 +127,22 @@ impl Queue {
         }
     }
 
+    /// Waits until there is a batch to take; false if the time passed first.
+    fn wait_for_batch(&self, limit: Duration) -> bool {
+        let until = Instant::now().checked_add(limit);
+        let mut state = self.lock();
+        while state.batches.is_empty() && state.ended.is_none() {
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return false;
+            }
+            if self.callers.check().is_err() {
+                self.cancel.cancel();
+            }
+            state = self.wait(state);
+        }
+        true
+    }
+
     fn end(&self, outcome: Result<()>) {
         self.lock().ended = Some(outcome);
         self.changed.notify_all();
@@ -135,7 +154,6 @@ struct Put {
     queue: Arc<Queue>,
     memory: MemoryBudget,
     pool: Arc<dyn WorkerPool>,
-    refused: bool,
 }
 
 impl Put {
@@ -161,17 +179,9 @@ impl Put {
 impl Sink for Put {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(ROWS) {
-            let put = self.piece(columns, from, ROWS.min(rows - from));
-            self.refused |= put.is_err();
-            put?;
+            self.piece(columns, from, ROWS.min(rows - from))?;
         }
         Ok(())
-    }
-}
-
-impl Consumer for Put {
-    fn refused(&self) -> bool {
-        self.refused
     }
 }
 
@@ -221,14 +231,43 @@ impl Database {
     /// # Errors
     /// Those of [`Self::plan`], [`Error::Unsupported`] for other queries than SELECT, [`Error::Limit`] without a thread.
     pub fn cursor(&self, text: &str, options: &QueryOptions) -> Result<Cursor> {
-        // Of this query alone, since the caller's may be shared by many.
-        let cancel = match options.timeout {
-            Some(limit) => CancelToken::with_deadline(limit),
-            None => CancelToken::new(),
-        };
+        let cancel = own_token(options);
         let planned = guarded(|| self.plan(text, options))?;
+        self.cursor_until(cancel, planned, options)
+    }
+
+    /// [`Self::cursor`] over a query that [`Self::plan`] or [`PreparedQuery::plan`](crate::PreparedQuery::plan) has planned already.
+    ///
+    /// ```
+    /// # let db = jindou::Database::in_memory();
+    /// # let data = "INSERT DATA { <http://example.org/Phobos> <http://example.org/near> <http://example.org/Mars> }";
+    /// # db.update(data, &Default::default())?;
+    /// use jindou::{QueryForm, QueryOptions, Value};
+    ///
+    /// let options = QueryOptions::default();
+    /// let query = "SELECT ?moon { ?moon <http://example.org/near> $planet }";
+    /// let moons = db.prepare(query, &["planet"], &options)?;
+    /// let planned = moons.plan(&[Value::Iri("http://example.org/Mars")], &options)?;
+    /// assert_eq!(planned.form(), QueryForm::Select);
+    /// let mut cursor = db.cursor_planned(planned, &options)?;
+    /// assert_eq!(cursor.next_batch()?.map(|batch| batch.rows()), Some(1));
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for other queries than SELECT, [`Error::Limit`] without a thread.
+    pub fn cursor_planned(&self, planned: PlannedQuery, options: &QueryOptions) -> Result<Cursor> {
+        self.cursor_until(own_token(options), planned, options)
+    }
+
+    fn cursor_until(
+        &self,
+        cancel: CancelToken,
+        planned: PlannedQuery,
+        options: &QueryOptions,
+    ) -> Result<Cursor> {
         let plan = planned.plan();
-        if plan.is_ask() || matches!(plan.form, Form::Construct(_) | Form::Describe(_)) {
+        if planned.form() != QueryForm::Select {
             return Err(Error::Unsupported(
                 "a cursor over another query than SELECT: its answer is no rows".into(),
             ));
@@ -258,6 +297,14 @@ impl Database {
     }
 }
 
+/// A token of this query alone, since the caller's may be shared by many; its time counts from now.
+fn own_token(options: &QueryOptions) -> CancelToken {
+    match options.timeout {
+        Some(limit) => CancelToken::with_deadline(limit),
+        None => CancelToken::new(),
+    }
+}
+
 /// Runs the query to its end, whatever that is.
 fn run(
     db: &Database,
@@ -273,7 +320,6 @@ fn run(
             queue: Arc::clone(queue),
             memory: options.memory.clone(),
             pool: Arc::clone(options.pool),
-            refused: false,
         };
         let watching = watching(queue.cancel.clone(), &meaning.snapshot);
         let done = execute::pulled(
@@ -300,6 +346,13 @@ impl Cursor {
     #[must_use]
     pub fn variables(&self) -> &[String] {
         &self.meaning.variables
+    }
+
+    /// Waits until [`Self::next_batch`] would return at once, for `limit` at most (and up to 20 ms more). False if the time
+    /// passed first. It is for programs that have other things to check now and then.
+    #[must_use]
+    pub fn wait(&self, limit: Duration) -> bool {
+        self.queue.wait_for_batch(limit)
     }
 
     /// The next rows, at least one; `None` when there are no more. Blocks until the query has them.
@@ -381,7 +434,7 @@ impl RowBatch {
             ids: self.ids(column),
             decoder: TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms),
             snapshot: &self.meaning.snapshot,
-            fetched: 0,
+            group: Group::default(),
         }
     }
 
@@ -391,35 +444,133 @@ impl RowBatch {
         (0..column.ids.len()).map(move |row| column.term(row))
     }
 
+    /// Hands the canonical bytes ([`decode_term`](crate::decode_term)) of any ids of this answer to `take`, in their order, with each
+    /// id's place among them. An id need not be in this batch, so a program can collect the ids of many batches and have each
+    /// term decoded once: ascending ids are the fastest. Nothing is handed over for 0, which is unbound.
+    ///
+    /// ```
+    /// # let db = jindou::Database::in_memory();
+    /// # let data = "INSERT DATA { <http://e/a> a <http://e/C> . <http://e/b> a <http://e/C> }";
+    /// # db.update(data, &Default::default())?;
+    /// let mut cursor = db.cursor("SELECT ?class { ?thing a ?class }", &Default::default())?;
+    /// let (mut distinct, mut last) = (std::collections::BTreeSet::new(), None);
+    /// while let Some(batch) = cursor.next_batch()? {
+    ///     distinct.extend(batch.ids(0).iter().copied());
+    ///     last = Some(batch);
+    /// }
+    /// let ids: Vec<u32> = distinct.into_iter().collect();
+    /// let mut terms = vec![];
+    /// last.unwrap().decode(&ids, |_, bytes| terms.extend(jindou::decode_term(bytes)))?;
+    /// assert_eq!(terms.len(), 1);
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Column::term`]; what was handed over before counts for nothing then.
+    pub fn decode(&self, ids: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<()> {
+        let mut decoder = TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms);
+        let mut place = 0;
+        for group in ids.chunks(GROUP) {
+            decoder.prefetch(group);
+            for &id in group {
+                if let Some(bytes) = decoder.canonical(id)? {
+                    take(place, bytes);
+                }
+                place += 1;
+            }
+        }
+        // Once for all of them: batches outlive their query.
+        self.meaning.snapshot.base().check_files()
+    }
+
     /// One whole row. For many rows, reading column by column is faster.
     ///
     /// # Errors
     /// [`Error::Store`] for an id that has no term: the store is damaged.
     pub fn row(&self, row: usize) -> Result<Vec<Option<Term>>> {
         (0..self.meaning.variables.len())
-            .map(|c| self.column(c).term(row))
+            .map(|c| {
+                let mut column = self.column(c);
+                // Alone, also if it is the first one.
+                column.group.first = usize::MAX;
+                column.term(row)
+            })
             .collect()
     }
 }
 
-/// Reads one column of a batch: it keeps what it decoded last, so that ids near each other cost little.
+/// Reads one column of a batch. If it is read from its first row on, terms are decoded a group at a time: ids near
+/// each other cost little, and the store's files are asked about faults once a group.
 pub struct Column<'b> {
     ids: &'b [u32],
     decoder: TermDecoder<'b>,
-    /// Its files are asked after each term: batches outlive their query.
+    /// Snapshot whose files are checked after each group, before a term of it is returned: batches outlive their query.
     snapshot: &'b Snapshot,
-    /// Rows that were fetched from memory ahead.
-    fetched: usize,
+    group: Group,
+}
+
+/// Terms of some rows, whose files were whole after they were read.
+#[derive(Default)]
+struct Group {
+    first: usize,
+    bytes: Vec<u8>,
+    /// The end of each row's term in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Group {
+    /// The row behind the last.
+    fn end(&self) -> usize {
+        self.first + self.ends.len()
+    }
+
+    fn contains(&self, row: usize) -> bool {
+        (self.first..self.end()).contains(&row)
+    }
+
+    fn term(&self, row: usize) -> Option<&[u8]> {
+        let at = row.checked_sub(self.first)?;
+        let from = match at.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.bytes.get(from..*self.ends.get(at)?)
+    }
 }
 
 impl Column<'_> {
-    fn id(&mut self, row: usize) -> u32 {
-        if row == self.fetched {
-            let to = self.ids.len().min(row + GROUP);
-            self.decoder.prefetch(self.ids.get(row..to).unwrap_or(&[]));
-            self.fetched = to;
+    /// Decodes the row, and those behind it if reading goes from row to row.
+    fn decode(&mut self, row: usize) -> Result<()> {
+        let goes_on = row == self.group.end();
+        let to = self.ids.len().min(row + if goes_on { GROUP } else { 1 });
+        let ids = self.ids.get(row..to).unwrap_or(&[]);
+        if ids.len() > 1 {
+            self.decoder.prefetch(ids);
         }
-        self.ids.get(row).copied().unwrap_or(0)
+        let group = &mut self.group;
+        group.bytes.clear();
+        group.ends.clear();
+        group.first = row;
+        let mut failed = None;
+        for &id in ids {
+            match self.decoder.canonical(id) {
+                Ok(term) => group.bytes.extend_from_slice(term.unwrap_or(&[])),
+                Err(e) => {
+                    // Those before it are good; its own turn comes.
+                    failed = group.ends.is_empty().then_some(e);
+                    break;
+                }
+            }
+            group.ends.push(group.bytes.len());
+            if group.bytes.len() > GROUP_BYTES {
+                break;
+            }
+        }
+        if let Err(e) = self.snapshot.base().check_files() {
+            self.group.ends.clear();
+            return Err(e);
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// The term in a row; `None` where it is unbound, or there is no such row.
@@ -427,10 +578,16 @@ impl Column<'_> {
     /// # Errors
     /// [`Error::Store`] for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
     pub fn term(&mut self, row: usize) -> Result<Option<Term>> {
-        let id = self.id(row);
-        let term = self.decoder.term(id);
-        self.snapshot.base().check_files()?;
-        term
+        match self.canonical(row)?.map(term::decode) {
+            None => Ok(None),
+            Some(Some(term)) => Ok(Some(term)),
+            // The decoder says why.
+            Some(None) => {
+                let term = self.decoder.term(self.ids[row]);
+                self.snapshot.base().check_files()?;
+                term
+            }
+        }
     }
 
     /// The same as canonical bytes ([`decode_term`](crate::decode_term) makes a term of them): no allocation, and equal bytes are
@@ -439,10 +596,13 @@ impl Column<'_> {
     /// # Errors
     /// As [`Self::term`].
     pub fn canonical(&mut self, row: usize) -> Result<Option<&[u8]>> {
-        let id = self.id(row);
-        let term = self.decoder.canonical(id);
-        self.snapshot.base().check_files()?;
-        term
+        let Some(&id) = self.ids.get(row) else {
+            return Ok(None);
+        };
+        if !self.group.contains(row) {
+            self.decode(row)?;
+        }
+        Ok(self.group.term(row).filter(|_| id != NO_VERTEX))
     }
 }
 

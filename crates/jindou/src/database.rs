@@ -71,6 +71,14 @@ impl Inner {
         self.writer.is_writable()
     }
 
+    /// Succeeds unless damage was found in the store's files.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the file.
+    pub(crate) fn trust_files(&self) -> Result<()> {
+        self.trust.0.check()
+    }
+
     /// Ok if what was read so far from a snapshot's files counts. If it does not, nothing is answered until the store is opened
     /// again, by whatever base: caches and a device's memory may have some of it.
     ///
@@ -213,6 +221,20 @@ impl Database {
             trust: Held(Arc::default()),
         };
         Self::over(opened, Runtime::default())
+    }
+
+    /// A database over a snapshot of another one's, which can only be read.
+    pub(crate) fn to_read(snapshot: Snapshot, runtime: Runtime) -> Self {
+        let why =
+            "this is what a transaction has made so far, which only the transaction can change";
+        let opened = Opened {
+            writer: Writer::new(snapshot, Err(why.into())),
+            recovery: None,
+            disk: None,
+            reader: None,
+            trust: Held(Arc::default()),
+        };
+        Self::over(opened, runtime)
     }
 
     /// The state of the verification of the store's files.

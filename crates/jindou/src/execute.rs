@@ -6,15 +6,15 @@
 use crate::database::Checksum;
 use crate::default_graph::DefaultGraph;
 use crate::formatted::{GROUP, RowFormatter};
-use crate::gpu;
 use crate::graph_forms::{self, Construct, Resources};
 use crate::options::QueryOptions;
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
 use crate::runtime::{Computing, Settled};
+use crate::watch::QueryWatch;
 use jindou_engine::{
-    ChecksumSink, CountSink, DEFAULT_BATCH_ROWS, ExecOptions, ParallelSink, Profile, QueryTerms,
-    Sink, Summed, TermDecoder, execute, execute_streaming,
+    Choice, CountSink, DEFAULT_BATCH_ROWS, ExecOptions, Execution, ParallelSink, QueryTerms, Ran,
+    Sink, TermDecoder,
 };
 use jindou_model::sync;
 use jindou_model::{CancelToken, Result};
@@ -46,22 +46,10 @@ fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> Exec
         memory: options.memory.clone(),
         batch_rows: DEFAULT_BATCH_ROWS,
         profile: options.profile,
+        live: options.watch.as_ref().map(QueryWatch::live),
         service: options.service.clone(),
         pool: (options.threads > 1 || is_inside()).then(|| Arc::clone(options.pool)),
     }
-}
-
-/// A plan on its way, with all that another executor needs to run it.
-#[cfg_attr(
-    not(feature = "gpu"),
-    expect(dead_code, reason = "there is no other executor")
-)]
-pub(crate) struct Job<'a> {
-    pub plan: &'a Plan,
-    pub snapshot: &'a dyn Graph,
-    pub options: &'a Options<'a>,
-    pub exec: &'a ExecOptions,
-    pub terms: &'a QueryTerms,
 }
 
 /// Runs a plan into a checksum.
@@ -73,26 +61,19 @@ pub(crate) fn checksum(
 ) -> Result<Checksum> {
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let _place = place(plan, options, &exec.cancel)?;
-    let gpu = options.runtime.device().choose(plan, options.gpu)?;
-    if let Some(gpu) = &gpu {
-        let job = Job {
-            plan,
-            snapshot,
-            options,
-            exec: &exec,
-            terms: &terms,
-        };
-        if let Ok(sum) = gpu::checksum(gpu, &job)? {
-            return Ok(sum);
-        }
-    }
-    let sum = Summed::<ChecksumSink>::default();
-    execute(plan, snapshot, &exec, &terms, &sum)?;
-    let sum = sum.into_inner();
+    let executor = options.runtime.devices().choose(plan, options.gpu)?;
+    let execution = Execution {
+        plan,
+        snapshot,
+        options: &exec,
+        terms: &terms,
+        executor: &executor,
+    };
+    let (sum, on_gpu) = execution.checksum()?;
     Ok(Checksum {
         rows: sum.rows,
         checksum: sum.checksum,
-        on_gpu: false,
+        on_gpu,
     })
 }
 
@@ -105,109 +86,88 @@ pub(crate) fn run(
     cancel: CancelToken,
     sink: &mut dyn AnswerSink,
 ) -> Result<(u64, Measured)> {
+    if let Some(watch) = &options.watch {
+        watch.begin(plan, snapshot);
+    }
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
-    let gpu = options.runtime.device().choose(plan, options.gpu)?;
-    let job = Job {
+    let executor = options.runtime.devices().choose(plan, options.gpu)?;
+    let mut execution = Execution {
         plan,
         snapshot,
-        options,
-        exec: &exec,
+        options: &exec,
         terms: &terms,
+        executor: &executor,
     };
-    if plan.is_ask() {
-        let there = match &gpu {
-            Some(gpu) => gpu::ask(gpu, &job)?,
-            None => Err(String::new()),
-        };
-        let (found, profile, note) = match there {
-            Ok((found, profile)) => (found, profile, String::new()),
-            Err(note) => {
-                let mut count = CountSink::default();
-                let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut count)?;
-                (count.rows > 0, profile, note)
-            }
-        };
-        sink.boolean(found)?;
-        sink.finish()?;
-        return Ok((1, measured(plan, snapshot, options, &profile, note)));
-    }
-    if let Form::Construct(template) = &plan.form {
-        sink.graph()?;
-        let mut rows = Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
-        let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
-        rows.sink.finish()?;
-        let m = measured(plan, snapshot, options, &profile, String::new());
-        return Ok((rows.triples, m));
-    }
-    if let Form::Describe(_) = &plan.form {
-        sink.graph()?;
-        let mut rows = Resources::new(&options.memory);
-        let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut rows)?;
-        let mut decoder = TermDecoder::new(snapshot, &terms);
-        let resources = rows
-            .ids
-            .iter()
-            .filter_map(|&id| decoder.term(id).transpose())
-            .collect::<Result<Vec<_>>>()?;
-        let triples = graph_forms::describe(
-            resources,
-            described,
-            snapshot,
-            cancel,
-            &options.memory,
-            sink,
-        )?;
-        sink.finish()?;
-        let m = measured(plan, snapshot, options, &profile, String::new());
-        return Ok((triples, m));
-    }
-    sink.solutions(&plan.columns)?;
-    let mut note = String::new();
-    if let Some(gpu) = &gpu {
+    let (rows, ran) = match &plan.form {
+        _ if plan.is_ask() => {
+            let mut count = CountSink::default();
+            let ran = execution.stream(&mut count)?;
+            sink.boolean(count.rows > 0)?;
+            sink.finish()?;
+            (1, ran)
+        }
+        Form::Construct(template) => {
+            execution.executor = &Choice::Here;
+            sink.graph()?;
+            let mut rows =
+                Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
+            let ran = execution.stream(&mut rows)?;
+            rows.sink.finish()?;
+            (rows.triples, ran)
+        }
+        Form::Describe(_) => {
+            execution.executor = &Choice::Here;
+            sink.graph()?;
+            let mut rows = Resources::new(&options.memory);
+            let ran = execution.stream(&mut rows)?;
+            let mut decoder = TermDecoder::new(snapshot, &terms);
+            let resources = rows
+                .ids
+                .iter()
+                .filter_map(|&id| decoder.term(id).transpose())
+                .collect::<Result<Vec<_>>>()?;
+            let memory = &options.memory;
+            let triples =
+                graph_forms::describe(resources, described, snapshot, cancel, memory, sink)?;
+            sink.finish()?;
+            (triples, ran)
+        }
+        _ => {
+            sink.solutions(&plan.columns)?;
+            let ran = solutions(&execution, sink)?;
+            (ran.profile.rows, ran)
+        }
+    };
+    Ok((rows, measured(plan, snapshot, options, ran)))
+}
+
+/// Runs a SELECT's plan into a sink, as text where that may come in any order.
+fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<Ran> {
+    let (snapshot, terms) = (execution.snapshot, execution.terms);
+    let text = sink
+        .row_text()
+        .filter(|_| !execution.plan.root.is_ordered());
+    let Some(kind) = text else {
         let mut decoded = Decoded {
-            decoder: RowDecoder::new(snapshot, &terms),
-            sink: &mut *sink,
-            refused: false,
+            decoder: RowDecoder::new(snapshot, terms),
+            sink,
         };
-        match gpu::solutions(gpu, &job, &mut decoded)? {
-            Ok(done) => {
-                sink.finish()?;
-                return Ok(done);
-            }
-            Err(why) => note = why,
-        }
-    }
-    let text = sink.row_text().filter(|_| !plan.root.is_ordered());
-    let profile = match text {
-        Some(kind) => {
-            let pieces = &Pieces {
-                sink: Mutex::new(sink),
-                exec: &exec,
-                snapshot,
-                terms: &terms,
-                kind,
-            };
-            let profile = execute(plan, snapshot, &exec, &terms, &pieces)?;
-            sync::lock(&pieces.sink).finish()?;
-            profile
-        }
-        None => {
-            let mut decoded = Decoded {
-                decoder: RowDecoder::new(snapshot, &terms),
-                sink,
-                refused: false,
-            };
-            let profile = execute_streaming(plan, snapshot, &exec, &terms, &mut decoded)?;
-            decoded.sink.finish()?;
-            profile
-        }
+        let ran = execution.stream(&mut decoded)?;
+        decoded.sink.finish()?;
+        return Ok(ran);
     };
-    Ok((
-        profile.rows,
-        measured(plan, snapshot, options, &profile, note),
-    ))
+    let pieces = &Pieces {
+        sink: Mutex::new(sink),
+        exec: execution.options,
+        snapshot,
+        terms,
+        kind,
+    };
+    let ran = execution.run(&pieces)?;
+    sync::lock(&pieces.sink).finish()?;
+    Ok(ran)
 }
 
 /// The profile of a measured query, as text and as a tree; empty unless asked for.
@@ -217,21 +177,18 @@ pub(crate) struct Measured {
     pub tree: Option<ProfileNode>,
 }
 
-pub(crate) fn measured(
-    plan: &Plan,
-    snapshot: &dyn Graph,
-    options: &Options<'_>,
-    profile: &Profile,
-    note: String,
-) -> Measured {
+fn measured(plan: &Plan, snapshot: &dyn Graph, options: &Options<'_>, ran: Ran) -> Measured {
     if !options.profile {
         return Measured::default();
     }
-    let tree = ProfileNode::of(plan, profile);
+    let tree = ProfileNode::of(plan, &ran.profile);
+    let why = ran.why_here;
     let text = format!(
-        "{note}{}\n{}",
+        "{}{}\n{}{}",
+        why.map_or(String::new(), |why| format!("on the CPU: {why}\n")),
         jindou_plan::explain(plan, snapshot),
-        tree.text(profile)
+        tree.text(&ran.profile),
+        ran.details
     );
     Measured {
         text,
@@ -284,27 +241,9 @@ impl<'a> RowDecoder<'a> {
 }
 
 /// Rows as terms, to one consumer.
-pub(crate) struct Decoded<'a, 's> {
+struct Decoded<'a, 's> {
     decoder: RowDecoder<'a>,
     sink: &'s mut dyn AnswerSink,
-    /// Rows could not be decoded, or the consumer did not take them.
-    refused: bool,
-}
-
-/// A sink of which it is known whether rows failed for its own reasons: then nobody else need try to make them.
-pub(crate) trait Consumer: Sink {
-    /// Whether rows could not be decoded, or were not taken.
-    #[cfg_attr(
-        not(feature = "gpu"),
-        expect(dead_code, reason = "there is no other executor")
-    )]
-    fn refused(&self) -> bool;
-}
-
-impl Consumer for Decoded<'_, '_> {
-    fn refused(&self) -> bool {
-        self.refused
-    }
 }
 
 /// Runs a SELECT's plan whose rows of ids go to one consumer as they are.
@@ -314,34 +253,30 @@ pub(crate) fn pulled(
     terms: &QueryTerms,
     options: &Options<'_>,
     cancel: CancelToken,
-    out: &mut dyn Consumer,
+    out: &mut dyn Sink,
 ) -> Result<()> {
+    if let Some(watch) = &options.watch {
+        watch.begin(plan, snapshot);
+    }
     let exec = exec_options(plan, options, cancel);
     let _place = place(plan, options, &exec.cancel)?;
-    let gpu = options.runtime.device().choose(plan, options.gpu)?;
-    let job = Job {
+    let executor = options.runtime.devices().choose(plan, options.gpu)?;
+    let execution = Execution {
         plan,
         snapshot,
-        options,
-        exec: &exec,
+        options: &exec,
         terms,
+        executor: &executor,
     };
-    if let Some(gpu) = &gpu
-        && gpu::solutions(gpu, &job, out)?.is_ok()
-    {
-        return Ok(());
-    }
-    execute_streaming(plan, snapshot, &exec, terms, out)?;
+    execution.stream(out)?;
     Ok(())
 }
 
 impl Sink for Decoded<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(GROUP) {
-            let group = self.decoder.group(columns, from, rows);
-            let taken = group.and_then(|rows| self.sink.rows(rows));
-            self.refused |= taken.is_err();
-            taken?;
+            let group = self.decoder.group(columns, from, rows)?;
+            self.sink.rows(group)?;
         }
         Ok(())
     }

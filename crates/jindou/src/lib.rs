@@ -37,13 +37,10 @@ mod database;
 mod default_graph;
 mod device;
 mod execute;
+mod export;
 mod formatted;
-#[cfg(feature = "gpu")]
-mod gpu;
-#[cfg(not(feature = "gpu"))]
-#[path = "no_gpu.rs"]
-mod gpu;
 mod graph_forms;
+mod matching;
 mod options;
 mod planning;
 mod prepared;
@@ -52,6 +49,7 @@ pub mod results;
 mod runtime;
 mod summary;
 mod update;
+mod watch;
 
 pub use backup::{
     BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, RestoreReport, RestoreTo, parse_time,
@@ -60,6 +58,7 @@ pub use backup::{
 pub use cursor::{Column, Cursor, RowBatch};
 pub use database::{Checksum, Database, QueryReport};
 pub use device::GpuChoice;
+pub use export::Export;
 pub use jindou_dictionary::index;
 pub use jindou_dictionary::index::Indexes;
 pub use jindou_engine::{Main, ServiceCaller, TakeRow, WorkerPool};
@@ -71,7 +70,9 @@ pub use jindou_mapped as mapped_files;
 pub use jindou_model::diagnostic::Replacement;
 #[doc(hidden)]
 pub use jindou_model::setters;
-pub use jindou_model::term::{Parts as TermParts, decode as decode_term};
+pub use jindou_model::term::{
+    Parts as TermParts, decode as decode_term, encode as encode_term, parts as term_parts,
+};
 pub use jindou_model::{
     CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,
     Machine, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Span,
@@ -81,7 +82,7 @@ pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{
     Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, Operation as UpdateOperation,
-    Request as UpdateRequest, parse as parse_query, parse_update,
+    Request as UpdateRequest, TextPrefixes, parse as parse_query, parse_update, prefixes_of,
 };
 pub use jindou_scheduler::Workers;
 #[cfg(feature = "service")]
@@ -90,8 +91,9 @@ pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind,
 };
+pub use matching::{QuadMatches, QuadPattern};
 pub use options::{DatasetChoice, QueryOptions};
-pub use planning::PlannedQuery;
+pub use planning::{PlannedQuery, QueryForm};
 // Their types stand in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
 pub use jindou_plan::oxiri;
 pub use oxrdf;
@@ -104,9 +106,11 @@ pub use spargebra;
 pub use summary::Summary;
 pub use update::{
     Access, BackgroundMerges, Batch, Documents, Following, GraphName, MergePolicy, MergeStatus,
-    OpenOptions, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Trust, UpdateOptions,
-    UpdateReport, Verify,
+    OpenOptions, OpenTransaction, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Trust,
+    UpdateOptions, UpdateReport, Verify,
 };
+
+pub use watch::QueryWatch;
 
 // For this workspace's own tools and tests, and no part of the library's promise.
 #[cfg(feature = "cluster")]

@@ -1,6 +1,7 @@
 //! How to run a query, and over which graphs.
 
 use crate::device::GpuChoice;
+use crate::watch::QueryWatch;
 use jindou_engine::{ServiceCaller, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, setters};
 use jindou_plan::{Functions, SyntaxOptions};
@@ -52,6 +53,8 @@ pub struct QueryOptions {
     pub union_default: Option<bool>,
     /// Count rows, time and bytes of each step.
     pub profile: bool,
+    /// Shows the query's progress to all who have a clone of it: rows and times of its steps are counted, as with `profile`.
+    pub watch: Option<QueryWatch>,
     /// Whether a GPU may be used.
     pub gpu: GpuChoice,
     /// The graphs to ask instead of those that the query names.
@@ -64,6 +67,8 @@ pub struct QueryOptions {
     pub pool: Option<Arc<dyn WorkerPool>>,
     /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
     pub common_prefixes: bool,
+    /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the common ones.
+    pub prefixes: Vec<(String, String)>,
 }
 
 /// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
@@ -124,18 +129,22 @@ impl QueryOptions {
         with_cancel: cancel = CancelToken;
         with_union_default: union_default = impl Into<Option<bool>>;
         with_profile: profile = bool;
+        with_watch: watch = impl Into<Option<QueryWatch>>;
         with_gpu: gpu = GpuChoice;
         with_dataset: dataset = impl Into<Option<DatasetChoice>>;
         with_service: service = Arc<dyn ServiceCaller>;
         with_functions: functions = Functions;
         with_pool: pool = Arc<dyn WorkerPool>;
         with_common_prefixes: common_prefixes = bool;
+        with_prefixes: prefixes = Vec<(String, String)>;
     }
 
     /// Choices of the parser.
     pub(crate) fn syntax(&self) -> SyntaxOptions {
         SyntaxOptions {
             common_prefixes: self.common_prefixes,
+            calls: Some(Arc::new(self.functions.clone())),
+            prefixes: self.prefixes.clone(),
             ..SyntaxOptions::default()
         }
     }

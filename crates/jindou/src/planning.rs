@@ -5,13 +5,26 @@ use crate::database::Database;
 use crate::options::QueryOptions;
 use crate::runtime::Settled;
 use jindou_model::{CancelToken, Charge, Holder, MemoryBudget, Result};
-use jindou_plan::{CacheKey, Parsed, Plan, PlanLimits, PlanOptions, Weight};
+use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanLimits, PlanOptions, Weight};
 use jindou_store::Snapshot;
 use oxrdf::Term;
 use spargebra::Query;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
+
+/// Form of a query, which determines the kind of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QueryForm {
+    /// Rows of terms.
+    Select,
+    /// Yes or no.
+    Ask,
+    /// Triples made by a template.
+    Construct,
+    /// Triples that describe terms.
+    Describe,
+}
 
 /// A parsed and planned query. It belongs to the snapshot it was planned for.
 pub struct PlannedQuery {
@@ -29,6 +42,17 @@ impl PlannedQuery {
             snapshot,
             cached,
             charge: None,
+        }
+    }
+
+    /// The query's form.
+    #[must_use]
+    pub fn form(&self) -> QueryForm {
+        match &self.plan.form {
+            Form::Construct(_) => QueryForm::Construct,
+            Form::Describe(_) => QueryForm::Describe,
+            _ if self.plan.is_ask() => QueryForm::Ask,
+            _ => QueryForm::Select,
         }
     }
 
@@ -92,6 +116,14 @@ impl Database {
             Cow::Owned(format!("\0c{keyed}"))
         } else {
             keyed
+        };
+        let keyed = match options.prefixes.as_slice() {
+            [] => keyed,
+            // IRIs and names have no zero byte, and neither has what comes before the text.
+            some => {
+                let all: String = some.iter().map(|(n, i)| format!("\0p{n}\0{i}")).collect();
+                Cow::Owned(format!("{all}\0\0{keyed}"))
+            }
         };
         let key = CacheKey {
             text: &keyed,

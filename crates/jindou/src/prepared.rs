@@ -62,6 +62,7 @@ struct Shared {
     union_default: Option<bool>,
     dataset: Option<DatasetChoice>,
     common_prefixes: bool,
+    prefixes: Vec<(String, String)>,
     functions: Functions,
     planned: Mutex<Option<Arc<Planned>>>,
 }
@@ -106,6 +107,7 @@ impl Database {
             union_default: options.union_default,
             dataset: options.dataset.clone(),
             common_prefixes: options.common_prefixes,
+            prefixes: options.prefixes.clone(),
             functions: options.functions.clone(),
             planned: Mutex::new(None),
         };
@@ -130,6 +132,7 @@ impl Shared {
             .with_union_default(self.union_default)
             .with_dataset(self.dataset.clone())
             .with_common_prefixes(self.common_prefixes)
+            .with_prefixes(self.prefixes.clone())
             .with_functions(self.functions.clone())
     }
 

@@ -41,6 +41,16 @@ impl ProfileNode {
         }
     }
 
+    /// The same without what is known at the end only.
+    pub(crate) fn so_far(mut self) -> Self {
+        self.bytes = None;
+        self.written = None;
+        self.held = None;
+        let inputs = std::mem::take(&mut self.inputs);
+        self.inputs = inputs.into_iter().map(Self::so_far).collect();
+        self
+    }
+
     /// A plan and what running it took.
     pub(crate) fn of(plan: &Plan, profile: &Profile) -> Self {
         let place = match profile.offloaded() {

@@ -1,6 +1,6 @@
 //! Parts that all databases and queries of a process share: threads, memory, and the devices that run plans besides this CPU.
 
-use crate::gpu::Device;
+use crate::device::Devices;
 use crate::options::QueryOptions;
 use crate::update::UpdateOptions;
 use jindou_engine::WorkerPool;
@@ -34,7 +34,7 @@ struct Inner {
     workers: Workers,
     /// The same, as the engine knows it.
     pool: Arc<dyn WorkerPool>,
-    device: Device,
+    devices: Devices,
 }
 
 /// How to make a [`Runtime`]. What is not set is as the machine has it, which is read then.
@@ -66,7 +66,7 @@ impl RuntimeBuilder {
         self.with(Default::default())
     }
 
-    fn with(self, device: Device) -> Runtime {
+    fn with(self, devices: Devices) -> Runtime {
         let standard = LoadOptions::on(Machine::read());
         let threads = self.threads.unwrap_or(standard.threads);
         let workers = Workers::new(threads);
@@ -80,7 +80,7 @@ impl RuntimeBuilder {
                 .with_threads(threads),
                 pool: Arc::new(workers.clone()),
                 workers,
-                device,
+                devices,
             }),
         }
     }
@@ -133,16 +133,16 @@ impl Runtime {
     }
 
     #[cfg(all(test, feature = "gpu"))]
-    pub(crate) fn with_device(device: Device) -> Self {
-        Self::builder().with(device)
+    pub(crate) fn with_devices(devices: Devices) -> Self {
+        Self::builder().with(devices)
     }
 
     pub(crate) fn pool(&self) -> &Arc<dyn WorkerPool> {
         &self.inner.pool
     }
 
-    pub(crate) fn device(&self) -> &Device {
-        &self.inner.device
+    pub(crate) fn devices(&self) -> &Devices {
+        &self.inner.devices
     }
 
     /// The budget of a query that brings none.

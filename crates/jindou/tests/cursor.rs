@@ -250,3 +250,102 @@ fn what_is_no_table_or_has_no_room_is_refused() {
     assert_eq!(refused.resource(), Some(Resource::Memory), "{refused}");
     assert_eq!(used(&options), 0);
 }
+
+#[test]
+fn planned_queries_give_cursors_and_say_their_form() {
+    use jindou::{QueryForm, Value};
+    let db = numbered(20);
+    let options = QueryOptions::default();
+    for (text, form) in [
+        ("SELECT * { ?s ?p ?o }", QueryForm::Select),
+        ("ASK { ?s ?p ?o }", QueryForm::Ask),
+        (
+            "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }",
+            QueryForm::Construct,
+        ),
+        ("DESCRIBE <http://e/v1>", QueryForm::Describe),
+    ] {
+        let planned = db.plan(text, &options).unwrap();
+        assert_eq!(planned.form(), form);
+        let cursor = db.cursor_planned(planned, &options);
+        assert_eq!(cursor.is_ok(), form == QueryForm::Select);
+        assert!(matches!(cursor, Ok(_) | Err(Error::Unsupported(_))));
+    }
+    let prepared = db
+        .prepare("SELECT ?x { ?s <http://e/p> ?x }", &["s"], &options)
+        .unwrap();
+    let planned = prepared
+        .plan(&[Value::Iri("http://e/v7")], &options)
+        .unwrap();
+    let mut cursor = db.cursor_planned(planned, &options).unwrap();
+    let batch = cursor.next_batch().unwrap().unwrap();
+    assert_eq!(
+        batch.row(0).unwrap(),
+        [Some(oxrdf::Literal::from("7").into())]
+    );
+    assert!(cursor.next_batch().unwrap().is_none());
+    // The time limit counts for planned ones, too.
+    let planned = db.plan(FRUITLESS, &options).unwrap();
+    let db = numbered(1000);
+    drop(planned);
+    let planned = db.plan(FRUITLESS, &options).unwrap();
+    let limited = QueryOptions::default().with_timeout(Duration::from_millis(50));
+    let mut cursor = db.cursor_planned(planned, &limited).unwrap();
+    assert!(matches!(cursor.next_batch(), Err(Error::Timeout(_))));
+}
+
+#[test]
+fn waiting_for_a_batch_ends_in_time() {
+    let db = numbered(1000);
+    let cursor = db.cursor(FRUITLESS, &QueryOptions::default()).unwrap();
+    let begun = Instant::now();
+    assert!(!cursor.wait(Duration::from_millis(60)));
+    assert!(begun.elapsed() >= Duration::from_millis(60));
+    drop(cursor);
+    let mut cursor = db.cursor(PRODUCT, &QueryOptions::default()).unwrap();
+    assert!(cursor.wait(Duration::MAX));
+    assert!(cursor.next_batch().unwrap().is_some());
+    let mut none = db
+        .cursor(
+            "SELECT ?x { ?x <http://e/none> ?y }",
+            &QueryOptions::default(),
+        )
+        .unwrap();
+    assert!(none.wait(Duration::MAX) && none.next_batch().unwrap().is_none());
+    // A cancelled one has something to say.
+    let cancel = CancelToken::new();
+    let options = QueryOptions::default().with_cancel(cancel.clone());
+    let mut cursor = db.cursor(FRUITLESS, &options).unwrap();
+    cancel.cancel();
+    assert!(cursor.wait(Duration::MAX));
+    assert!(matches!(cursor.next_batch(), Err(Error::Cancelled)));
+}
+
+#[test]
+fn ids_of_all_batches_are_decoded_by_any() {
+    let db = numbered(300);
+    // Terms of the store, and those that the query makes.
+    let text = "SELECT ?a (CONCAT(?x, \"!\") AS ?made) { ?a <http://e/p> ?x . ?b <http://e/p> ?y }";
+    let mut cursor = db.cursor(text, &QueryOptions::default()).unwrap();
+    let (mut ids, mut expected, mut first) = (vec![], vec![], None);
+    while let Some(batch) = cursor.next_batch().unwrap() {
+        for column in 0..2 {
+            ids.extend_from_slice(batch.ids(column));
+            expected.extend(batch.terms(column).map(|t| t.unwrap().unwrap()));
+        }
+        first.get_or_insert(batch);
+    }
+    assert_eq!(ids.len(), 2 * 300 * 300);
+    ids.push(0);
+    let (mut decoded, mut next) = (vec![], 0);
+    let first = first.unwrap();
+    first
+        .decode(&ids, |place, bytes| {
+            assert_eq!(place, next);
+            next += 1;
+            decoded.push(decode_term(bytes).unwrap());
+        })
+        .unwrap();
+    assert_eq!(decoded, expected);
+    assert!(first.decode(&[u32::MAX], |_, _| ()).is_err());
+}

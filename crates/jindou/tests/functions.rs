@@ -192,7 +192,7 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
         let e = error(&db, call, &QueryOptions::default());
         let says = e.to_string();
         assert!(
-            matches!(e, Error::Query(_)) && says.contains("<http://e/fn#soundex>"),
+            matches!(e, Error::Sparql(_)) && says.contains("<http://e/fn#soundex>"),
             "{says}"
         );
         assert_eq!(rows(&db, call, &with).len(), 7);
@@ -217,8 +217,13 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
         ),
     ] {
         let e = error(&db, text, &with);
-        assert!(matches!(e, Error::Query(_)), "{text}: {e}");
+        assert!(matches!(e, Error::Sparql(_)), "{text}: {e}");
         assert!(e.to_string().contains(why), "{text}: {e}");
+        assert!(
+            e.to_string()
+                .starts_with("the query cannot be run\nline 1, "),
+            "{e}"
+        );
     }
     let e = db
         .update(
@@ -230,6 +235,81 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
     assert!(e.to_string().contains("<http://e/fn#f>"), "{e}");
     // All or nothing.
     assert_eq!(rows(&db, "SELECT * { ?p :name ?n }", &with).len(), 7);
+}
+
+/// `«` and `»` stand around each call that is not there.
+#[test]
+fn faults_of_calls_have_their_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = database(dir.path());
+    let with = options(&functions());
+    let base = "BASE <http://e/> PREFIX e: <http://e/> PREFIX ex: <http://e/fn#>\n";
+    for (marked, iri) in [
+        ("ASK { FILTER(«<http://e/nobody>»(1)) }", "http://e/nobody"),
+        (
+            "# <http://e/nobody>(1)\nASK { ?s ?p '<http://e/nobody>(1)', <http://e/nobody> FILTER(1 = 1 &&\n\t«e:nobody»(1)) }",
+            "http://e/nobody",
+        ),
+        (
+            "SELECT (\"é\" AS ?x) («ex:no\\-body» (1) AS ?y) {}",
+            "http://e/fn#no-body",
+        ),
+        ("ASK {} HAVING «<nobody>»()", "http://e/nobody"),
+        (
+            "ASK { BIND(«<http://e/no\\u0062ody>»() AS ?x) }",
+            "http://e/nobody",
+        ),
+        (
+            "ASK { BI\\u004eD(«e:no\\u0062ody»() AS ?x) }",
+            "http://e/nobody",
+        ),
+        (
+            "SELECT * { ?s ?p ?o } ORDER BY «e:a»(«<b>»(?s), ex:soundex(?p), «ex:soundex»()) LIMIT 1",
+            "http://e/a",
+        ),
+    ] {
+        let marked = format!("{base}{marked}");
+        let text = marked.replace(['«', '»'], "");
+        let mut ranges = vec![];
+        for (n, (from, _)) in marked.match_indices('«').enumerate() {
+            // Each mark has two bytes.
+            let to = from + marked[from..].find('»').unwrap();
+            ranges.push((from - n * 4, to - n * 4 - 2));
+        }
+        let e = db.query_with(&text, &with).map(|_| ()).unwrap_err();
+        let Error::Sparql(faults) = &e else {
+            panic!("{text}: {e}")
+        };
+        let mut found: Vec<_> = faults.all().iter().map(|f| (f.start, f.end)).collect();
+        found.sort_unstable();
+        ranges.sort_unstable();
+        assert_eq!(found, ranges, "{text}: {e}");
+        let first = faults.first();
+        assert_eq!(first.kind, jindou::DiagnosticKind::Function);
+        assert!(first.message.contains(&format!("<{iri}>")), "{e}");
+        let line = text[..first.start].lines().count();
+        let column = text[..first.start].lines().last().unwrap().chars().count() + 1;
+        let place = format!("line {line}, column {column}: ");
+        assert!(e.to_string().contains(&place), "{place}: {e}");
+    }
+    // In an update, before anything is done.
+    let text = "PREFIX e: <http://e/> INSERT DATA { e:x e:y e:z } ;\nINSERT { ?x ?y 1 } WHERE { ?x ?y ?z FILTER(e:f(?z)) }";
+    let e = db.update(text, &UpdateOptions::default()).map(|_| ());
+    let e = e.unwrap_err().to_string();
+    assert!(
+        e.contains("line 2, column 44: the function <http://e/f>"),
+        "{e}"
+    );
+    // Behind another fault it may not be the function that was meant.
+    let e = error(&db, "ASK { FILTER(nobody:f(1) && nobody:g(2)) }", &with).to_string();
+    assert!(
+        e.starts_with("not valid SPARQL\n") && !e.contains("no function"),
+        "{e}"
+    );
+    // Without a text there is no place.
+    let parsed = jindou::parse_query("ASK { FILTER(<http://e/f>(1)) }").unwrap();
+    let e = db.plan_parsed(&parsed, &with).map(|_| ()).unwrap_err();
+    assert!(matches!(e, Error::Query(_)), "{e}");
 }
 
 #[test]

@@ -429,7 +429,8 @@ fn a_function_that_nobody_knows_is_named() {
         "SELECT * { ?s ?p ?o } ORDER BY <http://e/f>(?o)",
     ] {
         match db.plan(query, &QueryOptions::default()).map(drop) {
-            Err(Error::Query(message)) => {
+            Err(Error::Sparql(faults)) => {
+                let message = faults.to_string();
                 assert!(message.contains("<http://e/f>"), "{message}")
             }
             other => panic!("{query}: {other:?}"),

@@ -126,6 +126,18 @@ export class Table {
     this.draw();
   }
 
+  /** Shows a row in the middle, and chooses it. */
+  goTo(row: number): void {
+    // The table may not have been laid out yet.
+    requestAnimationFrame(() => {
+      this.drawNow();
+      this.active = { row, column: 0 };
+      this.go(row - Math.floor(this.room / 2));
+      this.drawNow();
+      this.element.focus();
+    });
+  }
+
   private scrolled(): void {
     const at = this.element.scrollTop;
     if (Math.abs(at - this.setByUs) > 1) {

@@ -1,14 +1,12 @@
-// What the editor offers: words of SPARQL, variables, prefixes, and what the data has at this place of the question.
+// What the editor offers: the server says what may stand at the cursor (`/complete`). Without its answer there are words of SPARQL,
+// variables and prefixes.
 
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
 import type { EditorView } from "@codemirror/view";
-import { select } from "../net/select.ts";
-import type { Counted, Description } from "../rdf/description.ts";
+import { dressed, token } from "../net/http.ts";
 import { declaration, declared, Prefixes } from "../rdf/prefixes.ts";
-import { RDF_TYPE, written } from "../rdf/term.ts";
 import { prefixes } from "../show.ts";
-import { context, suggestionQuery, type Context } from "./context.ts";
-import { tokens } from "./tokens.ts";
+import { isCode, tokens } from "./tokens.ts";
 
 const KEYWORDS = (
   "SELECT WHERE ASK CONSTRUCT DESCRIBE PREFIX BASE FROM DISTINCT REDUCED OPTIONAL UNION MINUS FILTER BIND VALUES GRAPH SERVICE SILENT " +
@@ -16,47 +14,75 @@ const KEYWORDS = (
   "COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT STR LANG LANGMATCHES DATATYPE BOUND IRI BNODE RAND ABS CEIL FLOOR ROUND CONCAT STRLEN " +
   "UCASE LCASE ENCODE_FOR_URI CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ NOW " +
   "UUID STRUUID MD5 SHA1 SHA256 SHA384 SHA512 COALESCE IF STRLANG STRDT SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC SUBSTR REPLACE REGEX"
-).split(" ").map((label): Completion => ({ label, type: "keyword", boost: -5 }));
+).split(" ").map((label): Completion => ({ label, type: "keyword" }));
 
-/** Milliseconds that a suggestion may take at the server. */
-const PATIENCE = 700;
-/** Suggestions that are kept. */
-const KEPT = 60;
+/** Items that are asked for. */
+const MOST = 60;
+/** Longer texts are completed from themselves alone. */
+const LONGEST = 200_000;
 
-const kept = new Map<string, Promise<Counted[]>>();
-
-/** What a query for suggestions found; none where it failed: nobody waits for a suggestion, or reads why there is none. */
-function suggestions(query: string): Promise<Counted[]> {
-  const found = kept.get(query);
-  if (found) return found;
-  const made = select(query, { timeout: PATIENCE / 1000, most: 200 }).then(
-    (rows) => rows.flatMap(([term, n]) => (term && term.type !== "blank" && (term.type !== "literal" || !term.cut) ? [{ iri: written(term), count: Number(n?.value ?? 0) }] : [])),
-    () => [],
-  );
-  kept.set(query, made);
-  for (const oldest of kept.keys()) {
-    if (kept.size <= KEPT) break;
-    kept.delete(oldest);
-  }
-  return made;
+interface Item {
+  text: string;
+  kind: string;
+  iri?: string;
+  count?: number;
+  prefix?: { name: string; iri: string };
 }
 
-/** Offers a term as short as the prefixes allow; choosing it declares its prefix. */
-function option(text: string, count: number, rank: number, names: Prefixes): Completion {
-  const short = text.startsWith("<") ? names.short(text.slice(1, -1)) : undefined;
+export interface Answer {
+  slot: string;
+  word: string;
+  counts: "none" | "exact" | "estimate" | "sample";
+  sampled: number | null;
+  items: Item[];
+}
+
+/** A name with a prefix that the text does not declare and this page made up. */
+export function coined(before: string, names: Prefixes, own: [string, string][]): { from: number; iri: string } | undefined {
+  const found = /(?:^|[\s{(\[.;,|/^!])(([A-Za-z][\w-]*):([^\s<>"{}()[\],;|/^!*+?]*))$/.exec(before);
+  const [, word, prefix, local = ""] = found ?? [];
+  if (word === undefined || prefix === undefined || own.some(([name]) => name === prefix)) return undefined;
+  const space = names.all.get(prefix);
+  return space === undefined ? undefined : { from: before.length - word.length, iri: space + local };
+}
+
+async function ask(before: string, after: string, signal: AbortSignal): Promise<Answer | undefined> {
+  try {
+    const body = new URLSearchParams({ text: before, after, limit: String(MOST) });
+    const response = await fetch("complete", dressed({ method: "POST", body, signal }, token()));
+    return response.ok ? ((await response.json()) as Answer) : undefined;
+  } catch {
+    // Nobody waits for a suggestion, or reads why there is none.
+    return undefined;
+  }
+}
+
+/** Says what a count counts. */
+function detail(item: Item, { counts, sampled }: Answer): string {
+  if (item.count === undefined || item.count === 0) return item.kind === "prefix" ? (item.iri ?? "") : "";
+  const n = item.count.toLocaleString("en");
+  if (counts === "sample" && sampled !== null) return sampled > 1 ? `${n} of ${sampled.toLocaleString("en")}` : "";
+  return counts === "estimate" ? `~${n}` : n;
+}
+
+const TYPES: Record<string, string> = { predicate: "property", class: "class", literal: "constant", object: "constant", graph: "namespace", prefix: "namespace" };
+
+/** Offers an item as short as the prefixes allow; choosing it declares its prefix. */
+function option(item: Item, answer: Answer, rank: number, names: Prefixes): Completion {
+  const text = item.text.startsWith("<") ? (names.short(item.text.slice(1, -1)) ?? item.text) : item.text;
   return {
-    label: short ?? text,
-    type: text.startsWith("<") ? "property" : "constant",
-    detail: count > 0 ? count.toLocaleString("en") : "",
-    boost: 50 - Math.min(49, rank / 2),
-    apply: (view, _, from, to) => insert(view, short ?? text, from, to, names),
+    label: text,
+    type: TYPES[item.kind] ?? item.kind,
+    detail: detail(item, answer),
+    boost: 99 - Math.min(198, rank),
+    apply: (view, _, from, to) => insert(view, text, from, to, names),
   };
 }
 
 /** Puts a text where a word was, and declares the prefix that it has. */
 export function insert(view: EditorView, text: string, from: number, to: number, names: Prefixes = prefixes): void {
   const whole = view.state.doc.toString();
-  const prefix = /^([^\s:<>"?]*):/.exec(text)?.[1];
+  const prefix = /^(?:"(?:[^"\\]|\\.)*"\^\^)?([^\s:<>"?]*):(?!\s)/.exec(text)?.[1];
   const iri = prefix === undefined ? undefined : names.all.get(prefix);
   const changes = [{ from, to, insert: text }];
   let shift = 0;
@@ -68,45 +94,51 @@ export function insert(view: EditorView, text: string, from: number, to: number,
   view.dispatch({ changes, selection: { anchor: from + shift + text.length }, userEvent: "input.complete", scrollIntoView: true });
 }
 
-/** Completion over the data that `data` describes. */
-export function completion(data: () => Promise<Description | undefined>) {
-  return async (c: CompletionContext): Promise<CompletionResult | null> => {
-    const text = c.state.doc.toString();
-    const at = context(text, c.pos);
-    if (!at) return null;
-    const word = text.slice(at.from, c.pos);
-    const wanted = c.explicit || word !== "" || at.slot === "predicate" || (at.slot === "object" && at.predicate !== undefined);
-    if (!wanted) return null;
-    const own = declared(text);
-    const names = new Prefixes([...own, ...prefixes.all]);
-    if (/^[?$]/.test(word)) return { from: at.from, options: variables(text, at.from), validFor: /^[?$]\w*$/ };
-    const options: Completion[] = [];
-    if (at.slot !== "other") {
-      const known = await terms(at, own, data);
-      if (c.aborted) return null;
-      known.forEach((t, rank) => options.push(option(t.iri, t.count, rank, names)));
-      if (at.slot === "subject" || (at.slot === "object" && word === "" && c.explicit)) options.push(...variables(text, at.from));
-      if (at.slot === "predicate" && !options.some((o) => o.label === "rdf:type")) options.push({ label: "a", type: "keyword", detail: "rdf:type", boost: 1 });
-    }
-    if (word !== "" && !word.includes(":") && !word.startsWith("<")) {
-      for (const [name, iri] of names.all) {
-        if (name) options.push({ label: `${name}:`, type: "namespace", detail: iri, boost: -2, apply: (view, _, from, to) => insert(view, `${name}:`, from, to, names) });
+/** Completion by the server. */
+export async function complete(c: CompletionContext): Promise<CompletionResult | null> {
+  const text = c.state.doc.toString();
+  const before = text.slice(0, c.pos);
+  if (!isCode(text, c.pos)) return null;
+  const own = declared(text);
+  const names = new Prefixes([...own, ...prefixes.all]);
+  // The server does not know the prefixes that this page made up.
+  const made = coined(before, names, own);
+  const asked = made ? `${before.slice(0, made.from)}<${made.iri}` : before;
+  const control = new AbortController();
+  c.addEventListener("abort", () => control.abort(), { onDocChange: true });
+  const answer = text.length <= LONGEST ? await ask(asked, text.slice(c.pos), control.signal) : undefined;
+  if (c.aborted) return null;
+  if (!answer) return alone(c, text, names);
+  const word = made ? before.slice(made.from) : answer.word;
+  const wanted = c.explicit || word !== "" || answer.slot === "predicate" || (answer.slot === "object" && answer.items.some((i) => i.count !== undefined));
+  if (!wanted || answer.items.length === 0) return null;
+  const options = answer.items.map((item, rank) => option(item, answer, rank, names));
+  const stem = word.toLowerCase();
+  if (/^[a-z][\w-]*$/i.test(word) && ["subject", "predicate", "object", "graph"].includes(answer.slot)) {
+    for (const [name, iri] of names.all) {
+      const label = `${name}:`;
+      if (name.toLowerCase().startsWith(stem) && !options.some((o) => o.label === label)) {
+        options.push({ label, type: "namespace", detail: iri, apply: (view, _, from, to) => insert(view, label, from, to, names) });
       }
     }
-    if (at.slot === "other" || at.slot === "subject") options.push(...KEYWORDS);
-    if (options.length === 0) return null;
-    return { from: at.from, options, validFor: /^[\p{L}\p{N}_:\-.<>/#]*$/u };
-  };
+  }
+  // The server has filtered and ranked them.
+  return { from: c.pos - word.length, options, filter: false };
 }
 
-async function terms(at: Context, own: [string, string][], data: () => Promise<Description | undefined>): Promise<Counted[]> {
-  const query = suggestionQuery(at, own);
-  const found = query ? await suggestions(query) : [];
-  if (found.length > 0) return found;
-  const angled = (all: Counted[] | undefined) => (all ?? []).map(({ iri, count }) => ({ iri: `<${iri}>`, count }));
-  if (at.slot === "predicate") return angled((await data())?.predicates);
-  const typed = at.slot === "object" && (at.predicate === "a" || at.predicate === "rdf:type" || at.predicate === `<${RDF_TYPE}>`);
-  return typed ? angled((await data())?.classList) : [];
+/** What the text itself allows to offer. */
+function alone(c: CompletionContext, text: string, names: Prefixes): CompletionResult | null {
+  const found = c.matchBefore(/[?$]\w*|[\p{L}\p{N}_:\-.]+/u);
+  if (!found && !c.explicit) return null;
+  const from = found?.from ?? c.pos;
+  const options: Completion[] = variables(text, from);
+  if (!/^[?$]/.test(found?.text ?? "")) {
+    for (const [name, iri] of names.all) {
+      if (name) options.push({ label: `${name}:`, type: "namespace", detail: iri, apply: (view, _, a, b) => insert(view, `${name}:`, a, b, names) });
+    }
+    options.push(...KEYWORDS);
+  }
+  return { from, options, validFor: /^[?$]?[\p{L}\p{N}_:\-.]*$/u };
 }
 
 function variables(text: string, but: number): Completion[] {

@@ -11,12 +11,11 @@ import { drawSelection, EditorView, highlightActiveLine, highlightSpecialChars, 
 import { styleTags, tags } from "@lezer/highlight";
 import { SparqlLanguage } from "codemirror-lang-sparql";
 import type { Fault, Problem } from "../net/http.ts";
-import type { Description } from "../rdf/description.ts";
 import { declaration, declared } from "../rdf/prefixes.ts";
 import { prefixes } from "../show.ts";
-import { completion } from "./complete.ts";
-import { context } from "./context.ts";
+import { complete } from "./complete.ts";
 import { unitAt, unitOf } from "./places.ts";
+import { isCode } from "./tokens.ts";
 
 /** The package leaves names, languages and numbers plain. */
 const language = SparqlLanguage.configure({
@@ -81,7 +80,6 @@ interface Options {
   check: (text: string) => Promise<Problem | undefined>;
   run: () => void;
   changed: (text: string) => void;
-  data: () => Promise<Description | undefined>;
 }
 
 export class Editor {
@@ -107,7 +105,7 @@ export class Editor {
           lineNumbers(), history(), drawSelection(), highlightSpecialChars(), highlightActiveLine(), bracketMatching(), closeBrackets(),
           highlightSelectionMatches(), search({ top: true }), EditorView.lineWrapping, theme, syntaxHighlighting(colours),
           new LanguageSupport(language),
-          autocompletion({ override: [completion(options.data)], activateOnTypingDelay: 80, maxRenderedOptions: 60 }),
+          autocompletion({ override: [complete], activateOnTypingDelay: 80, maxRenderedOptions: 60 }),
           Prec.highest(keymap.of([{ key: "Ctrl-Enter", mac: "Cmd-Enter", run }, { key: "Ctrl-Enter", run }, { key: "Tab", run: acceptCompletion }])),
           keymap.of([
             ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap,
@@ -174,7 +172,7 @@ export class Editor {
     if (name === undefined || /prefix\s+[\w-]*:$/i.test(line.text.slice(0, at - line.from))) return;
     const iri = prefixes.all.get(name);
     const text = this.text;
-    if (iri === undefined || declared(text).some(([known]) => known === name) || !context(text, at)) return;
+    if (iri === undefined || declared(text).some(([known]) => known === name) || !isCode(text, at)) return;
     const { at: where, insert } = declaration(text, name, iri);
     this.view.dispatch({ changes: { from: where, insert }, userEvent: "input.complete" });
   }

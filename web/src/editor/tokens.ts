@@ -38,3 +38,9 @@ export function tokens(text: string): Token[] {
   }
   return all;
 }
+
+/** False inside of a comment or a string, whose end may not have been written yet. */
+export function isCode(text: string, at: number): boolean {
+  const last = tokens(text.slice(0, at)).at(-1);
+  return !(last?.open && last.to === at);
+}

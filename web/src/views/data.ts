@@ -9,6 +9,7 @@ import type { Counted } from "../rdf/description.ts";
 import { iriText } from "../rdf/term.ts";
 import { iriLink, queryHash } from "../show.ts";
 import { data, stale } from "../state.ts";
+import { Connections } from "./connections.ts";
 import { reportView } from "./query.ts";
 import type { View } from "./view.ts";
 
@@ -20,16 +21,19 @@ export class DataView implements View {
   readonly element = h("section", { class: "data" });
   private facts = h("div");
   private adding = h("div");
+  private connections = new Connections();
 
   constructor() {
-    this.element.append(h("h1", {}, "Data"), this.facts, this.adding);
+    this.element.append(h("h1", {}, "Data"), this.facts, this.connections.element, this.adding);
   }
 
   show(): void {
     void this.fill();
   }
 
-  hide(): void {}
+  hide(): void {
+    this.connections.stop();
+  }
 
   private async fill(): Promise<void> {
     const about = await data();
@@ -53,6 +57,7 @@ export class DataView implements View {
     // Nobody chose a file yet, or the last one's report is still of use.
     if (about.writable && this.adding.childElementCount === 0) this.adding.replaceChildren(this.upload());
     if (!about.writable) this.adding.replaceChildren();
+    void this.connections.show(about.classList);
     try {
       const named = await select(`SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g ORDER BY DESC(?n) LIMIT ${GRAPHS}`, { timeout: 20 });
       const all = named.flatMap(([g, n]): Counted[] => (g ? [{ iri: g.value, count: Number(n?.value ?? 0) }] : []));

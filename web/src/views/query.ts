@@ -3,6 +3,8 @@
 import { Answer } from "../answer/answer.ts";
 import { Chart } from "../answer/chart.ts";
 import { Graph, type Triple } from "../answer/graph.ts";
+import { GeoMap, MOST_POINTS } from "../answer/map.ts";
+import { type Where, whereIn } from "../answer/places.ts";
 import { Table } from "../answer/table.ts";
 import { button, failure, h, save } from "../dom.ts";
 import { Editor } from "../editor/editor.ts";
@@ -14,7 +16,7 @@ import { formOf, type Form } from "../query-form.ts";
 import { declared } from "../rdf/prefixes.ts";
 import { copyText, dialog, prefixes, queryHash } from "../show.ts";
 import { data, forgetQueries, recent, remember, stale } from "../state.ts";
-import { planView, type Profile } from "./plan.ts";
+import { PlanView, type Profile, watch } from "./plan.ts";
 import type { View } from "./view.ts";
 
 const FIRST = "SELECT * WHERE {\n  ?s ?p ?o\n}\nLIMIT 100\n";
@@ -23,7 +25,7 @@ const DRAFT = "jindou-draft";
 /** Milliseconds after the last key that a filter waits for. */
 const PAUSE = 150;
 
-type Tab = "table" | "graph" | "chart" | "plan";
+type Tab = "table" | "graph" | "chart" | "map" | "plan";
 
 interface Report {
   added: number;
@@ -43,6 +45,8 @@ export class QueryView implements View {
   private form: Form = "unknown";
   private table: Table | undefined;
   private graph: Graph | undefined;
+  /** Columns with coordinates; unknown until rows came. */
+  private where: Where | undefined;
   private tab: Tab = "table";
   private planning: AbortController | undefined;
   private runButton = button("Run", () => this.run(), { class: "primary", title: "Ctrl-Enter" });
@@ -63,7 +67,6 @@ export class QueryView implements View {
       run: () => this.run(),
       check: faultsOf,
       changed: (text) => draft(text),
-      data,
     });
     const copy = menu("Copy as");
     copy.fill([
@@ -135,7 +138,7 @@ export class QueryView implements View {
     this.planning?.abort();
     this.answer?.drop();
     this.graph?.stop();
-    this.answer = this.table = this.graph = undefined;
+    this.answer = this.table = this.graph = this.where = undefined;
     prefixes.learn(declared(text));
     this.form = formOf(text);
     this.problems.replaceChildren();
@@ -207,7 +210,16 @@ export class QueryView implements View {
       this.busy(false);
       if (this.download.element.hidden) this.offerDownload(answer);
       if (this.tab === "graph") void this.picture();
+      if (this.table && !this.isGraph) void this.locate(answer);
     }
+  }
+
+  /** Offers a map if the answer has coordinates. */
+  private async locate(answer: Answer): Promise<void> {
+    const where = whereIn(answer.columns, await answer.firstRows(100), answer.query);
+    if (answer !== this.answer || !where) return;
+    this.where = where;
+    this.showTabs();
   }
 
   private told({ progress, ending, shown, texts, arranging }: Answer): string {
@@ -233,6 +245,7 @@ export class QueryView implements View {
     const names: [Tab, string][] = [["table", "Table"]];
     if (this.isGraph) names.push(["graph", "Graph"]);
     else names.push(["chart", "Chart"]);
+    if (this.where) names.push(["map", "Map"]);
     if (!names.some(([tab]) => tab === this.tab)) this.tab = "table";
     const made = names.map(([tab, name]) => {
       const chosen = tab === this.tab;
@@ -266,7 +279,24 @@ export class QueryView implements View {
       const chart = new Chart(answer);
       panel.append(chart.element);
       void chart.show();
-    } else if (this.tab === "graph") void this.picture();
+    } else if (this.tab === "map") void this.map(answer, panel);
+    else if (this.tab === "graph") void this.picture();
+  }
+
+  private async map(answer: Answer, panel: HTMLElement): Promise<void> {
+    const rows = await answer.firstRows(MOST_POINTS);
+    if (answer !== this.answer || !this.where || !panel.isConnected) return;
+    const map = new GeoMap((row) => {
+      // Rows of the map are those that came; sorted or filtered, they stand elsewhere.
+      if (answer.order || answer.texts.length > 0) {
+        this.filter.value = "";
+        answer.arrange(null, []);
+      }
+      this.choose("table");
+      this.table?.goTo(row);
+    });
+    panel.replaceChildren(map.element);
+    map.show(rows, this.where, answer.progress.rows);
   }
 
   private async picture(): Promise<void> {
@@ -359,14 +389,27 @@ export class QueryView implements View {
     const control = new AbortController();
     this.planning = control;
     const started = performance.now();
-    try {
-      const profile = await json<Profile>(this.limited("query?profile=true"), query(text, "application/json", control.signal));
+    const view = new PlanView();
+    const over = new AbortController();
+    control.signal.addEventListener("abort", () => over.abort());
+    const tag = crypto.getRandomValues(new Uint32Array(3)).join("-");
+    void watch(tag, over.signal, (steps) => {
       if (this.planning !== control) return;
-      this.place.replaceChildren(planView(profile));
+      if (!view.element.isConnected) this.place.replaceChildren(view.element);
+      view.show(steps, false);
+      this.say(`${counted(steps.rows, "row")} so far · ${milliseconds(performance.now() - started)}`);
+    });
+    try {
+      const profile = await json<Profile>(this.limited(`query?profile=true&tag=${tag}`), query(text, "application/json", control.signal));
+      if (this.planning !== control) return;
+      over.abort();
+      view.show(profile, true);
+      this.place.replaceChildren(view.element);
       this.say(`${counted(profile.rows, "row")}, thrown away · planned in ${milliseconds(profile.plan_ms)}${profile.plan_cached ? " (kept from before)" : ""} · ran ${milliseconds(profile.run_ms)} · ${milliseconds(performance.now() - started)} in all`);
     } catch (error) {
       if (this.planning === control) this.failed(error instanceof ProblemError ? error.problem : unreachable(error), () => void this.plan());
     } finally {
+      over.abort();
       if (this.planning === control) this.busy(false);
     }
   }

@@ -6,6 +6,7 @@ import { json, ProblemError, send } from "../net/http.ts";
 import { metrics } from "../net/metrics.ts";
 import { queryHash } from "../show.ts";
 import { data } from "../state.ts";
+import { type Job, jobs, jobsView } from "./jobs.ts";
 import type { View } from "./view.ts";
 
 /** Milliseconds between two looks. */
@@ -39,6 +40,7 @@ export class ServerView implements View {
   readonly element = h("section", { class: "server" });
   private running = h("div");
   private merging = h("div");
+  private jobs = h("div");
   private figures = h("dl", { class: "facts" });
   private said = h("p", { attrs: { role: "status" } });
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -46,7 +48,7 @@ export class ServerView implements View {
   private rows = new Map<number, HTMLElement>();
 
   constructor() {
-    this.element.append(h("h1", {}, "Server"), h("h2", {}, "What runs now"), this.running, this.said, h("h2", {}, "How it does"), this.figures, this.merging);
+    this.element.append(h("h1", {}, "Server"), h("h2", {}, "What runs now"), this.running, this.said, h("h2", {}, "How it does"), this.figures, this.merging, this.jobs);
   }
 
   show(): void {
@@ -65,16 +67,18 @@ export class ServerView implements View {
     try {
       // A page that nobody sees asks for nothing.
       if (!document.hidden) {
-        const [live, text, merge, about] = await Promise.all([
+        const [live, text, merge, about, work] = await Promise.all([
           json<{ queries: Live[] }>("admin/queries"),
           send("metrics").then((r) => r.text()),
           json<Merge>("admin/merge").catch(() => undefined),
           data(),
+          jobs(),
         ]);
         if (!this.shown) return;
         this.list(live.queries);
         this.figure(metrics(text));
         this.merge(merge, about?.writable ?? false);
+        this.work(work);
       }
     } catch (error) {
       this.running.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));
@@ -148,6 +152,11 @@ export class ServerView implements View {
       ["Log", failing ? "cannot be written" : bytes(of("jindou_log_bytes"))],
     ];
     this.figures.replaceChildren(...all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  }
+
+  private work(all: Job[]): void {
+    // Somebody who reads there is not thrown out.
+    if (!this.jobs.contains(document.activeElement)) this.jobs.replaceChildren(...jobsView(all));
   }
 
   private merge(state: Merge | undefined, writable: boolean): void {

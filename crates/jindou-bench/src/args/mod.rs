@@ -77,6 +77,8 @@ pub enum Bench {
     Live(BenchLive),
     /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
     Commits(BenchCommits),
+    /// Complete queries at places drawn from LUBM's, WatDiv's, BSBM's and TED's: times, and how often the next token is offered.
+    Complete(BenchComplete),
     /// Merging: a copy of a store is changed, merged and opened again.
     Merge(BenchMerge),
     /// Many light queries at once, alone and beside heavy ones: throughput and latencies by how they are scheduled.
@@ -86,6 +88,28 @@ pub enum Bench {
     /// A worker of `bench parallel`.
     #[command(hide = true)]
     ParallelWorker(ParallelWorker),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchComplete {
+    /// A set of queries and a store of its data: lubm=DIR, watdiv=DIR, bsbm=DIR, ted=DIR; several times.
+    #[arg(long = "set", value_name = "NAME=DIR", required = true)]
+    pub sets: Vec<String>,
+    /// Places, of all sets together: each has the same share of them.
+    #[arg(long, default_value_t = 200)]
+    pub positions: usize,
+    /// Chooses the places.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The scale of WatDiv's store, for the constants of its queries.
+    #[arg(long, default_value_t = 10)]
+    pub watdiv_scale: u32,
+    /// The products of BSBM's store, likewise.
+    #[arg(long, default_value_t = 1000)]
+    pub bsbm_products: u32,
+    /// As JSON, to a file or (without one) to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
 }
 
 #[derive(ClapArgs, Debug)]

@@ -1,14 +1,18 @@
 //! The command line: commands on stores in this file, the server's and the generators' in files of their own.
 
 mod generate;
+mod query;
+mod rdf;
 mod serve;
 
 pub use generate::{Generate, WatdivQueries};
+pub use query::{Query, Shell};
+pub use rdf::{Convert, Dump, parse_prefix};
 pub use serve::Serve;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use jindou::service::Allowed;
-use jindou::{Durability, GpuChoice, ResultFormat, Verify};
+use jindou::{Durability, Verify};
 use jindou_model::units::{parse_duration, parse_size};
 use jindou_parse::Format;
 use std::ffi::OsString;
@@ -35,6 +39,9 @@ const LONG_VERSION: &str = concat!(
 #[derive(Parser, Debug)]
 #[command(name = "jindou", version = VERSION, long_version = LONG_VERSION, max_term_width = 100)]
 pub struct Args {
+    /// File of settings, instead of the one that JINDOU_CONFIG names or the user's own (docs/command.md).
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -45,9 +52,11 @@ pub enum Command {
     Load(Load),
     /// Answer a SPARQL query.
     Query(Query),
+    /// Ask a store or an endpoint interactively, with history, completion and paging.
+    Shell(Box<Shell>),
     /// Change a store by a SPARQL update request: all of its operations, or none.
     Update(Box<Update>),
-    /// Number a store anew, changes included, so that the order of its ids suits the data as it is now. A store that is served is
+    /// Renumber a store, changes included, so that the order of its ids suits its present data. A store that is served is
     /// reclustered through its server (POST /admin/recluster).
     Recluster(Recluster),
     /// Back a store up, also while it is served. What an earlier backup in the same place has is not copied again.
@@ -63,6 +72,18 @@ pub enum Command {
     Check(StoreArg),
     /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.
     Info(Info),
+    /// Write a store's statements, or those of one graph, as an RDF document.
+    Dump(Dump),
+    /// Write RDF documents in another format, without a store; or only check them.
+    Convert(Convert),
+    /// Ask a server whether it is ready, for probes and containers without other clients. Exits with status 1 if it is not, or if none answers.
+    Health(Health),
+    /// Print the settings, and whether they come from the environment or a file.
+    Settings(Settings),
+    /// Print a script that completes this command in a shell.
+    Completions(Completions),
+    /// Write manual pages of all commands into a folder.
+    Man(Man),
     /// Generate a benchmark's data as N-Triples or N-Quads.
     #[command(subcommand)]
     Generate(Generate),
@@ -72,6 +93,40 @@ pub enum Command {
     /// Install other engines to compare with, and show comparisons (by `jindou-bench`, too).
     #[command(disable_help_flag = true)]
     Peers(Laboratory),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Health {
+    /// The server's address.
+    #[arg(value_name = "URL", default_value = "http://127.0.0.1:7878")]
+    pub url: String,
+    /// Give up after this long.
+    #[arg(long, value_parser = parse_duration, default_value = "5s", value_name = "TIME")]
+    pub timeout: Duration,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Settings {
+    /// Print settings with default values, too.
+    #[arg(long)]
+    pub all: bool,
+    /// Print them as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Completions {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Man {
+    /// The folder; made when it is not there.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// Arguments of the program `jindou-bench`, passed on as they are.
@@ -95,8 +150,8 @@ pub struct StoreArg {
 
 #[derive(ClapArgs, Debug)]
 pub struct Load {
-    /// The store directory to make.
-    #[arg(long, value_name = "DIR", required_unless_present = "into")]
+    /// The store directory to make [env: JINDOU_STORE].
+    #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
     /// Add to the store that is in this directory, in one transaction, instead of making one.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["store", "replace", "union_default_graph"])]
@@ -105,7 +160,7 @@ pub struct Load {
     pub durability: DurabilityArg,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// Files and folders; `-` is standard input (with --format).
+    /// Files and folders; `-` is standard input (with --format). With --allow-url also http and https addresses.
     #[arg(value_name = "FILE", required_unless_present = "source")]
     pub files: Vec<PathBuf>,
     /// Load a generated graph without a file: `lubm:UNIVERSITIES`, `watdiv:SCALE`, `bsbm:PRODUCTS`,
@@ -124,6 +179,12 @@ pub struct Load {
     /// Queries of this store see all graphs merged as their default graph.
     #[arg(long)]
     pub union_default_graph: bool,
+    /// Fetch documents that are named by their addresses.
+    #[arg(long)]
+    pub allow_url: bool,
+    /// Longest document to fetch, before decompression.
+    #[arg(long, value_parser = parse_size, default_value = "64G", value_name = "SIZE")]
+    pub max_url_bytes: u64,
     /// Skip what is not valid, count it, and list the first ten.
     #[arg(long)]
     pub lenient: bool,
@@ -138,61 +199,11 @@ pub struct Load {
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Worker threads (default: one a core).
-    #[arg(long, env = "JINDOU_THREADS")]
+    #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// No progress bar.
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-#[derive(ClapArgs, Debug)]
-pub struct Query {
-    /// The store directory.
-    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
-    pub store: PathBuf,
-    #[command(flatten)]
-    pub verify: VerifyArg,
-    /// The query.
-    #[arg(value_name = "TEXT", required_unless_present = "file")]
-    pub text: Option<String>,
-    /// Read the query from a file (`-`: standard input).
-    #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
-    pub file: Option<PathBuf>,
-    /// Prefixes like foaf: must be declared; otherwise some sixty that everybody uses are known.
-    #[arg(long)]
-    pub no_common_prefixes: bool,
-    /// How to write the answer: table, tsv, csv, json, ndjson, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv, tsv and ndjson.
-    /// Default: table on a terminal, tsv elsewhere, nt for graphs.
-    #[arg(long)]
-    pub format: Option<ResultFormat>,
-    /// Print the plan instead of running it.
-    #[arg(long)]
-    pub explain: bool,
-    /// Run, and print each step's rows, time and bytes to standard error.
-    #[arg(long)]
-    pub profile: bool,
-    /// Print rows and times to standard error.
-    #[arg(long)]
-    pub time: bool,
-    /// Give up after this long, e.g. 500ms, 30s, 2m.
-    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
-    pub timeout: Option<Duration>,
-    /// Memory the query may use, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
-    pub memory: Option<u64>,
-    /// Threads a heavy query may use (default: one a core).
-    #[arg(long, env = "JINDOU_THREADS")]
-    pub threads: Option<usize>,
-    /// The default graph is the union of all graphs.
-    #[arg(long)]
-    pub union_default_graph: bool,
-    /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
-    #[arg(long, default_value = "auto")]
-    pub gpu: GpuChoice,
-    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443. One inside this machine or its own
-    /// network must be named by its address (or localhost).
-    #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
-    pub service_allow: Vec<Allowed>,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -206,9 +217,9 @@ pub struct Update {
     /// Read the request from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// Prefixes like foaf: must be declared; otherwise some sixty that everybody uses are known.
-    #[arg(long)]
-    pub no_common_prefixes: bool,
+    /// Require declarations of all prefixes. Without this, some sixty common ones (foaf:, skos:) need none.
+    #[arg(long, alias = "no-common-prefixes")]
+    pub no_prefixes: bool,
     /// Base of relative IRIs where the request has no BASE.
     #[arg(long, value_name = "IRI")]
     pub base: Option<String>,
@@ -219,7 +230,7 @@ pub struct Update {
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one a core).
-    #[arg(long, env = "JINDOU_THREADS")]
+    #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub documents: DocumentArgs,
@@ -246,7 +257,7 @@ pub struct Recluster {
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one a core).
-    #[arg(long, env = "JINDOU_THREADS")]
+    #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// No progress bar.
     #[arg(long, short)]
@@ -256,12 +267,7 @@ pub struct Recluster {
 #[derive(ClapArgs, Debug)]
 pub struct Backup {
     /// The store directory.
-    #[arg(
-        long,
-        value_name = "DIR",
-        required_unless_present = "list",
-        env = "JINDOU_STORE"
-    )]
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: Option<PathBuf>,
     /// Folder of backups.
     #[arg(long, value_name = "DIR")]
@@ -297,7 +303,7 @@ pub struct Merge {
     #[command(flatten)]
     pub budget: MergeBudget,
     /// Threads (default: one a core, at most four are used).
-    #[arg(long, env = "JINDOU_THREADS")]
+    #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// Print what was done as JSON.
     #[arg(long)]
@@ -350,6 +356,17 @@ pub struct DurabilityArg {
     /// nothing in any case.
     #[arg(long, value_parser = parse_durability, default_value = "batch", value_name = "WHEN")]
     pub durability: Durability,
+}
+
+/// A number of threads, from 1 to more than any machine has cores for.
+fn parse_threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 4096;
+    match text.parse() {
+        Ok(n @ 1..=MOST) => Ok(n),
+        _ => Err(format!(
+            "'{text}' is no number of threads; write one from 1 to {MOST}"
+        )),
+    }
 }
 
 fn parse_durability(text: &str) -> Result<Durability, String> {

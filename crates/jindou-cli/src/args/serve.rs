@@ -1,6 +1,6 @@
 //! The command line of `jindou serve`.
 
-use super::{DocumentArgs, DurabilityArg, MergeBudget, VerifyArg};
+use super::{DocumentArgs, DurabilityArg, MergeBudget, VerifyArg, parse_threads};
 use clap::Args as ClapArgs;
 use jindou::GpuChoice;
 use jindou::service::Allowed;
@@ -39,7 +39,7 @@ pub struct Serve {
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub query_memory: Option<u64>,
     /// Threads a heavy query may use (default: one a core).
-    #[arg(long, env = "JINDOU_THREADS")]
+    #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     /// Heavy queries that compute at once; the others wait (default: one a core, at least two).
     #[arg(long, value_name = "N")]
@@ -53,7 +53,7 @@ pub struct Serve {
     /// Light queries that would wait longer are refused likewise.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub light_wait: Duration,
-    /// Queries that exist at once, those that wait for a slot or for their reader included.
+    /// Queries at once, including those that wait for a slot or for their reader.
     #[arg(long, default_value_t = 4096, value_name = "N")]
     pub max_queries: usize,
     /// Of those, what one client may have: a token, or an address without one (default: half).

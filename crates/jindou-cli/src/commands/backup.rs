@@ -2,6 +2,7 @@
 
 use super::{cancel_on_interrupt, counted, show_recovery};
 use crate::args::{Backup, Restore};
+use crate::say::say;
 use jindou::{
     Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, Resource, RestoreTo,
     Result, time_text,
@@ -33,7 +34,7 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
         drop(db);
         Database::backup_of(store, &target, &cancel, &progress)?
     };
-    println!(
+    say!(
         "{}: {} bytes, {} of them new in {}, in {:.2} s",
         line(&report.info),
         report.info.bytes,
@@ -65,13 +66,13 @@ fn list(target: &BackupTarget) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let all = target.list()?;
     if all.is_empty() {
-        println!("there are no backups here");
+        say!("there are no backups here");
     }
     for backup in all {
         match backup {
-            Ok(info) => println!("{}; {} bytes", line(&info), info.bytes),
+            Ok(info) => say!("{}; {} bytes", line(&info), info.bytes),
             Err(e) => {
-                println!("damaged: {e}");
+                say!("damaged: {e}");
                 code = ExitCode::from(2);
             }
         }
@@ -91,7 +92,7 @@ pub fn restore(a: &Restore) -> Result<ExitCode> {
     let committed = report
         .committed
         .map(|t| format!(", committed at {}", time_text(t)));
-    println!(
+    say!(
         "{}: snapshot {}{}, {}, from {}",
         a.store.display(),
         report.snapshot,

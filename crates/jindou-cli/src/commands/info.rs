@@ -2,13 +2,14 @@
 
 use super::counted;
 use crate::args::Info;
+use crate::say::say;
 use jindou::{Database, InfoReport, Result};
 use std::process::ExitCode;
 
 pub fn run(a: &Info) -> Result<ExitCode> {
     let report = Database::info(&a.store)?;
     if a.json {
-        println!("{:#}", json(&report, a.top));
+        say!("{:#}", json(&report, a.top));
     } else {
         print(&report, a);
     }
@@ -30,21 +31,22 @@ fn print(r: &InfoReport, a: &Info) {
         0 => "-".to_owned(),
         n => format!("{:.digits$}", bytes as f64 / n as f64),
     };
-    println!("store           {}", a.store.display());
-    println!(
+    say!("store           {}", a.store.display());
+    say!(
         "quads           {} ({} in {})",
         r.quads,
         r.named_quads,
         counted(r.graphs, "named graph")
     );
-    println!("terms           {} ({} ids left)", r.terms, r.ids_left);
-    println!("predicates      {}", r.predicates.len());
-    println!("classes         {}", r.classes.len());
-    println!(
+    say!("terms           {} ({} ids left)", r.terms, r.ids_left);
+    say!("predicates      {}", r.predicates.len());
+    say!("classes         {}", r.classes.len());
+    say!(
         "set runs        {} (characteristic sets kept for the planner: {})",
-        r.set_runs, r.planner_sets
+        r.set_runs,
+        r.planner_sets
     );
-    println!(
+    say!(
         "default graph   {}",
         if r.union_default {
             "the union of all graphs"
@@ -52,9 +54,9 @@ fn print(r: &InfoReport, a: &Info) {
             "its own"
         }
     );
-    println!("id epoch        {:016x}", r.epoch);
+    say!("id epoch        {:016x}", r.epoch);
     if r.merged > 0 {
-        println!(
+        say!(
             "merged          changes up to snapshot {}, in {} generation{}",
             r.merged,
             r.generations,
@@ -62,7 +64,7 @@ fn print(r: &InfoReport, a: &Info) {
         );
     }
     if r.log[0] > 0 {
-        println!(
+        say!(
             "in the log      {}, {} counts here ({} bytes, read at every opening; `jindou merge` folds them in)",
             counted(r.log[0], "transaction"),
             if r.with_log {
@@ -73,7 +75,7 @@ fn print(r: &InfoReport, a: &Info) {
             r.log[1]
         );
     }
-    println!(
+    say!(
         "size            {} bytes, {} a quad{}",
         r.bytes,
         per_quad(r.bytes, 2),
@@ -82,25 +84,32 @@ fn print(r: &InfoReport, a: &Info) {
             false => format!(" (of the {} that the files hold)", r.quads_in_files),
         }
     );
-    println!();
-    println!(
+    say!();
+    say!(
         "{:<28} {:>15} {:>8} {:>7}",
-        "part", "bytes", "a quad", "share"
+        "part",
+        "bytes",
+        "a quad",
+        "share"
     );
     for (part, bytes) in &r.parts {
         let share = 100.0 * *bytes as f64 / r.bytes.max(1) as f64;
-        println!(
+        say!(
             "{part:<28} {bytes:>15} {:>8} {share:>6.1}%",
             per_quad(*bytes, 3)
         );
     }
-    println!();
-    println!(
+    say!();
+    say!(
         "{:>13} {:>13} {:>12} {:>12}  {:<22} predicate",
-        "edges", "named edges", "subjects", "objects", "keys found by (out/in)"
+        "edges",
+        "named edges",
+        "subjects",
+        "objects",
+        "keys found by (out/in)"
     );
     for p in r.predicates.iter().take(a.top) {
-        println!(
+        say!(
             "{:>13} {:>13} {:>12} {:>12}  {:<22} {}",
             p.edges[0],
             p.edges[1],
@@ -111,31 +120,33 @@ fn print(r: &InfoReport, a: &Info) {
         );
     }
     more(r.predicates.len(), a.top);
-    println!();
+    say!();
     let mut kinds = std::collections::BTreeMap::<&str, [usize; 2]>::new();
     for p in &r.predicates {
         for (side, f) in p.finders.iter().enumerate() {
             kinds.entry(f.name()).or_default()[side] += 1;
         }
     }
-    println!(
+    say!(
         "{:<14} {:>13} {:>13}",
-        "keys found by", "out segments", "in segments"
+        "keys found by",
+        "out segments",
+        "in segments"
     );
     for (kind, [out, into]) in kinds {
-        println!("{kind:<14} {out:>13} {into:>13}");
+        say!("{kind:<14} {out:>13} {into:>13}");
     }
-    println!();
-    println!("{:>13}  class", "instances");
+    say!();
+    say!("{:>13}  class", "instances");
     for (class, count) in r.classes.iter().take(a.top) {
-        println!("{count:>13}  {}", text(class));
+        say!("{count:>13}  {}", text(class));
     }
     more(r.classes.len(), a.top);
 }
 
 fn more(all: usize, shown: usize) {
     if all > shown {
-        println!("{:>13}  ({} more; --top {all} shows all)", "…", all - shown);
+        say!("{:>13}  ({} more; --top {all} shows all)", "…", all - shown);
     }
 }
 

@@ -3,12 +3,14 @@
 use super::{cancel_on_interrupt, counted, runtime, show_recovery};
 use crate::args::Load;
 use crate::progress::Bar;
+use crate::remote;
+use crate::say::say;
 use jindou::{
     Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
     OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, UpdateOptions,
     UpdateReport,
 };
-use jindou_parse::{Input, Sources};
+use jindou_parse::{Input, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
@@ -70,6 +72,10 @@ pub fn run(a: &Load) -> Result<ExitCode> {
             builder = builder.documents_from(Database::document_number());
         }
         for path in &a.files {
+            if let Some(url) = web_address(path) {
+                builder = fetched(builder, url, a, &cancel)?;
+                continue;
+            }
             builder = builder.input(Input {
                 path: path.clone(),
                 format: a.format,
@@ -108,6 +114,38 @@ pub fn run(a: &Load) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The address that a name is, if it is one of the web's.
+fn web_address(path: &Path) -> Option<&str> {
+    let name = path.to_str()?;
+    let scheme = name.split_once("://")?.0;
+    let web = ["http", "https"]
+        .iter()
+        .any(|s| scheme.eq_ignore_ascii_case(s));
+    web.then_some(name)
+}
+
+/// Adds a document of the web, which is parsed as it comes.
+fn fetched(
+    builder: SourcesBuilder,
+    url: &str,
+    a: &Load,
+    cancel: &CancelToken,
+) -> Result<SourcesBuilder> {
+    if !a.allow_url {
+        return Err(Error::limit(
+            Resource::Other,
+            format!("{url} is an address of the web; --allow-url lets it be fetched"),
+        ));
+    }
+    let limits = remote::Limits {
+        bytes: a.max_url_bytes,
+        cancel: cancel.clone(),
+    };
+    let found = remote::fetch(url, a.format, &limits)?;
+    let graph = a.graph.clone();
+    Ok(builder.stream(found.url, found.reader, found.size, found.format, graph))
+}
+
 /// So many new quads are folded into the segments at once: reading them from the log takes a third of a second at each opening.
 const MANY: u64 = 100_000;
 /// And so many where they are more than a tenth of the store.
@@ -128,7 +166,7 @@ fn fold_in(
         .with_threads(db.runtime().threads())
         .with_cancel(update.cancel.clone());
     match db.merge(&options, &Progress::default()) {
-        Ok(report) => println!("{report}"),
+        Ok(report) => say!("{report}"),
         Err(e) => eprintln!(
             "jindou: everything is loaded, but it could not be folded into the store's segments, so each opening reads it from \
              the log ({e}); `jindou merge` tries again"
@@ -138,7 +176,7 @@ fn fold_in(
 }
 
 /// Says what a lenient load skipped: how much, and the first few.
-fn show_skipped(sources: &Sources, errors: Option<&Path>) {
+pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
     if sources.skipped() == 0 {
         return;
     }
@@ -210,7 +248,7 @@ fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
         0 => String::new(),
         n => format!(", {:.1} bytes a quad", report.store_bytes as f64 / n as f64),
     };
-    println!(
+    say!(
         "{}: {} ({} read, {}) in {:.2} s, {:.2} M/s; {:.1} MiB on disk{each}; peak memory {:.0} MiB",
         store.as_deref().unwrap_or(Path::new("")).display(),
         counted(report.quads_stored, "quad"),

@@ -2,6 +2,7 @@
 
 use super::{cancel_on_interrupt, runtime, show_recovery};
 use crate::args::{Merge, MergeBudget};
+use crate::say::say;
 use jindou::{Access, Database, MergeOptions, OpenOptions, Progress, Result};
 use std::process::ExitCode;
 
@@ -19,7 +20,7 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
         .with_cancel(cancel_on_interrupt());
     let report = db.merge(&options, &Progress::default())?;
     if a.json {
-        println!(
+        say!(
             "{{\"snapshot\": {}, \"edits\": {}, \"predicates\": {}, \"edges\": {}, \"bytes\": {}, \"generations\": {}, \"seconds\": {:.6}}}",
             report.snapshot,
             report.edits,
@@ -30,7 +31,7 @@ pub fn run(a: &Merge) -> Result<ExitCode> {
             report.time.as_secs_f64()
         );
     } else {
-        println!("{report}");
+        say!("{report}");
     }
     Ok(ExitCode::SUCCESS)
 }

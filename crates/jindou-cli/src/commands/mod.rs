@@ -2,6 +2,9 @@
 
 mod backup;
 mod check;
+mod completions;
+mod convert;
+mod dump;
 mod generate;
 mod info;
 mod laboratory;
@@ -10,9 +13,10 @@ pub mod merge;
 mod query;
 mod recluster;
 mod serve;
-mod update;
+pub mod update;
 
 use crate::args::{Args, Command, DocumentArgs, Generate};
+use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
     CancelToken, Database, DocumentSource, Documents, Error, Resource, Result, Runtime,
@@ -48,6 +52,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Serve(a) => serve::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
+        Command::Shell(a) => crate::shell::run(&a),
+        Command::Health(a) => {
+            say!("{}", crate::remote::ready(&a.url, a.timeout)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Completions(a) => completions::run(&a),
+        Command::Man(a) => completions::man(&a),
+        // Shown before, where the command line is known.
+        Command::Settings(_) => Ok(ExitCode::SUCCESS),
+        Command::Dump(a) => dump::run(&a),
+        Command::Convert(a) => convert::run(&a),
         Command::Generate(Generate::Lubm {
             universities,
             seed,
@@ -96,6 +111,14 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
         all = all.others(Arc::new(HttpCaller::new(hosts)));
     }
     Ok(Some(Arc::new(all)))
+}
+
+/// The error that neither a store nor an endpoint was named.
+pub fn no_store() -> Error {
+    Error::limit(
+        Resource::Other,
+        "there is nothing to ask: name a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL",
+    )
 }
 
 /// The text of a request, from the command line, a file or standard input.

@@ -1,7 +1,10 @@
 //! `jindou query`.
 
-use super::{cancel_on_interrupt, request_text, runtime, service};
+use super::{cancel_on_interrupt, counted, no_store, request_text, runtime, service};
 use crate::args::Query;
+use crate::remote::Endpoint;
+use crate::say::say;
+use jindou::results::Prefixes;
 use jindou::{
     Access, Database, Error, OpenOptions, QueryOptions, Result, ResultFormat, ResultWriter,
 };
@@ -9,11 +12,23 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::time::Instant;
+
+/// The prefixes that a table of a query's answer is written with: those that it declares, and the common ones.
+fn prefixes_for(text: &str) -> Prefixes {
+    let mut prefixes = Prefixes::common();
+    prefixes.declare_of(text);
+    prefixes
+}
 
 pub fn run(a: &Query) -> Result<ExitCode> {
     let text = request_text(a.text.as_ref(), a.file.as_ref())?;
+    if let Some(endpoint) = &a.remote.endpoint {
+        return ask_endpoint(a, endpoint, &text);
+    }
+    let store = a.store.as_ref().ok_or_else(no_store)?;
     let db = Database::open_with(
-        &a.store,
+        store,
         &OpenOptions::default()
             .with_access(Access::Read)
             .with_verify(a.verify.verify)
@@ -24,15 +39,35 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         .with_timeout(a.timeout)
         .with_profile(a.profile)
         .with_gpu(a.gpu)
-        .with_common_prefixes(!a.no_common_prefixes);
+        .with_common_prefixes(!a.no_prefixes);
     options.service = service(&a.service_allow);
     if a.union_default_graph {
         options.union_default = Some(true);
     }
     if a.explain {
-        print!("{}", db.explain(&text, &options)?);
+        say!("{}", db.explain(&text, &options)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
+    let mut writer = writer(a, &text)?;
+    let report = db.run(&text, &options, &mut writer)?;
+    if a.time {
+        eprintln!(
+            "{} row{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms)",
+            report.rows,
+            if report.rows == 1 { "" } else { "s" },
+            (report.plan_time + report.run_time).as_secs_f64() * 1e3,
+            report.plan_time.as_secs_f64() * 1e3,
+            report.run_time.as_secs_f64() * 1e3,
+        );
+    }
+    if a.profile {
+        eprint!("{}", report.profile);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A writer to standard output, in the format that was asked for or suits what is there.
+fn writer(a: &Query, text: &str) -> Result<ResultWriter<BufWriter<File>>> {
     let stdout = std::io::stdout();
     let format = a.format.unwrap_or(if stdout.is_terminal() {
         ResultFormat::Table
@@ -48,20 +83,22 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     // A graph that nobody wants as rows is N-Triples.
     let graphs = a.format.unwrap_or(ResultFormat::Table);
     let out = BufWriter::with_capacity(1 << 16, out);
-    let mut writer = ResultWriter::new(out, format).with_graphs(graphs);
-    let report = db.run(&text, &options, &mut writer)?;
+    let writer = ResultWriter::new(out, format).with_graphs(graphs);
+    Ok(match a.no_prefixes {
+        true => writer,
+        false => writer.with_prefixes(prefixes_for(text)),
+    })
+}
+
+fn ask_endpoint(a: &Query, url: &str, text: &str) -> Result<ExitCode> {
+    let token = a.remote.token.as_deref();
+    let endpoint = Endpoint::new(url, token, a.timeout, !a.no_prefixes)?;
+    let mut writer = writer(a, text)?;
+    let begun = Instant::now();
+    let rows = endpoint.query(text, &[], &cancel_on_interrupt(), &mut writer)?;
     if a.time {
-        eprintln!(
-            "{} row{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms)",
-            report.rows,
-            if report.rows == 1 { "" } else { "s" },
-            (report.plan_time + report.run_time).as_secs_f64() * 1e3,
-            report.plan_time.as_secs_f64() * 1e3,
-            report.run_time.as_secs_f64() * 1e3,
-        );
-    }
-    if a.profile {
-        eprint!("{}", report.profile);
+        let time = begun.elapsed().as_secs_f64() * 1e3;
+        eprintln!("{} in {time:.3} ms", counted(rows, "row"));
     }
     Ok(ExitCode::SUCCESS)
 }

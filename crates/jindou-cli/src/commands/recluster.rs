@@ -3,6 +3,7 @@
 use super::{cancel_on_interrupt, runtime, show_recovery};
 use crate::args::Recluster;
 use crate::progress::Bar;
+use crate::say::say;
 use jindou::{Access, Database, OpenOptions, Progress, ReclusterOptions, Result};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
         let _bar = Bar::start(Arc::clone(&progress), Some(db.quads()), a.quiet);
         db.recluster(&options, &progress)?
     };
-    println!(
+    say!(
         "{}: {} quads, {} terms numbered anew in {:.2} s; {:.1} MiB; snapshot {}, id epoch {:016x}",
         a.store.display(),
         report.quads,

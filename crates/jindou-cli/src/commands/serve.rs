@@ -27,6 +27,17 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         log.with_ansi(ansi).init();
     }
     log::panics();
+    // On the command line clap says so; settings may come from elsewhere.
+    if a.writable && a.token_file.is_some() {
+        return Err(Error::Unsupported(
+            "writable lets every program write, and token-file only those with a token: set one of them".into(),
+        ));
+    }
+    if a.tls_cert.is_some() != a.tls_key.is_some() {
+        return Err(Error::Unsupported(
+            "TLS needs both tls-cert and tls-key: set the other one, too".into(),
+        ));
+    }
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
     let begun = Instant::now();
     let runtime = runtime(a.threads, a.memory);

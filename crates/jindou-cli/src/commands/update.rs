@@ -4,6 +4,7 @@ use super::{
     cancel_on_interrupt, counted, documents, request_text, runtime, service, show_recovery,
 };
 use crate::args::Update;
+use crate::say::say;
 use jindou::{Access, Database, OpenOptions, Result, UpdateOptions, UpdateReport};
 use std::process::ExitCode;
 
@@ -22,15 +23,18 @@ pub fn run(a: &Update) -> Result<ExitCode> {
     let mut options = UpdateOptions::default()
         .with_cancel(cancel_on_interrupt())
         .with_timeout(a.timeout)
-        .with_common_prefixes(!a.no_common_prefixes);
+        .with_common_prefixes(!a.no_prefixes);
     options.base.clone_from(&a.base);
     options.service = service(&a.service_allow);
     options.documents = documents;
     let report = db.update(&text, &options)?;
     if a.json {
-        println!(
+        say!(
             "{{\"snapshot\": {}, \"operations\": {}, \"added\": {}, \"removed\": {}}}",
-            report.snapshot, report.operations, report.added, report.removed
+            report.snapshot,
+            report.operations,
+            report.added,
+            report.removed
         );
     } else {
         print(&report);
@@ -41,8 +45,8 @@ pub fn run(a: &Update) -> Result<ExitCode> {
 /// Says what an update did in one line.
 pub fn print(report: &UpdateReport) {
     let time = report.parse_time + report.wait_time + report.run_time + report.commit_time;
-    println!(
-        "snapshot {}: {} added, {} removed by {} in {:.3} s ({:.3} ms until it lasted)",
+    say!(
+        "snapshot {}: {} added, {} removed by {} in {:.3} s ({:.3} ms to commit)",
         report.snapshot,
         counted(report.added, "quad"),
         report.removed,

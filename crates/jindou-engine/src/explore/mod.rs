@@ -25,6 +25,7 @@ pub(crate) use step::StepStats;
 pub(crate) use views::RowPredicates;
 
 use crate::batch::{Batch, View};
+use crate::live::LiveProfile;
 use crate::options::{ServiceCaller, WorkerPool};
 use crate::terms::QueryTerms;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
@@ -68,6 +69,8 @@ pub(crate) struct Run<'r> {
     /// Rows of an exploration's first batches, which then grow up to `batch_rows`: fewer where few rows may be enough.
     pub first_batch: usize,
     pub profile: bool,
+    /// Counts for a watched run; then `profile` is set as well.
+    pub live: Option<&'r LiveProfile>,
     /// Threads at most.
     pub threads: usize,
     /// The plan was called heavy: more than one thread from the start.

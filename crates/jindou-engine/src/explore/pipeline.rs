@@ -4,10 +4,11 @@ use super::step::{Op, StepState, StepStats};
 use super::{Consumer, Flow, Plumb, Run, Source};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
+use crate::live::LiveCounts;
 use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Slot, Step, StepKind, layout_of};
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Rows that an output has room for at first: light queries never touch more.
 const FIRST_ROOM: usize = 64;
@@ -21,6 +22,10 @@ pub(crate) struct Pipeline<'a> {
     look: usize,
     start_filters: Filters<'a>,
     start_stats: StepStats,
+    /// Whether it has a start of its own.
+    start_is_own: bool,
+    /// The start's counts in a watched run.
+    start_live: Option<&'a LiveCounts>,
     steps: Vec<StepState<'a>>,
     layouts: Vec<Vec<Slot>>,
     spare: Vec<u32>,
@@ -72,6 +77,8 @@ impl<'a> Pipeline<'a> {
             look: run.first_batch,
             start_filters,
             start_stats: StepStats::default(),
+            start_is_own: true,
+            start_live: None,
             steps,
             layouts,
             spare: vec![],
@@ -101,11 +108,29 @@ impl<'a> Pipeline<'a> {
             look: run.first_batch,
             start_filters: Filters::new(&[], &[], run)?,
             start_stats: StepStats::default(),
+            start_is_own: false,
+            start_live: None,
             steps: states,
             layouts,
             spare: vec![],
             scratch: vec![],
         })
+    }
+
+    /// The pipeline of an operator, with counts if the run is watched.
+    pub fn watched(mut self, run: &Run<'a>, node: usize) -> Self {
+        let Some(live) = run.live.and_then(|l| l.node(node)) else {
+            return self;
+        };
+        // Without an exploration's start there is no entry for one.
+        let own = self.steps.len() + usize::from(self.start_is_own);
+        let counts = live.steps(own);
+        let skip = usize::from(self.start_is_own);
+        self.start_live = counts.first().filter(|_| self.start_is_own);
+        for (step, counts) in self.steps.iter_mut().zip(counts.iter().skip(skip)) {
+            step.live = Some(counts);
+        }
+        self
     }
 
     /// Slots of the columns that reach the consumer.
@@ -168,7 +193,11 @@ impl<'a> Pipeline<'a> {
             self.start_stats.rows_out += self.start.rows as u64;
             self.start_stats.touched += 4 * n as u64;
             if let Some(c) = clock {
-                self.start_stats.time += c.elapsed();
+                let time = c.elapsed();
+                self.start_stats.time += time;
+                if let Some(live) = self.start_live {
+                    live.add(n, self.start.rows, time);
+                }
             }
             if self.start.rows > 0 {
                 let steps = self.steps.get_mut(..until).unwrap_or(&mut []);
@@ -272,9 +301,14 @@ fn push_one(
     let mut cap = 2 * step.pace;
     step.stats.rows_in += input.rows as u64;
     let mut clock = run.profile.then(Instant::now);
+    // Rows that those who watch have not been told of.
+    let mut fresh = input.rows;
     step.begin(input);
     step.grow(cap.min(FIRST_ROOM.max(input.rows)))?;
     if step.count(input) {
+        if clock.is_some() {
+            step.spent(fresh, Duration::ZERO);
+        }
         // Counts have no room to fill, but whoever wants few rows must hear of them.
         if step.ready() >= step.pace {
             run.check()?;
@@ -287,7 +321,7 @@ fn push_one(
         let full = more && step.out.room() >= cap;
         if full || step.ready() >= step.pace {
             if let Some(c) = clock {
-                step.stats.time += c.elapsed();
+                step.spent(std::mem::take(&mut fresh), c.elapsed());
             }
             run.check()?;
             hand_on(step, rest, run, end)?;
@@ -301,7 +335,7 @@ fn push_one(
         }
     }
     if let Some(c) = clock {
-        step.stats.time += c.elapsed();
+        step.spent(fresh, c.elapsed());
     }
     Ok(())
 }
@@ -319,6 +353,9 @@ fn hand_on(
     }
     step.stats.rows_out += rows as u64;
     step.pace = (step.pace * FASTER).min(run.batch_rows);
+    if let Some(live) = step.live {
+        live.add(0, rows, Duration::ZERO);
+    }
     let view = View {
         columns: &step.out.columns,
         rows,

@@ -7,6 +7,7 @@ use super::scan::ScanAll;
 use super::{Emit, Plumb, Run, Source};
 use crate::batch::{Batch, Charge, View};
 use crate::filter::Filters;
+use crate::live::LiveCounts;
 use jindou_model::{Error, Result};
 use jindou_plan::{Slot, Step, StepKind};
 use std::time::Duration;
@@ -80,9 +81,19 @@ pub(super) struct StepState<'a> {
     plumbing: usize,
     charge: Charge,
     pub(super) stats: StepStats,
+    /// Counts in a watched run.
+    pub(super) live: Option<&'a LiveCounts>,
 }
 
 impl<'a> StepState<'a> {
+    /// Notes time in the step, and in a watched run the number of rows that came in.
+    pub(super) fn spent(&mut self, rows_in: usize, time: Duration) {
+        self.stats.time += time;
+        if let Some(live) = self.live {
+            live.add(rows_in, 0, time);
+        }
+    }
+
     pub(super) fn new(step: &'a Step, plumb: &Plumb<'a, '_>, run: &Run<'a>) -> Result<Self> {
         let op = match &step.kind {
             StepKind::Start { .. } => {
@@ -143,6 +154,7 @@ impl<'a> StepState<'a> {
             pace: run.first_batch,
             plumbing,
             charge,
+            live: None,
             stats: StepStats::default(),
         })
     }

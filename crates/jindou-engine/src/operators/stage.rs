@@ -198,6 +198,7 @@ fn visit(
         return Err(internal("a stage that is not there").into());
     };
     let clock = run.profile.then(Instant::now);
+    let before_rows = stage.stats.rows_in;
     let mut rest = Rest {
         stages: after,
         base: at + 1,
@@ -210,7 +211,13 @@ fn visit(
     let flow = f(stage, run, &mut rest);
     stage.stats.rows_out += rest.rows;
     if let Some(c) = clock {
-        stage.stats.time += c.elapsed().saturating_sub(rest.spent);
+        let (spent, rows) = (rest.spent, rest.rows);
+        let time = c.elapsed().saturating_sub(spent);
+        stage.stats.time += time;
+        if let Some(live) = run.live.and_then(|l| l.node(stage.node)) {
+            let rows_in = stage.stats.rows_in - before_rows;
+            live.counts().add(rows_in as usize, rows as usize, time);
+        }
     }
     flow
 }

@@ -8,7 +8,7 @@ use crate::explore::{Flow, Halt, Pipeline, Run, StepStats};
 use jindou_model::Result;
 use jindou_plan::{Exploration, Slot, Step, operator};
 
-struct StepsSpec<'a>(&'a [Step]);
+struct StepsSpec<'a>(&'a [Step], usize);
 
 /// Steps that go on from rows.
 struct Steps<'a>(Pipeline<'a>);
@@ -32,7 +32,7 @@ impl<'a> Builder<'_, 'a> {
             if rest.is_empty() {
                 return Ok(slots);
             }
-            self.link(StepsSpec(rest), &slots, node);
+            self.link(StepsSpec(rest, node), &slots, node);
             return Ok(columns_after(&slots, rest));
         }
         self.leaf(Source::Explore(e), node);
@@ -45,14 +45,15 @@ impl<'a> Builder<'_, 'a> {
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
         let slots = self.op(&op.input, node + 1)?;
-        self.link(StepsSpec(&op.steps), &slots, node);
+        self.link(StepsSpec(&op.steps, node), &slots, node);
         Ok(columns_after(&slots, &op.steps))
     }
 }
 
 impl Spec for StepsSpec<'_> {
     fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Steps(Pipeline::after(input, self.0, run)?)))
+        let pipeline = Pipeline::after(input, self.0, run)?;
+        Ok(Box::new(Steps(pipeline.watched(run, self.1))))
     }
 }
 

@@ -3,10 +3,11 @@
 use super::{Document, Sources};
 use crate::folder::folder;
 use crate::format::{Format, from_name};
-use crate::input::Origin;
+use crate::input::{Origin, Stream};
 use crate::limits::Limits;
 use crate::report::Skipped;
 use jindou_model::{Error, Location, Resource, Result, term};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +38,8 @@ pub struct SourcesBuilder {
 enum Wanted {
     Path(PathBuf),
     Text(String, Arc<[u8]>),
+    /// A document's IRI, and its bytes as they arrive.
+    Stream(String, Stream),
 }
 
 impl SourcesBuilder {
@@ -67,6 +70,23 @@ impl SourcesBuilder {
     ) -> Self {
         self.inputs
             .push((Wanted::Text(name.into(), text.into()), Some(format), None));
+        self
+    }
+
+    /// Adds a document that is read once as it comes, plain or compressed; `size` is its length in bytes as it comes, if known. Its
+    /// IRI is its base, and what errors show.
+    #[must_use]
+    pub fn stream(
+        mut self,
+        iri: impl Into<String>,
+        reader: impl Read + Send + 'static,
+        size: Option<u64>,
+        format: Format,
+        graph: Option<String>,
+    ) -> Self {
+        let stream = Stream::new(Box::new(reader), size);
+        self.inputs
+            .push((Wanted::Stream(iri.into(), stream), Some(format), graph));
         self
     }
 
@@ -144,6 +164,10 @@ impl SourcesBuilder {
                     let origin = Origin::Memory(name.clone(), Arc::clone(text));
                     found.push((origin, chosen.unwrap_or(Format::NQuads), None, graph));
                 }
+                Wanted::Stream(iri, stream) => {
+                    let origin = Origin::Stream(iri.clone(), stream.clone());
+                    found.push((origin, chosen.unwrap_or(Format::NQuads), None, graph));
+                }
                 Wanted::Path(path) if path.as_os_str() == "-" => {
                     let format = chosen.ok_or_else(|| Error::UnknownFormat {
                         name: "<stdin>".into(),
@@ -184,7 +208,7 @@ impl SourcesBuilder {
             .map(|(i, (origin, format, compression, graph))| {
                 let bytes = origin.size();
                 size = size.zip(bytes).map(|(a, b)| a + b);
-                let base = self.base.clone().or_else(|| file_url(&origin));
+                let base = self.base.clone().or_else(|| own_url(&origin));
                 Document {
                     number: first + i as u64,
                     origin,
@@ -249,11 +273,13 @@ fn absolute_iri<'a>(what: &str, iri: &'a str) -> Result<&'a str> {
     }
 }
 
-/// The `file://` URL of a file.
-fn file_url(origin: &Origin) -> Option<String> {
+/// The `file://` URL of a file, the address of a stream.
+fn own_url(origin: &Origin) -> Option<String> {
     use std::os::unix::ffi::OsStrExt;
-    let Origin::File(path) = origin else {
-        return None;
+    let path = match origin {
+        Origin::File(path) => path,
+        Origin::Stream(iri, _) => return Some(iri.clone()),
+        Origin::Stdin | Origin::Memory(..) => return None,
     };
     let path = std::path::absolute(path).ok()?;
     let mut url = String::from("file://");

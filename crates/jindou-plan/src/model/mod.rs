@@ -4,6 +4,7 @@
 //! when a batch prefetches), a sequential one does not, small segments stay cached.
 
 mod moves;
+mod values;
 
 use crate::edge::{EdgeInfo, any_list};
 use crate::resolve::{Edge, Node, PatternGraph, Predicate, Resolved, SlotStar};
@@ -12,6 +13,7 @@ use jindou_model::Direction;
 use jindou_store::Graph;
 use moves::Facts;
 pub(crate) use moves::{Move, Source, State, Sub, What, bits, edges_of};
+use values::Values;
 
 /// One lookup: key and list, when ids ascend, when the segment is small, when neither.
 const SEQUENTIAL: f64 = 4.0;
@@ -105,6 +107,7 @@ impl<'a> Model<'a> {
                 Predicate::Known(_) => [0.0; 2],
             })
             .collect();
+        let mut values = Values::new(resolved, snapshot);
         let conditions = resolved
             .conditions
             .iter()
@@ -115,7 +118,8 @@ impl<'a> Model<'a> {
                     Condition::General(g) => 5.0 + 95.0 * g.dear_share(),
                     _ => 5.0,
                 };
-                (mask, condition::selectivity(c), cost)
+                let share = condition::selectivity_by(c, &mut |slot, q| values.share(slot, q));
+                (mask, share, cost)
             })
             .collect();
         Self {

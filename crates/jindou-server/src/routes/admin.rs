@@ -1,14 +1,15 @@
 //! `/admin/queries`: the queries that run, and a way to end them. Who has a token for reading sees those of this token only.
 
+use super::input::Parameters;
 use super::{answered, reading, text};
 use crate::live::{Cause, LiveQuery};
 use crate::problem::Problem;
-use crate::run::Connection;
+use crate::run::{Connection, so_far};
 use crate::shared::Shared;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,8 +20,17 @@ fn document(q: &LiveQuery) -> Value {
         "class": q.light.get().map(|light| if *light { "light" } else { "heavy" }),
         "seconds": q.started.elapsed().as_secs_f64(), "timeout": q.limit.as_secs_f64(),
         "rows": q.rows.load(Ordering::Relaxed), "bytes": q.bytes.load(Ordering::Relaxed),
-        "memory": q.memory.used(),
+        "memory": q.memory.used(), "tag": q.tag.get(),
     })
+}
+
+/// The document of a query with its steps so far, if it is profiled.
+fn detailed(q: &LiveQuery) -> Value {
+    let mut document = document(q);
+    if let Some(profile) = so_far(q) {
+        document["profile"] = profile;
+    }
+    document
 }
 
 fn page(value: &Value) -> Response<Body> {
@@ -31,13 +41,18 @@ pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(connection): Extension<Arc<Connection>>,
     method: Method,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Response<Body> {
-    let answer = reading(&method).map(|()| {
+    let answer = reading(&method).and_then(|()| {
+        let tag = Parameters::of_url(&uri).one("tag")?;
         let all = shared.live.list();
-        let seen = all.iter().filter(|q| connection.caller.sees(q.owner));
+        let seen = all
+            .iter()
+            .filter(|q| connection.caller.sees(q.owner))
+            .filter(|q| tag.is_none() || tag.as_ref() == q.tag.get());
         let all: Vec<_> = seen.map(|q| document(q)).collect();
-        page(&json!({ "queries": all }))
+        Ok(page(&json!({ "queries": all })))
     });
     answered(answer, &headers)
 }
@@ -65,7 +80,7 @@ pub(super) async fn one(
             Ok(response)
         }
         Some(q) => match reading(&method) {
-            Ok(()) => Ok(page(&document(&q))),
+            Ok(()) => Ok(page(&detailed(&q))),
             Err(_) => Err(Problem::method("GET, HEAD, DELETE")),
         },
     };

@@ -186,11 +186,10 @@ impl Reading {
                         .as_deref()
                         .and_then(|n| Format::from_extension(n.rsplit_once('.')?.1));
                     let named = match part.media_type.as_deref() {
-                        Some(media)
-                            if Format::from_media_type(media).is_some() || by_name.is_none() =>
-                        {
-                            format(media)?
-                        }
+                        Some(media) => match Format::of_document(media, by_name) {
+                            Some(format) => format,
+                            None => format(media)?,
+                        },
                         _ => by_name.ok_or_else(|| {
                             Problem::media_type(
                                 "a part says no Content-Type and has no file name that does",

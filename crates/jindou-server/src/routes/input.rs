@@ -11,6 +11,8 @@ use jindou::DatasetChoice;
 use oxrdf::NamedNode;
 use std::time::Duration;
 
+/// Longest name that a client may give its query, in bytes.
+const LONGEST_TAG: usize = 64;
 /// Time for a body to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -94,6 +96,17 @@ impl Parameters {
                     "timeout={text} is not a time; write seconds (30, 0.5) or milliseconds (500ms)"
                 ))
             })
+    }
+
+    /// The tag that the client gives its query.
+    pub(super) fn tag(&self) -> Result<Option<String>, Problem> {
+        match self.one("tag")? {
+            Some(tag) if tag.len() > LONGEST_TAG => Err(Problem::bad_request(format!(
+                "the parameter 'tag' is {} bytes long; at most {LONGEST_TAG} are kept",
+                tag.len()
+            ))),
+            tag => Ok(tag),
+        }
     }
 
     /// The format of the answer by name, which goes before Accept. Clients call the parameter one of several names; some send the

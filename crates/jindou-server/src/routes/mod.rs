@@ -2,6 +2,7 @@
 
 mod admin;
 mod change;
+mod complete;
 mod describe;
 mod input;
 mod jobs;
@@ -29,7 +30,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; with Accept: text/html a page\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
+const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; with Accept: text/html a page\n/query          SPARQL 1.1 Protocol; without a query: the service description\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       what may stand at the cursor of a query that is being written\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
 
 /// The name of a path's route in metrics: few, whatever clients ask for.
 pub(crate) fn name(path: &str) -> &'static str {
@@ -38,6 +39,7 @@ pub(crate) fn name(path: &str) -> &'static str {
         "/query",
         "/prepared",
         "/batch",
+        "/complete",
         "/update",
         "/store",
         "/health",
@@ -60,7 +62,7 @@ pub(crate) fn name(path: &str) -> &'static str {
 /// The methods that a path takes; `None` if there is nothing.
 pub(crate) fn methods(path: &str) -> Option<&'static str> {
     Some(match path {
-        "*" | "/" | "/sparql" | "/query" => "GET, HEAD, POST, OPTIONS",
+        "*" | "/" | "/sparql" | "/query" | "/complete" => "GET, HEAD, POST, OPTIONS",
         "/prepared" | "/batch" | "/update" => "POST, OPTIONS",
         "/health" | "/ready" | "/metrics" | "/page.js" | "/page.css" | "/worker.js"
         | "/icon.svg" | "/admin/queries" => "GET, HEAD, OPTIONS",
@@ -88,6 +90,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/prepared", any(prepared::prepare))
         .route("/prepared/{id}", any(prepared::one))
         .route("/batch", any(prepared::many))
+        .route("/complete", any(complete::handle))
         .route("/update", any(update::handle))
         .route("/store", any(store::handle))
         .route("/store/{*graph}", any(store::handle))
@@ -129,7 +132,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "there is nothing here; the routes are /sparql, /query, /prepared, /batch, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "there is nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }

@@ -172,6 +172,7 @@ pub(super) async fn run(
         graphs,
         connection,
         base: address(shared, headers, at).map(oxrdf::NamedNode::into_string),
+        tag: parameters.tag()?,
     };
     run::answer(shared, request).await
 }

@@ -111,6 +111,7 @@ async fn answer(
         graphs: Some(offer),
         connection,
         base: None,
+        tag: None,
     };
     run::answer(shared, request).await
 }
@@ -132,6 +133,7 @@ async fn exists(
         graphs: None,
         connection: Arc::clone(connection),
         base: None,
+        tag: None,
     };
     let response = run::answer(shared, request).await?;
     let body = super::input::body(response.into_body(), 64).await?;

@@ -213,6 +213,7 @@ fn every_route_says_what_it_takes() {
         "/prepared",
         "/prepared/0123456789abcdef",
         "/batch",
+        "/complete",
         "/update",
         "/store",
         "/store/a",
@@ -426,6 +427,56 @@ fn a_plan_is_explained_without_running() {
     assert_eq!(wrong.status, 400);
     assert_eq!(wrong.json()["faults"].as_array().unwrap().len(), 2);
     assert_eq!(explain("SELECT * { ?s ?p ?o ").status, 400);
+}
+
+#[test]
+fn functions_that_nobody_registered_have_a_place() {
+    let server = serve(thousand(), options());
+    for (query, name, iri) in [
+        (
+            "SELECT * {\n  ?s ?p ?o FILTER(<http://e/f>(?o)) }",
+            "<http://e/f>",
+            "<http://e/f>",
+        ),
+        (
+            "PREFIX e: <http://e/>\nASK { FILTER(e:f(1)) }",
+            "e:f",
+            "<http://e/f>",
+        ),
+        // Under the address that the query was sent to.
+        (
+            "#\nSELECT (<f>(1) AS ?x) {}",
+            "<f>",
+            "http://localhost:81/f>",
+        ),
+        (
+            "#\nSELECT (<f>(IRI('x')) AS ?x) {}",
+            "<f>",
+            "http://localhost:81/f>",
+        ),
+    ] {
+        let target = format!("/query?explain=true&query={}", escape(query));
+        let answer = get(&server, &target, &[("host", "localhost:81")]);
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        let json = answer.json();
+        let start = query.rfind(name).unwrap();
+        let column = start - query.rfind('\n').unwrap();
+        assert_eq!(json["line"], 2, "{json}");
+        assert_eq!(json["column"], column, "{json}");
+        let faults = json["faults"].as_array().unwrap();
+        assert_eq!(faults.len(), 1, "{json}");
+        assert_eq!(faults[0]["start"], start, "{json}");
+        assert_eq!(faults[0]["end"], start + name.len(), "{json}");
+        assert_eq!(faults[0]["kind"], "function", "{json}");
+        let message = faults[0]["message"].as_str().unwrap();
+        assert!(message.contains(iri), "{json}");
+        assert!(
+            json["detail"]
+                .as_str()
+                .unwrap()
+                .starts_with("the query cannot be run\nline 2,")
+        );
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod access;
 mod client;
+mod complete;
 mod computing;
 mod endpoint;
 mod fuzz;

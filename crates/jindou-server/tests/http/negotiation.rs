@@ -71,6 +71,78 @@ fn what_nobody_can_write_is_406_and_says_what_there_is() {
 }
 
 #[test]
+fn what_a_format_cannot_say_is_an_error_and_no_document() {
+    let rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    for (object, format, word) in [
+        ("<http://e/> 1", "application/rdf+xml", "predicates"),
+        ("<http://e/1> 1", "application/rdf+xml", "predicates"),
+        (
+            &*format!("<{rdf}li> 1"),
+            "application/rdf+xml",
+            "predicates",
+        ),
+        (
+            "<http://www.w3.org/2000/xmlns/a> 1",
+            "application/rdf+xml",
+            "predicates",
+        ),
+        ("a <http://e/1>", "application/rdf+xml", "classes"),
+        (
+            "<http://e/p> \"\\u0001\"",
+            "application/rdf+xml",
+            "character",
+        ),
+        ("<http://e/p> \"\\r\"", "application/rdf+xml", "character"),
+        (
+            "<http://e/p> <<( <http://e/s> <http://e/p> \"\\u0001\" )>>",
+            "application/rdf+xml",
+            "character",
+        ),
+        ("<http://e/p> _:1", "application/rdf+xml", "label"),
+        (
+            "<http://e/p> <<( <http://e/s> <http://e/p> 1 )>>",
+            "application/ld+json",
+            "triple terms",
+        ),
+    ] {
+        let store = store(&format!(
+            "<http://e/s> <http://e/p> <http://e/o> ; {object} . "
+        ));
+        let server = serve(&store, options());
+        let accept = [("accept", format)];
+        let construct = ask(&server, "CONSTRUCT WHERE { ?s ?p ?o }", &accept);
+        let describe = ask(&server, "DESCRIBE <http://e/s>", &accept);
+        let graph = request(server.address(), "GET", "/store?default", &accept, b"");
+        for answer in [construct, describe, graph] {
+            assert_eq!(
+                (answer.status, &*answer.problem()),
+                (501, "unsupported"),
+                "{object}"
+            );
+            assert!(answer.text().contains(word), "{object}: {}", answer.text());
+        }
+        let turtle = ask(
+            &server,
+            "CONSTRUCT WHERE { ?s ?p ?o }",
+            &[("accept", "text/turtle")],
+        );
+        assert_eq!(turtle.status, 200, "{object}");
+    }
+}
+
+#[test]
+fn a_document_that_has_begun_is_cut_off_where_its_format_ends() {
+    let many = (0..20_000).map(|i| format!("<http://e/s{i}> <http://e/p> \"{i}\" .\n"));
+    let store = store(&(many.collect::<String>() + "<http://e/z> <http://e/1> 1 ."));
+    let server = serve(&store, options());
+    let accept = [("accept", "application/rdf+xml")];
+    let query = "CONSTRUCT { ?s ?p ?o } WHERE { { ?s <http://e/p> ?o . ?s ?p ?o } UNION { ?s <http://e/1> ?o . ?s ?p ?o } }";
+    let answer = ask(&server, query, &accept);
+    assert_eq!(answer.status, 200);
+    assert!(!answer.whole && !answer.text().contains("</rdf:RDF>"));
+}
+
+#[test]
 fn answers_are_compressed_on_demand_and_equal_the_plain_ones() {
     let server = serve(thousand(), options());
     let query = format!("{MILLION} LIMIT 30000");

@@ -1,7 +1,7 @@
 //! The other routes: health, metrics, profile.
 
 use crate::client::{escape, request};
-use crate::{MILLION, ask, options, serve, thousand, until};
+use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
 
 #[test]
 fn health_and_nothing() {
@@ -65,6 +65,58 @@ fn metrics_count_what_happened() {
         1.0
     );
     assert!(value("jindou_result_bytes_total") > 2e7);
+}
+
+#[test]
+fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
+    let server = serve(thousand(), options());
+    let get = |target: &str| request(server.address(), "GET", target, &[], b"");
+    let long = format!("/query?profile=true&tag={}&query=x", "t".repeat(65));
+    assert_eq!(get(&long).status, 400);
+    std::thread::scope(|scope| {
+        let endless = format!("/query?profile=true&tag=mine&query={}", escape(ENDLESS));
+        let asked = scope.spawn(move || get(&endless));
+        let other = scope.spawn(|| ask(&server, ENDLESS, &[]));
+        until("both run", || server.live_queries() == 2);
+        let mine = || {
+            get("/admin/queries?tag=mine").json()["queries"]
+                .as_array()
+                .unwrap()
+                .clone()
+        };
+        assert_eq!(mine().len(), 1);
+        assert_eq!(mine()[0]["tag"], "mine");
+        let target = format!("/admin/queries/{}", mine()[0]["id"]);
+        // Rows of the last step, which grow.
+        let rows = || {
+            get(&target).json()["profile"]["tree"]["inputs"][0]["rows_out"]
+                .as_u64()
+                .unwrap_or(0)
+        };
+        until("rows come", || rows() > 0);
+        let first = rows();
+        until("more rows come", || rows() > first);
+        let seen = get(&target).json();
+        let leaf = &seen["profile"]["tree"]["inputs"][0];
+        assert!(leaf["ms"].as_f64().unwrap() > 0.0);
+        let steps = &leaf["inputs"][0];
+        assert!(
+            steps["name"].as_str().unwrap().starts_with("step "),
+            "{seen}"
+        );
+        assert!(seen["profile"]["text"].to_string().contains("native"));
+        // Others are not measured.
+        for q in get("/admin/queries").json()["queries"].as_array().unwrap() {
+            let target = format!("/admin/queries/{}", q["id"]);
+            assert_eq!(
+                get(&target).json()["profile"].is_object(),
+                q["tag"] == "mine"
+            );
+            request(server.address(), "DELETE", &target, &[], b"");
+        }
+        assert_eq!(asked.join().unwrap().status, 503);
+        drop(other.join());
+    });
 }
 
 #[test]

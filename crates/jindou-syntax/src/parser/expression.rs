@@ -4,7 +4,7 @@ use super::{Deep, Parse, Parser};
 use crate::advice::Place;
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
-use crate::lexer::Kind;
+use crate::lexer::{Kind, Token};
 use oxrdf::vocab::{rdf, xsd};
 use spargebra::algebra::{Expression, Function};
 use spargebra::term::{Literal, NamedNode};
@@ -197,9 +197,10 @@ impl Parser<'_, '_> {
         match self.kind() {
             Kind::OpenParen => self.bracketed(),
             Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+                let name = self.token;
                 let iri = self.iri()?;
                 if self.is(Kind::OpenParen) {
-                    return self.custom_call(iri);
+                    return self.custom_call(name, iri);
                 }
                 self.deep(iri.into(), 1)
             }
@@ -256,11 +257,12 @@ impl Parser<'_, '_> {
         Ok(e)
     }
 
-    /// Arguments of a function that an IRI names.
-    pub(super) fn custom_call(&mut self, name: NamedNode) -> Parse<Expr> {
+    /// Arguments of a function that an IRI names, which was read already.
+    pub(super) fn custom_call(&mut self, name: Token, iri: NamedNode) -> Parse<Expr> {
         let (arguments, depth) = self.expression_list(K::Unknown)?;
+        self.check_call(name, iri.as_str(), arguments.len());
         self.deep(
-            Expression::FunctionCall(Function::Custom(name), arguments),
+            Expression::FunctionCall(Function::Custom(iri), arguments),
             depth + 1,
         )
     }

@@ -381,11 +381,12 @@ impl Parser<'_, '_> {
         match self.kind() {
             Kind::OpenParen => self.bracketed(),
             Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+                let name = self.token;
                 let iri = self.iri()?;
                 if !self.is(Kind::OpenParen) {
                     return Err(self.unexpected(Place::CallOpen(K::Unknown)));
                 }
-                self.custom_call(iri)
+                self.custom_call(name, iri)
             }
             Kind::Word(word) if super::calls::is_call(word) => self.built_in(word),
             _ => Err(self.unexpected(place)),

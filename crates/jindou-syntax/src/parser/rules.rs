@@ -166,6 +166,20 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
+    /// Writes down a call of a function that is not there. Behind other faults nobody knows whether its IRI is the one that was
+    /// meant.
+    pub(super) fn check_call(&mut self, name: Token, iri: &str, arguments: usize) {
+        let Some(calls) = &self.options.calls else {
+            return;
+        };
+        if self.faults.iter().all(|f| f.kind == D::Function)
+            && let Some(why) = calls.fault(iri, arguments)
+        {
+            let d = self.diagnostic(name.range(), D::Function, why);
+            self.fault(d);
+        }
+    }
+
     pub(super) fn bad_iri(&mut self, token: Token, iri: &str, why: &str) {
         let shown = shortened(iri);
         let relative = !iri.contains(':') || why.contains("scheme");

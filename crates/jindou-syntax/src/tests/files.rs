@@ -34,7 +34,7 @@ fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// All texts of queries (`false`) and updates (`true`), by path.
-pub(super) fn texts() -> Vec<(PathBuf, bool, String)> {
+pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
     let mut files = vec![];
     if let Some(shared) = shared() {
         walk(&shared.join("w3c/sparql"), &mut files);

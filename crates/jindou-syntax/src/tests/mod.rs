@@ -3,7 +3,7 @@
 mod canonical;
 mod compare;
 mod constructs;
-mod files;
+pub(crate) mod files;
 mod hostile;
 mod normal;
 mod w3c;

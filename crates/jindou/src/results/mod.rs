@@ -4,7 +4,9 @@ mod answer;
 mod checked;
 mod find;
 mod layout;
+mod prefixes;
 mod rows;
+mod sayable;
 mod table;
 mod text;
 mod writer;
@@ -12,6 +14,8 @@ mod writer;
 pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
 pub(crate) use layout::{Csv, Json, JsonLine, Layout, Tsv, Xml};
+pub use prefixes::Prefixes;
+pub use sayable::can_say;
 pub use writer::{ResultFormat, ResultWriter};
 
 use jindou_model::Result;

@@ -1,7 +1,9 @@
 //! A table for people, drawn while rows come in: column widths are taken from the first rows, later cells
 //! that are wider push their line out.
 
+use super::Prefixes;
 use super::text::push_tsv_term;
+use jindou_model::term::{self, Parts};
 
 /// Rows that decide the column widths.
 const SAMPLE: usize = 200;
@@ -15,14 +17,16 @@ pub(super) struct Table {
     widths: Vec<usize>,
     held: Vec<Vec<String>>,
     drawn: bool,
+    prefixes: Prefixes,
 }
 
 impl Table {
-    pub(super) fn new(variables: &[String]) -> Self {
+    pub(super) fn new(variables: &[String], prefixes: Prefixes) -> Self {
         let header: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
         Self {
             widths: header.iter().map(|h| h.chars().count()).collect(),
             header,
+            prefixes,
             ..Self::default()
         }
     }
@@ -33,7 +37,7 @@ impl Table {
         out: &mut Vec<u8>,
     ) {
         let row: Vec<String> = cells
-            .map(|c| c.map_or_else(String::new, cell_text))
+            .map(|c| c.map_or_else(String::new, |c| self.cell_text(c)))
             .collect();
         if self.drawn {
             self.line(&row, out);
@@ -79,20 +83,56 @@ impl Table {
         out.extend_from_slice(text.trim_end().as_bytes());
         out.push(b'\n');
     }
-}
 
-/// A cell with its control characters made visible: a terminal must not obey what data says.
-fn cell_text(cell: &[u8]) -> String {
-    let mut bytes = Vec::new();
-    push_tsv_term(cell, &mut bytes);
-    String::from_utf8_lossy(&bytes)
-        .chars()
-        .map(|c| {
-            if c.is_control() {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
+    /// A cell with its control characters made visible: a terminal must not obey what data says.
+    fn cell_text(&self, cell: &[u8]) -> String {
+        let mut bytes = Vec::new();
+        self.push(cell, &mut bytes);
+        String::from_utf8_lossy(&bytes)
+            .chars()
+            .map(|c| {
+                if c.is_control() {
+                    char::REPLACEMENT_CHARACTER
+                } else {
+                    c
+                }
+            })
+            .collect()
+    }
+
+    /// Appends a term in Turtle's syntax, its IRIs by their prefixes.
+    fn push(&self, cell: &[u8], out: &mut Vec<u8>) {
+        match term::parts(cell) {
+            Some(Parts::Iri(iri)) => match self.prefixes.shorten(iri) {
+                Some(short) => out.extend_from_slice(short.as_bytes()),
+                None => push_tsv_term(cell, out),
+            },
+            Some(Parts::Coded(..) | Parts::Typed(..)) => {
+                let start = out.len();
+                push_tsv_term(cell, out);
+                let datatype = match term::parts(cell) {
+                    Some(Parts::Coded(_, code)) => term::datatype_iri(code).unwrap_or_default(),
+                    Some(Parts::Typed(_, iri)) => iri.to_owned(),
+                    _ => return,
+                };
+                // Numbers and the like are written without it.
+                let long = format!("<{datatype}>");
+                if let Some(short) = self.prefixes.shorten(&datatype)
+                    && out[start..].ends_with(long.as_bytes())
+                {
+                    out.truncate(out.len() - long.len());
+                    out.extend_from_slice(short.as_bytes());
+                }
             }
-        })
-        .collect()
+            Some(Parts::Triple(parts)) => {
+                out.extend_from_slice(b"<<( ");
+                for part in parts {
+                    self.push(part, out);
+                    out.push(b' ');
+                }
+                out.extend_from_slice(b")>>");
+            }
+            _ => push_tsv_term(cell, out),
+        }
+    }
 }

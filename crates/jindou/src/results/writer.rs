@@ -1,7 +1,7 @@
 //! One front for all result formats.
 
 use super::table::Table;
-use super::{AnswerSink, RowText, Rows, rows};
+use super::{AnswerSink, Prefixes, RowText, Rows, can_say, rows};
 use jindou_model::{Error, Result, term};
 use oxrdf::{Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
@@ -64,7 +64,7 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
 enum State<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, Kind),
-    Graph(Box<WriterQuadSerializer<W>>),
+    Graph(Box<WriterQuadSerializer<W>>, RdfFormat),
     Done,
 }
 
@@ -96,18 +96,14 @@ fn unjoined<'t>(kind: &mut Kind, text: &'t [u8]) -> &'t [u8] {
     }
 }
 
-/// True if a graph in this format is written as JSON-LD.
-fn is_json_ld(format: ResultFormat) -> bool {
-    use ResultFormat::{Json, Rdf};
-    matches!(format, Json | Rdf(RdfFormat::JsonLd { .. }))
-}
-
 /// Writes one answer: `solutions` then `rows`*, or `boolean`, or `triples`*; then `finish`.
 pub struct ResultWriter<W: Write> {
     state: State<W>,
     format: ResultFormat,
     /// The format of a graph.
     graphs: ResultFormat,
+    /// Prefixes for tables that people read.
+    prefixes: Prefixes,
     /// A triple's cells.
     cells: [Vec<u8>; 3],
 }
@@ -130,6 +126,7 @@ impl<W: Write> ResultWriter<W> {
             state: State::Ready(out),
             format,
             graphs: format,
+            prefixes: Prefixes::new(),
             cells: Default::default(),
         }
     }
@@ -138,6 +135,12 @@ impl<W: Write> ResultWriter<W> {
     #[must_use]
     pub fn with_graphs(self, graphs: ResultFormat) -> Self {
         Self { graphs, ..self }
+    }
+
+    /// The same, with IRIs in tables for people written by these prefixes.
+    #[must_use]
+    pub fn with_prefixes(self, prefixes: Prefixes) -> Self {
+        Self { prefixes, ..self }
     }
 
     fn ready(&mut self) -> Result<W> {
@@ -151,7 +154,10 @@ impl<W: Write> ResultWriter<W> {
     fn table(&mut self, variables: &[String], format: ResultFormat) -> Result<()> {
         let mut out = self.ready()?;
         let (kind, head) = match format {
-            ResultFormat::Table => (Kind::Table(Table::new(variables)), Vec::new()),
+            ResultFormat::Table => {
+                let prefixes = std::mem::take(&mut self.prefixes);
+                (Kind::Table(Table::new(variables, prefixes)), Vec::new())
+            }
             ResultFormat::Tsv | ResultFormat::Rdf(_) => {
                 let names: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
                 let head = names.join("\t") + "\n";
@@ -255,21 +261,17 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             }
         };
         let out = self.ready()?;
-        self.state = State::Graph(Box::new(RdfSerializer::from_format(format).for_writer(out)));
+        let serializer = RdfSerializer::from_format(format).for_writer(out);
+        self.state = State::Graph(Box::new(serializer), format);
         Ok(())
     }
 
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
-            State::Graph(_)
-                if matches!(triple.object, Term::Triple(_)) && is_json_ld(self.graphs) =>
-            {
-                Err(Error::Unsupported(
-                    "JSON-LD has no triple terms: ask for Turtle, TriG, N-Triples or N-Quads"
-                        .into(),
-                ))
+            State::Graph(g, format) => {
+                can_say(triple.as_ref(), *format)?;
+                g.serialize_triple(triple).map_err(closed)
             }
-            State::Graph(g) => g.serialize_triple(triple).map_err(closed),
             State::Text(out, buffer, Kind::Rows(text, _)) => {
                 let parts = [
                     &Term::from(triple.subject.clone()),
@@ -302,7 +304,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     .and_then(|()| out.flush())
                     .map_err(closed)
             }
-            State::Graph(g) => g.finish().and_then(|mut out| out.flush()).map_err(closed),
+            State::Graph(g, _) => g.finish().and_then(|mut out| out.flush()).map_err(closed),
             State::Ready(_) | State::Done => Ok(()),
         }
     }

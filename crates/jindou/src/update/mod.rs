@@ -14,6 +14,7 @@
 //! | `operations` | the operations of a request |
 //! | `template` | rows of a pattern → quads to remove and to insert |
 //! | `graphs` | the quads of whole graphs |
+//! | `open` | a transaction of several calls |
 //! | `documents` | LOAD, and quads from any source |
 //! | `recluster` | the whole store numbered anew, also while it is changed |
 //! | `target` | a request that may change one graph only |
@@ -25,6 +26,7 @@ mod follow;
 mod graphs;
 mod journal;
 mod merge;
+mod open;
 mod operations;
 mod recluster;
 mod target;
@@ -41,6 +43,7 @@ pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
+pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub use target::GraphName;
 pub(crate) use trust::Held;
@@ -53,7 +56,7 @@ use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, setters};
 use jindou_parse::DocumentSource;
-use jindou_plan::{Functions, SyntaxOptions, read_update, with_stack};
+use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
@@ -89,6 +92,8 @@ pub struct UpdateOptions {
     pub documents: Option<Arc<dyn DocumentSource>>,
     /// Whether the prefixes that everybody uses are known where a request does not declare them.
     pub common_prefixes: bool,
+    /// Prefixes with their IRIs that are known where a request does not declare them; they come before the common ones.
+    pub prefixes: Vec<(String, String)>,
 }
 
 impl UpdateOptions {
@@ -104,6 +109,7 @@ impl UpdateOptions {
         with_functions: functions = Functions;
         with_documents: documents = Arc<dyn DocumentSource>;
         with_common_prefixes: common_prefixes = bool;
+        with_prefixes: prefixes = Vec<(String, String)>;
     }
 
     /// Sets [`base`](Self::base).
@@ -147,6 +153,26 @@ pub struct UpdateReport {
     pub commit_time: Duration,
 }
 
+/// A request on its way from text to changes.
+struct ReadRequest {
+    parsed: ParsedUpdate,
+    documents: operations::Loaded,
+    parse_time: Duration,
+}
+
+impl ReadRequest {
+    fn operations(&self) -> usize {
+        self.parsed.request.operations.len()
+    }
+
+    fn run(self, options: &Settled<'_, UpdateOptions>, tx: &mut Transaction) -> Result<()> {
+        let (parsed, documents) = (&self.parsed, self.documents);
+        with_stack(parsed.depth, || {
+            operations::run(&parsed.request, documents, options, tx)
+        })?
+    }
+}
+
 impl Database {
     /// Runs an update request: all of its operations in order, each seeing what those before did, or none.
     ///
@@ -174,33 +200,41 @@ impl Database {
     /// [`Error::Io`]: crate::Error::Io
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         self.inner.may_write()?;
-        let (started, cancel) = (Instant::now(), options.token());
+        let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
+        let read = Self::read_request(text, options, &cancel)?;
+        let (operations, parse_time) = (read.operations(), read.parse_time);
+        let mut report = self.transact(options, &cancel, |tx| read.run(options, tx))?;
+        (report.parse_time, report.operations) = (parse_time, operations);
+        Ok(report)
+    }
+
+    /// Parses a request and reads the documents of its LOADs.
+    fn read_request(
+        text: &str,
+        options: &Settled<'_, UpdateOptions>,
+        cancel: &CancelToken,
+    ) -> Result<ReadRequest> {
+        let started = Instant::now();
         let syntax = SyntaxOptions {
             common_prefixes: options.common_prefixes,
+            calls: Some(Arc::new(options.functions.clone())),
+            prefixes: options.prefixes.clone(),
             ..SyntaxOptions::under(options.base.as_deref())
         };
-        let mut parsed = guarded(|| read_update(text, &syntax, &options.memory, &cancel))?;
+        let mut parsed = guarded(|| read_update(text, &syntax, &options.memory, cancel))?;
         let depth = parsed.depth;
         if let Some(only) = &options.only {
             with_stack(depth, || target::restrict(&mut parsed.request, only))??;
         }
         let parse_time = started.elapsed();
-        let operations = parsed.request.operations.len();
-        let loaded = guarded(|| {
-            Ok(operations::read_documents(
-                &parsed.request,
-                options,
-                &cancel,
-            ))
-        })?;
-        let mut report = self.transact(options, &cancel, |tx| {
-            with_stack(depth, || {
-                operations::run(&parsed.request, loaded, options, tx)
-            })?
-        })?;
-        (report.parse_time, report.operations) = (parse_time, operations);
-        Ok(report)
+        let documents =
+            guarded(|| Ok(operations::read_documents(&parsed.request, options, cancel)))?;
+        Ok(ReadRequest {
+            parsed,
+            documents,
+            parse_time,
+        })
     }
 
     /// Adds all quads of a source in one transaction; with [`UpdateOptions::only`] all must be of that graph. Labels of blank

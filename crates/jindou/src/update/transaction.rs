@@ -36,6 +36,22 @@ pub(crate) struct Transaction {
 /// A snapshot that is ready, and its record.
 type Made = (Snapshot, Vec<u8>);
 
+/// A state of a transaction, with all that was asked for applied.
+pub(super) struct Mark {
+    snapshot: Snapshot,
+    /// Bytes of the record then.
+    record: usize,
+    outcome: Outcome,
+    begun: bool,
+}
+
+impl Mark {
+    /// Numbers of quads until then.
+    pub(super) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+}
+
 /// Numbers of quads that a transaction added and removed.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
@@ -118,6 +134,33 @@ impl Transaction {
             self.outcome.removed += applied.removed;
         }
         self.charge.set(self.record.capacity() as u64)
+    }
+
+    /// A place to go back to. To be taken when nothing is asked for that is not in the snapshot.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            snapshot: self.snapshot.clone(),
+            record: self.record.len(),
+            outcome: self.outcome,
+            begun: self.begun,
+        }
+    }
+
+    /// Undoes everything since a mark.
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.changes = Changes::new();
+        self.snapshot = mark.snapshot;
+        self.record.truncate(mark.record);
+        (self.outcome, self.begun) = (mark.outcome, mark.begun);
+        // Less than what was charged for it until now, so it is no refusal.
+        let _ = self.charge.set(self.record.capacity() as u64);
+    }
+
+    /// Puts everything that was asked for into the snapshot; gives the numbers so far.
+    pub(super) fn settled(&mut self) -> Result<Outcome> {
+        self.settle()?;
+        self.cancel.check()?;
+        Ok(self.outcome)
     }
 
     /// The snapshot to publish and its record; `None` when nothing changed.

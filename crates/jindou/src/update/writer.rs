@@ -10,6 +10,7 @@ use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Snapshot;
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -135,12 +136,20 @@ impl Writer {
     }
 
     /// Waits for this transaction's turn; until the turn ends there is no other.
-    pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<Turn<'_>> {
-        self.is_writable()?;
-        let mut state = self.lock();
+    pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<Turn<&Self>> {
+        Self::turn_of(self, cancel)
+    }
+
+    /// [`Self::turn`] that may hold the writer as long as it lives.
+    pub(crate) fn turn_of<W: Deref<Target = Self>>(
+        writer: W,
+        cancel: &CancelToken,
+    ) -> Result<Turn<W>> {
+        writer.is_writable()?;
+        let mut state = writer.lock();
         while state.busy {
             cancel.check()?;
-            state = self
+            state = writer
                 .free
                 .wait_timeout(state, LOOK)
                 .unwrap_or_else(PoisonError::into_inner)
@@ -148,10 +157,12 @@ impl Writer {
         }
         cancel.check()?;
         state.busy = true;
+        let (head, falls) = (state.head.clone(), state.falls);
+        drop(state);
         Ok(Turn {
-            writer: self,
-            head: state.head.clone(),
-            falls: state.falls,
+            writer,
+            head,
+            falls,
             over: false,
         })
     }
@@ -233,14 +244,14 @@ fn again(e: &Error) -> Error {
 }
 
 /// The only transaction that is evaluated now. Dropped, it changes nothing.
-pub(crate) struct Turn<'w> {
-    writer: &'w Writer,
+pub(crate) struct Turn<W: Deref<Target = Writer>> {
+    writer: W,
     head: Snapshot,
     falls: u64,
     over: bool,
 }
 
-impl Turn<'_> {
+impl<W: Deref<Target = Writer>> Turn<W> {
     /// The snapshot that the transaction begins with.
     pub(crate) fn head(&self) -> &Snapshot {
         &self.head
@@ -323,7 +334,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl<W: Deref<Target = Writer>> Drop for Turn<W> {
     fn drop(&mut self) {
         self.end();
     }

@@ -3,6 +3,7 @@
 use super::bindings::{LibUcp, UCS_OK, ucs_status_ptr_t, ucs_status_t};
 use crate::transport::{Result, TransportError};
 use std::ffi::CStr;
+use std::sync::OnceLock;
 
 /// The library's name; major version 1 of UCX keeps its interface stable under it.
 const NAME: &str = "libucp.so.0";
@@ -13,8 +14,12 @@ pub fn available() -> Result<()> {
     load().map(|_| ())
 }
 
-/// Loads UCX. Every call gives the same mapping with its own (small, leaked) table of functions.
+/// Loads UCX, once a process.
 pub(super) fn load() -> Result<&'static LibUcp> {
+    static LOADED: OnceLock<LibUcp> = OnceLock::new();
+    if let Some(lib) = LOADED.get() {
+        return Ok(lib);
+    }
     // SAFETY: loading runs the library's constructors, which are UCX's own and made for that.
     let lib = unsafe { LibUcp::new(NAME) }.map_err(|e| {
         TransportError::Unavailable(format!(
@@ -24,7 +29,8 @@ pub(super) fn load() -> Result<&'static LibUcp> {
     // UCX writes warnings of broken connections to standard output, where results go.
     // SAFETY: both arguments are C strings; the call sets a number.
     unsafe { lib.ucs_global_opts_set_value(c"LOG_LEVEL".as_ptr(), c"FATAL".as_ptr()) };
-    Ok(Box::leak(Box::new(lib)))
+    // Of two threads that load at once the second one's handle is closed; the first one's keeps the library where it is.
+    Ok(LOADED.get_or_init(|| lib))
 }
 
 /// UCX's text for a status.

@@ -264,6 +264,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         batch_rows: 64,
         first_batch: 64,
         profile: false,
+        live: None,
         threads: 1,
         heavy: false,
         service: None,

@@ -1,17 +1,25 @@
 //! Queries on a device that fails at every call in turn.
 
-use super::*;
+use super::{Devices, GpuChoice};
 use crate::default_graph::DefaultGraph;
 use crate::execute::run;
 use crate::results::Collector;
 use crate::{QueryOptions, Runtime};
 use jindou_gpu::faults::{Fault, Faults};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_model::{CancelToken, MemoryBudget};
-use jindou_plan::{PlanOptions, parse, plan};
+use jindou_gpu::{Backend, LazyGpu, Opener};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A runtime whose GPU is opened by `open`.
+fn runtime(open: Opener) -> Runtime {
+    Runtime::with_devices(Devices::with(LazyGpu::of(open, Duration::from_secs(60))))
+}
 
 /// `n` nodes in a ring: `:p` to the next three, `:q` to the seventh, `:v` to its number.
 fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
@@ -92,11 +100,7 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
             let faults = Arc::new(Faults::new(shim.clone(), fault, at));
             let opened = faults.clone();
             let open = move || Ok(opened.clone() as Arc<dyn Backend>);
-            (
-                shim,
-                faults,
-                Runtime::with_device(Device::of(Box::new(open), Duration::from_secs(60))),
-            )
+            (shim, faults, runtime(Box::new(open)))
         };
         let calls = {
             let (_, faults, device) = broken(Fault::Error, 0);
@@ -148,8 +152,7 @@ fn what_cannot_be_held_runs_on_the_cpu() {
     let mut plan = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
     plan.weight = Weight::Heavy;
     let shim: Arc<dyn Backend> = Arc::new(Shim::open(ShimOptions::default()).unwrap());
-    let open = Box::new(move || Ok(shim.clone()));
-    let runtime = Runtime::with_device(Device::of(open, Duration::from_secs(60)));
+    let runtime = runtime(Box::new(move || Ok(shim.clone())));
     for memory in [64 << 20, 500 << 10] {
         let options = options(GpuChoice::Auto)
             .with_memory(MemoryBudget::new(memory))

@@ -1,20 +1,11 @@
-//! Where a plan's exploration runs: on this CPU, or on a GPU where there is one and the plan is worth the way.
+//! The machine's GPU, opened when a query first wants it.
 //!
 //! A GPU can go at any time: its context is lost, it hangs, somebody pulls it. Who runs a query there hears of it from
 //! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
 
-#[cfg(test)]
-mod faults;
-mod row_buffer;
-mod run;
-
-pub(crate) use run::{ask, checksum, solutions};
-
-use crate::device::GpuChoice;
-use jindou_gpu::{Backend, GpuExecutor};
+use crate::backend::Backend;
+use crate::execute::GpuExecutor;
 use jindou_model::sync;
-use jindou_model::{Error, Result};
-use jindou_plan::{Plan, Weight};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +13,7 @@ use std::time::{Duration, Instant};
 const RETRY: Duration = Duration::from_secs(60);
 
 /// Opens a device, or says in a sentence why there is none.
-type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
+pub type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
 
 enum State {
     /// Nobody asked yet.
@@ -33,7 +24,7 @@ enum State {
 }
 
 /// The machine's GPU, looked for when the first query wants it.
-pub(crate) struct Device {
+pub struct LazyGpu {
     state: Mutex<State>,
     /// Held by who opens it.
     opening: Mutex<()>,
@@ -41,45 +32,21 @@ pub(crate) struct Device {
     retry: Duration,
 }
 
-impl Default for Device {
+impl Default for LazyGpu {
     fn default() -> Self {
-        Self::of(Box::new(jindou_gpu::open), RETRY)
+        Self::of(Box::new(crate::open), RETRY)
     }
 }
 
-impl Device {
+impl LazyGpu {
     /// A device that is opened so, and looked for again after so long.
-    pub(crate) fn of(open: Opener, retry: Duration) -> Self {
+    #[must_use]
+    pub fn of(open: Opener, retry: Duration) -> Self {
         Self {
             state: Mutex::new(State::Unknown),
             opening: Mutex::default(),
             open,
             retry,
-        }
-    }
-
-    /// The executor to run this plan's exploration with; `None` for the CPU.
-    ///
-    /// # Errors
-    /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
-    pub(crate) fn choose(
-        &self,
-        plan: &Plan,
-        choice: GpuChoice,
-    ) -> Result<Option<Arc<GpuExecutor>>> {
-        match choice {
-            GpuChoice::Off => return Ok(None),
-            GpuChoice::Auto if plan.weight == Weight::Light => return Ok(None),
-            GpuChoice::Auto | GpuChoice::On => {}
-        }
-        match (self.look(choice == GpuChoice::On), choice) {
-            (Ok(gpu), GpuChoice::On) => match gpu {
-                Some(gpu) => Ok(Some(gpu)),
-                None => Err(Error::Gpu("it is being opened".into())),
-            },
-            (Ok(gpu), _) => Ok(gpu),
-            (Err(why), GpuChoice::On) => Err(Error::Gpu(why)),
-            (Err(_), _) => Ok(None),
         }
     }
 
@@ -108,7 +75,10 @@ impl Device {
     }
 
     /// The executor, opened if it is time to; `None` while somebody else opens it, unless `wait`.
-    fn look(&self, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
+    ///
+    /// # Errors
+    /// The reason why there is no GPU, in one sentence.
+    pub fn look(&self, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
         if let Some(known) = self.known() {
             return known.map(Some);
         }
@@ -130,10 +100,10 @@ impl Device {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "shim"))]
 mod tests {
     use super::*;
-    use jindou_gpu::shim::{Shim, ShimOptions};
+    use crate::shim::{Shim, ShimOptions};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn shim() -> Arc<dyn Backend> {
@@ -144,7 +114,7 @@ mod tests {
     fn a_lost_device_is_dropped_and_tried_again_later() {
         let opened = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&opened);
-        let device = Device::of(
+        let device = LazyGpu::of(
             Box::new(move || match count.fetch_add(1, Ordering::Relaxed) {
                 1 => Err("no GPU is used: it is gone".into()),
                 _ => Ok(shim()),
@@ -176,7 +146,7 @@ mod tests {
 
     #[test]
     fn only_one_query_waits_for_a_device_to_open() {
-        let device = Device::of(
+        let device = LazyGpu::of(
             Box::new(|| {
                 std::thread::sleep(Duration::from_millis(400));
                 Ok(shim())

@@ -1,6 +1,11 @@
 //! Explorations whose first steps another executor runs: a GPU, another server. Its rows are held here and go on
 //! through the other steps and the operators.
 
+mod fall_back;
+mod held;
+
+pub use fall_back::{Choice, Execution, Ran};
+
 use crate::batch::{Batch, View};
 use crate::execute::Exec;
 use crate::executor::{Executor, Task, columns_after};

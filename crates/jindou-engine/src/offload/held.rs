@@ -1,7 +1,7 @@
-//! Rows that a device made, held until it is done with all of them: where it fails in between, none was given out, and the
+//! Rows that another executor made, held until it is done with all of them: where it fails in between, none was given out, and the
 //! CPU can begin from the start.
 
-use jindou_engine::Sink;
+use crate::sink::Sink;
 use jindou_model::{CancelToken, Error, Holder, MemoryBudget, Resource, Result};
 
 /// Bytes of ids that are held at most. Of longer results decoding is most of the work, which the CPU does in any case.
@@ -16,15 +16,15 @@ struct Chunk {
     bytes: u64,
 }
 
-/// Rows that a device made, held until it is done with all of them. Charged to the query's budget.
-pub(crate) struct RowBuffer {
+/// Rows that another executor made, held until it is done with all of them. Charged to the query's budget.
+pub(crate) struct HeldRows {
     width: usize,
     chunks: Vec<Chunk>,
     bytes: u64,
     budget: MemoryBudget,
 }
 
-impl RowBuffer {
+impl HeldRows {
     /// No rows, of so many columns.
     pub fn new(width: usize, budget: &MemoryBudget) -> Self {
         Self {
@@ -55,10 +55,12 @@ impl RowBuffer {
     }
 }
 
-impl Sink for RowBuffer {
+impl Sink for HeldRows {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         if columns.len() != self.width {
-            return Err(Error::Internal("a device gave other columns".into()));
+            return Err(Error::Internal(
+                "another executor gave other columns".into(),
+            ));
         }
         for from in (0..rows).step_by(ROWS) {
             let n = ROWS.min(rows - from);
@@ -66,7 +68,10 @@ impl Sink for RowBuffer {
             if self.bytes + bytes > MOST {
                 return Err(Error::limit(
                     Resource::Memory,
-                    format!("a result of more than {} MiB of ids from a GPU", MOST >> 20),
+                    format!(
+                        "a result of more than {} MiB of ids from another executor",
+                        MOST >> 20
+                    ),
                 ));
             }
             self.budget.charge_for(Holder::Offload, bytes)?;
@@ -75,7 +80,7 @@ impl Sink for RowBuffer {
             for column in columns {
                 let part = column.get(from..from + n);
                 ids.extend_from_slice(part.ok_or_else(|| {
-                    Error::Internal("a device gave a column shorter than its rows".into())
+                    Error::Internal("another executor gave a column shorter than its rows".into())
                 })?);
             }
             self.chunks.push(Chunk {
@@ -88,7 +93,7 @@ impl Sink for RowBuffer {
     }
 }
 
-impl Drop for RowBuffer {
+impl Drop for HeldRows {
     fn drop(&mut self) {
         self.release(self.bytes);
     }
@@ -97,12 +102,12 @@ impl Drop for RowBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_engine::CollectSink;
+    use crate::sink::CollectSink;
 
     #[test]
     fn rows_come_out_as_they_went_in_and_memory_is_given_back() {
         let budget = MemoryBudget::new(4 << 20);
-        let mut held = RowBuffer::new(2, &budget);
+        let mut held = HeldRows::new(2, &budget);
         let (a, b): (Vec<u32>, Vec<u32>) = (0..100_000).map(|i| (i, i * 7)).unzip();
         held.batch(&[&a, &b], a.len()).unwrap();
         held.batch(&[&a[..3], &b[..3]], 3).unwrap();
@@ -114,7 +119,7 @@ mod tests {
         assert!((0..100_003).all(|i| rows[i] == [a[i % 100_000], b[i % 100_000]]));
         assert_eq!(budget.used(), 0);
         // No columns: rows are counted all the same.
-        let mut held = RowBuffer::new(0, &budget);
+        let mut held = HeldRows::new(0, &budget);
         held.batch(&[], 70_000).unwrap();
         let mut out = CollectSink::default();
         held.give(&CancelToken::new(), &mut out).unwrap();
@@ -124,7 +129,7 @@ mod tests {
     #[test]
     fn too_many_rows_are_refused_and_leave_nothing_charged() {
         let budget = MemoryBudget::new(1 << 20);
-        let mut held = RowBuffer::new(1, &budget);
+        let mut held = HeldRows::new(1, &budget);
         let ids = vec![1u32; 1 << 16];
         let refused = (0..100).find_map(|_| held.batch(&[&ids], ids.len()).err());
         assert!(matches!(refused, Some(Error::Limit(_))));

@@ -1,0 +1,136 @@
+//! An output file that appears when it is complete, or standard output.
+
+use super::{Compression, named};
+use jindou::{Error, Result};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// An output, compressed as its name says. A file gets its name when it is whole, so that an interrupted writer leaves none, and
+/// one that was there stays as it was.
+pub struct OutFile {
+    to: Encoder,
+    /// The temporary and the final name of a file; `None` for standard output.
+    names: Option<(PathBuf, PathBuf)>,
+}
+
+enum Encoder {
+    Plain(BufWriter<File>),
+    Gzip(flate2::write::GzEncoder<BufWriter<File>>),
+    Bzip2(bzip2::write::BzEncoder<BufWriter<File>>),
+    Xz(liblzma::write::XzEncoder<BufWriter<File>>),
+    Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
+    Ended,
+}
+
+/// Levels of xz and zstd: half a minute a gigabyte, not ten.
+const XZ_LEVEL: u32 = 4;
+const ZSTD_LEVEL: i32 = 3;
+
+impl OutFile {
+    /// An output to a file, or to standard output for `-`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be made.
+    pub fn create(path: &Path) -> Result<Self> {
+        if path.as_os_str() == "-" {
+            let out = io::stdout().as_fd().try_clone_to_owned();
+            let out = out.map_err(|e| Error::io("<stdout>", e))?;
+            let plain = BufWriter::with_capacity(1 << 16, File::from(out));
+            return Ok(Self {
+                to: Encoder::Plain(plain),
+                names: None,
+            });
+        }
+        let failed = |e| Error::io(path, e);
+        let there = path.metadata().ok();
+        // A device or a pipe has no other name, and is never replaced.
+        let special = there.as_ref().is_some_and(|m| !m.is_file());
+        // A link stays one, and what it leads to is replaced.
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut name = whole.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".part-{}", std::process::id()));
+        let meanwhile = whole.with_file_name(name);
+        let file = match &there {
+            Some(_) if special => File::options().write(true).open(path),
+            // Whoever may not read what was there may not read what takes its place.
+            Some(there) => File::create(&meanwhile).and_then(|file| {
+                file.set_permissions(there.permissions())?;
+                Ok(file)
+            }),
+            None => File::create(&meanwhile),
+        };
+        let file = BufWriter::with_capacity(1 << 16, file.map_err(failed)?);
+        let to = match named(path).1 {
+            None => Encoder::Plain(file),
+            Some(Compression::Gzip) => {
+                let level = flate2::Compression::default();
+                Encoder::Gzip(flate2::write::GzEncoder::new(file, level))
+            }
+            Some(Compression::Bzip2) => {
+                let level = bzip2::Compression::default();
+                Encoder::Bzip2(bzip2::write::BzEncoder::new(file, level))
+            }
+            Some(Compression::Xz) => Encoder::Xz(liblzma::write::XzEncoder::new(file, XZ_LEVEL)),
+            Some(Compression::Zstd) => {
+                Encoder::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL).map_err(failed)?)
+            }
+        };
+        Ok(Self {
+            to,
+            names: (!special).then_some((meanwhile, whole)),
+        })
+    }
+
+    /// Ends the output: a file is on the disk under its own name afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be completed.
+    pub fn finish(mut self) -> io::Result<()> {
+        let file = match std::mem::replace(&mut self.to, Encoder::Ended) {
+            Encoder::Plain(f) => f,
+            Encoder::Gzip(e) => e.finish()?,
+            Encoder::Bzip2(e) => e.finish()?,
+            Encoder::Xz(e) => e.finish()?,
+            Encoder::Zstd(e) => e.finish()?,
+            Encoder::Ended => return Ok(()),
+        };
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if let Some((meanwhile, name)) = &self.names {
+            file.sync_all()?;
+            std::fs::rename(meanwhile, name)?;
+        }
+        self.names = None;
+        Ok(())
+    }
+}
+
+impl Write for OutFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            Encoder::Plain(f) => f.write(bytes),
+            Encoder::Gzip(e) => e.write(bytes),
+            Encoder::Bzip2(e) => e.write(bytes),
+            Encoder::Xz(e) => e.write(bytes),
+            Encoder::Zstd(e) => e.write(bytes),
+            Encoder::Ended => Err(io::Error::other("the output has ended")),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            Encoder::Plain(f) => f.flush(),
+            // To flush in the middle costs compression and gives nothing.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for OutFile {
+    fn drop(&mut self) {
+        if let Some((meanwhile, _)) = &self.names {
+            let _ = std::fs::remove_file(meanwhile);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Batches of quads as documents.
+
+use super::{OutFile, has_graphs, rdf_format};
+use jindou::oxrdf::{GraphName, NamedOrBlankNode, Quad, Term, TripleRef};
+use jindou::results::can_say;
+use jindou::{Error, QuadBatch, QuadSink, Resource, Result};
+use jindou_model::{Span, term};
+use jindou_parse::Format;
+use jindou_workloads::ntriples::write_batch;
+use oxrdfio::{RdfSerializer, WriterQuadSerializer};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Treatment of statements of named graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Graphs {
+    /// Writes them with their graphs. In a format without named graphs the first one is an error.
+    Keep,
+    /// Writes their triples without the graphs.
+    Drop,
+}
+
+/// Writes quads as a document, in the order in which they come. Memory: a batch.
+pub struct QuadWriter {
+    format: Format,
+    graphs: Graphs,
+    /// Prefixes to write, those of the common ones that the first batch uses among them.
+    prefixes: Vec<(String, String)>,
+    common: bool,
+    name: PathBuf,
+    state: State,
+    quads: u64,
+}
+
+enum State {
+    /// Nothing is written.
+    New(OutFile),
+    Lines(OutFile, Vec<u8>),
+    Document(Box<WriterQuadSerializer<OutFile>>),
+    Failed,
+}
+
+impl QuadWriter {
+    /// A document of a format.
+    pub fn new(out: OutFile, path: &Path, format: Format, graphs: Graphs) -> Self {
+        let name = match path.as_os_str() == "-" {
+            true => PathBuf::from("<stdout>"),
+            false => path.to_owned(),
+        };
+        Self {
+            format,
+            graphs,
+            prefixes: vec![],
+            common: false,
+            name,
+            state: State::New(out),
+            quads: 0,
+        }
+    }
+
+    /// Sets the prefixes to write; with `common` those common ones that the first statements use are added.
+    pub fn with_prefixes(mut self, prefixes: &[(String, String)], common: bool) -> Self {
+        self.prefixes = prefixes.to_vec();
+        self.common = common;
+        self
+    }
+
+    fn failed(&self, e: io::Error) -> Error {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Error::SinkClosed,
+            _ => Error::io(&self.name, e),
+        }
+    }
+
+    /// Begins the document, with the prefixes for what this batch holds.
+    fn begin(&mut self, batch: &QuadBatch) -> Result<()> {
+        let State::New(out) = std::mem::replace(&mut self.state, State::Failed) else {
+            return Err(Error::Internal("a document was begun twice".into()));
+        };
+        self.state = if matches!(self.format, Format::NTriples | Format::NQuads) {
+            State::Lines(out, vec![])
+        } else {
+            let mut serializer = RdfSerializer::from_format(rdf_format(self.format));
+            if self.common {
+                let used = used(batch);
+                for (name, iri) in used {
+                    if self.prefixes.iter().all(|p| p.0 != name && p.1 != iri) {
+                        self.prefixes.push((name.into(), iri.into()));
+                    }
+                }
+            }
+            for (name, iri) in &self.prefixes {
+                serializer = serializer.with_prefix(name, iri).map_err(|e| {
+                    Error::limit(
+                        Resource::Other,
+                        format!("the prefix {name}: cannot stand for <{iri}>: {e}"),
+                    )
+                })?;
+            }
+            State::Document(Box::new(serializer.for_writer(out)))
+        };
+        Ok(())
+    }
+
+    /// Ends the document, and says how many quads it has.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if its end cannot be written.
+    pub fn finish(mut self) -> Result<u64> {
+        if matches!(self.state, State::New(_)) {
+            self.begin(&QuadBatch::default())?;
+        }
+        let done = match std::mem::replace(&mut self.state, State::Failed) {
+            State::Lines(out, _) => out.finish(),
+            State::Document(serializer) => serializer.finish().and_then(OutFile::finish),
+            State::New(_) | State::Failed => Ok(()),
+        };
+        done.map_err(|e| self.failed(e))?;
+        Ok(self.quads)
+    }
+
+    /// Refuses quads of named graphs in a format without them.
+    fn check_graphs(&self, batch: &QuadBatch) -> Result<()> {
+        if has_graphs(self.format) || self.graphs == Graphs::Drop {
+            return Ok(());
+        }
+        match batch.quads.iter().find(|q| q[3].len > 0) {
+            None => Ok(()),
+            Some(q) => {
+                let graph = term::decode(batch.term(q[3]));
+                Err(Error::limit(
+                    Resource::Other,
+                    format!(
+                        "there are statements of the graph {}, and {} has no named graphs; write N-Quads or TriG (--to nq, --to trig), \
+                         one graph (--graph IRI, --default-graph), or all triples without their graphs (--drop-graphs)",
+                        graph.map_or_else(|| "?".into(), |g| g.to_string()),
+                        self.format,
+                    ),
+                ))
+            }
+        }
+    }
+}
+
+impl QuadSink for QuadWriter {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        self.check_graphs(batch)?;
+        if matches!(self.state, State::New(_)) {
+            self.begin(batch)?;
+        }
+        let triples = self.graphs == Graphs::Drop;
+        let wrote = match &mut self.state {
+            State::Lines(out, text) => {
+                text.clear();
+                let mut bare;
+                let batch = match triples && batch.quads.iter().any(|q| q[3].len > 0) {
+                    false => batch,
+                    true => {
+                        bare = QuadBatch {
+                            bytes: batch.bytes.clone(),
+                            quads: batch.quads.clone(),
+                        };
+                        bare.quads.iter_mut().for_each(|q| q[3] = Span::default());
+                        &bare
+                    }
+                };
+                write_batch(batch, text)?;
+                out.write_all(text)
+            }
+            State::Document(serializer) => {
+                let mut last = Last::default();
+                let format = rdf_format(self.format);
+                let mut outcome = Ok(());
+                for quad in &batch.quads {
+                    let quad = last.quad(batch, quad, triples)?;
+                    can_say(TripleRef::from(quad.as_ref()), format)?;
+                    outcome = serializer.serialize_quad(quad);
+                    if outcome.is_err() {
+                        break;
+                    }
+                }
+                outcome
+            }
+            State::New(_) | State::Failed => Err(io::Error::other("the document has ended")),
+        };
+        wrote.map_err(|e| self.failed(e))?;
+        self.quads += batch.quads.len() as u64;
+        Ok(())
+    }
+}
+
+/// The quad that was decoded last: equal spans in consecutive quads are equal terms.
+#[derive(Default)]
+struct Last(Option<([Span; 4], Quad)>);
+
+impl Last {
+    fn quad(&mut self, batch: &QuadBatch, spans: &[Span; 4], triples: bool) -> Result<&Quad> {
+        let damaged = || Error::Internal("a batch holds bytes that are no quad".into());
+        let decoded = |span: Span| term::decode(batch.term(span)).ok_or_else(damaged);
+        let node = |span| match decoded(span)? {
+            Term::NamedNode(n) => Ok(NamedOrBlankNode::from(n)),
+            Term::BlankNode(b) => Ok(b.into()),
+            _ => Err(damaged()),
+        };
+        let name = |span| match decoded(span)? {
+            Term::NamedNode(n) => Ok(n),
+            _ => Err(damaged()),
+        };
+        let graph = |span: Span| -> Result<GraphName> {
+            if span.len == 0 || triples {
+                return Ok(GraphName::DefaultGraph);
+            }
+            Ok(node(span)?.into())
+        };
+        match &mut self.0 {
+            Some((before, quad)) => {
+                if before[0] != spans[0] {
+                    quad.subject = node(spans[0])?;
+                }
+                if before[1] != spans[1] {
+                    quad.predicate = name(spans[1])?;
+                }
+                quad.object = decoded(spans[2])?;
+                if before[3] != spans[3] {
+                    quad.graph_name = graph(spans[3])?;
+                }
+                *before = *spans;
+            }
+            empty => {
+                let quad = Quad::new(
+                    node(spans[0])?,
+                    name(spans[1])?,
+                    decoded(spans[2])?,
+                    graph(spans[3])?,
+                );
+                *empty = Some((*spans, quad));
+            }
+        }
+        self.0.as_ref().map(|(_, quad)| quad).ok_or_else(damaged)
+    }
+}
+
+/// The common prefixes of a batch's IRIs.
+fn used(batch: &QuadBatch) -> BTreeSet<(&'static str, &'static str)> {
+    let mut found = BTreeSet::new();
+    let mut seen = |iri: &str| {
+        let fits = |p: &&(&str, &str)| iri.starts_with(p.1);
+        if let Some(p) = jindou::COMMON_PREFIXES.iter().find(fits) {
+            found.insert(*p);
+        }
+    };
+    for quad in &batch.quads {
+        for span in quad {
+            if span.len == 0 {
+                continue;
+            }
+            match term::parts(batch.term(*span)) {
+                Some(term::Parts::Iri(iri) | term::Parts::Typed(_, iri)) => seen(iri),
+                Some(term::Parts::Coded(_, code)) => {
+                    seen(&term::datatype_iri(code).unwrap_or_default());
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}

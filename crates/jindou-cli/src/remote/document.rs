@@ -1,0 +1,139 @@
+//! Documents from the web, loaded while they arrive.
+
+use super::{
+    HOPS, Pieces, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
+};
+use jindou::{CancelToken, Result};
+use jindou_parse::Format;
+use std::io::{self, Read};
+use ureq::http::header;
+
+const ACCEPT: &str = "application/n-quads, application/n-triples;q=0.9, application/trig;q=0.9, text/turtle;q=0.9, \
+                      application/rdf+xml;q=0.7, application/ld+json;q=0.5, */*;q=0.1";
+
+/// Limits of a document.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Most bytes, before decompression.
+    pub bytes: u64,
+    /// Ends the reading.
+    pub cancel: CancelToken,
+}
+
+/// A document that is being fetched.
+pub struct Fetched {
+    /// Its address, redirects followed.
+    pub url: String,
+    /// The answer's body.
+    pub reader: Box<dyn Read + Send>,
+    /// Its length, if the server says it.
+    pub size: Option<u64>,
+    /// Its format, by media type or by name.
+    pub format: Format,
+}
+
+/// Asks for a document and reads the head of the answer. `format` takes precedence over what the server says.
+///
+/// # Errors
+/// No URL, no connection, another status than success, too many redirects, no RDF, more bytes than allowed.
+pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<Fetched> {
+    // A fragment is a place in the document.
+    let mut url = url_of(address.split('#').next().unwrap_or(address))?;
+    let agent = agent(None);
+    for _ in 0..=HOPS {
+        let (client, to) = (agent.clone(), url.clone());
+        let answer = answered(&limits.cancel, move || {
+            client.get(&to).header(header::ACCEPT, ACCEPT).call()
+        })?;
+        let mut answer = answer.map_err(|e| failed(format!("{url} cannot be fetched: {e}")))?;
+        let status = answer.status();
+        if is_redirect(status) {
+            url = redirect(&url, &answer)?;
+            continue;
+        }
+        if !status.is_success() {
+            let said = said(&mut answer);
+            let mark = if said.is_empty() { "" } else { ": " };
+            return Err(failed(format!("{url} answers {status}{mark}{said}")));
+        }
+        let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or("");
+        let by_answer = || Format::of_document(media, by_name(url.path()));
+        let format = format.or_else(by_answer).ok_or_else(|| {
+            let media = if media.is_empty() { "no media type" } else { media };
+            failed(format!(
+                "the server declares {url} as {media}, which is no RDF format, and its name suggests none either; name it by --format nt|nq|ttl|trig|rdf|jsonld"
+            ))
+        })?;
+        let size = answer.body().content_length();
+        let too_long = || {
+            format!(
+                "{url} has more than the {} bytes that --max-url-bytes allows",
+                limits.bytes
+            )
+        };
+        if size.is_some_and(|n| n > limits.bytes) {
+            return Err(failed(too_long()));
+        }
+        let reader = Limited {
+            inner: Pieces::of(answer.into_body(), &limits.cancel)?,
+            left: limits.bytes,
+            too_long: too_long(),
+        };
+        return Ok(Fetched {
+            url: url.to_string(),
+            reader: Box::new(reader),
+            size,
+            format,
+        });
+    }
+    Err(failed(format!(
+        "{address} redirects more than {HOPS} times"
+    )))
+}
+
+/// The format that the last part of a path suggests, leaving aside an ending of compression.
+fn by_name(path: &str) -> Option<Format> {
+    let name = path.rsplit('/').next()?;
+    let (stem, last) = name.rsplit_once('.')?;
+    let compressed = matches!(last, "gz" | "bz2" | "xz" | "zst");
+    let ending = match compressed {
+        true => stem.rsplit_once('.')?.1,
+        false => last,
+    };
+    Format::from_extension(ending)
+}
+
+/// A body of limited length.
+struct Limited {
+    inner: Pieces,
+    left: u64,
+    too_long: String,
+}
+
+impl Read for Limited {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(out);
+        let n = read.map_err(|e| match own(e) {
+            Ok(own) => io::Error::other(own.to_string()),
+            Err(e) => e,
+        })?;
+        self.left = match self.left.checked_sub(n as u64) {
+            Some(left) => left,
+            None => return Err(io::Error::other(self.too_long.clone())),
+        };
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_formats() {
+        assert_eq!(by_name("/a/b.ttl"), Some(Format::Turtle));
+        assert_eq!(by_name("/a/b.nt.gz"), Some(Format::NTriples));
+        assert_eq!(by_name("/a.ttl/b"), None);
+        assert_eq!(by_name("/a/b.tar.gz"), None);
+    }
+}

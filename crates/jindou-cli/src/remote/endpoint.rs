@@ -1,0 +1,361 @@
+//! Queries and updates to a SPARQL endpoint (SPARQL 1.1 Protocol).
+
+use super::{
+    HOPS, Pieces, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
+};
+use jindou::oxrdf::Triple;
+use jindou::results::{AnswerSink, Rows};
+use jindou::{COMMON_PREFIXES, CancelToken, Error, RdfFormat, Result, prefixes_of};
+use jindou_model::term;
+use oxrdfio::RdfParser;
+use sparesults::{
+    QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
+};
+use std::io::BufReader;
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::{Method, Uri, header};
+
+const TABLES: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
+const GRAPHS: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.7, application/n-quads;q=0.6, \
+                      application/trig;q=0.5, application/ld+json;q=0.3";
+/// Rows handed on at once.
+const ROWS: usize = 256;
+
+/// A SPARQL endpoint.
+pub struct Endpoint {
+    url: Uri,
+    agent: Agent,
+    token: Option<String>,
+    /// Prefixes that are sent along where a text uses them without declaring them.
+    common_prefixes: bool,
+}
+
+/// Form of a query's answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Table,
+    Graph,
+}
+
+impl Endpoint {
+    /// An endpoint at a URL.
+    ///
+    /// # Errors
+    /// If it is not a URL with a host, or a token would go over the network unencrypted.
+    pub fn new(
+        url: &str,
+        token: Option<&str>,
+        limit: Option<Duration>,
+        common_prefixes: bool,
+    ) -> Result<Self> {
+        let url = url_of(url)?;
+        let host = url.host().unwrap_or_default();
+        let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+        if token.is_some() && url.scheme_str() == Some("http") && !here {
+            return Err(failed(format!(
+                "{url}: a token is not sent unencrypted to another machine; use its https address"
+            )));
+        }
+        Ok(Self {
+            agent: agent(limit),
+            url,
+            token: token.map(str::to_owned),
+            common_prefixes,
+        })
+    }
+
+    /// Asks a query and writes its answer while it arrives. Returns the number of rows or triples.
+    ///
+    /// # Errors
+    /// The server's own message about a refusal; an answer that cannot be read; errors of the sink; [`Error::Cancelled`].
+    pub fn query(
+        &self,
+        query: &str,
+        prefixes: &[(String, String)],
+        cancel: &CancelToken,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<u64> {
+        let text = self.with_prefixes(query, prefixes);
+        let form = form(&text);
+        let accept = match form {
+            Form::Table => TABLES,
+            Form::Graph => GRAPHS,
+        };
+        let (media, body) = self.send("query", text, accept, cancel)?;
+        if let Some(format) = QueryResultsFormat::from_media_type(&media)
+            && form == Form::Table
+        {
+            return self.table(body, format, sink);
+        }
+        // Servers that say application/json or text/plain mean the format of the form.
+        let plain = media.split(';').next().unwrap_or_default().trim();
+        match (form, RdfFormat::from_media_type(&media), plain) {
+            (Form::Table, _, "application/json" | "text/json") => {
+                self.table(body, QueryResultsFormat::Json, sink)
+            }
+            (Form::Table, _, "application/xml" | "text/xml") => {
+                self.table(body, QueryResultsFormat::Xml, sink)
+            }
+            (Form::Graph, Some(format), _) => self.graph(body, format, sink),
+            _ => Err(failed(format!(
+                "{} answers in {media}, which is not a format for this query's answer; is it a SPARQL endpoint?",
+                self.url
+            ))),
+        }
+    }
+
+    /// Sends an update request, and returns what the server says of it.
+    ///
+    /// # Errors
+    /// The server's own message about a refusal; [`Error::Cancelled`].
+    pub fn update(
+        &self,
+        request: &str,
+        prefixes: &[(String, String)],
+        cancel: &CancelToken,
+    ) -> Result<String> {
+        use std::io::Read;
+        let text = self.with_prefixes(request, prefixes);
+        let (_, body) = self.send("update", text, "application/json, */*;q=0.5", cancel)?;
+        let mut all = Vec::new();
+        let read = body.take(super::SHOWN).read_to_end(&mut all);
+        read.map_err(|e| self.unread(e))?;
+        Ok(super::visible(String::from_utf8_lossy(&all).trim()))
+    }
+
+    /// The text with declarations of those prefixes that it uses and does not declare, on its own first line, so that the lines of
+    /// the server's messages stay right.
+    fn with_prefixes(&self, query: &str, own: &[(String, String)]) -> String {
+        let found = prefixes_of(query);
+        let declared = |name: &String| found.declared.iter().any(|d| d.0 == *name);
+        let known = |name: &String| {
+            let common = COMMON_PREFIXES.iter().filter(|_| self.common_prefixes);
+            let own = own.iter().map(|(n, i)| (n.as_str(), i.as_str()));
+            let mut all = own.chain(common.copied());
+            all.find(|p| p.0 == name).map(|p| p.1.to_owned())
+        };
+        let mut text = String::new();
+        for name in found.used.iter().filter(|n| !declared(n)) {
+            if let Some(iri) = known(name) {
+                text.push_str(&format!("PREFIX {name}: <{iri}> "));
+            }
+        }
+        text + query
+    }
+
+    /// Sends a text as a form's parameter, and returns the media type and the body of the answer.
+    fn send(
+        &self,
+        parameter: &'static str,
+        body: String,
+        accept: &'static str,
+        cancel: &CancelToken,
+    ) -> Result<(String, BufReader<Pieces>)> {
+        let mut url = self.url.clone();
+        let mut method = Method::POST;
+        for _ in 0..=HOPS {
+            let same = url.authority() == self.url.authority() && url.scheme() == self.url.scheme();
+            let token = self.token.clone().filter(|_| same);
+            let (agent, to, how, form) = (
+                self.agent.clone(),
+                url.clone(),
+                method.clone(),
+                body.clone(),
+            );
+            let answer = answered(cancel, move || {
+                if how == Method::POST {
+                    let mut request = agent.post(&to).header(header::ACCEPT, accept);
+                    if let Some(token) = token {
+                        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+                    }
+                    request.send_form([(parameter, form.as_str())])
+                } else {
+                    let mut request = agent.get(&to).header(header::ACCEPT, accept);
+                    if let Some(token) = token {
+                        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+                    }
+                    request.query(parameter, &form).call()
+                }
+            })?;
+            let mut answer = answer.map_err(|e| self.unasked(&e))?;
+            let status = answer.status();
+            if is_redirect(status) {
+                if status.as_u16() == 303 {
+                    if parameter == "update" {
+                        return Err(failed(format!("{url} redirects an update ({status})")));
+                    }
+                    method = Method::GET;
+                }
+                url = redirect(&url, &answer)?;
+                continue;
+            }
+            if !status.is_success() {
+                let said = said(&mut answer);
+                let hint = match (status.as_u16(), &self.token) {
+                    (401 | 403, None) => "\nhelp: --token sends one",
+                    _ => "",
+                };
+                let mark = if said.is_empty() { "" } else { ": " };
+                return Err(failed(format!("{url} answers {status}{mark}{said}{hint}")));
+            }
+            let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or("no media type");
+            let media = media.to_owned();
+            let pieces = Pieces::of(answer.into_body(), cancel)?;
+            return Ok((media, BufReader::with_capacity(1 << 16, pieces)));
+        }
+        Err(failed(format!(
+            "{} redirects more than {HOPS} times",
+            self.url
+        )))
+    }
+
+    fn unasked(&self, e: &ureq::Error) -> Error {
+        match e {
+            ureq::Error::Timeout(_) => {
+                failed(format!("{}: no answer within the time limit", self.url))
+            }
+            e => failed(format!("{} cannot be asked: {e}", self.url)),
+        }
+    }
+
+    fn unread(&self, e: std::io::Error) -> Error {
+        own(e).unwrap_or_else(|e| failed(format!("the answer of {} ends early: {e}", self.url)))
+    }
+
+    fn table(
+        &self,
+        body: BufReader<Pieces>,
+        format: QueryResultsFormat,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<u64> {
+        let wrong = |e: QueryResultsParseError| match e {
+            QueryResultsParseError::Io(e) => self.unread(e),
+            e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
+        };
+        let parser = QueryResultsParser::from_format(format);
+        let solutions = match parser.for_reader(body).map_err(wrong)? {
+            ReaderQueryResultsParserOutput::Boolean(value) => {
+                sink.boolean(value)?;
+                return sink.finish().map(|()| 1);
+            }
+            ReaderQueryResultsParserOutput::Solutions(solutions) => solutions,
+        };
+        let names: Vec<String> = solutions
+            .variables()
+            .iter()
+            .map(|v| v.as_str().to_owned())
+            .collect();
+        sink.solutions(&names)?;
+        let mut rows = Rows::default();
+        rows.clear(names.len());
+        let mut count = 0;
+        for solution in solutions {
+            let solution = solution.map_err(wrong)?;
+            for cell in solution.values() {
+                if let Some(cell) = cell {
+                    term::push_term(cell, &mut rows.bytes);
+                }
+                rows.end_cell();
+            }
+            rows.rows += 1;
+            count += 1;
+            if rows.rows == ROWS {
+                sink.rows(&rows)?;
+                rows.clear(names.len());
+            }
+        }
+        sink.rows(&rows)?;
+        sink.finish()?;
+        Ok(count)
+    }
+
+    fn graph(
+        &self,
+        body: BufReader<Pieces>,
+        format: RdfFormat,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<u64> {
+        sink.graph()?;
+        let mut count = 0;
+        let parser = RdfParser::from_format(format).with_base_iri(self.url.to_string());
+        let parser = parser.map_err(|e| failed(format!("{} is no IRI: {e}", self.url)))?;
+        for quad in parser.for_reader(body) {
+            let quad = quad.map_err(|e| match e {
+                oxrdfio::RdfParseError::Io(e) => self.unread(e),
+                e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
+            })?;
+            sink.triple(&Triple::new(quad.subject, quad.predicate, quad.object))?;
+            count += 1;
+        }
+        sink.finish()?;
+        Ok(count)
+    }
+}
+
+/// Whether a query asks for a graph, judged by its first such word, since the server may know extensions of SPARQL.
+fn form(query: &str) -> Form {
+    if let Ok(parsed) = jindou::parse_query(query) {
+        use jindou::spargebra::Query;
+        return match parsed {
+            Query::Construct { .. } | Query::Describe { .. } => Form::Graph,
+            Query::Select { .. } | Query::Ask { .. } => Form::Table,
+        };
+    }
+    let lines = query
+        .lines()
+        .map(|l| match l.trim_start().starts_with('#') {
+            true => "",
+            false => l,
+        });
+    let words = lines.flat_map(|l| l.split(|c: char| !c.is_alphanumeric()));
+    for word in words {
+        match word.to_ascii_uppercase().as_str() {
+            "SELECT" | "ASK" => return Form::Table,
+            "CONSTRUCT" | "DESCRIBE" => return Form::Graph,
+            _ => {}
+        }
+    }
+    Form::Table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_says_what_is_accepted() {
+        for (text, graph) in [
+            ("SELECT * { ?s ?p ?o }", false),
+            (
+                "PREFIX construct: <http://e/> ASK { ?s construct:p 1 }",
+                false,
+            ),
+            ("# SELECT\nPREFIX a: <http://a/> describe <x>", true),
+            ("PREFIX a: <http://a/> CONSTRUCT WHERE { ?s ?p ?o }", true),
+            (
+                "define input:inference 'x' CONSTRUCT { ?s ?p ?o } { ?s ?p ?o }",
+                true,
+            ),
+            ("define input:inference 'x' SELECT * { ?s ?p ?o }", false),
+        ] {
+            assert_eq!(form(text) == Form::Graph, graph, "{text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_sent_where_they_are_needed() {
+        let e = Endpoint::new("http://localhost:1/query", Some("t"), None, true).unwrap();
+        let own = [("e".to_owned(), "http://e/".to_owned())];
+        assert_eq!(
+            e.with_prefixes(
+                "PREFIX skos: <http://s/>\nASK { e:a foaf:b skos:c, no:x }",
+                &own
+            ),
+            "PREFIX e: <http://e/> PREFIX foaf: <http://xmlns.com/foaf/0.1/> PREFIX skos: <http://s/>\nASK { e:a foaf:b skos:c, no:x }"
+        );
+        assert!(Endpoint::new("http://example.org/", Some("t"), None, true).is_err());
+        assert!(Endpoint::new("https://example.org/", Some("t"), None, true).is_ok());
+        assert!(Endpoint::new("ftp://example.org/", None, None, true).is_err());
+    }
+}

@@ -1,0 +1,253 @@
+//! Other machines over HTTP: SPARQL endpoints, and documents to load.
+
+mod document;
+mod endpoint;
+
+pub use document::{Limits, fetch};
+pub use endpoint::Endpoint;
+
+use jindou::{CancelToken, Error, Resource};
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+use ureq::http::{HeaderMap, Response, StatusCode, Uri, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::{Agent, Body};
+
+/// Longest wait for a connection, and for the next bytes.
+const CONNECT: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(600);
+/// Most redirects.
+const HOPS: usize = 5;
+/// Bytes of a refusal that are shown.
+const SHOWN: u64 = 4 << 10;
+/// Interval at which the user's interrupt is checked.
+const LOOK: Duration = Duration::from_millis(50);
+/// Bytes handed on at once, and pieces that wait.
+const PIECE: usize = 64 << 10;
+const PIECES: usize = 8;
+
+/// A failure that no option of the library's error types describes: a sentence for people.
+fn failed(message: impl Into<String>) -> Error {
+    Error::limit(Resource::Other, message)
+}
+
+/// A client that checks certificates against this machine's roots and follows no redirect by itself. Proxies are taken from the
+/// environment (`HTTPS_PROXY`, `NO_PROXY`).
+fn agent(limit: Option<Duration>) -> Agent {
+    let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
+        .certs
+        .iter()
+        .map(|c| Certificate::from_der(c).to_owned())
+        .collect();
+    let tls = TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .tls_config(tls)
+        .timeout_connect(Some(CONNECT))
+        .timeout_per_read(Some(SILENCE))
+        .timeout_global(limit)
+        .user_agent(concat!("jindou/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into()
+}
+
+/// A URL that can be asked.
+fn url_of(text: &str) -> Result<Uri, Error> {
+    let url: Uri = text
+        .parse()
+        .map_err(|e| failed(format!("{text} is not a URL: {e}")))?;
+    match url.scheme_str() {
+        Some("http" | "https") if url.host().is_some_and(|h| !h.is_empty()) => Ok(url),
+        _ => Err(failed(format!(
+            "{text} is not an http or https URL with a host"
+        ))),
+    }
+}
+
+/// The target of a redirect, if it may be followed.
+fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
+    let to = text(answer.headers(), header::LOCATION)
+        .ok_or_else(|| failed(format!("{from} redirects to nowhere")))?;
+    let bad = || failed(format!("{from} redirects to {to}, which is not a URL"));
+    // A fragment is a place in the document.
+    let to = to.split('#').next().unwrap_or_default();
+    let base = jindou::oxiri::Iri::parse(from.to_string()).map_err(|_| bad())?;
+    let next = base.resolve(to).map_err(|_| bad())?;
+    let next = url_of(next.as_str()).map_err(|_| bad())?;
+    if from.scheme_str() == Some("https") && next.scheme_str() == Some("http") {
+        return Err(failed(format!(
+            "{from} redirects to {next}, which is not encrypted; ask that by its own name if that is wanted"
+        )));
+    }
+    Ok(next)
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|v| v.to_str().ok())
+}
+
+/// A server's reason for a refusal: `detail` of a problem document, or the start of its text without markup.
+fn said(answer: &mut Response<Body>) -> String {
+    let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or_default();
+    let (json, html) = (media.contains("json"), media.contains("html"));
+    let mut bytes = Vec::new();
+    // What it says is read as far as it comes.
+    let _ = answer
+        .body_mut()
+        .as_reader()
+        .take(SHOWN)
+        .read_to_end(&mut bytes);
+    let all = String::from_utf8_lossy(&bytes);
+    if json && let Ok(value) = serde_json::from_str::<serde_json::Value>(&all) {
+        let found = ["detail", "message", "error", "title"];
+        let found = found.iter().find_map(|k| value.get(k)?.as_str());
+        if let Some(found) = found {
+            return visible(found);
+        }
+    }
+    if html {
+        let mut inside = false;
+        let bare = all.chars().filter(|&c| {
+            inside |= c == '<';
+            let keep = !inside;
+            inside &= c != '>';
+            keep
+        });
+        let bare: String = bare.collect();
+        let words: Vec<&str> = bare.split_whitespace().collect();
+        return visible(&words.join(" "));
+    }
+    visible(all.trim())
+}
+
+/// Text without what a terminal obeys, but with its lines.
+fn visible(text: &str) -> String {
+    let shown = |c: char| {
+        if c.is_control() && c != '\n' {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        }
+    };
+    text.chars().map(shown).collect()
+}
+
+/// The body of an answer as it comes, read by a thread of its own, so that the user's interrupt and time limit are seen meanwhile.
+struct Pieces {
+    parts: Receiver<io::Result<Vec<u8>>>,
+    cancel: CancelToken,
+    piece: Vec<u8>,
+    at: usize,
+    ended: bool,
+}
+
+impl Pieces {
+    fn of(body: Body, cancel: &CancelToken) -> Result<Self, Error> {
+        let (send, parts) = sync_channel(PIECES);
+        spawn(move || hand_on(body, &send))?;
+        Ok(Self {
+            parts,
+            cancel: cancel.clone(),
+            piece: vec![],
+            at: 0,
+            ended: false,
+        })
+    }
+}
+
+fn hand_on(body: Body, send: &SyncSender<io::Result<Vec<u8>>>) {
+    let mut from = body.into_with_config().limit(u64::MAX).reader();
+    loop {
+        let mut piece = vec![0; PIECE];
+        let read = from.read(&mut piece).map(|n| {
+            piece.truncate(n);
+            piece
+        });
+        let ended = !matches!(&read, Ok(piece) if !piece.is_empty());
+        if send.send(read).is_err() || ended {
+            return;
+        }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() && !self.ended {
+            self.piece = wait(&self.parts, &self.cancel).map_err(io::Error::other)??;
+            self.at = 0;
+            self.ended = self.piece.is_empty();
+        }
+        let n = out.len().min(self.piece.len() - self.at);
+        out[..n].copy_from_slice(&self.piece[self.at..self.at + n]);
+        self.at += n;
+        Ok(n)
+    }
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let thread = std::thread::Builder::new().name("remote".into());
+    let spawned = thread.spawn(work);
+    spawned
+        .map(drop)
+        .map_err(|e| Error::Internal(format!("no thread to ask another machine: {e}")))
+}
+
+/// Waits for a thread's message, as long as nobody cancels.
+fn wait<T>(parts: &Receiver<T>, cancel: &CancelToken) -> Result<T, Error> {
+    loop {
+        cancel.check()?;
+        match parts.recv_timeout(LOOK) {
+            Ok(part) => return Ok(part),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(failed("the connection ended early"));
+            }
+        }
+    }
+}
+
+/// Sends a request on a thread of its own, and waits for the head of its answer.
+fn answered(
+    cancel: &CancelToken,
+    ask: impl FnOnce() -> Result<Response<Body>, ureq::Error> + Send + 'static,
+) -> Result<Result<Response<Body>, ureq::Error>, Error> {
+    let (send, receive) = sync_channel(1);
+    spawn(move || {
+        // Nobody may wait any more.
+        let _ = send.send(ask());
+    })?;
+    wait(&receive, cancel)
+}
+
+/// Asks a server whether it is ready, and returns what it says.
+///
+/// # Errors
+/// If no server answers in time, or the server says that it is not ready.
+pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
+    let url = url_of(&format!("{}/ready", server.trim_end_matches('/')))?;
+    let answer = agent(Some(limit)).get(&url).call();
+    let mut answer = answer.map_err(|e| failed(format!("{url}: {e}")))?;
+    let status = answer.status();
+    let said = said(&mut answer);
+    match status.is_success() {
+        true => Ok(said),
+        false => Err(failed(format!("{url} answers {status}: {said}"))),
+    }
+}
+
+/// The error behind one of reading: an interrupt passes through readers as one of theirs.
+fn own(e: io::Error) -> Result<Error, io::Error> {
+    e.downcast::<Error>()
+}

@@ -1,0 +1,28 @@
+//! Lines on standard output that may find no room there.
+
+use std::fmt::Arguments;
+use std::io::Write;
+
+/// Writes a line to standard output, as `println!` does. Where it cannot be written (a full disk), the command ends with status 1 and says
+/// why: `println!` would panic. Where nobody reads on, it ends quietly with status 0.
+macro_rules! say {
+    () => { $crate::say::line(format_args!("")) };
+    ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
+}
+pub(crate) use say;
+
+/// Writes the line of [`say!`].
+pub(crate) fn line(text: Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    let written = out
+        .write_fmt(text)
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush());
+    if let Err(e) = written {
+        if e.kind() == std::io::ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        eprintln!("jindou: cannot write to standard output: {e}");
+        std::process::exit(1);
+    }
+}

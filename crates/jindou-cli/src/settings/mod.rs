@@ -1,0 +1,207 @@
+//! Settings: options of commands that are not given on the command line come from the environment, then from a file.
+//!
+//! A value of the file becomes the default of its option, so that clap's own order holds: command line, environment, file, default.
+
+mod file;
+mod show;
+
+pub use file::SettingsFile;
+pub use show::show;
+
+use clap::builder::{BoolishValueParser, OsStr};
+use clap::{Arg, ArgAction, Command};
+use jindou::{Error, Resource, Result};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Options that mean the same in every command that has them: they stand at the top of a file, and have a variable.
+const EVERYWHERE: &[&str] = &[
+    "allow-url",
+    "durability",
+    "gpu",
+    "load-allow",
+    "load-from",
+    "max-url-bytes",
+    "memory",
+    "merge-memory",
+    "merge-rate",
+    "no-prefixes",
+    "service-allow",
+    "store",
+    "threads",
+    "timeout",
+    "token",
+    "union-default-graph",
+    "verify",
+];
+
+/// Options that say what one call does, and are no settings.
+const ONE_CALL: &[&str] = &[
+    "at",
+    "check",
+    "config",
+    "endpoint",
+    "errors",
+    "explain",
+    "file",
+    "from",
+    "graph",
+    "help",
+    "into",
+    "list",
+    "out",
+    "replace",
+    "snapshot",
+    "source",
+    "version",
+    "default-graph",
+    "drop-graphs",
+    "keep-graph",
+];
+
+/// Commands without settings.
+const WITHOUT: &[&str] = &[
+    "generate",
+    "bench",
+    "peers",
+    "health",
+    "settings",
+    "completions",
+    "man",
+    "help",
+];
+
+/// Settings whose values are never shown.
+const SECRET: &[&str] = &["token"];
+
+/// Options without a variable: `JINDOU_GPU` already chooses how kernels are run in tests.
+const NO_VARIABLE: &[&str] = &["gpu"];
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::limit(Resource::Other, message)
+}
+
+/// Whether an option of a command is a setting.
+fn is_setting(command: &str, option: &str) -> bool {
+    !WITHOUT.contains(&command) && !ONE_CALL.contains(&option)
+}
+
+/// The environment variable of a setting, if it has one.
+fn variable(command: &str, option: &str) -> Option<String> {
+    let has =
+        (EVERYWHERE.contains(&option) || command == "serve") && !NO_VARIABLE.contains(&option);
+    has.then(|| format!("JINDOU_{}", option.replace('-', "_").to_uppercase()))
+}
+
+/// The settings of a command: its arguments with long names, as far as they are settings.
+fn settings_of(command: &Command) -> impl Iterator<Item = &Arg> {
+    let name = command.get_name();
+    command
+        .get_arguments()
+        .filter(move |a| a.get_long().is_some_and(|l| is_setting(name, l)))
+}
+
+/// Gives every command's settings their variables, and what the file says as their default.
+pub fn apply(command: Command, file: Option<&SettingsFile>) -> Command {
+    command.mut_subcommands(|sub| {
+        let name = sub.get_name().to_owned();
+        if WITHOUT.contains(&name.as_str()) {
+            return sub;
+        }
+        sub.mut_args(|arg| apply_to(&name, arg, file))
+    })
+}
+
+fn apply_to(command: &str, mut arg: Arg, file: Option<&SettingsFile>) -> Arg {
+    let Some(option) = arg.get_long().map(str::to_owned) else {
+        return arg;
+    };
+    if !is_setting(command, &option) {
+        return arg;
+    }
+    let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
+    // A load's own place counts before the variable, and `--into` may stand beside that.
+    let late = command == "load" && option == "store";
+    let variable = variable(command, &option);
+    if let Some(name) = &variable
+        && !late
+    {
+        arg = arg.env(OsStr::from(name.clone())).hide_env_values(true);
+    }
+    if is_flag {
+        arg = arg.value_parser(BoolishValueParser::new());
+    }
+    let value = variable
+        .filter(|_| late)
+        .and_then(std::env::var_os)
+        .map(|v| vec![v]);
+    let given = file.and_then(|f| f.get(command, &option));
+    let value = value.or_else(|| given.map(|g| g.values.iter().map(OsString::from).collect()));
+    match value {
+        None => arg,
+        Some(values) => arg
+            .required(false)
+            .hide_default_value(SECRET.contains(&option.as_str()))
+            .default_values(values.into_iter().map(OsStr::from)),
+    }
+}
+
+/// The settings' file that applies: the one of `--config`, of `$JINDOU_CONFIG` (a file, or a folder with `jindou.toml`; empty: none), or
+/// `jindou/config.toml` in the user's folder of settings, if it is there.
+///
+/// # Errors
+/// If it cannot be read, or has a mistake: with file, line and what was likely meant.
+pub fn find(arguments: &[OsString], command: &Command) -> Result<Option<SettingsFile>> {
+    let path = match named(arguments).or_else(|| std::env::var_os("JINDOU_CONFIG")) {
+        Some(none) if none.is_empty() => return Ok(None),
+        Some(path) => {
+            let path = PathBuf::from(path);
+            if path.is_dir() {
+                path.join("jindou.toml")
+            } else {
+                path
+            }
+        }
+        None => match own_folder("XDG_CONFIG_HOME", ".config").map(|f| f.join("config.toml")) {
+            Some(path) if path.exists() => path,
+            _ => return Ok(None),
+        },
+    };
+    SettingsFile::read(&path, command).map(Some)
+}
+
+/// The program's folder below one that a variable names, or below the user's home.
+pub fn own_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|v| Path::new(v).is_absolute());
+    let folder = match set(variable) {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(set("HOME")?).join(below_home),
+    };
+    Some(folder.join("jindou"))
+}
+
+/// The file of `--config` among the arguments, before clap sees them.
+fn named(arguments: &[OsString]) -> Option<OsString> {
+    let mut rest = arguments.iter().skip(1);
+    // Their arguments are another program's.
+    if arguments
+        .get(1)
+        .is_some_and(|a| a == "bench" || a == "peers")
+    {
+        return None;
+    }
+    while let Some(argument) = rest.next() {
+        if argument == "--" {
+            return None;
+        }
+        if argument == "--config" {
+            return rest.next().cloned();
+        }
+        // Names of files need not be UTF-8.
+        if let Some(file) = argument.as_bytes().strip_prefix(b"--config=") {
+            return Some(OsString::from_vec(file.to_vec()));
+        }
+    }
+    None
+}

@@ -1,0 +1,144 @@
+//! The shell's own commands.
+
+use super::session::{How, Next, Session};
+use super::{Outcome, read, statement};
+use crate::args::parse_prefix;
+use crate::say::say;
+use jindou::{Error, Resource, Result, ResultFormat};
+use jindou_model::units::parse_duration;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// Names of the commands, as they are completed.
+pub const NAMES: &[&str] = &[
+    ".exit", ".explain", ".format", ".help", ".limit", ".pager", ".prefix", ".profile", ".quit",
+    ".read", ".timeout", ".timing",
+];
+
+const HELP: &str = "\
+.help                 print this list
+.explain QUERY        show the plan of a query, without running it
+.profile QUERY        show the answer, and each step's rows, time and bytes
+.format [FORMAT]      write answers as table, tsv, csv, json, ndjson, xml, nt, ttl, …; without one, as by default
+.limit [ROWS|off]     show only so many rows
+.pager [COMMAND|off]  show long answers page by page
+.prefix               list the prefixes of this session
+.prefix NAME IRI      declare a prefix
+.read FILE            run the statements of a file
+.timeout [TIME|off]   give up a query after this long
+.timing [on|off]      show how long each statement took
+.quit                 end the shell, as Ctrl-D does
+
+Enter runs a complete query or update; a `;` after it is ignored. Alt-Enter begins another line of a complete one.
+Tab completes keywords, prefixes, variables, and the store's predicates and classes. Ctrl-C cancels the running query.";
+
+/// Largest depth of files that read files.
+const DEEPEST: usize = 16;
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::limit(Resource::Other, message)
+}
+
+/// Runs a command.
+pub fn run(session: &mut Session, text: &str) -> Result<Next> {
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let value = (!rest.is_empty()).then_some(rest);
+    match name {
+        ".help" => say!("{HELP}"),
+        ".quit" | ".exit" => return Ok(Next::Quit),
+        ".explain" | ".profile" => {
+            let how = if name == ".explain" {
+                How::Explain
+            } else {
+                How::Profile
+            };
+            let query = statement::argument(text).filter(|q| !q.is_empty());
+            let query = query.ok_or_else(|| wrong(format!("{name} needs a query after it")))?;
+            session.query(query.strip_suffix(';').unwrap_or(query), how)?;
+        }
+        ".format" => {
+            session.format = match value {
+                None => None,
+                Some(f) => Some(f.parse::<ResultFormat>().map_err(wrong)?),
+            };
+        }
+        ".limit" => {
+            session.limit = match value {
+                None | Some("off") => None,
+                Some(n) => Some(n.parse().map_err(|_| {
+                    wrong(format!(
+                        "'{n}' is not a number of rows; write a number or off"
+                    ))
+                })?),
+            };
+        }
+        ".pager" => {
+            session.pager = match value {
+                None => Some("less".into()),
+                Some("off") => None,
+                Some(command) => Some(command.into()),
+            };
+        }
+        ".prefix" => match value {
+            None => {
+                for (name, iri) in session.prefixes() {
+                    say!("PREFIX {name}: <{iri}>");
+                }
+            }
+            Some(both) => {
+                let (name, iri) = parse_prefix(both).map_err(wrong)?;
+                session.declare(name, iri);
+            }
+        },
+        ".read" => {
+            let file = value.ok_or_else(|| wrong(".read needs the name of a file"))?;
+            return read_file(session, Path::new(file));
+        }
+        ".timeout" => {
+            let limit = match value {
+                None | Some("off") => None,
+                Some(t) => Some(parse_duration(t).map_err(wrong)?),
+            };
+            session.set_timeout(limit)?;
+        }
+        ".timing" => {
+            session.timing = match value {
+                None => !session.timing,
+                Some("on") => true,
+                Some("off") => false,
+                Some(other) => return Err(wrong(format!(".timing is on or off, not {other}"))),
+            };
+        }
+        other => {
+            let near = NAMES.iter().max_by(|a, b| {
+                let near = |n: &str| strsim::jaro_winkler(other, n);
+                near(a).total_cmp(&near(b))
+            });
+            let near = near.map_or("", |n| n);
+            return Err(wrong(format!(
+                "there is no command {other}; did you mean {near}? .help lists all"
+            )));
+        }
+    }
+    Ok(Next::GoOn)
+}
+
+fn read_file(session: &mut Session, path: &Path) -> Result<Next> {
+    if session.depth == DEEPEST {
+        return Err(wrong(format!("{}: files read one another", path.display())));
+    }
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    session.depth += 1;
+    let outcome = read(session, BufReader::new(file), path);
+    session.depth -= 1;
+    match outcome? {
+        Outcome::Good => Ok(Next::GoOn),
+        Outcome::Quit => Ok(Next::Quit),
+        Outcome::Failed => Err(wrong(format!(
+            "{}: not all of it could be run",
+            path.display()
+        ))),
+    }
+}

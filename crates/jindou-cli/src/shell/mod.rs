@@ -1,0 +1,194 @@
+//! `jindou shell`: questions one after the other, typed or from a file.
+//!
+//! ```text
+//! lines ─► statement (statement.rs: is it whole?) ─► Session: a dot command, a query, an update ─► pages (page.rs)
+//! ```
+
+mod complete;
+mod dot;
+mod page;
+mod session;
+mod statement;
+
+use crate::args::Shell;
+use crate::say::say;
+use crate::settings::own_folder;
+use complete::Assistant;
+use jindou::{CancelToken, Error, Result};
+use jindou_model::sync;
+use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{Cmd, Config, Editor, KeyCode, KeyEvent, Modifiers};
+use session::{Next, Session};
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+/// Statements kept in the history.
+const HISTORY: usize = 10_000;
+
+/// The token of the running statement. Ctrl-C cancels it, and without one ends the program.
+#[derive(Clone, Default)]
+pub struct Interrupt(Arc<Mutex<Option<CancelToken>>>);
+
+impl Interrupt {
+    fn install(&self) {
+        let running = self.clone();
+        // A failure to install the handler leaves the default: Ctrl-C ends the process.
+        let _ = ctrlc::set_handler(move || match &*sync::lock(&running.0) {
+            // The second one, for what does not end.
+            Some(token) if token.is_cancelled() => std::process::exit(130),
+            Some(token) => token.cancel(),
+            None => std::process::exit(130),
+        });
+    }
+
+    /// Runs something that Ctrl-C cancels.
+    pub fn during<T>(&self, work: impl FnOnce(&CancelToken) -> T) -> T {
+        let token = CancelToken::new();
+        *sync::lock(&self.0) = Some(token.clone());
+        let done = work(&token);
+        *sync::lock(&self.0) = None;
+        done
+    }
+}
+
+pub fn run(a: &Shell) -> Result<ExitCode> {
+    let interrupt = Interrupt::default();
+    interrupt.install();
+    let typed = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let mut session = Session::open(a, interrupt, typed)?;
+    if typed {
+        return interactive(&mut session);
+    }
+    let stdin = std::io::stdin().lock();
+    let failed = read(&mut session, stdin, Path::new("<stdin>"))? == Outcome::Failed;
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// The way in which a file of statements ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Good,
+    /// Some statement failed.
+    Failed,
+    /// A statement ended the shell.
+    Quit,
+}
+
+/// Runs the statements of a text. One ends at a `;` at the end of a line, at an empty line, at a line with a dot command and at the
+/// end, if it is complete there. Statements after one that fails are run as well.
+///
+/// # Errors
+/// [`Error::SinkClosed`] if nobody reads the answers any more, and what reading the text fails with.
+fn read(session: &mut Session, lines: impl BufRead, name: &Path) -> Result<Outcome> {
+    let mut pending = String::new();
+    let mut outcome = Outcome::Good;
+    let mut run = |session: &mut Session, pending: &mut String| -> Result<bool> {
+        let statement = std::mem::take(pending);
+        match session.run(&statement) {
+            Ok(Next::GoOn) => Ok(true),
+            Ok(Next::Quit) => Ok(false),
+            Err(Error::SinkClosed) => Err(Error::SinkClosed),
+            Err(e) => {
+                session.tell(&e);
+                outcome = Outcome::Failed;
+                Ok(true)
+            }
+        }
+    };
+    for line in lines.lines() {
+        let line = line.map_err(|e| Error::io(name, e))?;
+        let dot = statement::is_dot(&line);
+        // A command of the shell stands between statements.
+        if dot && statement::is_whole(&pending) && !run(session, &mut pending)? {
+            return Ok(Outcome::Quit);
+        }
+        pending.push_str(&line);
+        pending.push('\n');
+        let ends = dot || line.trim().is_empty() || line.trim_end().ends_with(';');
+        if ends && statement::is_whole(&pending) && !run(session, &mut pending)? {
+            return Ok(Outcome::Quit);
+        }
+    }
+    if !run(session, &mut pending)? {
+        return Ok(Outcome::Quit);
+    }
+    Ok(outcome)
+}
+
+/// Asks for statements until the end.
+fn interactive(session: &mut Session) -> Result<ExitCode> {
+    let broken = |e: ReadlineError| match e {
+        ReadlineError::Io(e) => Error::io("<terminal>", e),
+        e => Error::io("<terminal>", std::io::Error::other(e.to_string())),
+    };
+    let config = Config::builder()
+        .max_history_size(HISTORY)
+        .map_err(broken)?
+        .history_ignore_space(true)
+        .completion_type(rustyline::CompletionType::List)
+        .build();
+    let mut editor: Editor<Assistant, DefaultHistory> =
+        Editor::with_config(config).map_err(broken)?;
+    editor.set_helper(Some(Assistant::new(session)));
+    // Another line of a statement that is whole already.
+    editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
+    let history = history();
+    if let Some(file) = &history {
+        // None is there the first time.
+        let _ = editor.load_history(file);
+    }
+    say!("{}", session.greeting());
+    say!(
+        "Enter runs a complete statement; Alt-Enter begins another line. .help lists the commands."
+    );
+    let code = loop {
+        session.set_screen(editor.dimensions());
+        match editor.readline("jindou> ") {
+            Ok(statement) => {
+                if statement.trim().is_empty() {
+                    continue;
+                }
+                // History is a convenience: without it the shell goes on.
+                let _ = editor.add_history_entry(statement.trim_end());
+                if let Some(file) = &history {
+                    let _ = editor.append_history(file);
+                }
+                match session.run(&statement) {
+                    Ok(Next::GoOn) => {}
+                    Ok(Next::Quit) => break ExitCode::SUCCESS,
+                    Err(e) => session.tell(&e),
+                }
+                if let Some(helper) = editor.helper_mut() {
+                    helper.learn(session);
+                }
+            }
+            // Ctrl-C throws the line away.
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break ExitCode::SUCCESS,
+            Err(ReadlineError::Io(e)) if e.kind() == std::io::ErrorKind::InvalidData => {
+                eprintln!("that was no UTF-8, and the line is left out");
+            }
+            Err(e) => return Err(broken(e)),
+        }
+    };
+    Ok(code)
+}
+
+/// The file of the history, in a folder that is made if need be; only its owner may read it.
+fn history() -> Option<PathBuf> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    let folder = own_folder("XDG_STATE_HOME", ".local/state")?;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&folder).ok()?;
+    let file = folder.join("history");
+    let mut open = std::fs::File::options();
+    open.append(true)
+        .create(true)
+        .mode(0o600)
+        .open(&file)
+        .ok()?;
+    Some(file)
+}

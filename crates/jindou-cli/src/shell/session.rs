@@ -1,0 +1,341 @@
+//! The target of a shell, its settings, and the statements that it runs.
+
+use super::page::{First, Pages};
+use super::{Interrupt, dot, statement};
+use crate::args::Shell;
+use crate::commands::{counted, documents, no_store, runtime, service, show_recovery, update};
+use crate::remote::Endpoint;
+use crate::say::say;
+use jindou::results::{AnswerSink, Prefixes};
+use jindou::{
+    Access, CancelToken, Database, DiagnosticKind, DocumentSource, Error, Following, GpuChoice,
+    OpenOptions, QueryOptions, Resource, Result, ResultFormat, ResultWriter, ServiceCaller,
+    UpdateOptions,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A store, or an endpoint elsewhere.
+pub enum Target {
+    Store(Database),
+    Endpoint(Box<Endpoint>, String),
+}
+
+/// Whether the shell goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    GoOn,
+    Quit,
+}
+
+/// The way in which a query is run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    Answer,
+    Explain,
+    Profile,
+}
+
+/// A shell's target and its settings.
+pub struct Session {
+    pub target: Target,
+    /// Takes over what others change in the store, as long as it lives.
+    _following: Option<Following>,
+    pub format: Option<ResultFormat>,
+    pub timing: bool,
+    /// Rows shown.
+    pub limit: Option<u64>,
+    /// `None`: answers are not paged.
+    pub pager: Option<String>,
+    pub timeout: Option<Duration>,
+    /// Prefixes declared by `.prefix`.
+    own_prefixes: Vec<(String, String)>,
+    common_prefixes: bool,
+    write: bool,
+    /// The token of the endpoint, for a new limit of time.
+    token: Option<String>,
+    union_default: Option<bool>,
+    gpu: GpuChoice,
+    service: Option<Arc<dyn ServiceCaller>>,
+    documents: Option<Arc<dyn DocumentSource>>,
+    interrupt: Interrupt,
+    typed: bool,
+    lines: usize,
+    /// Files that are being read, one inside the other.
+    pub depth: usize,
+}
+
+impl Session {
+    pub fn open(a: &Shell, interrupt: Interrupt, typed: bool) -> Result<Self> {
+        let token = a.remote.token.clone();
+        let mut following = None;
+        let target = match (&a.remote.endpoint, &a.store) {
+            (Some(url), _) => {
+                let endpoint = Endpoint::new(url, token.as_deref(), a.timeout, !a.no_prefixes)?;
+                Target::Endpoint(Box::new(endpoint), url.clone())
+            }
+            (None, Some(store)) => {
+                let access = if a.write { Access::Write } else { Access::Read };
+                let db = Database::open_with(
+                    store,
+                    &OpenOptions::default()
+                        .with_access(access)
+                        .with_verify(a.verify.verify)
+                        .with_runtime(runtime(a.threads, a.memory)),
+                )?;
+                show_recovery(&db);
+                if !a.write {
+                    following = Some(db.follow_in_background(|_| {})?);
+                }
+                Target::Store(db)
+            }
+            (None, None) => return Err(no_store()),
+        };
+        let pager = a.pager.clone().or_else(|| std::env::var("PAGER").ok());
+        let pager = pager.unwrap_or_else(|| "less".into());
+        Ok(Self {
+            target,
+            _following: following,
+            format: a.format,
+            timing: typed,
+            limit: a.limit,
+            pager: (typed && !pager.trim().is_empty()).then_some(pager),
+            timeout: a.timeout,
+            own_prefixes: vec![],
+            common_prefixes: !a.no_prefixes,
+            write: a.write,
+            token,
+            union_default: a.union_default_graph.then_some(true),
+            gpu: a.gpu,
+            service: service(&a.service_allow),
+            documents: documents(&a.documents)?,
+            interrupt,
+            typed,
+            lines: usize::MAX,
+            depth: 0,
+        })
+    }
+
+    /// The line that a shell begins with.
+    pub fn greeting(&self) -> String {
+        match &self.target {
+            Target::Store(db) => {
+                let may = if self.write { "" } else { ", read-only" };
+                format!("{}{may}", counted(db.quads(), "quad"))
+            }
+            Target::Endpoint(_, url) => url.clone(),
+        }
+    }
+
+    pub fn set_screen(&mut self, size: Option<(u16, u16)>) {
+        self.lines = size.map_or(usize::MAX, |s| usize::from(s.1).max(2) - 1);
+    }
+
+    /// Prefixes that statements may use without declaring them, in addition to the common ones.
+    pub fn prefixes(&self) -> &[(String, String)] {
+        &self.own_prefixes
+    }
+
+    /// Declares a prefix for all later statements.
+    pub fn declare(&mut self, name: String, iri: String) {
+        self.own_prefixes.retain(|p| p.0 != name);
+        self.own_prefixes.push((name, iri));
+    }
+
+    /// All prefixes that are known, for names in tables.
+    pub fn names(&self) -> Prefixes {
+        let mut all = match self.common_prefixes {
+            true => Prefixes::common(),
+            false => Prefixes::new(),
+        };
+        for (name, iri) in &self.own_prefixes {
+            all.declare(name, iri);
+        }
+        all
+    }
+
+    /// Sets the limit of time.
+    pub fn set_timeout(&mut self, limit: Option<Duration>) -> Result<()> {
+        self.timeout = limit;
+        if let Target::Endpoint(endpoint, url) = &mut self.target {
+            **endpoint = Endpoint::new(url, self.token.as_deref(), limit, self.common_prefixes)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement.
+    pub fn run(&mut self, text: &str) -> Result<Next> {
+        if text.trim().is_empty() {
+            return Ok(Next::GoOn);
+        }
+        if statement::is_dot(text) {
+            return dot::run(self, text.trim());
+        }
+        let text = text.trim_end();
+        if statement::is_update(text) {
+            self.update(text)?;
+        } else {
+            self.query(text.strip_suffix(';').unwrap_or(text), How::Answer)?;
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Answers a query, or shows its plan.
+    pub fn query(&mut self, text: &str, how: How) -> Result<()> {
+        let mut names = self.names();
+        names.declare_of(text);
+        let format = self.format.unwrap_or(ResultFormat::Table);
+        let mut pages = Pages::new(self.pager.clone(), self.lines);
+        let begun = Instant::now();
+        let interrupt = self.interrupt.clone();
+        let done = interrupt.during(|cancel| {
+            if how == How::Explain {
+                use std::io::Write;
+                let plan = self
+                    .store()?
+                    .explain(text, &self.query_options(cancel, false))?;
+                return match pages.write_all(plan.as_bytes()) {
+                    Ok(()) => Ok((None, None)),
+                    Err(_) => Err(Error::SinkClosed),
+                };
+            }
+            let mut writer = ResultWriter::new(&mut pages, format).with_prefixes(names);
+            let mut first = self.limit.map(|n| First::new(&mut writer, n));
+            let answer = match &mut first {
+                Some(first) => {
+                    let answer = self.answer(text, cancel, how, first);
+                    first.settle(answer)?
+                }
+                None => Some(self.answer(text, cancel, how, &mut writer)?),
+            };
+            let (rows, profile) = answer.map_or((None, None), |(n, p)| (Some(n), p));
+            Ok((rows, profile))
+        });
+        // The pager's end comes before what is told.
+        let time = begun.elapsed();
+        let finished = pages.finish();
+        let (rows, profile) = match done {
+            // Whoever leaves a pager has seen enough. Without a terminal the reader of all answers is gone.
+            Err(Error::SinkClosed) if self.typed => return Ok(()),
+            done => done?,
+        };
+        if let Err(e) = finished {
+            match e.kind() {
+                std::io::ErrorKind::BrokenPipe if self.typed => {}
+                std::io::ErrorKind::BrokenPipe => return Err(Error::SinkClosed),
+                _ => return Err(Error::io("<stdout>", e)),
+            }
+        }
+        if let Some(profile) = profile {
+            eprint!("{profile}");
+        }
+        if how == How::Explain {
+            return Ok(());
+        }
+        if rows.is_none()
+            && let Some(n) = self.limit
+        {
+            eprintln!("only the first {} (.limit off: all)", counted(n, "row"));
+        }
+        if self.timing {
+            let rows = rows.map(|n| counted(n, "row") + " in ").unwrap_or_default();
+            eprintln!("{rows}{:.3} ms", time.as_secs_f64() * 1e3);
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &self,
+        text: &str,
+        cancel: &CancelToken,
+        how: How,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<(u64, Option<String>)> {
+        match &self.target {
+            Target::Store(db) => {
+                let options = self.query_options(cancel, how == How::Profile);
+                let report = db.run(text, &options, sink)?;
+                Ok((report.rows, (how == How::Profile).then_some(report.profile)))
+            }
+            Target::Endpoint(..) if how == How::Profile => {
+                Err(self.store().err().unwrap_or_else(no_store))
+            }
+            Target::Endpoint(endpoint, _) => {
+                let rows = endpoint.query(text, &self.own_prefixes, cancel, sink)?;
+                Ok((rows, None))
+            }
+        }
+    }
+
+    fn query_options(&self, cancel: &CancelToken, profile: bool) -> QueryOptions {
+        let mut options = QueryOptions::default()
+            .with_cancel(cancel.clone())
+            .with_timeout(self.timeout)
+            .with_profile(profile)
+            .with_gpu(self.gpu)
+            .with_union_default(self.union_default)
+            .with_prefixes(self.own_prefixes.clone())
+            .with_common_prefixes(self.common_prefixes);
+        options.service.clone_from(&self.service);
+        options
+    }
+
+    /// The store, if it is one that is asked.
+    fn store(&self) -> Result<&Database> {
+        match &self.target {
+            Target::Store(db) => Ok(db),
+            Target::Endpoint(..) => Err(Error::limit(
+                Resource::Other,
+                "plans and profiles are of stores, and this is an endpoint",
+            )),
+        }
+    }
+
+    fn update(&mut self, text: &str) -> Result<()> {
+        if !self.write {
+            return Err(Error::limit(
+                Resource::Other,
+                "this is an update, and the shell only reads; `jindou shell --write` takes updates",
+            ));
+        }
+        let interrupt = self.interrupt.clone();
+        let begun = Instant::now();
+        interrupt.during(|cancel| match &self.target {
+            Target::Store(db) => {
+                let mut options = UpdateOptions::default()
+                    .with_cancel(cancel.clone())
+                    .with_timeout(self.timeout)
+                    .with_union_default(self.union_default)
+                    .with_prefixes(self.own_prefixes.clone())
+                    .with_common_prefixes(self.common_prefixes);
+                options.service.clone_from(&self.service);
+                options.documents.clone_from(&self.documents);
+                update::print(&db.update(text, &options)?);
+                Ok(())
+            }
+            Target::Endpoint(endpoint, _) => {
+                let said = endpoint.update(text, &self.own_prefixes, cancel)?;
+                if !said.is_empty() {
+                    say!("{said}");
+                }
+                if self.timing {
+                    eprintln!("{:.3} ms", begun.elapsed().as_secs_f64() * 1e3);
+                }
+                Ok(())
+            }
+        })
+    }
+
+    /// Says what went wrong.
+    pub fn tell(&self, e: &Error) {
+        match e {
+            Error::Cancelled => eprintln!("cancelled"),
+            Error::Sparql(faults) if faults.first().kind == DiagnosticKind::Empty && self.typed => {
+            }
+            e => match crate::advice::of(e) {
+                Some(advice) => eprintln!("{e}; {advice}"),
+                None => eprintln!("{e}"),
+            },
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Whether what was typed is a whole statement.
+
+use jindou::{DiagnosticKind, Diagnostics, Error, parse_query, parse_update, prefixes_of};
+
+/// True for a line that is a command of the shell: no SPARQL begins with a dot and a letter.
+pub fn is_dot(line: &str) -> bool {
+    let mut chars = line.trim_start().chars();
+    chars.next() == Some('.') && chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+}
+
+/// The query in a dot command that has one.
+pub fn argument(dot: &str) -> Option<&str> {
+    let text = dot.trim_start();
+    let rest = [".explain", ".profile"]
+        .iter()
+        .find_map(|c| text.strip_prefix(c))?;
+    rest.starts_with(char::is_whitespace)
+        .then(|| rest.trim_start())
+}
+
+/// Whether a text is a whole statement: one that can be run, or one whose mistake no further text could mend.
+pub fn is_whole(text: &str) -> bool {
+    let text = text.trim_end();
+    if text.is_empty() {
+        return true;
+    }
+    if is_dot(text) {
+        return match argument(text) {
+            Some(query) if !query.is_empty() => is_whole(query),
+            _ => true,
+        };
+    }
+    let text = match text.strip_suffix(';') {
+        Some(rest) => rest.trim_end(),
+        None => text,
+    };
+    let full = declared(text);
+    match parse_query(&full) {
+        Ok(_) => true,
+        Err(Error::Sparql(faults)) => match faults.first().kind {
+            DiagnosticKind::UpdateNotQuery => match parse_update(&full, Some("http://e/")) {
+                Err(Error::Sparql(faults)) => !at_the_end(&faults, &full),
+                _ => true,
+            },
+            DiagnosticKind::Empty => false,
+            _ => !at_the_end(&faults, &full),
+        },
+        Err(_) => true,
+    }
+}
+
+/// Whether the text ends too early: some fault is at its end, or at a bracket that is still open.
+fn at_the_end(faults: &Diagnostics, text: &str) -> bool {
+    // A long string goes over lines.
+    let open = |marks| text.matches(marks).count() % 2 == 1;
+    if open("\"\"\"") || open("'''") {
+        return true;
+    }
+    faults.all().iter().any(|f| {
+        let rest = text.get(f.start..).unwrap_or_default();
+        match f.kind {
+            DiagnosticKind::Bracket => rest.is_empty() || rest.starts_with(['{', '(', '[']),
+            _ => rest.is_empty(),
+        }
+    })
+}
+
+/// True for an update request.
+pub fn is_update(text: &str) -> bool {
+    match parse_query(&declared(text)) {
+        Err(Error::Sparql(faults)) => faults.first().kind == DiagnosticKind::UpdateNotQuery,
+        _ => false,
+    }
+}
+
+/// A text with declarations of the prefixes that it uses. An unknown prefix is reported when the statement is run.
+fn declared(text: &str) -> String {
+    let mut all = String::new();
+    for name in prefixes_of(text).used {
+        all.push_str(&format!("PREFIX {name}: <http://e/> "));
+    }
+    all + text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_whole_when_more_would_not_mend_them() {
+        for whole in [
+            "",
+            ".help",
+            ".explain SELECT * { ?s ?p ?o }",
+            ".explain",
+            "SELECT * { ?s ?p ?o }",
+            "SELECT * { ?s e:p/foaf:name ?o };",
+            "SELECT * { ?s ?p ?o } }",
+            "SELCT * { ?s ?p ?o }",
+            "SELECT * { ?s nobody:knows ?o }",
+            "ASK { ?s ?p 'x\n' }",
+            "INSERT DATA { <a> <b> 'c' } ;",
+            "INSERT DATA { <a> <b> ?c }",
+        ] {
+            assert!(is_whole(whole), "{whole}");
+        }
+        for part in [
+            "SELECT * {",
+            "SELECT * {\n ?s nobody:knows ?o .",
+            "SELECT * WHERE\n",
+            "PREFIX a: <http://a/>",
+            "PREFIX a: <http://a/>\n# comment",
+            "SELECT (COUNT(*) AS ?n",
+            "SELECT * { ?s ?p ?o FILTER(",
+            "INSERT DATA {",
+            "ASK { ?s ?p \"\"\"first\n\nsecond",
+            "DELETE { ?s ?p ?o } WHERE",
+            ".explain SELECT * {",
+            ".profile SELECT",
+        ] {
+            assert!(!is_whole(part), "{part}");
+        }
+        assert!(is_update(
+            "PREFIX a: <http://a/> DELETE WHERE { a:b foaf:c ?d }"
+        ));
+        assert!(!is_update("SELECT * { ?s ?p ?o }"));
+    }
+}

@@ -1,0 +1,157 @@
+//! The commands of a page, run as a reader would: in one shell, one after the other.
+
+use crate::mask::compare;
+use crate::page::{Block, Page};
+use std::fmt::Write as _;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A page's commands take no longer than this in all, seconds.
+const LIMIT: &str = "300";
+
+/// The port of the server in the pages.
+const PORT: &str = "7878";
+
+/// Runs a page's blocks and compares what they print.
+///
+/// # Errors
+/// A sentence with the line of the page: a block that failed (or should have), or printed something else.
+pub fn run(root: &Path, page: &Page) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let place = folder.path().join("clone");
+    copy(&root.join("demo"), &place.join("demo"));
+    let release = place.join("target/release");
+    fs::create_dir_all(&release).map_err(|e| e.to_string())?;
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_jindou"), release.join("jindou"))
+        .map_err(|e| e.to_string())?;
+
+    let blocks: Vec<(usize, &Block)> = page
+        .blocks
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| b.language == "sh" && !is(b, "not run"))
+        .collect();
+    if blocks.is_empty() {
+        return Err("no command runs".to_owned());
+    }
+    if blocks.iter().any(|(_, b)| b.text.contains("curl ")) && !has("curl") {
+        println!("skipped: curl is not installed");
+        return Ok(());
+    }
+    let port = free_port();
+    let script = script(&blocks, folder.path(), &port);
+    let output = Command::new("timeout")
+        .args([LIMIT, "bash", "-u", "-c", &script])
+        .current_dir(&place)
+        .env("PATH", path_with(&release))
+        .env("JINDOU_PORT", &port)
+        .env("HOME", folder.path())
+        .env_remove("JINDOU_STORE")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("bash: {e}"))?;
+
+    for (n, block) in &blocks {
+        let line = block.line;
+        let read = |name: &str| fs::read_to_string(folder.path().join(format!("{n}.{name}")));
+        let said = read("seen")
+            .or_else(|_| read("out"))
+            .unwrap_or_default()
+            .replace(&format!(":{port}"), &format!(":{PORT}"));
+        let status = read("status");
+        match (status.as_deref().map(str::trim), is(block, "fails")) {
+            (Ok("0"), false) => {}
+            (Ok("0"), true) => return Err(format!("line {line}: it should fail:\n{}", block.text)),
+            (Ok(_), true) => {}
+            _ => {
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                return Err(format!(
+                    "line {line}: failed:\n{}{said}{stderr}",
+                    block.text
+                ));
+            }
+        }
+        if let Some(next) = page.blocks.get(n + 1).filter(|b| b.language == "text") {
+            compare(&next.text, &said)
+                .map_err(|e| format!("line {}: of the block of line {line}, {e}", next.line))?;
+        }
+    }
+    Ok(())
+}
+
+/// One shell script of all blocks: each writes `N.out`, and its status to `N.status`.
+fn script(blocks: &[(usize, &Block)], folder: &Path, port: &str) -> String {
+    let folder = folder.display();
+    // A server that a failed block leaves is ended with the shell.
+    let mut script = "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
+    for (n, block) in blocks {
+        let text: String = block
+            .text
+            .lines()
+            // The program is built already, and the shell is where a reader would be.
+            .filter(|l| !l.starts_with("make") && !l.starts_with("git clone"))
+            .map(|l| l.replace(&format!(":{PORT}"), &format!(":{port}")) + "\n")
+            .collect();
+        let out = format!("{folder}/{n}.out");
+        if is(block, "fails") {
+            let _ = write!(
+                script,
+                "( set -e\n{text}) >{out} 2>&1\necho $? >{folder}/{n}.status\n"
+            );
+        } else {
+            let _ = write!(script, "set -e\n{{\n{text}}} >{out} 2>&1\nset +e\n");
+            // A reader sees the server's address before going on; what it logs later is not of this block.
+            if text.contains("jindou serve") && text.contains('&') {
+                let _ = write!(
+                    script,
+                    "for i in $(seq 300); do grep -q '^serving' {out} && break; sleep 0.1; done\n\
+                     grep -q '^serving' {out} || exit 1\ncp {out} {folder}/{n}.seen\n"
+                );
+            }
+            let _ = writeln!(script, "echo 0 >{folder}/{n}.status");
+        }
+    }
+    script
+}
+
+fn is(block: &Block, mark: &str) -> bool {
+    block.mark.as_ref().is_some_and(|m| m.starts_with(mark))
+}
+
+fn has(command: &str) -> bool {
+    Command::new(command)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a free port")
+        .port()
+        .to_string()
+}
+
+fn path_with(folder: &Path) -> std::ffi::OsString {
+    let mut path = folder.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder of the repository") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}

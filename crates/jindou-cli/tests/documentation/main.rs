@@ -1,0 +1,121 @@
+//! The documentation against the program and itself: commands run and print what is shown, links lead somewhere, and the README
+//! stays short.
+//!
+//! In [`CHECKED`] pages each block `sh` runs, in order, in one shell and one empty folder with `demo` and `jindou` in it. A block `text` that
+//! is the next block after it is the output, standard error included; `…` stands for any lines, and numbers that
+//! differ between runs are masked ([`mask`]). Comments before a block change that:
+//!
+//! - `<!-- not run: REASON -->`: for readers only.
+//! - `<!-- fails -->`: the block must fail.
+
+mod commands;
+mod links;
+mod mask;
+mod page;
+
+use page::Page;
+use std::path::{Path, PathBuf};
+
+/// Pages whose commands run.
+const CHECKED: [&str; 8] = [
+    "README.md",
+    "docs/tutorial.md",
+    "docs/load.md",
+    "docs/query.md",
+    "docs/updates.md",
+    "docs/operation.md",
+    "docs/format.md",
+    "docs/performance.md",
+];
+
+/// Words that the README may have, as `wc -w` counts them.
+const README_WORDS: usize = 800;
+
+/// The folder of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn run(page: &str) {
+    if let Err(e) = commands::run(&root(), &Page::read(&root().join(page))) {
+        panic!("{page}: {e}");
+    }
+}
+
+#[test]
+fn every_page_is_checked_by_a_test() {
+    let here =
+        std::fs::read_to_string(root().join("crates/jindou-cli/tests/documentation/main.rs"))
+            .expect("this file");
+    for page in CHECKED {
+        assert!(
+            here.contains(&format!("run(\"{page}\")")),
+            "{page} has no test"
+        );
+    }
+}
+
+#[test]
+fn readme() {
+    run("README.md");
+}
+
+#[test]
+fn tutorial() {
+    run("docs/tutorial.md");
+}
+
+#[test]
+fn load() {
+    run("docs/load.md");
+}
+
+#[test]
+fn query() {
+    run("docs/query.md");
+}
+
+#[test]
+fn updates() {
+    run("docs/updates.md");
+}
+
+#[test]
+fn operation() {
+    run("docs/operation.md");
+}
+
+#[test]
+fn format() {
+    run("docs/format.md");
+}
+
+#[test]
+fn performance() {
+    run("docs/performance.md");
+}
+
+#[test]
+fn the_readme_is_short() {
+    let text = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    let words = text.split_whitespace().count();
+    assert!(
+        words <= README_WORDS,
+        "README.md has {words} words, more than {README_WORDS}: move some to docs/"
+    );
+}
+
+#[test]
+fn pictures_are_small() {
+    for entry in std::fs::read_dir(root().join("docs/pictures")).expect("docs/pictures") {
+        let entry = entry.expect("an entry");
+        let bytes = entry.metadata().expect("its size").len();
+        assert!(bytes < 150_000, "{}: {bytes} bytes", entry.path().display());
+    }
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let faults = links::faults(&root());
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}

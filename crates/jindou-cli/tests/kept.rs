@@ -1,0 +1,100 @@
+//! Stores that earlier releases made: this one opens them. `data/store-VERSION.tar.gz` is one of each release whose format is read still,
+//! with merged segments and a log, and `data/store-VERSION.nq` its statements, in the order of their bytes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn good(folder: &Path, args: &[&str]) -> String {
+    let o = run(folder, args);
+    assert!(
+        o.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&o.stderr)
+    );
+    String::from_utf8(o.stdout).unwrap()
+}
+
+fn sorted(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn stores_of_earlier_releases_are_opened_and_changed() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut seen = 0;
+    for entry in fs::read_dir(&data).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let Some(release) = name
+            .strip_prefix("store-")
+            .and_then(|n| n.strip_suffix(".tar.gz"))
+        else {
+            continue;
+        };
+        let t = tempfile::tempdir().unwrap();
+        let at = t.path();
+        let unpacked = Command::new("tar")
+            .arg("-xzf")
+            .arg(&path)
+            .arg("-C")
+            .arg(at)
+            .status()
+            .unwrap();
+        assert!(unpacked.success());
+        let kept = fs::read_to_string(data.join(format!("store-{release}.nq"))).unwrap();
+        let kept = sorted(&kept);
+        assert!(
+            good(at, &["check", "--store", "store"]).contains("no damage"),
+            "{release}"
+        );
+        assert_eq!(
+            sorted(&good(at, &["dump", "--store", "store"])),
+            kept,
+            "{release}"
+        );
+        // Its indexes answer, not only its rows.
+        let query = "SELECT ?n { ?s foaf:knows ?o . ?o foaf:name ?n . ?s <http://e/age> ?a FILTER(?a > 40) }";
+        let answer = good(at, &["query", "--store", "store", query]);
+        assert_eq!(
+            answer, "?n\n\"Bob \\\"B\\\" \\\\ é 日本\\n\"\n",
+            "{release}"
+        );
+        // It is changed, merged and numbered anew by this release.
+        good(
+            at,
+            &[
+                "update",
+                "--store",
+                "store",
+                "INSERT DATA { <http://e/z> <http://e/z> 1 }",
+            ],
+        );
+        let mut more = kept.clone();
+        let new = "<http://e/z> <http://e/z> \"1\"^^<http://www.w3.org/2001/XMLSchema#integer> .";
+        more.push(new.to_owned());
+        more.sort();
+        good(at, &["merge", "--store", "store"]);
+        good(at, &["recluster", "--quiet", "--store", "store"]);
+        assert_eq!(
+            sorted(&good(at, &["dump", "--store", "store"])),
+            more,
+            "{release}"
+        );
+        seen += 1;
+    }
+    assert!(seen > 0);
+    // The version says which formats those are.
+    let t = tempfile::tempdir().unwrap();
+    assert!(good(t.path(), &["--version"]).contains("store format 1, log format 1"));
+}

@@ -1,0 +1,219 @@
+//! Plans that another executor is asked to run first, and fails to.
+
+use jindou_engine::{
+    Choice, CollectSink, CpuExecutor, ExecOptions, Execution, Executor, ParallelSink, QueryTerms,
+    Ran, Sink, Table, Task, execute_streaming,
+};
+use jindou_model::{Error, Resource, Result};
+use jindou_plan::{Plan, PlanOptions, Slot, parse, plan};
+use jindou_store::testing::store_of;
+use jindou_store::{Graph, Snapshot};
+use oxrdf::{GraphName, NamedNode, Quad};
+use std::sync::{Arc, Mutex};
+
+/// The CPU in another executor's place: it gives some rows and fails then.
+struct Failing {
+    rows: usize,
+    error: fn() -> Error,
+    /// Whether it runs whole plans.
+    whole: bool,
+}
+
+/// Takes so many rows, and then no more.
+struct First<'s> {
+    left: usize,
+    error: fn() -> Error,
+    sink: &'s mut dyn Sink,
+}
+
+impl Sink for First<'_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        let n = rows.min(self.left);
+        let part: Vec<&[u32]> = columns.iter().map(|c| &c[..n]).collect();
+        self.sink.batch(&part, n)?;
+        self.left -= n;
+        if n < rows {
+            Err((self.error)())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Executor for Failing {
+    fn name(&self) -> &'static str {
+        "failing"
+    }
+
+    fn load(&self, task: &Task<'_>, s: &[Slot], c: &[&[u32]], rows: usize) -> Result<Table> {
+        CpuExecutor.load(task, s, c, rows)
+    }
+
+    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
+        CpuExecutor.run(task, input)
+    }
+
+    fn stream(
+        &self,
+        task: &Task<'_>,
+        input: Option<&Table>,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Slot>> {
+        let mut first = First {
+            left: self.rows,
+            error: self.error,
+            sink,
+        };
+        CpuExecutor.stream(task, input, &mut first)
+    }
+
+    fn whole(
+        &self,
+        plan: &Plan,
+        snapshot: &dyn Graph,
+        options: &ExecOptions,
+        sink: &mut dyn Sink,
+    ) -> Result<Ran> {
+        if !self.whole {
+            return Err(Error::Unsupported("whole plans".into()));
+        }
+        let mut first = First {
+            left: self.rows,
+            error: self.error,
+            sink,
+        };
+        let profile = execute_streaming(plan, snapshot, options, &QueryTerms::new(), &mut first)?;
+        Ok(Ran {
+            profile,
+            details: "there".into(),
+            ..Ran::default()
+        })
+    }
+}
+
+/// Keeps rows from all workers.
+#[derive(Default)]
+struct All(Mutex<Vec<Vec<u32>>>);
+
+impl ParallelSink for All {
+    type Local = CollectSink;
+
+    fn local(&self) -> CollectSink {
+        CollectSink::default()
+    }
+
+    fn merge(&self, local: CollectSink) -> Result<()> {
+        let mut all = self.0.lock().unwrap();
+        all.extend(local.rows().map(<[u32]>::to_vec));
+        Ok(())
+    }
+}
+
+/// 200 nodes in a ring, and the pairs two steps apart.
+fn ring() -> (tempfile::TempDir, Snapshot, Plan) {
+    let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{}", i % 200));
+    let p = NamedNode::new_unchecked("http://e/p");
+    let quads: Vec<Quad> = (0..200)
+        .map(|i| Quad::new(node(i), p.clone(), node(i + 1), GraphName::DefaultGraph))
+        .collect();
+    let (folder, base) = store_of(&quads);
+    let snapshot = Snapshot::of_base(base);
+    let text = "SELECT ?a ?c { ?a <http://e/p> ?b . ?b <http://e/p> ?c }";
+    let plan = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
+    (folder, snapshot, plan)
+}
+
+#[test]
+fn rows_come_once_whenever_the_other_executor_fails() {
+    let (_folder, snapshot, plan) = ring();
+    let options = ExecOptions::default();
+    let errors: [fn() -> Error; 3] = [
+        || Error::Internal("it broke".into()),
+        || Error::limit(Resource::Memory, "it is full"),
+        || Error::Unsupported("this".into()),
+    ];
+    for (error, whole) in errors.iter().flat_map(|e| [(*e, false), (*e, true)]) {
+        for rows in [0, 1, 150, 200, 1000] {
+            let fails = rows < 200;
+            let other: Arc<dyn Executor> = Arc::new(Failing { rows, error, whole });
+            for executor in [
+                Choice::Here,
+                Choice::Rather(Arc::clone(&other)),
+                Choice::Demanded(other),
+            ] {
+                let terms = QueryTerms::new();
+                let execution = Execution {
+                    plan: &plan,
+                    snapshot: &snapshot,
+                    options: &options,
+                    terms: &terms,
+                    executor: &executor,
+                };
+                let (sink, mut streamed) = (All::default(), CollectSink::default());
+                let demanded = matches!(executor, Choice::Demanded(_));
+                // What cannot be said before the first row is a failure of the one that was demanded.
+                if demanded && fails && !matches!(error(), Error::Unsupported(_)) {
+                    let e = execution.run(&sink).map(|_| ()).unwrap_err();
+                    assert!(
+                        matches!(&e, Error::Gpu(why) if why.starts_with("it ")),
+                        "{e}"
+                    );
+                    continue;
+                }
+                if demanded && fails {
+                    continue;
+                }
+                let ran = execution.run(&sink).unwrap();
+                let mut got = sink.0.into_inner().unwrap();
+                got.sort_unstable();
+                got.dedup();
+                assert_eq!((got.len(), ran.profile.rows), (200, 200));
+                let here = matches!(executor, Choice::Rather(_)) && fails;
+                assert_eq!(ran.why_here.is_some(), here, "{:?}", ran.why_here);
+                let there = ran.profile.offloaded().is_some() || !ran.details.is_empty();
+                assert_eq!(there, !matches!(executor, Choice::Here) && !fails);
+                let ran = execution.stream(&mut streamed).unwrap();
+                assert_eq!((streamed.rows, ran.profile.rows), (200, 200));
+                let (sum, elsewhere) = execution.checksum().unwrap();
+                assert_eq!(sum.rows, 200);
+                assert_eq!(elsewhere, there);
+                assert_eq!(options.memory.used(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_not_taken_are_made_once() {
+    let (_folder, snapshot, plan) = ring();
+    let (options, terms) = (ExecOptions::default(), QueryTerms::new());
+    let error: fn() -> Error = || Error::Internal("it broke".into());
+    let other = |whole| -> Arc<dyn Executor> {
+        let rows = 1000;
+        Arc::new(Failing { rows, error, whole })
+    };
+    for executor in [
+        Choice::Here,
+        Choice::Rather(other(false)),
+        Choice::Rather(other(true)),
+        Choice::Demanded(other(false)),
+        Choice::Demanded(other(true)),
+    ] {
+        let mut kept = CollectSink::default();
+        let mut full = First {
+            left: 17,
+            error: || Error::limit(Resource::Memory, "no room for rows"),
+            sink: &mut kept,
+        };
+        let execution = Execution {
+            plan: &plan,
+            snapshot: &snapshot,
+            options: &options,
+            terms: &terms,
+            executor: &executor,
+        };
+        let e = execution.stream(&mut full).map(|_| ()).unwrap_err();
+        assert!(matches!(e, Error::Limit(_)), "{e}");
+        assert_eq!(kept.rows, 17);
+    }
+}

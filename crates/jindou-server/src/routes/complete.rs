@@ -1,0 +1,190 @@
+//! `/complete`: completion at the cursor of an unfinished query.
+
+use super::input::{Parameters, body, media_type, utf8};
+use super::{answered, text};
+use crate::live::{Newcomer, State as QueryState};
+use crate::problem::Problem;
+use crate::run::{Connection, client_of};
+use crate::shared::Shared;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use http::{Method, Response};
+use jindou::{Error, QueryOptions};
+use jindou_complete::{Completion, Counts, Item, LONGEST_TEXT, PATIENCE, Request as Asked, Slot};
+use jindou_scheduler::Class;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest `timeout` of a request.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
+/// Additional time to wait for a slot.
+const WAIT: Duration = Duration::from_millis(250);
+/// Most memory of the query that looks for subjects.
+const MEMORY: u64 = 64 << 20;
+/// Number of items by default, and at most.
+const ITEMS: [usize; 2] = [50, 500];
+
+pub(super) async fn handle(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    let answer = answer(&shared, &connection, request).await;
+    answered(answer, &headers)
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, content) = request.into_parts();
+    let mut parameters = Parameters::of_url(&parts.uri);
+    match parts.method {
+        Method::GET | Method::HEAD => {}
+        Method::POST => {
+            let media = media_type(&parts.headers)?;
+            if media.as_deref() != Some("application/x-www-form-urlencoded") {
+                return Err(Problem::media_type(
+                    "the text comes as application/x-www-form-urlencoded: text=… and, for what follows the cursor, after=…",
+                ));
+            }
+            // Three characters of a form for each byte of the text at most.
+            let most = shared.options.max_request_bytes.min(4 * LONGEST_TEXT);
+            parameters.add(utf8(body(content, most).await?)?.as_bytes());
+        }
+        _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+    }
+    let before = parameters.one("text")?.ok_or_else(|| {
+        Problem::bad_request("the parameter 'text' is missing: the query's text before the cursor")
+    })?;
+    let after = parameters.one("after")?.unwrap_or_default();
+    let limit = match parameters.one("limit")? {
+        None => ITEMS[0],
+        Some(text) => text
+            .trim()
+            .parse::<usize>()
+            .map_err(|_| Problem::bad_request(format!("limit={text} is not a number of items")))?,
+    };
+    let patience = parameters.timeout()?.unwrap_or(PATIENCE);
+    let patience = patience.min(LONGEST_PATIENCE);
+    let asked = Wish {
+        before,
+        after,
+        limit: limit.min(ITEMS[1]),
+        patience,
+        options: QueryOptions::default()
+            .with_union_default(shared.options.union_default)
+            .with_dataset(parameters.dataset())
+            .with_functions(shared.options.functions.clone()),
+    };
+    let newcomer = Newcomer {
+        text: format!("completion of {}", asked.before),
+        client: connection.peer.to_string(),
+        owner: connection.caller.owner,
+        limit: patience + WAIT,
+        memory: shared.memory.part(MEMORY.min(shared.options.query_memory)),
+    };
+    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
+        shared.metrics.refused.inc();
+        Problem::busy(crowded.to_string())
+    })?;
+    let shared = Arc::clone(shared);
+    let made = tokio::task::spawn_blocking(move || {
+        let query = &admitted.query;
+        let _ = query.light.set(true);
+        let client = client_of(&query.client);
+        let place = shared
+            .admission
+            .admit_within(Class::Light, client, query.left());
+        let place = place.map_err(|refused| {
+            shared.metrics.refused.inc();
+            Problem::refused(&refused)
+        })?;
+        let mut slot = shared.slots.slot(true);
+        slot.take(query).map_err(|e| Problem::of(&e))?;
+        drop(place);
+        query.set_state(QueryState::Running);
+        let begin = Instant::now();
+        let found = asked.found(&shared, query.memory.clone(), query.token());
+        shared.admission.served(Class::Light, begin.elapsed());
+        drop(slot);
+        found
+    });
+    let document = made
+        .await
+        .map_err(|e| Problem::of(&Error::Internal(e.to_string())))??;
+    Ok(text("application/json", format!("{document}\n")))
+}
+
+/// A request for completion.
+struct Wish {
+    before: String,
+    after: String,
+    limit: usize,
+    patience: Duration,
+    options: QueryOptions,
+}
+
+impl Wish {
+    fn found(
+        self,
+        shared: &Shared,
+        memory: jindou::MemoryBudget,
+        cancel: jindou::CancelToken,
+    ) -> Result<Value, Problem> {
+        let begin = Instant::now();
+        let asked = Asked {
+            limit: self.limit,
+            patience: self.patience,
+            options: self.options.with_memory(memory).with_cancel(cancel),
+            ..Asked::new(&self.before, &self.after)
+        };
+        let found = shared.completer.complete(&asked);
+        let found = found.map_err(|e| Problem::of(&e))?;
+        Ok(document(&self.before, &found, begin.elapsed()))
+    }
+}
+
+fn document(before: &str, found: &Completion, took: Duration) -> Value {
+    let (counts, sampled) = match found.counts {
+        Counts::Nothing => ("none", None),
+        Counts::Exact => ("exact", None),
+        Counts::Estimate => ("estimate", None),
+        Counts::Sample(n) => ("sample", Some(n)),
+    };
+    let slot = match found.slot {
+        Slot::Nothing => "nothing",
+        Slot::Keyword => "keyword",
+        Slot::Prefix => "prefix",
+        Slot::Variable => "variable",
+        Slot::Expression => "expression",
+        Slot::Graph => "graph",
+        Slot::Subject => "subject",
+        Slot::Predicate => "predicate",
+        Slot::Object => "object",
+    };
+    let items: Vec<Value> = found.items.iter().map(item).collect();
+    json!({
+        "slot": slot, "from": found.from, "to": before.len(), "word": before.get(found.from..),
+        "counts": counts, "sampled": sampled, "partial": found.partial,
+        "ms": took.as_secs_f64() * 1e3, "items": items,
+    })
+}
+
+fn item(item: &Item) -> Value {
+    let mut made = json!({ "text": item.text, "kind": item.kind.name() });
+    if let Some(iri) = &item.iri {
+        made["iri"] = json!(iri);
+    }
+    if let Some(count) = item.count {
+        made["count"] = json!(count);
+    }
+    if let Some((name, iri)) = &item.declare {
+        made["prefix"] = json!({ "name": name, "iri": iri });
+    }
+    made
+}

@@ -1,0 +1,232 @@
+//! The place of a cursor in a query that is being written: which kind of term is due there, and what the query says about its
+//! neighbours.
+//!
+//! The text may be anything: nothing here is an error, nothing recurses, and time and memory are linear in the text.
+//!
+//! | module | job |
+//! |---|---|
+//! | `mod` | the cursor's word, the prologue, the answer |
+//! | `walk` | tokens to triple patterns, group by group |
+//! | `path` | the predicate or property path that is being read |
+
+mod path;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use crate::lexer::{Bad, Kind, Lexer, Token};
+use walk::Walk;
+
+/// The kind of term that is due at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// No term: inside a comment, a string, inline data or another endpoint's pattern.
+    Nothing,
+    /// A word of SPARQL.
+    Keyword,
+    /// A prefix and its IRI.
+    Prefix,
+    /// A variable: in the list of SELECT, or after VALUES.
+    Variable,
+    /// Part of an expression: a variable or a function.
+    Expression,
+    /// The name of a graph.
+    Graph,
+    /// A triple's subject, or the next word of a group.
+    Subject,
+    /// A triple's predicate.
+    Predicate,
+    /// A triple's object.
+    Object,
+}
+
+/// A triple pattern in SPARQL's own words. Variables begin with `?`, and nodes without a name are variables that the text does not
+/// have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// The subject.
+    pub subject: String,
+    /// The predicate, or a property path.
+    pub predicate: String,
+    /// The object.
+    pub object: String,
+    /// The graph in whose group it stands.
+    pub graph: Option<String>,
+}
+
+/// A place in a query.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The kind of term that is due.
+    pub slot: Slot,
+    /// The offset of the word that is being written, in bytes; the cursor where there is none.
+    pub from: usize,
+    /// The subject of the triple; `None` where it has no name or none is known.
+    pub subject: Option<String>,
+    /// The predicate of the triple whose object is due.
+    pub predicate: Option<String>,
+    /// Whether the expected predicate leads to the subject (`^`).
+    pub inverse: bool,
+    /// The graph of the group.
+    pub graph: Option<String>,
+    /// Patterns that hold where the cursor is: those of the groups around it, before and behind.
+    pub patterns: Vec<Pattern>,
+    /// Prefixes that the text declares, with their IRIs. The last declaration of a prefix counts.
+    pub prefixes: Vec<(String, String)>,
+    /// The last BASE that the text declares before the cursor.
+    pub base: Option<String>,
+    /// Graphs of FROM and of FROM NAMED, in SPARQL's words.
+    pub dataset: [Vec<String>; 2],
+    /// Variables of the text with `?`, each once: the one that is nearest before the cursor first, then those behind it. The word
+    /// that is being written is none of them.
+    pub variables: Vec<String>,
+}
+
+/// The place between two parts of a text. O(length).
+#[must_use]
+pub fn place(before: &str, after: &str) -> Place {
+    let (mut tokens, open) = tokens(before);
+    let at = before.len();
+    let iri = open_iri(before, &tokens);
+    let nothing = open || iri.is_none() && in_comment(before, tokens.last());
+    let from = match iri {
+        _ if nothing => at,
+        Some(from) => {
+            tokens.truncate(tokens.partition_point(|t| t.end <= from));
+            from
+        }
+        None => written(before, &mut tokens),
+    };
+    let behind = self::tokens(after).0;
+    let hidden = hidden(before, after);
+    let mut walk = Walk::new(before, hidden);
+    for &token in &tokens {
+        walk.token(token);
+    }
+    let variables = variables(before, &tokens, after, &behind);
+    let mut place = walk.place(from);
+    if !nothing && matches!(place.slot, Slot::Predicate | Slot::Object) {
+        walk.go_on(after, &behind);
+    }
+    place.patterns.extend(walk.patterns());
+    if nothing {
+        place.slot = Slot::Nothing;
+    }
+    place.variables = variables;
+    place
+}
+
+/// The tokens of a text, and whether it ends inside of a string.
+fn tokens(text: &str) -> (Vec<Token>, bool) {
+    let mut lexer = Lexer::new(text);
+    let mut all: Vec<Token> = Vec::new();
+    let mut open = false;
+    loop {
+        let token = lexer.next();
+        if token.kind == Kind::End {
+            break;
+        }
+        // Three quotes without an end are read as an empty string and the beginning of another one.
+        let long = all.last().is_some_and(|l| {
+            l.kind == Kind::String
+                && l.end == token.start
+                && l.end - l.start == 2
+                && text.as_bytes().get(l.start) == text.as_bytes().get(token.start)
+        });
+        let string = matches!(token.kind, Kind::Bad(Bad::String) | Kind::String);
+        if string && long {
+            open = true;
+            break;
+        }
+        open = token.kind == Kind::Bad(Bad::String) && token.end == text.len();
+        all.push(token);
+    }
+    (all, open)
+}
+
+fn in_comment(text: &str, last: Option<&Token>) -> bool {
+    let gap = text.get(last.map_or(0, |t| t.end)..).unwrap_or_default();
+    let line = gap.rfind(['\n', '\r']).map_or(gap, |at| &gap[at..]);
+    line.contains('#')
+}
+
+/// Takes the word that is being written, which touches the cursor, from the tokens. Returns its beginning.
+fn written(text: &str, tokens: &mut Vec<Token>) -> usize {
+    let is_word = |kind| {
+        matches!(
+            kind,
+            Kind::Prefixed
+                | Kind::Namespace
+                | Kind::Blank
+                | Kind::Variable
+                | Kind::Language
+                | Kind::Word(_)
+                | Kind::A
+                | Kind::Integer
+                | Kind::Decimal
+                | Kind::Double
+                | Kind::Question
+                | Kind::Bad(Bad::Label | Bad::Character)
+        )
+    };
+    match tokens.pop_if(|t| t.end == text.len() && is_word(t.kind)) {
+        Some(word) => word.start,
+        None => text.len(),
+    }
+}
+
+/// Where an IRI without its `>` begins, if one touches the cursor.
+fn open_iri(text: &str, tokens: &[Token]) -> Option<usize> {
+    let stops = |c: char| c <= ' ' || "<>\"{}|^`".contains(c);
+    let from = text.rfind(stops)?;
+    if text.as_bytes().get(from) != Some(&b'<') {
+        return None;
+    }
+    // The lexer found `<` there, and no IRI that is whole.
+    let sign = tokens.binary_search_by_key(&from, |t| t.start).ok()?;
+    let compared = sign.checked_sub(1).is_some_and(|i| is_operand(tokens[i]));
+    let open = tokens[sign].kind == Kind::Less && (text.len() > from + 1 || !compared);
+    open.then_some(from)
+}
+
+/// True behind what may be compared with `<`.
+fn is_operand(token: Token) -> bool {
+    matches!(
+        token.kind,
+        Kind::CloseParen | Kind::Integer | Kind::Decimal | Kind::Double | Kind::String
+    )
+}
+
+/// A beginning of variables' names that no variable of the text has.
+fn hidden(before: &str, after: &str) -> String {
+    let longest = |text: &str| {
+        let runs = text.split(|c| c != '_').map(str::len);
+        runs.max().unwrap_or(0)
+    };
+    "_".repeat(longest(before).max(longest(after)) + 1)
+}
+
+/// Each variable once, the nearest first.
+fn variables(before: &str, tokens: &[Token], after: &str, behind: &[Token]) -> Vec<String> {
+    /// More are no help.
+    const MOST: usize = 200;
+    let name = |text: &str, t: &Token| {
+        let name = text.get(t.start + 1..t.end).unwrap_or_default();
+        format!("?{name}")
+    };
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut all = Vec::new();
+    let is = |t: &&Token| t.kind == Kind::Variable;
+    let near = tokens.iter().rev().filter(is).map(|t| name(before, t));
+    let far = behind.iter().filter(is).map(|t| name(after, t));
+    for name in near.chain(far) {
+        if all.len() == MOST {
+            break;
+        }
+        if seen.insert(name.clone()) {
+            all.push(name);
+        }
+    }
+    all
+}

@@ -1,0 +1,110 @@
+//! The predicate of a triple while it is read: one name, or a property path.
+
+use crate::lexer::Kind;
+
+/// A predicate or path, as far as it has been read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path {
+    parts: Vec<Part>,
+    /// Brackets that are open.
+    depth: usize,
+    /// Whether the last part is whole: a name, a bracket that closed, a repetition.
+    whole: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    kind: Kind,
+    text: String,
+}
+
+impl Path {
+    /// True if the next token is a name or the beginning of one.
+    pub(super) fn wants_operand(&self) -> bool {
+        !self.whole
+    }
+
+    /// Takes a sign of a path. False if it belongs elsewhere.
+    pub(super) fn sign(&mut self, kind: Kind, text: &str) -> bool {
+        match kind {
+            Kind::OpenParen if !self.whole => self.depth += 1,
+            Kind::CloseParen if self.depth > 0 => {
+                self.depth -= 1;
+                self.whole = true;
+            }
+            Kind::Caret | Kind::Bang if !self.whole => {}
+            // `^^` before a name is twice the inverse, which nobody writes.
+            Kind::Slash | Kind::Pipe if self.whole => self.whole = false,
+            Kind::Star | Kind::Plus | Kind::Question if self.whole => {}
+            _ => return false,
+        }
+        self.push(kind, text);
+        true
+    }
+
+    /// Takes a name.
+    pub(super) fn name(&mut self, kind: Kind, text: &str) {
+        self.push(kind, text);
+        self.whole = true;
+    }
+
+    /// True if the path may end here.
+    pub(super) fn is_done(&self) -> bool {
+        self.whole && self.depth == 0
+    }
+
+    fn push(&mut self, kind: Kind, text: &str) {
+        let text = text.to_owned();
+        self.parts.push(Part { kind, text });
+    }
+
+    pub(super) fn text(&self) -> String {
+        text(&self.parts)
+    }
+
+    /// The path from the subject to where the next name begins, and whether that name is an inverse: `a/b` of `a/b/`, nothing of
+    /// `a|`, `x/c` of `x/(a/b|c/`.
+    pub(super) fn so_far(&self) -> (Option<String>, bool) {
+        // For each open bracket, and outside of all, where its steps before the present one begin and end.
+        let mut levels: Vec<(usize, usize)> = vec![(0, 0)];
+        for (i, part) in self.parts.iter().enumerate() {
+            match part.kind {
+                Kind::OpenParen => levels.push((i + 1, i + 1)),
+                Kind::CloseParen if levels.len() > 1 => {
+                    levels.pop();
+                }
+                Kind::Slash => {
+                    if let Some(level) = levels.last_mut() {
+                        level.1 = i;
+                    }
+                }
+                Kind::Pipe => {
+                    if let Some(level) = levels.last_mut() {
+                        *level = (i + 1, i + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let steps: Vec<String> = levels
+            .iter()
+            .filter(|(from, to)| to > from)
+            .map(|&(from, to)| text(&self.parts[from..to]))
+            .collect();
+        let inverse = self
+            .parts
+            .iter()
+            .rev()
+            .take_while(|p| matches!(p.kind, Kind::Caret | Kind::OpenParen))
+            .filter(|p| p.kind == Kind::Caret)
+            .count()
+            % 2
+            == 1;
+        let path = (!steps.is_empty()).then(|| steps.join("/"));
+        (path, inverse)
+    }
+}
+
+fn text(parts: &[Part]) -> String {
+    parts.iter().map(|p| p.text.as_str()).collect()
+}

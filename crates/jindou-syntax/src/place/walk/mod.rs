@@ -1,0 +1,579 @@
+//! Tokens to triple patterns, with a stack of the groups that are open.
+
+mod words;
+
+use super::path::Path;
+use super::{Pattern, Place, Slot};
+use crate::keyword::Keyword;
+use crate::lexer::{Kind, Token};
+
+/// The bracket that opened a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    /// No bracket: the text itself.
+    Top,
+    Brace,
+    Bracket,
+    Paren,
+    Annotation,
+}
+
+/// The part of a group that the next token belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Subject,
+    Predicate,
+    Object,
+    /// An expression, or what follows ORDER BY.
+    Expression,
+    /// The list of SELECT.
+    Projection,
+    /// Variables of VALUES.
+    Columns,
+    /// Inline data.
+    Data,
+    GraphName,
+    ServiceName,
+    PrefixName,
+    PrefixIri,
+    BaseIri,
+    /// A word or a bracket.
+    Word,
+}
+
+#[derive(Debug)]
+struct Group {
+    sign: Sign,
+    part: Part,
+    subject: Option<String>,
+    path: Path,
+    /// Whether the predicate has no object yet.
+    fresh: bool,
+    /// Whether the last object is a string, to which a language or a datatype may be added.
+    literal: bool,
+    /// Whether `^^` was read.
+    datatype: bool,
+    graph: Option<String>,
+    /// Whether it is another endpoint's.
+    foreign: bool,
+    /// Whether it makes triples, and says nothing about those that there are.
+    template: bool,
+    /// Whether variables of the groups around it are others: it is a query of its own.
+    own: bool,
+    /// Whether it was open at the cursor.
+    around: bool,
+    patterns: Vec<Pattern>,
+}
+
+/// The text read so far.
+pub(super) struct Walk<'t> {
+    text: &'t str,
+    stack: Vec<Group>,
+    /// Patterns of groups around the cursor that ended behind it, from the outermost on.
+    ended: Vec<Pattern>,
+    prefixes: Vec<(String, String)>,
+    prefix: String,
+    base: Option<String>,
+    dataset: [Vec<String>; 2],
+    from: Option<bool>,
+    hidden: String,
+    invented: usize,
+    /// The graph of the next group.
+    graph: Option<String>,
+    service: bool,
+    template: bool,
+    values: bool,
+    /// Triple terms that are open.
+    terms: usize,
+}
+
+impl<'t> Walk<'t> {
+    pub(super) fn new(text: &'t str, hidden: String) -> Self {
+        let mut walk = Self {
+            text,
+            stack: Vec::new(),
+            ended: Vec::new(),
+            prefixes: Vec::new(),
+            prefix: String::new(),
+            base: None,
+            dataset: Default::default(),
+            from: None,
+            hidden,
+            invented: 0,
+            graph: None,
+            service: false,
+            template: false,
+            values: false,
+            terms: 0,
+        };
+        walk.open(Sign::Top, Part::Word, None);
+        walk
+    }
+
+    fn open(&mut self, sign: Sign, part: Part, subject: Option<String>) {
+        let around = self.stack.last();
+        let brace = sign == Sign::Brace;
+        let graph = if brace { self.graph.take() } else { None };
+        let group = Group {
+            sign,
+            part,
+            subject,
+            path: Path::default(),
+            fresh: false,
+            literal: false,
+            datatype: false,
+            graph: graph.or_else(|| around.and_then(|g| g.graph.clone())),
+            foreign: around.is_some_and(|g| g.foreign) || brace && self.service,
+            template: around.is_some_and(|g| g.template) || brace && self.template,
+            own: false,
+            around: false,
+            patterns: Vec::new(),
+        };
+        if brace {
+            (self.service, self.template) = (false, false);
+        }
+        self.stack.push(group);
+    }
+
+    /// Leaves the innermost group.
+    fn leave(&mut self) {
+        if self.stack.len() > 1
+            && let Some(mut group) = self.stack.pop()
+            && group.around
+        {
+            self.ended.append(&mut group.patterns);
+            if group.own {
+                // What stands around a query of its own says nothing about its variables.
+                self.stack.iter_mut().for_each(|g| g.around = false);
+            }
+        }
+    }
+
+    /// Leaves all groups up to the innermost one of this sign, if there is one within the same braces.
+    fn close(&mut self, sign: Sign) -> bool {
+        let found = self
+            .stack
+            .iter()
+            .rposition(|g| g.sign == sign || g.sign == Sign::Brace || g.sign == Sign::Top);
+        let Some(at) = found.filter(|&at| self.stack[at].sign == sign && at > 0) else {
+            return false;
+        };
+        while self.stack.len() > at {
+            self.leave();
+        }
+        true
+    }
+
+    fn invent(&mut self) -> String {
+        self.invented += 1;
+        format!("?{}{}", self.hidden, self.invented)
+    }
+
+    fn top(&mut self) -> &mut Group {
+        if self.stack.is_empty() {
+            self.open(Sign::Top, Part::Word, None);
+        }
+        let last = self.stack.len() - 1;
+        &mut self.stack[last]
+    }
+
+    pub(super) fn token(&mut self, token: Token) {
+        let text = self.text.get(token.range()).unwrap_or_default();
+        if self.terms > 0 && self.in_term(token.kind) {
+            return;
+        }
+        match token.kind {
+            Kind::OpenBrace => self.brace(),
+            Kind::CloseBrace => {
+                if self.close(Sign::Brace) {
+                    let group = self.top();
+                    group.part = match group.sign {
+                        Sign::Top => Part::Word,
+                        Sign::Paren => Part::Expression,
+                        _ => Part::Subject,
+                    };
+                }
+            }
+            Kind::OpenAnnotation => self.open(Sign::Annotation, Part::Predicate, None),
+            Kind::CloseAnnotation => {
+                self.close(Sign::Annotation);
+            }
+            Kind::OpenReified | Kind::OpenTriple => self.terms = 1,
+            _ => self.within(token, text),
+        }
+    }
+
+    /// Inside of `<< … >>`. False where the token ends it otherwise.
+    fn in_term(&mut self, kind: Kind) -> bool {
+        match kind {
+            Kind::OpenReified | Kind::OpenTriple => self.terms += 1,
+            Kind::CloseReified => {
+                self.terms -= 1;
+                if self.terms == 0 {
+                    let node = self.invent();
+                    self.term(Kind::Blank, &node);
+                }
+            }
+            Kind::OpenBrace | Kind::CloseBrace => {
+                self.terms = 0;
+                return false;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn brace(&mut self) {
+        let values = std::mem::take(&mut self.values);
+        let part = if values { Part::Data } else { Part::Subject };
+        self.open(Sign::Brace, part, None);
+    }
+
+    fn within(&mut self, token: Token, text: &str) {
+        if let Kind::Word(word) = token.kind
+            && self.word(word)
+        {
+            return;
+        }
+        let group = self.top();
+        match group.part {
+            Part::Subject | Part::Predicate | Part::Object => self.triple(token, text),
+            Part::PrefixName => {
+                if token.kind == Kind::Namespace {
+                    text.trim_end_matches(':').clone_into(&mut self.prefix);
+                    self.top().part = Part::PrefixIri;
+                }
+            }
+            Part::PrefixIri | Part::BaseIri => {
+                let is_base = group.part == Part::BaseIri;
+                group.part = Part::Word;
+                if token.kind == Kind::Iri {
+                    let iri = text.trim_matches(['<', '>']).to_owned();
+                    if is_base {
+                        self.base = Some(iri);
+                    } else {
+                        let prefix = std::mem::take(&mut self.prefix);
+                        self.prefixes.push((prefix, iri));
+                    }
+                }
+            }
+            Part::GraphName | Part::ServiceName => {
+                if is_name(token.kind) || token.kind == Kind::Variable {
+                    if group.part == Part::GraphName {
+                        let name = named(token.kind, text);
+                        match self.from.take() {
+                            Some(is_named) => self.dataset[usize::from(is_named)].push(name),
+                            None => self.graph = Some(name),
+                        }
+                    }
+                    self.top().part = Part::Word;
+                }
+            }
+            _ => self.other(token),
+        }
+    }
+
+    /// Outside of triples.
+    fn other(&mut self, token: Token) {
+        let part = self.top().part;
+        match token.kind {
+            Kind::OpenParen => {
+                let inner = match part {
+                    Part::Columns | Part::Data => part,
+                    _ => Part::Expression,
+                };
+                self.open(Sign::Paren, inner, None);
+            }
+            Kind::CloseParen if self.close(Sign::Paren) => {
+                let group = self.top();
+                // A FILTER or a BIND is over, another bracket of an expression is not.
+                if group.sign == Sign::Brace && group.part == Part::Expression {
+                    group.part = Part::Subject;
+                }
+            }
+            Kind::Dot => {
+                let group = self.top();
+                if group.sign == Sign::Brace && group.part != Part::Data {
+                    group.part = Part::Subject;
+                }
+            }
+            Kind::Semicolon if self.top().sign == Sign::Top => self.top().part = Part::Word,
+            Kind::CloseBracket => {
+                self.close(Sign::Bracket);
+            }
+            _ => {}
+        }
+    }
+
+    /// A token of a triple.
+    fn triple(&mut self, token: Token, text: &str) {
+        let group = self.top();
+        let sign = group.sign;
+        if group.part == Part::Predicate && group.path.sign(token.kind, text) {
+            if group.path.is_done() {
+                group.part = Part::Object;
+                group.fresh = true;
+            }
+            return;
+        }
+        // `a/b`, `a*`: the path goes on. `+5` is a number.
+        let number = matches!(token.kind, Kind::Plus | Kind::Minus)
+            && self
+                .text
+                .as_bytes()
+                .get(token.end)
+                .is_some_and(u8::is_ascii_digit);
+        let group = self.top();
+        let goes_on = group.part == Part::Object && group.fresh && !number;
+        if goes_on && token.kind != Kind::OpenParen && group.path.sign(token.kind, text) {
+            if !group.path.is_done() {
+                group.part = Part::Predicate;
+            }
+            return;
+        }
+        match token.kind {
+            Kind::Dot => {
+                self.close_open_brackets();
+                let group = self.top();
+                if matches!(group.sign, Sign::Brace | Sign::Top) {
+                    group.part = Part::Subject;
+                }
+            }
+            Kind::Semicolon => {
+                if sign == Sign::Paren {
+                    return;
+                }
+                let group = self.top();
+                group.part = Part::Predicate;
+                group.path = Path::default();
+                group.fresh = false;
+            }
+            Kind::Comma => {
+                let group = self.top();
+                if group.part == Part::Object {
+                    group.fresh = false;
+                }
+            }
+            Kind::OpenBracket => {
+                let node = self.invent();
+                self.term(Kind::Blank, &node);
+                self.open(Sign::Bracket, Part::Predicate, Some(node));
+            }
+            Kind::CloseBracket => {
+                self.close(Sign::Bracket);
+            }
+            Kind::OpenParen => {
+                let node = self.invent();
+                self.term(Kind::Blank, &node);
+                self.open(Sign::Paren, Part::Object, None);
+            }
+            Kind::CloseParen => {
+                self.close(Sign::Paren);
+            }
+            Kind::DoubleCaret => {
+                let group = self.top();
+                group.datatype = group.literal;
+            }
+            Kind::Language => {
+                let group = self.top();
+                if std::mem::take(&mut group.literal)
+                    && let Some(last) = group.patterns.last_mut()
+                {
+                    last.object.push_str(text);
+                }
+            }
+            Kind::Blank => {
+                let label: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+                let node = format!("?{}b{label}", self.hidden);
+                self.term(Kind::Blank, &node);
+            }
+            Kind::Variable => self.term(Kind::Variable, &named(Kind::Variable, text)),
+            Kind::A
+            | Kind::Iri
+            | Kind::Prefixed
+            | Kind::Namespace
+            | Kind::String
+            | Kind::Integer
+            | Kind::Decimal
+            | Kind::Double
+            | Kind::Word(_) => self.term(token.kind, text),
+            _ => {}
+        }
+    }
+
+    /// A dot inside of `[` or `(` says that somebody forgot to close it.
+    fn close_open_brackets(&mut self) {
+        while self.stack.len() > 1
+            && matches!(
+                self.top().sign,
+                Sign::Bracket | Sign::Paren | Sign::Annotation
+            )
+        {
+            self.leave();
+        }
+    }
+
+    /// A term of a triple.
+    fn term(&mut self, kind: Kind, text: &str) {
+        let group = self.top();
+        if std::mem::take(&mut group.datatype) {
+            if let Some(last) = group.patterns.last_mut() {
+                last.object.push_str("^^");
+                last.object.push_str(text);
+            }
+            group.literal = false;
+            return;
+        }
+        group.literal = false;
+        match group.part {
+            Part::Subject => {
+                group.subject = Some(text.to_owned());
+                group.path = Path::default();
+                group.part = Part::Predicate;
+            }
+            Part::Predicate => {
+                group.path.name(kind, text);
+                if group.path.is_done() {
+                    group.part = Part::Object;
+                    group.fresh = true;
+                }
+            }
+            Part::Object if group.sign != Sign::Paren => {
+                group.fresh = false;
+                if let Some(subject) = &group.subject
+                    && group.path.is_done()
+                    && !group.template
+                {
+                    let pattern = Pattern {
+                        subject: subject.clone(),
+                        predicate: group.path.text(),
+                        object: text.to_owned(),
+                        graph: group.graph.clone(),
+                    };
+                    group.patterns.push(pattern);
+                    group.literal = kind == Kind::String;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The place at the end of what was read; patterns come later ([`Self::patterns`]).
+    pub(super) fn place(&mut self, from: usize) -> Place {
+        let foreign = self.stack.iter().any(|g| g.foreign);
+        let in_term = self.terms > 0;
+        let group = self.top();
+        let mut slot = match group.part {
+            Part::Subject => Slot::Subject,
+            Part::Predicate if group.path.wants_operand() => Slot::Predicate,
+            Part::Predicate => Slot::Nothing,
+            Part::Object => Slot::Object,
+            Part::Expression => Slot::Expression,
+            Part::Projection | Part::Columns => Slot::Variable,
+            Part::GraphName => Slot::Graph,
+            Part::PrefixName => Slot::Prefix,
+            Part::Word => Slot::Keyword,
+            Part::Data | Part::ServiceName | Part::PrefixIri | Part::BaseIri => Slot::Nothing,
+        };
+        if foreign || in_term {
+            slot = Slot::Nothing;
+        }
+        let mut subject = group.subject.clone().filter(|_| group.sign != Sign::Paren);
+        let predicate = (slot == Slot::Object && group.sign != Sign::Paren && subject.is_some())
+            .then(|| group.path.text());
+        let graph = group.graph.clone();
+        let (steps, inverse) = match slot {
+            Slot::Predicate => group.path.so_far(),
+            _ => (None, false),
+        };
+        let template = group.template;
+        let mut patterns = Vec::new();
+        if let (Some(steps), Some(from)) = (steps, &subject) {
+            let node = self.invent();
+            if !template {
+                patterns.push(Pattern {
+                    subject: from.clone(),
+                    predicate: steps,
+                    object: node.clone(),
+                    graph: graph.clone(),
+                });
+            }
+            subject = Some(node);
+        }
+        for group in &mut self.stack {
+            group.around = true;
+        }
+        Place {
+            slot,
+            from,
+            subject,
+            predicate,
+            inverse,
+            graph,
+            patterns,
+            prefixes: self.prefixes.clone(),
+            base: self.base.clone(),
+            dataset: self.dataset.clone(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// Reads on behind the cursor: what is left of its triple is skipped.
+    pub(super) fn go_on(&mut self, text: &'t str, tokens: &[Token]) {
+        let mut depth = 0usize;
+        let end = tokens.iter().position(|t| {
+            match t.kind {
+                Kind::OpenBrace | Kind::OpenBracket | Kind::OpenParen => depth += 1,
+                Kind::CloseBrace | Kind::CloseBracket | Kind::CloseParen if depth > 0 => depth -= 1,
+                Kind::CloseBrace | Kind::CloseBracket | Kind::Dot | Kind::Semicolon => {
+                    return depth == 0;
+                }
+                // The next part of the group, though its dot is missing.
+                Kind::Word(
+                    Keyword::Filter
+                    | Keyword::Optional
+                    | Keyword::Bind
+                    | Keyword::Minus
+                    | Keyword::Values
+                    | Keyword::Graph
+                    | Keyword::Service,
+                ) => return depth == 0,
+                _ => {}
+            }
+            false
+        });
+        self.text = text;
+        for &token in tokens
+            .get(end.unwrap_or(tokens.len())..)
+            .unwrap_or_default()
+        {
+            self.token(token);
+        }
+    }
+
+    /// Patterns of the groups that were open at the cursor, from the innermost out to the one that is a query of its own.
+    pub(super) fn patterns(mut self) -> Vec<Pattern> {
+        let from = self
+            .stack
+            .iter()
+            .rposition(|g| g.around && g.own)
+            .unwrap_or(0);
+        let mut all = self.ended;
+        for group in self.stack.drain(from..).filter(|g| g.around) {
+            all.extend(group.patterns);
+        }
+        all
+    }
+}
+
+fn is_name(kind: Kind) -> bool {
+    matches!(kind, Kind::Iri | Kind::Prefixed | Kind::Namespace)
+}
+
+/// A term as patterns write it.
+fn named(kind: Kind, text: &str) -> String {
+    match kind {
+        Kind::Variable => format!("?{}", text.get(1..).unwrap_or_default()),
+        _ => text.to_owned(),
+    }
+}

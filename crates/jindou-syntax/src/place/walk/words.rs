@@ -1,0 +1,95 @@
+//! Words of SPARQL: what is due behind each.
+
+use super::{Part, Sign, Walk};
+use crate::keyword::Keyword;
+
+impl Walk<'_> {
+    /// A word of SPARQL. False if it is a term here.
+    pub(super) fn word(&mut self, word: Keyword) -> bool {
+        use Keyword as K;
+        if matches!(word, K::True | K::False) {
+            return false;
+        }
+        let from = self.from.is_some();
+        let group = self.top();
+        if matches!(group.part, Part::Data) {
+            return true;
+        }
+        // Names of functions in expressions, `AS`, `IN`, `DESC` and so on.
+        let next = match word {
+            K::Prefix => Part::PrefixName,
+            K::Base => Part::BaseIri,
+            K::Select => {
+                if group.sign != Sign::Top {
+                    group.own = true;
+                }
+                Part::Projection
+            }
+            K::Describe => Part::Projection,
+            K::Filter | K::Bind | K::Having | K::By => Part::Expression,
+            K::Exists | K::Not if group.part == Part::Expression => return true,
+            K::Values => {
+                self.values = true;
+                Part::Columns
+            }
+            K::Graph => Part::GraphName,
+            K::From | K::Using => {
+                self.from = Some(false);
+                Part::GraphName
+            }
+            K::Named if from => {
+                self.from = Some(true);
+                return true;
+            }
+            K::With | K::Into | K::To => Part::GraphName,
+            K::Service => {
+                self.service = true;
+                Part::ServiceName
+            }
+            K::Silent => return true,
+            K::Construct | K::Insert | K::Delete => {
+                self.template = true;
+                Part::Word
+            }
+            K::Where => {
+                self.template = false;
+                Part::Word
+            }
+            K::Optional
+            | K::Minus
+            | K::Union
+            | K::Lateral
+            | K::Exists
+            | K::Not
+            | K::Ask
+            | K::Data
+            | K::Group
+            | K::Order
+            | K::Limit
+            | K::Offset
+            | K::Version => Part::Word,
+            K::Load | K::Clear | K::Drop | K::Create | K::Add | K::Move | K::Copy => Part::Word,
+            _ => {
+                // An unknown word where a triple is due: somebody writes a keyword, or a prefix without its colon.
+                let triple = matches!(group.part, Part::Subject | Part::Predicate | Part::Object);
+                if triple && group.sign == Sign::Brace && word != K::Unknown {
+                    group.part = Part::Expression;
+                }
+                return true;
+            }
+        };
+        let group = self.top();
+        // Only the beginnings of queries may stand in any bracket.
+        if matches!(group.sign, Sign::Bracket | Sign::Annotation) {
+            return true;
+        }
+        if group.sign == Sign::Paren && group.part == Part::Object {
+            return true;
+        }
+        if group.sign == Sign::Paren && next == Part::Word {
+            return true;
+        }
+        group.part = next;
+        true
+    }
+}

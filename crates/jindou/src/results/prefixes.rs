@@ -1,0 +1,136 @@
+//! Short names of IRIs, for people.
+
+use rustc_hash::FxHashMap;
+
+/// Prefixes with their IRIs, and the short names that they give.
+///
+/// ```
+/// use jindou::results::Prefixes;
+///
+/// let mut prefixes = Prefixes::common();
+/// prefixes.declare("e", "http://example.org/");
+/// assert_eq!(prefixes.shorten("http://example.org/mars").as_deref(), Some("e:mars"));
+/// assert_eq!(prefixes.shorten("http://xmlns.com/foaf/0.1/name").as_deref(), Some("foaf:name"));
+/// assert_eq!(prefixes.shorten("http://other.org/"), None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prefixes {
+    iris: FxHashMap<String, String>,
+    names: FxHashMap<String, String>,
+}
+
+impl Prefixes {
+    /// No prefix.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The prefixes that everybody uses ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)).
+    #[must_use]
+    pub fn common() -> Self {
+        let mut all = Self::new();
+        for (name, iri) in jindou_plan::COMMON_PREFIXES {
+            all.iris.insert((*name).into(), (*iri).into());
+            // The first one of a namespace is its name.
+            all.names
+                .entry((*iri).into())
+                .or_insert_with(|| (*name).into());
+        }
+        all
+    }
+
+    /// Adds a prefix, or gives it another meaning.
+    pub fn declare(&mut self, name: impl Into<String>, iri: impl Into<String>) {
+        let (name, iri) = (name.into(), iri.into());
+        if let Some(before) = self.iris.insert(name.clone(), iri.clone())
+            && before != iri
+            && self.names.get(&before) == Some(&name)
+        {
+            self.names.remove(&before);
+        }
+        self.names.insert(iri, name);
+    }
+
+    /// Adds the prefixes that a SPARQL text declares. O(length).
+    pub fn declare_of(&mut self, text: &str) {
+        for (name, iri) in jindou_plan::prefixes_of(text).declared {
+            self.declare(name, iri);
+        }
+    }
+
+    /// The IRI of a prefix.
+    #[must_use]
+    pub fn iri(&self, name: &str) -> Option<&str> {
+        self.iris.get(name).map(String::as_str)
+    }
+
+    /// All prefixes with their IRIs, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.iris.iter().map(|(n, i)| (n.as_str(), i.as_str()))
+    }
+
+    /// The short name of an IRI by the longest namespace that has a prefix; `None` without one, or where the rest would need an
+    /// escape. O(length).
+    #[must_use]
+    pub fn shorten(&self, iri: &str) -> Option<String> {
+        let ends = iri.char_indices().rev().filter_map(|(at, c)| {
+            let end = at + c.len_utf8();
+            (matches!(c, '#' | '/' | ':' | '_') || end == iri.len()).then_some(end)
+        });
+        for end in ends {
+            if let Some(name) = self.names.get(&iri[..end]) {
+                let local = &iri[end..];
+                return is_local(local).then(|| format!("{name}:{local}"));
+            }
+        }
+        None
+    }
+}
+
+/// True for what may follow the colon without an escape, of less than SPARQL allows.
+fn is_local(local: &str) -> bool {
+    let inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let ends = |c: char| inner(c) && c != '.';
+    local.chars().all(inner)
+        && !local.starts_with(['-', '.'])
+        && (local.is_empty() || local.ends_with(ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_namespace_counts() {
+        let mut p = Prefixes::common();
+        for (iri, short) in [
+            ("http://www.w3.org/2001/XMLSchema#date", Some("xsd:date")),
+            ("http://www.wikidata.org/prop/direct/P31", Some("wdt:P31")),
+            ("http://www.wikidata.org/prop/P31", Some("p:P31")),
+            (
+                "http://purl.obolibrary.org/obo/GO_0008150",
+                Some("obo:GO_0008150"),
+            ),
+            ("http://www.wikidata.org/prop/x/P31", None),
+            ("http://schema.org/", Some("schema:")),
+            ("http://schema.org/a.b", Some("schema:a.b")),
+            ("http://schema.org/a.", None),
+            ("http://schema.org/-a", None),
+            ("http://schema.org/a(b)", None),
+            ("http://schema.org/a%20b", None),
+            ("urn:x", None),
+            ("", None),
+        ] {
+            assert_eq!(p.shorten(iri).as_deref(), short, "{iri}");
+        }
+        // A query's own meaning of a prefix counts, and the common one is no name any more.
+        p.declare("schema", "http://e/");
+        assert_eq!(p.shorten("http://schema.org/a"), None);
+        assert_eq!(p.shorten("http://e/a").as_deref(), Some("schema:a"));
+        p.declare_of("# PREFIX no: <http://no/>\nPREFIX x: <http://e/x/> prefix : <http://e/d#> SELECT * { ?s x:p 'PREFIX y: <http://y/>' }");
+        assert_eq!(p.shorten("http://e/x/a").as_deref(), Some("x:a"));
+        assert_eq!(p.shorten("http://e/d#a").as_deref(), Some(":a"));
+        assert_eq!((p.iri("no"), p.iri("y")), (None, None));
+    }
+}

@@ -1,0 +1,178 @@
+//! Limits of RDF formats: JSON-LD has no triple terms. In RDF/XML predicates, classes and labels are names, and literals are text
+//! of XML 1.0.
+
+use jindou_model::{Error, Result};
+use oxrdf::vocab::rdf;
+use oxrdf::{LiteralRef, NamedOrBlankNodeRef, TermRef, TripleRef};
+use oxrdfio::RdfFormat;
+
+/// Checks that a format can express a triple so that every reader gets the same triple. O(triple).
+///
+/// # Errors
+/// [`Error::Unsupported`] with the reason, the triple, and what to take instead.
+pub fn can_say(triple: TripleRef<'_>, format: RdfFormat) -> Result<()> {
+    match format {
+        RdfFormat::JsonLd { .. } if matches!(triple.object, TermRef::Triple(_)) => Err(unsayable(
+            triple,
+            "JSON-LD has no triple terms",
+            "take Turtle, TriG, N-Triples or N-Quads instead",
+        )),
+        RdfFormat::RdfXml => {
+            in_xml(triple).map_err(|why| unsayable(triple, why, "take Turtle or N-Triples instead"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
+    // Terms may be long, and hold what a terminal obeys.
+    const LONGEST: usize = 200;
+    let object = match triple.object {
+        TermRef::Literal(l) if l.value().chars().nth(60).is_some() => {
+            let start: String = l.value().chars().take(60).collect();
+            LiteralRef::new_simple_literal(&(start + "…")).to_string()
+        }
+        other => other.to_string(),
+    };
+    let mut text = format!("{} {} {object}", triple.subject, triple.predicate);
+    if let Some((end, _)) = text.char_indices().nth(3 * LONGEST) {
+        text.truncate(end);
+        text.push('…');
+    }
+    let text: String = text.chars().flat_map(char::escape_debug).collect();
+    Error::Unsupported(format!("{why}; {instead}: {text}"))
+}
+
+/// Names that RDF/XML keeps for itself (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these are no predicates.
+const SYNTAX: [&str; 12] = [
+    "Description",
+    "RDF",
+    "ID",
+    "about",
+    "parseType",
+    "resource",
+    "nodeID",
+    "datatype",
+    "li",
+    "aboutEach",
+    "aboutEachPrefix",
+    "bagID",
+];
+/// Those of them that earlier versions had: as classes, too, they are refused.
+const OLD: [&str; 3] = ["aboutEach", "aboutEachPrefix", "bagID"];
+const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+/// Namespaces to which XML itself gives their prefixes.
+const OF_XML: [&str; 2] = [
+    "http://www.w3.org/XML/1998/namespace",
+    "http://www.w3.org/2000/xmlns/",
+];
+
+/// # Errors
+/// The reason why RDF/XML cannot say a triple.
+fn in_xml(mut triple: TripleRef<'_>) -> Result<(), &'static str> {
+    if let TermRef::NamedNode(class) = triple.object
+        && triple.predicate == rdf::TYPE
+        && !is_element(class.as_str(), &OLD)
+    {
+        return Err(
+            "RDF/XML writes classes as names, and this one's IRI does not end with a name that is free",
+        );
+    }
+    // Triple terms hold each other as objects.
+    loop {
+        if !is_element(triple.predicate.as_str(), &SYNTAX) {
+            return Err(
+                "RDF/XML writes predicates as names, and this one's IRI does not end with a name that is free",
+            );
+        }
+        let labels = [
+            match triple.subject {
+                NamedOrBlankNodeRef::BlankNode(b) => Some(b),
+                NamedOrBlankNodeRef::NamedNode(_) => None,
+            },
+            match triple.object {
+                TermRef::BlankNode(b) => Some(b),
+                _ => None,
+            },
+        ];
+        if labels.iter().flatten().any(|b| !is_name(b.as_str())) {
+            return Err("this label of a blank node is not an XML name, which RDF/XML needs");
+        }
+        match triple.object {
+            TermRef::Literal(literal) if !literal.value().chars().all(is_text) => {
+                return Err(
+                    "the literal has a character that XML cannot hold, or that readers of XML change",
+                );
+            }
+            TermRef::Triple(t) => triple = t.as_ref(),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// True if an element can have this IRI.
+fn is_element(iri: &str, kept: &[&str]) -> bool {
+    let is_kept = |name| kept.contains(&name);
+    ends_with_name(iri)
+        && !iri.strip_prefix(RDF).is_some_and(is_kept)
+        && !OF_XML.iter().any(|namespace| iri.starts_with(namespace))
+}
+
+/// Characters of XML 1.0 that readers leave as they are: they make line feeds of carriage returns.
+fn is_text(c: char) -> bool {
+    matches!(c, '\t' | '\n' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{1_0000}'..)
+}
+
+/// First characters of a name (Namespaces in XML 1.0, `NCName`).
+fn starts_name(c: char) -> bool {
+    matches!(c,
+        'A'..='Z' | '_' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{2ff}'
+        | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}' | '\u{200c}'..='\u{200d}' | '\u{2070}'..='\u{218f}'
+        | '\u{2c00}'..='\u{2fef}' | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}'
+        | '\u{1_0000}'..='\u{e_ffff}')
+}
+
+fn goes_on_name(c: char) -> bool {
+    starts_name(c)
+        || matches!(c, '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(starts_name) && text.chars().all(goes_on_name)
+}
+
+fn ends_with_name(iri: &str) -> bool {
+    let name = iri.rfind(|c| !goes_on_name(c)).map(|at| {
+        let rest = &iri[at..];
+        rest.find(starts_name).is_some()
+    });
+    name == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iris_end_with_names_or_do_not() {
+        for iri in [
+            "http://e/p",
+            "http://e/1p",
+            "http://e/#é",
+            "urn:x:a.b-c",
+            "http://e/a%20b",
+        ] {
+            assert!(ends_with_name(iri), "{iri}");
+        }
+        for iri in [
+            "http://e/",
+            "http://e/1",
+            "http://e/p?",
+            "http://e/a%20",
+            "http://e/p/-1",
+        ] {
+            assert!(!ends_with_name(iri), "{iri}");
+        }
+        assert!(is_name("b1.2") && is_name("d0..1") && !is_name("1b") && !is_name("a:b"));
+    }
+}

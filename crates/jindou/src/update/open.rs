@@ -1,0 +1,233 @@
+//! A transaction of several calls: what each of them changes is seen by the next, and all of it is committed at once or not at all.
+
+use super::documents;
+use super::transaction::Transaction;
+use super::writer::{Turn, Writer};
+use super::{Batch, UpdateOptions, UpdateReport};
+use crate::database::{Database, Inner, guarded, watching};
+use jindou_model::{CancelToken, Progress, QuadSource, Result};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The writer of a database, which is held with it.
+struct WriterOf(Arc<Inner>);
+
+impl Deref for WriterOf {
+    type Target = Writer;
+
+    fn deref(&self) -> &Writer {
+        &self.0.writer
+    }
+}
+
+/// A transaction that is open: [`Database::begin`] gives one. Its calls change what it alone sees, until [`Self::commit`] makes all of it last,
+/// with one record in the log, and shows it to everybody. Dropped without that, it has changed nothing.
+///
+/// While it is open no other update, merge or reclustering of the database begins: they wait for it. Queries do not, and see the data as it
+/// was before. A thread that has one open and calls [`Database::update`] waits for itself.
+///
+/// ```
+/// use jindou::{Database, QueryOptions, UpdateOptions};
+///
+/// let db = Database::in_memory();
+/// let options = UpdateOptions::default();
+/// let mut transaction = db.begin(&options)?;
+/// transaction.update("INSERT DATA { <http://e/a> <http://e/owes> 100 }", &options)?;
+/// // A call that fails leaves what those before it did.
+/// assert!(transaction.update("INSERT DATA { this is no SPARQL }", &options).is_err());
+/// let owes = "ASK { ?who <http://e/owes> 100 }";
+/// assert_eq!(transaction.database()?.query(owes)?, jindou::Answer::Boolean(true));
+/// assert_eq!(db.query(owes)?, jindou::Answer::Boolean(false));
+/// assert_eq!(transaction.commit()?.added, 1);
+/// assert_eq!(db.query(owes)?, jindou::Answer::Boolean(true));
+///
+/// let mut transaction = db.begin(&options)?;
+/// transaction.update("CLEAR ALL", &options)?;
+/// drop(transaction);
+/// assert_eq!(db.quads(), 1);
+/// # Ok::<(), jindou::Error>(())
+/// ```
+pub struct OpenTransaction {
+    db: Database,
+    turn: Turn<WriterOf>,
+    changes: Transaction,
+    /// A database over what there is so far, made when somebody asks for it.
+    view: Option<Database>,
+    operations: usize,
+    wait_time: Duration,
+    parse_time: Duration,
+    run_time: Duration,
+}
+
+impl Database {
+    /// Waits until no other transaction is evaluated, and opens one of several calls. The options' memory holds its changes, their
+    /// time limit and cancellation end the waiting; each call has options of its own.
+    ///
+    /// # Errors
+    /// As [`Self::update`], for what is known before.
+    pub fn begin(&self, options: &UpdateOptions) -> Result<OpenTransaction> {
+        self.inner.may_write()?;
+        let asked = Instant::now();
+        let turn = Writer::turn_of(WriterOf(Arc::clone(&self.inner)), &options.token())?;
+        let settled = self.inner.runtime.settle_update(options);
+        let changes = Transaction::new(turn.head(), &settled, &CancelToken::new());
+        Ok(OpenTransaction {
+            db: self.clone(),
+            turn,
+            changes,
+            view: None,
+            operations: 0,
+            wait_time: asked.elapsed(),
+            parse_time: Duration::ZERO,
+            run_time: Duration::ZERO,
+        })
+    }
+}
+
+impl OpenTransaction {
+    /// Runs an update request over what the calls before made.
+    ///
+    /// # Errors
+    /// As [`Database::update`]: this call has changed nothing then, and the transaction is still open.
+    pub fn update(&mut self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
+        let (db, cancel) = (self.db.clone(), options.token());
+        let options = &db.inner.runtime.settle_update(options);
+        let read = Database::read_request(text, options, &cancel)?;
+        let (operations, parse_time) = (read.operations(), read.parse_time);
+        let mut report = self.change(&cancel, |changes| read.run(options, changes))?;
+        (report.operations, report.parse_time) = (operations, parse_time);
+        self.operations += operations;
+        self.parse_time += parse_time;
+        Ok(report)
+    }
+
+    /// Applies a batch of insertions and removals.
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn apply(&mut self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
+        self.one(&options.token(), |changes| changes.apply(&batch.changes))
+    }
+
+    /// Adds all quads of a source, as [`Database::insert`] does.
+    ///
+    /// # Errors
+    /// As [`Self::update`], and the source's own.
+    pub fn insert(
+        &mut self,
+        source: &dyn QuadSource,
+        options: &UpdateOptions,
+        progress: &Progress,
+    ) -> Result<UpdateReport> {
+        let (db, cancel) = (self.db.clone(), options.token());
+        let options = &db.inner.runtime.settle_update(options);
+        let only = options.only.as_ref();
+        let gathered = guarded(|| documents::gather(source, only, options, &cancel, progress))?;
+        self.one(&cancel, |changes| gathered.add_to(changes))
+    }
+
+    /// A database over what the transaction made so far, for queries: later calls do not change it, and it cannot be changed.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) for memory; [`Error::Store`](crate::Error::Store) where damage was found in the store's files.
+    pub fn database(&mut self) -> Result<Database> {
+        self.db.inner.trust_files()?;
+        if let Some(view) = &self.view {
+            return Ok(view.clone());
+        }
+        let (changes, inner) = (&mut self.changes, &self.db.inner);
+        let snapshot = guarded(|| changes.current())?;
+        let view = Database::to_read(snapshot, inner.runtime.clone());
+        self.view = Some(view.clone());
+        Ok(view)
+    }
+
+    /// Makes all of it last, and visible at once. The report counts all calls.
+    ///
+    /// # Errors
+    /// Those of the log, and [`Error::Store`](crate::Error::Store) where the files that it was made of failed. Nothing is changed then.
+    pub fn commit(self) -> Result<UpdateReport> {
+        let Self {
+            db,
+            turn,
+            mut changes,
+            ..
+        } = self;
+        changes.cancel = CancelToken::new();
+        let before = turn.head().clone();
+        // Before anything is written: the record says what was found.
+        let (head, outcome) = db.inner.made_of(&before, || changes.finish())?;
+        let ran = Instant::now();
+        let snapshot = match head {
+            Some((snapshot, record)) => turn.commit(snapshot, record)?,
+            None => turn.nothing()?,
+        };
+        Ok(UpdateReport {
+            snapshot,
+            operations: self.operations,
+            added: outcome.added,
+            removed: outcome.removed,
+            wait_time: self.wait_time,
+            parse_time: self.parse_time,
+            run_time: self.run_time,
+            commit_time: ran.elapsed(),
+            ..UpdateReport::default()
+        })
+    }
+
+    /// A change that counts as one operation.
+    fn one(
+        &mut self,
+        cancel: &CancelToken,
+        change: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<UpdateReport> {
+        let mut report = self.change(cancel, change)?;
+        report.operations = 1;
+        self.operations += 1;
+        Ok(report)
+    }
+
+    /// A change with what it counts, or none.
+    fn change(
+        &mut self,
+        cancel: &CancelToken,
+        change: impl FnOnce(&mut Transaction) -> Result<()>,
+    ) -> Result<UpdateReport> {
+        let begun = Instant::now();
+        self.view = None;
+        let changes = &mut self.changes;
+        changes.cancel = watching(cancel.clone(), changes.unsettled());
+        let before = changes.mark();
+        let inner = &self.db.inner;
+        let outcome = inner.made_of(&changes.unsettled().clone(), || {
+            change(changes)?;
+            changes.settled()
+        });
+        match outcome {
+            Ok(now) => {
+                let run_time = begun.elapsed();
+                self.run_time += run_time;
+                let then = before.outcome();
+                Ok(UpdateReport {
+                    added: now.added - then.added,
+                    removed: now.removed - then.removed,
+                    run_time,
+                    ..UpdateReport::default()
+                })
+            }
+            Err(e) => {
+                self.changes.back_to(before);
+                Err(e)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for OpenTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenTransaction")
+            .field("operations", &self.operations)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,68 @@
+//! A query's profile while it runs.
+
+use crate::profile::ProfileNode;
+use jindou_engine::LiveProfile;
+use jindou_plan::Plan;
+use jindou_store::Graph;
+use std::sync::{Arc, OnceLock};
+
+/// A view of one running query: give a clone to [`QueryOptions::with_watch`](crate::QueryOptions::with_watch), and ask the other
+/// one from any thread. It shows the first query that it is given to.
+///
+/// ```
+/// use jindou::{Database, QueryOptions, QueryWatch};
+///
+/// let db = Database::in_memory();
+/// db.update("INSERT DATA { <http://e/a> <http://e/p> <http://e/b> }", &Default::default())?;
+/// let watch = QueryWatch::default();
+/// assert!(watch.tree().is_none());
+/// db.query_with("SELECT * { ?s ?p ?o }", &QueryOptions::default().with_watch(watch.clone()))?;
+/// assert_eq!(watch.tree().and_then(|t| t.rows_out), Some(1));
+/// # Ok::<(), jindou::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct QueryWatch {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    live: Arc<LiveProfile>,
+    plan: OnceLock<(Plan, Vec<String>)>,
+}
+
+impl QueryWatch {
+    /// The plan's nodes with rows and times so far, summed over threads; bytes are known at the end only. `None` until the query
+    /// is planned and runs. A part that a GPU runs shows nothing until it is done.
+    #[must_use]
+    pub fn tree(&self) -> Option<ProfileNode> {
+        let (plan, _) = self.shared.plan.get()?;
+        let profile = self.shared.live.profile()?;
+        jindou_plan::with_stack(plan.depth(), || ProfileNode::of(plan, &profile).so_far()).ok()
+    }
+
+    /// The plan in lines, as [`Database::explain`](crate::Database::explain) gives it; `None` until the query runs.
+    #[must_use]
+    pub fn plan(&self) -> Option<&[String]> {
+        self.shared.plan.get().map(|(_, text)| text.as_slice())
+    }
+
+    pub(crate) fn live(&self) -> Arc<LiveProfile> {
+        Arc::clone(&self.shared.live)
+    }
+
+    /// The plan that is run now.
+    pub(crate) fn begin(&self, plan: &Plan, snapshot: &dyn Graph) {
+        if self.shared.plan.get().is_some() {
+            return;
+        }
+        let made = jindou_plan::with_stack(plan.depth(), || {
+            let text = jindou_plan::explain(plan, snapshot);
+            (plan.clone(), text.lines().map(str::to_owned).collect())
+        });
+        // Without a thread for a deep plan there is nothing to see.
+        if let Ok(made) = made {
+            let _ = self.shared.plan.set(made);
+        }
+    }
+}
