@@ -1,0 +1,69 @@
+"""Jindou: an in-memory RDF store that answers SPARQL by exploring the graph, inside this process.
+
+    >>> import jindou
+    >>> db = jindou.memory()
+    >>> db.update("INSERT DATA { <http://example.org/mars> a <http://example.org/Planet> }").added
+    1
+    >>> [row.planet.value for row in db.query("SELECT ?planet { ?planet a ?class }")]
+    ['http://example.org/mars']
+
+`jindou.load` makes a store directory of RDF files, `jindou.open` opens one, `jindou.memory` needs none. `Database.query` gives
+`Solutions` (rows, or `arrow()`, `pandas()`, `polars()`), a `bool`, or `Triples`. Errors are classes of `jindou.errors`.
+"""
+
+from ._jindou import (
+    BlankNode,
+    CancelToken,
+    Database,
+    IRI,
+    Literal,
+    LoadReport,
+    Profile,
+    Quad,
+    Quads,
+    Row,
+    Rows,
+    Solutions,
+    Transaction,
+    Triple,
+    Triples,
+    UpdateReport,
+    __version__,
+    load,
+    memory,
+    open,
+)
+from ._progress import Progress
+from .errors import Error
+
+__all__ = [
+    "BlankNode",
+    "CancelToken",
+    "Database",
+    "Error",
+    "IRI",
+    "Literal",
+    "LoadReport",
+    "Profile",
+    "Progress",
+    "Quad",
+    "Quads",
+    "Row",
+    "Rows",
+    "Solutions",
+    "Transaction",
+    "Triple",
+    "Triples",
+    "UpdateReport",
+    "__version__",
+    "load",
+    "memory",
+    "open",
+]
+
+
+def load_ipython_extension(shell):
+    """`%load_ext jindou`: the notebook magic `%%sparql`."""
+    from .magic import register
+
+    register(shell)

@@ -1,0 +1,452 @@
+"""The engine. See `jindou`, which re-exports all of this."""
+
+import datetime as dt
+import os
+from decimal import Decimal
+from types import EllipsisType, TracebackType
+from typing import Any, Callable, Final, Iterable, Iterator, Literal as OneOf, Mapping, Optional, Sequence, Union, final, overload
+from typing_extensions import Self, TypeAlias
+
+from ._progress import Progress
+
+__version__: Final[str]
+
+Term: TypeAlias = Union["IRI", "BlankNode", "Literal", "Triple"]
+#: Values of Python that become literals, and terms of RDFLib and pyoxigraph, are terms, too.
+TermLike: TypeAlias = Any
+QuadLike: TypeAlias = Union["Quad", "Triple", Sequence[TermLike]]
+Path: TypeAlias = Union[str, os.PathLike[str]]
+ProgressLike: TypeAlias = Union[bool, Callable[[Progress], Any]]
+Syntax: TypeAlias = OneOf["plain", "ntriples"]
+
+@final
+class IRI:
+    """An IRI."""
+
+    __match_args__ = ("value",)
+    def __new__(cls, value: str) -> Self: ...
+    @property
+    def value(self) -> str:
+        """The IRI as text."""
+    def to_python(self) -> str:
+        """The IRI as text."""
+    def n3(self) -> str:
+        """N-Triples syntax: `<http://example.org/>`."""
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __getnewargs__(self) -> tuple[str]: ...
+
+@final
+class BlankNode:
+    """A blank node. Without a label it gets a random one, which nobody else has."""
+
+    __match_args__ = ("value",)
+    def __new__(cls, value: Optional[str] = None) -> Self: ...
+    @property
+    def value(self) -> str:
+        """The label, without `_:`."""
+    def to_python(self) -> str:
+        """N-Triples syntax, which also is what a Python value of it is."""
+    def n3(self) -> str:
+        """N-Triples syntax: `_:b1`."""
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __getnewargs__(self) -> tuple[str]: ...
+
+@final
+class Literal:
+    """A literal: its lexical form and its datatype, or its language.
+
+    `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`; without a datatype, numbers, truth values,
+    dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`.
+    """
+
+    __match_args__ = ("value",)
+    def __new__(
+        cls,
+        value: Union[str, int, float, bool, Decimal, dt.date, dt.time, dt.timedelta, bytes],
+        language: Optional[str] = None,
+        datatype: Optional[Union[IRI, str]] = None,
+    ) -> Self: ...
+    @property
+    def value(self) -> str:
+        """The lexical form: `"01"` of `"01"^^xsd:integer`."""
+    @property
+    def language(self) -> Optional[str]:
+        """The language in lower case, or `None`."""
+    @property
+    def direction(self) -> Optional[str]:
+        """The base direction (`"ltr"`, `"rtl"`), or `None`."""
+    @property
+    def datatype(self) -> IRI:
+        """The datatype, `rdf:langString` of a text with a language."""
+    def to_python(self) -> Any:
+        """The value as a Python object: `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, `timedelta`, `bytes`; the lexical
+        form where Python has no such value, or the lexical form is not the datatype's."""
+    def n3(self) -> str:
+        """N-Triples syntax."""
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __getnewargs__(self) -> tuple[str, Optional[str], Optional[IRI]]: ...
+
+@final
+class Triple:
+    """A triple, which can be unpacked into its parts. It is a term, too (RDF 1.2)."""
+
+    def __new__(cls, subject: TermLike, predicate: TermLike, object: TermLike) -> Self: ...
+    @property
+    def subject(self) -> Union[IRI, BlankNode]: ...
+    @property
+    def predicate(self) -> IRI: ...
+    @property
+    def object(self) -> Term: ...
+    def n3(self) -> str:
+        """N-Triples syntax of RDF 1.2's triple terms."""
+    def to_python(self) -> Self:
+        """The triple itself."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Term: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs__(self) -> tuple[Any, ...]: ...
+
+@final
+class Quad:
+    """A quad; `graph_name` is `None` in the default graph."""
+
+    def __new__(cls, subject: TermLike, predicate: TermLike, object: TermLike, graph_name: Optional[TermLike] = None) -> Self: ...
+    @property
+    def subject(self) -> Union[IRI, BlankNode]: ...
+    @property
+    def predicate(self) -> IRI: ...
+    @property
+    def object(self) -> Term: ...
+    @property
+    def graph_name(self) -> Optional[Union[IRI, BlankNode]]: ...
+    @property
+    def triple(self) -> Triple:
+        """The quad without its graph."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs__(self) -> tuple[Any, ...]: ...
+
+@final
+class Quads:
+    """The quads that match a pattern, as they were when it was asked for."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Quad]: ...
+    def __getitem__(self, index: int, /) -> Quad: ...
+
+@final
+class QuadIterator:
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Quad: ...
+
+@final
+class Row:
+    """A row: a sequence of terms (`None` where unbound), which also has them by name: `row["x"]`, `row.x`."""
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the columns, without `?`."""
+    def asdict(self) -> dict[str, Term]:
+        """The terms by their names; what is unbound is left out."""
+    def to_python(self) -> tuple[Any, ...]:
+        """The terms as Python values, as a tuple."""
+    def get(self, name: str, default: Any = None) -> Any:
+        """The term of a variable, or `default` where it is unbound or there is no such column."""
+    def __getitem__(self, key: Union[int, str], /) -> Any: ...
+    def __getattr__(self, name: str, /) -> Any: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Rows:
+    """An iterator over `Row`s."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Row: ...
+
+@final
+class Solutions:
+    """The rows of a SELECT: iterate over it for `Row`s, or take all as `arrow()`, `pandas()`, `polars()`.
+
+    The query runs while rows are read, a little ahead. What was read is kept, four bytes a cell, so it can be read again, unless
+    `keep=False` was asked for.
+    """
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the columns, without `?`."""
+    def arrow(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The answer as a `pyarrow.Table`, handed over without a copy. Waits for the query's end.
+
+        A column of which all values are integers is `int64`, numbers `float64`, truth values `bool`, `xsd:dateTime` a `timestamp[us]`
+        (with the zone UTC if all values have a zone, without if none has), `xsd:date` a `date32`. All other columns, and all with
+        `typed=False`, are dictionary-encoded text. With `syntax="plain"` that text is the IRI, the lexical form of a literal, `_:label`;
+        with `syntax="ntriples"` it is N-Triples, where literals keep language and datatype.
+        """
+    def pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories. See `arrow`."""
+    def polars(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The answer as a `polars.DataFrame`; needs polars. Text columns are categories. See `arrow`."""
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def _repr_html_(self) -> str: ...
+    def __iter__(self) -> Rows: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class Triples:
+    """The triples that CONSTRUCT or DESCRIBE gave: a sequence of `Triple`."""
+
+    def serialize(self, format: str = "ntriples") -> bytes:
+        """The triples as a document: `"ntriples"` or `"turtle"`."""
+    def rdflib(self) -> Any:
+        """An `rdflib.Graph` with the triples."""
+    def arrow(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """A `pyarrow.Table` with the columns `subject`, `predicate`, `object`; see `Solutions.arrow`."""
+    def pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """A `pandas.DataFrame` of the same."""
+    def polars(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """A `polars.DataFrame` of the same."""
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def _repr_html_(self) -> str: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Triple]: ...
+    def __getitem__(self, index: int, /) -> Triple: ...
+    def __contains__(self, triple: QuadLike, /) -> bool: ...
+
+@final
+class CancelToken:
+    """Cancels calls from another thread: give the same token to a call as `cancel=`. A token that was cancelled stays so."""
+
+    def __new__(cls) -> Self: ...
+    def cancel(self) -> None:
+        """Ends all calls that have this token, at their next batch of rows."""
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+
+@final
+class UpdateReport:
+    """Report on an update: what it changed, and the seconds that it took."""
+
+    @property
+    def snapshot(self) -> int:
+        """Number of the snapshot that shows it."""
+    @property
+    def operations(self) -> int:
+        """Number of operations."""
+    @property
+    def added(self) -> int:
+        """Quads that came."""
+    @property
+    def removed(self) -> int:
+        """Quads that went."""
+    @property
+    def seconds(self) -> float:
+        """Seconds altogether."""
+
+@final
+class LoadReport:
+    """Report on a load: counts, sizes, and seconds of each phase."""
+
+    @property
+    def quads_read(self) -> int:
+        """Quads read, duplicates included."""
+    @property
+    def quads(self) -> int:
+        """Distinct quads in the store."""
+    @property
+    def terms(self) -> int:
+        """Distinct terms."""
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of each phase, by its name."""
+    @property
+    def seconds(self) -> float:
+        """Seconds altogether."""
+    @property
+    def store_bytes(self) -> int:
+        """Bytes of the store's files."""
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes that the load held at once."""
+    @property
+    def skipped(self) -> int:
+        """Statements that were skipped, with `lenient=True`."""
+    @property
+    def skipped_first(self) -> list[str]:
+        """Descriptions of the first statements that were skipped."""
+
+@final
+class Profile:
+    """The profile of a query that was run: `print` it, or walk its `tree`."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the answer."""
+    @property
+    def plan_seconds(self) -> float:
+        """Seconds of parsing and planning."""
+    @property
+    def run_seconds(self) -> float:
+        """Seconds of running, decoding and writing."""
+    @property
+    def plan_cached(self) -> bool:
+        """Whether the plan was there already."""
+    @property
+    def tree(self) -> Optional[dict[str, Any]]:
+        """The steps as nested dicts: `name`, `place`, `rows_in`, `rows_out`, `seconds`, `bytes`, `inputs`."""
+    @property
+    def text(self) -> str:
+        """The steps as a table for people."""
+
+@final
+class Transaction:
+    """A transaction of several calls: what they change is seen by its own queries, and by everybody after `commit`, at once. In a `with`
+    statement it is committed at the end, and rolled back if an exception leaves it. While it is open, other updates of the
+    database wait."""
+
+    def update(self, text: str, **keywords: Any) -> UpdateReport:
+        """Runs a SPARQL update over what the calls before made. If it fails, it has changed nothing, and the transaction goes on."""
+    def add(self, quad: QuadLike) -> UpdateReport:
+        """Adds a quad (or a triple, to the default graph)."""
+    def add_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
+        """Adds any number of quads."""
+    def remove(self, quad: QuadLike) -> UpdateReport:
+        """Removes a quad."""
+    def remove_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
+        """Removes any number of quads."""
+    def load(self, *files: Union[Path, Sequence[Path]], **keywords: Any) -> UpdateReport:
+        """Adds the quads of files or of a text, as `Database.load` does."""
+    def query(self, text: str, bindings: Optional[Mapping[str, TermLike]] = None, **keywords: Any) -> Any:
+        """Answers a query over what the transaction made so far; see `Database.query`."""
+    def commit(self) -> UpdateReport:
+        """Makes all of it last, and visible."""
+    def rollback(self) -> None:
+        """Forgets all of it."""
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither committed nor rolled back."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: Optional[type[BaseException]], _value: Optional[BaseException], _trace: Optional[TracebackType]
+    ) -> bool: ...
+
+@final
+class Database:
+    """A database: a store directory (`jindou.open`) or one in memory (`jindou.memory`). Any number of threads may use it. A query sees
+    the data as it was when the query began."""
+
+    def query(self, text: str, bindings: Optional[Mapping[str, TermLike]] = None, **keywords: Any) -> Any:
+        """Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
+
+        `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`.
+        Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
+        `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `cancel` (a
+        `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
+        """
+    def update(self, text: str, **keywords: Any) -> UpdateReport:
+        """Runs a SPARQL update: all of its operations, or none.
+
+        Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
+        names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `load_from` (the folder that LOAD may
+        read `file:` IRIs of), `cancel`.
+        """
+    def transaction(self, **keywords: Any) -> Transaction:
+        """Opens a transaction of several calls; waits while another one is open. Keywords: `timeout`, `memory`, `cancel`."""
+    def load(self, *files: Union[Path, Sequence[Path]], **keywords: Any) -> UpdateReport:
+        """Adds the quads of files or of a text, in one transaction; blank nodes are new ones.
+
+        Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as of `jindou.load`; and `timeout`, `memory`,
+        `threads`, `cancel`.
+        """
+    def add(self, quad: QuadLike) -> UpdateReport:
+        """Adds a quad (or a triple, to the default graph)."""
+    def add_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
+        """Adds any number of quads in one transaction."""
+    def remove(self, quad: QuadLike) -> UpdateReport:
+        """Removes a quad."""
+    def remove_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
+        """Removes any number of quads in one transaction."""
+    def quads(
+        self,
+        subject: Optional[TermLike] = None,
+        predicate: Optional[TermLike] = None,
+        object: Optional[TermLike] = None,
+        graph_name: Union[TermLike, EllipsisType, None] = ...,
+    ) -> Quads:
+        """The quads with these terms: `None` is any term; `graph_name=None` is the default graph, `...` any graph. They are those of the
+        moment of the call; a blank node is the one that the store has under that label."""
+    def graphs(self) -> list[Union[IRI, BlankNode]]:
+        """Names of the named graphs that have a quad."""
+    def explain(self, text: str, **keywords: Any) -> str:
+        """How a query would run, step by step, with estimates; it is not run. Keywords as of `query`."""
+    def profile(self, text: str, **keywords: Any) -> Profile:
+        """Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten."""
+    @overload
+    def serialize(self, text: str, format: str = "json", *, to: None = None, **keywords: Any) -> bytes: ...
+    @overload
+    def serialize(self, text: str, format: str = "json", *, to: Path, **keywords: Any) -> int:
+        """Answers a query as text: `format` is `"json"`, `"xml"`, `"csv"`, `"tsv"`, `"ndjson"`, `"table"`; for triples `"turtle"`,
+        `"ntriples"` and others. Gives the bytes, or writes them to the file `to` and gives the number of rows."""
+    def summary(self) -> dict[str, Any]:
+        """Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances."""
+    def merge(self) -> int:
+        """Merges what updates changed into the files of the store, so that it opens and answers as if loaded."""
+    def close(self) -> None:
+        """Closes the database. Answers that are still read keep what they read until they end."""
+    @property
+    def snapshot(self) -> int:
+        """Number of the current snapshot: each update that changes something makes one."""
+    @property
+    def path(self) -> Optional[os.PathLike[str]]:
+        """The store's directory; `None` in memory."""
+    @property
+    def writable(self) -> bool:
+        """Whether it can be changed."""
+    def __contains__(self, quad: QuadLike, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+def open(
+    path: Path,
+    *,
+    read_only: Optional[bool] = None,
+    verify: str = "off",
+    durability: str = "batch",
+    threads: Optional[int] = None,
+    memory: Optional[int] = None,
+) -> Database:
+    """Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
+    directory is touched, with `read_only=False` it is an error if it cannot be changed.
+
+    `verify`: `"off"` (files are mapped, damage may give wrong answers), `"background"` or `"eager"` (all files are read first).
+    `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
+    `threads` and `memory` (bytes) limit all queries together.
+    """
+
+def memory() -> Database:
+    """An empty database in memory, which ends with the object. For many millions of quads load a store."""
+
+def load(store: Path, *files: Union[Path, Sequence[Path]], **keywords: Any) -> LoadReport:
+    """Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it.
+
+    Files may be folders, and compressed (gzip, bzip2, xz, zstd). Keywords: `format` (for all files, instead of what their names
+    say), `graph` (for statements that name none), `base`, `text` (a document in place of files), `lenient` (skip bad
+    statements), `replace` (a store that is there), `union_default_graph`, `threads`, `memory` (bytes),
+    `progress` (`True` for a line on standard error, or a function that gets a `Progress` some times a second), `cancel`.
+    """

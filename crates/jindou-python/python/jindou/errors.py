@@ -1,0 +1,191 @@
+"""Errors of Jindou. All are `Error`; those that have a counterpart among Python's own are that, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, List, Optional
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A fault of a query's or an update's text. Lines and columns count from 1 and characters, `start` and `end` bytes from 0."""
+
+    kind: str
+    message: str
+    start: int
+    end: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    found: Optional[str] = None
+    expected: Optional[str] = None
+    suggestions: List[str] = field(default_factory=list)
+
+
+class Error(Exception):
+    """Everything that can go wrong. `kind` is a short name for programs; what else is known is an attribute."""
+
+    kind = "error"
+
+    def __init__(self, message: str = "", **data: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        for name, value in data.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self):
+        data = {k: v for k, v in self.__dict__.items() if k != "message"}
+        return (_again, (type(self), self.message, data))
+
+
+def _again(cls, message, data):
+    return cls(message, **data)
+
+
+class SparqlSyntaxError(Error):
+    """A text that is not SPARQL: all faults that were found are in `diagnostics`."""
+
+    kind = "sparql-syntax"
+    diagnostics: List[Diagnostic]
+
+    @property
+    def line(self) -> int:
+        """Line of the first fault, from 1."""
+        return self.diagnostics[0].line
+
+    @property
+    def column(self) -> int:
+        """Column of the first fault in characters, from 1."""
+        return self.diagnostics[0].column
+
+    def _render_traceback_(self) -> List[str]:
+        # A notebook shows the marked text, not the way through this package.
+        return ["SparqlSyntaxError: " + self.message]
+
+
+class QueryError(Error):
+    """A query that cannot be run as it is."""
+
+    kind = "query"
+
+
+class UnsupportedError(Error):
+    """Valid, but not done by this version."""
+
+    kind = "unsupported"
+
+
+class TermError(Error, ValueError):
+    """Text that is no IRI, or no label of a blank node."""
+
+    kind = "term"
+
+
+class RdfSyntaxError(Error):
+    """A document that is not RDF in its format: `file`, `line`, `column` (from 1, or `None`), `text`."""
+
+    kind = "rdf-syntax"
+    file: str
+    line: Optional[int]
+    column: Optional[int]
+    text: Optional[str]
+
+
+class UnknownFormatError(Error, ValueError):
+    """A document (`name`) of which nobody said what its format is."""
+
+    kind = "unknown-format"
+    name: str
+
+
+class FileError(Error, OSError):
+    """A file or folder (`filename`) that could not be read or written."""
+
+    kind = "file"
+
+
+class StoreError(Error):
+    """A store that cannot be served or changed: foreign, newer, damaged, in use, or read-only."""
+
+    kind = "store"
+
+
+class NoStoreError(StoreError, FileNotFoundError):
+    """There is no store at `filename`."""
+
+    kind = "no-store"
+
+
+class StoreExistsError(StoreError, FileExistsError):
+    """There is a store at `filename` already; `replace=True` replaces it."""
+
+    kind = "store-exists"
+
+
+class ClosedError(StoreError):
+    """The database was closed."""
+
+    kind = "closed"
+
+
+class LimitError(Error):
+    """A limit was reached: `resource` names it (`"memory"`, …), `limit` is how much there is, or `None`."""
+
+    kind = "limit"
+    resource: str
+    limit: Optional[int]
+
+
+class BusyError(LimitError):
+    """There is no room now that others have it: later there may be."""
+
+    kind = "busy"
+
+
+class QueryTimeoutError(Error, TimeoutError):
+    """The time limit of `seconds` passed."""
+
+    kind = "timeout"
+    seconds: float
+
+
+class CancelledError(Error):
+    """Somebody cancelled."""
+
+    kind = "cancelled"
+
+
+class ConflictError(Error):
+    """A change that does not go with what is there."""
+
+    kind = "conflict"
+
+
+class TransactionError(Error):
+    """A transaction that is over, or an update beside the thread's own transaction."""
+
+    kind = "transaction"
+
+
+class ServiceError(Error):
+    """Another endpoint (`endpoint`), which may not be asked or gave no answer."""
+
+    kind = "service"
+    endpoint: str
+
+
+class DocumentError(Error):
+    """A document that a LOAD names (`iri`), which may not be read or is no RDF."""
+
+    kind = "document"
+    iri: str
+
+
+class InternalError(Error):
+    """A bug of Jindou's; please report it."""
+
+    kind = "internal"

@@ -1,0 +1,88 @@
+//! The distinct ids of a column, and the place of each among them.
+
+use jindou::VertexId;
+use rustc_hash::FxHashMap;
+
+/// Bytes of bits that a row is worth: with fewer rows than that a table is better than bits for all ids there could be.
+const BITS_A_ROW: usize = 64;
+
+/// The distinct ids of a column, ascending, without 0.
+pub enum Distinct {
+    /// A bit for each id up to the largest, and the number of ones before each word: 1.5 bits an id.
+    Bits { words: Vec<u64>, before: Vec<u32> },
+    /// Few ids, or ids far apart.
+    Table(FxHashMap<u32, u32>),
+}
+
+impl Distinct {
+    /// O(ids), and bits up to the largest id where that is not too many.
+    pub fn of(ids: &[&[u32]]) -> Self {
+        let all = || ids.iter().copied().flatten().copied();
+        let rows: usize = ids.iter().map(|ids| ids.len()).sum();
+        let largest = all().max().unwrap_or(0) as usize;
+        if largest / 8 > rows.saturating_mul(BITS_A_ROW) {
+            let mut table: FxHashMap<u32, u32> = FxHashMap::default();
+            for id in all().filter(|id| VertexId(*id) != VertexId(0)) {
+                table.insert(id, 0);
+            }
+            let mut sorted: Vec<u32> = table.keys().copied().collect();
+            sorted.sort_unstable();
+            for (place, id) in sorted.into_iter().enumerate() {
+                table.insert(id, place as u32);
+            }
+            return Self::Table(table);
+        }
+        let mut words = vec![0_u64; largest / 64 + 1];
+        for id in all() {
+            if let Some(word) = words.get_mut(id as usize / 64) {
+                *word |= 1 << (id % 64);
+            }
+        }
+        // 0 is unbound.
+        words[0] &= !1;
+        let mut ones = 0;
+        let before = words.iter().map(|word| {
+            let before = ones;
+            ones += word.count_ones();
+            before
+        });
+        let before = before.collect();
+        Self::Bits { words, before }
+    }
+
+    /// The ids, ascending.
+    pub fn ids(&self) -> Vec<u32> {
+        match self {
+            Self::Bits { words, .. } => {
+                let mut out = Vec::new();
+                for (place, &word) in words.iter().enumerate() {
+                    let mut left = word;
+                    while left != 0 {
+                        out.push(place as u32 * 64 + left.trailing_zeros());
+                        left &= left - 1;
+                    }
+                }
+                out
+            }
+            Self::Table(table) => {
+                let mut out: Vec<u32> = table.keys().copied().collect();
+                out.sort_unstable();
+                out
+            }
+        }
+    }
+
+    /// The place of one of the ids.
+    pub fn place(&self, id: u32) -> i32 {
+        let place = match self {
+            Self::Bits { words, before } => {
+                let at = id as usize / 64;
+                let word = words.get(at).copied().unwrap_or(0);
+                let lower = word & ((1 << (id % 64)) - 1);
+                before.get(at).copied().unwrap_or(0) + lower.count_ones()
+            }
+            Self::Table(table) => table.get(&id).copied().unwrap_or(0),
+        };
+        place as i32
+    }
+}

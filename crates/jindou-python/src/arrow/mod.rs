@@ -1,0 +1,416 @@
+//! Answers as Arrow arrays: each distinct term of a column is decoded once, by its id.
+//!
+//! ```text
+//! ids of all rows ─► distinct ids, ascending (`distinct`) ─► their terms, on all cores (`decoded`)
+//!                 ─► numbers, dates, truth values if all terms are (`typed`), else a dictionary of text
+//!                 ─► one place or value a row ─► one record batch ─► the C stream
+//! ```
+
+mod distinct;
+mod typed;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int32Array, LargeStringArray, RecordBatch, RecordBatchIterator,
+    StringArray,
+};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, Field, Schema};
+use distinct::Distinct;
+use jindou::oxrdf::Term;
+use jindou::{CancelToken, Error, Resource, Result, RowBatch, TermParts, decode_term};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// A whole answer.
+pub type Batch = RecordBatch;
+
+/// Terms between looks at cancellation.
+const LOOK: usize = 1 << 16;
+
+/// Form of columns.
+#[derive(Clone, Copy)]
+pub struct How {
+    /// Numbers, dates and truth values as such, where a whole column is of one kind.
+    typed: bool,
+    /// Text as N-Triples has it.
+    ntriples: bool,
+}
+
+impl Default for How {
+    fn default() -> Self {
+        Self {
+            typed: true,
+            ntriples: false,
+        }
+    }
+}
+
+impl How {
+    /// Takes the keywords of `arrow()`. In N-Triples syntax every column is text.
+    pub fn new(typed: bool, syntax: &str) -> PyResult<Self> {
+        match syntax {
+            "plain" => Ok(Self {
+                typed,
+                ntriples: false,
+            }),
+            "ntriples" => Ok(Self {
+                typed: false,
+                ntriples: true,
+            }),
+            other => Err(PyValueError::new_err(format!(
+                "syntax='{other}': it is \"plain\" or \"ntriples\""
+            ))),
+        }
+    }
+}
+
+/// Text of terms, one behind the other, and what they are.
+#[derive(Default)]
+struct Texts {
+    text: Vec<u8>,
+    /// Ends of the terms' texts.
+    ends: Vec<usize>,
+    /// First byte of each term's canonical form: IRI, string, one of the datatypes with a code, ….
+    tags: Vec<u8>,
+}
+
+impl Texts {
+    fn push(&mut self, canonical: &[u8], how: How) -> Result<()> {
+        let damaged = || Error::Store("a term of the store cannot be read: it is damaged".into());
+        let &tag = canonical.first().ok_or_else(damaged)?;
+        if how.ntriples {
+            let term = decode_term(canonical).ok_or_else(damaged)?;
+            self.write(&term);
+        } else {
+            match jindou::term_parts(canonical).ok_or_else(damaged)? {
+                TermParts::Iri(text)
+                | TermParts::String(text)
+                | TermParts::Lang(text, _)
+                | TermParts::Coded(text, _)
+                | TermParts::Typed(text, _) => self.text.extend_from_slice(text.as_bytes()),
+                TermParts::Blank(label) => {
+                    self.text.extend_from_slice(b"_:");
+                    self.text.extend_from_slice(label.as_bytes());
+                }
+                TermParts::Triple(_) => {
+                    let term = decode_term(canonical).ok_or_else(damaged)?;
+                    self.write(&term);
+                }
+            }
+        }
+        self.ends.push(self.text.len());
+        self.tags.push(tag);
+        Ok(())
+    }
+
+    fn write(&mut self, term: &Term) {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{term}");
+        self.text.extend_from_slice(text.as_bytes());
+    }
+
+    fn append(&mut self, other: Self) {
+        let from = self.text.len();
+        self.text.extend_from_slice(&other.text);
+        self.ends.extend(other.ends.iter().map(|end| from + end));
+        self.tags.extend_from_slice(&other.tags);
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The texts, in order.
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let mut from = 0;
+        self.ends.iter().map(move |&end| {
+            let bytes = self.text.get(from..end).unwrap_or(&[]);
+            from = end;
+            // What was pushed is text.
+            std::str::from_utf8(bytes).unwrap_or("")
+        })
+    }
+}
+
+/// The table of an answer's rows.
+///
+/// # Errors
+/// [`Error::Store`] for a damaged store, [`Error::Cancelled`], [`Error::Limit`] for more distinct terms in a column than 2³¹.
+pub fn of_rows(
+    variables: &[String],
+    batches: &[Arc<RowBatch>],
+    how: How,
+    cancel: &CancelToken,
+) -> Result<Batch> {
+    let rows = batches.iter().map(|b| b.rows()).sum();
+    let mut columns = Vec::with_capacity(variables.len());
+    for column in 0..variables.len() {
+        let ids: Vec<&[u32]> = batches.iter().map(|b| b.ids(column)).collect();
+        let distinct = Distinct::of(&ids);
+        let texts = match batches.first() {
+            Some(batch) => decoded(batch, &distinct.ids(), how, cancel)?,
+            None => Texts::default(),
+        };
+        cancel.check()?;
+        columns.push(array(texts, how, &Places::of(&ids, &distinct, rows))?);
+    }
+    batch(variables.iter().map(String::as_str), columns, rows)
+}
+
+/// The table of columns of terms that are no cursor's.
+///
+/// # Errors
+/// As [`of_rows`].
+pub fn of_terms(columns: &[(&str, Vec<Term>)], how: How) -> Result<Batch> {
+    let mut arrays = Vec::with_capacity(columns.len());
+    for (_, terms) in columns {
+        let mut texts = Texts::default();
+        let mut seen: rustc_hash::FxHashMap<&Term, i32> = Default::default();
+        let mut places = Vec::with_capacity(terms.len());
+        for term in terms {
+            let next = seen.len() as i32;
+            let place = *seen.entry(term).or_insert(next);
+            if place == next {
+                texts.push(&jindou::encode_term(term), how)?;
+            }
+            places.push(place);
+        }
+        let places = Places {
+            places,
+            nulls: None,
+        };
+        arrays.push(array(texts, how, &places)?);
+    }
+    let rows = columns.first().map_or(0, |(_, terms)| terms.len());
+    batch(columns.iter().map(|(name, _)| *name), arrays, rows)
+}
+
+fn batch<'n>(
+    names: impl Iterator<Item = &'n str>,
+    columns: Vec<ArrayRef>,
+    rows: usize,
+) -> Result<Batch> {
+    use arrow_array::Array as _;
+    let fields: Vec<Field> = names
+        .zip(&columns)
+        .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
+        .collect();
+    // Without columns there are rows, too.
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(ours)
+}
+
+/// Place of each row's term among the distinct ones, and which rows have one.
+struct Places {
+    places: Vec<i32>,
+    nulls: Option<NullBuffer>,
+}
+
+impl Places {
+    fn of(ids: &[&[u32]], distinct: &Distinct, rows: usize) -> Self {
+        let mut places = Vec::with_capacity(rows);
+        let mut unbound = false;
+        for &id in ids.iter().copied().flatten() {
+            unbound |= id == 0;
+            places.push(if id == 0 { 0 } else { distinct.place(id) });
+        }
+        let nulls = unbound
+            .then(|| NullBuffer::from_iter(ids.iter().copied().flatten().map(|&id| id != 0)));
+        Self { places, nulls }
+    }
+
+    /// A value for each row; `rest` where there is none.
+    fn gather<T: Copy>(&self, values: &[T], rest: T) -> Vec<T> {
+        let value = |&place: &i32| values.get(place as usize).copied().unwrap_or(rest);
+        self.places.iter().map(value).collect()
+    }
+}
+
+/// Decodes ids, ascending, on all cores.
+fn decoded(batch: &RowBatch, ids: &[u32], how: How, cancel: &CancelToken) -> Result<Texts> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let parts = cores.min(ids.len() / LOOK + 1);
+    let one = |ids: &[u32]| {
+        let mut texts = Texts::default();
+        for ids in ids.chunks(LOOK) {
+            cancel.check()?;
+            let mut pushed = Ok(());
+            batch.decode(ids, |_, canonical| {
+                if pushed.is_ok() {
+                    pushed = texts.push(canonical, how);
+                }
+            })?;
+            pushed?;
+        }
+        Ok(texts)
+    };
+    if parts == 1 {
+        return one(ids);
+    }
+    let slots: Vec<Mutex<Option<Result<Texts>>>> = (0..parts).map(|_| Mutex::new(None)).collect();
+    thread::scope(|scope| {
+        for (slot, ids) in slots.iter().zip(ids.chunks(ids.len().div_ceil(parts))) {
+            let work = move || {
+                let texts = one(ids);
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(texts);
+            };
+            let started = thread::Builder::new().spawn_scoped(scope, work);
+            if started.is_err() {
+                // The system has no thread to spare, and this one has time.
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(one(ids));
+            }
+        }
+    });
+    let mut all: Option<Texts> = None;
+    for slot in slots {
+        match (
+            slot.into_inner().unwrap_or_else(PoisonError::into_inner),
+            &mut all,
+        ) {
+            (Some(texts), Some(all)) => all.append(texts?),
+            (Some(texts), all) => *all = Some(texts?),
+            // There are fewer chunks than parts.
+            (None, _) => {}
+        }
+    }
+    Ok(all.unwrap_or_default())
+}
+
+/// A column: typed if that is wanted and possible.
+fn array(texts: Texts, how: How, places: &Places) -> Result<ArrayRef> {
+    if how.typed
+        && let Some(array) = typed::array(&texts, places)
+    {
+        return Ok(array);
+    }
+    if i32::try_from(texts.len()).is_err() {
+        return Err(Error::limit(
+            Resource::Numbers,
+            "a column has more than 2147483647 distinct terms, which is what a dictionary of Arrow holds",
+        ));
+    }
+    let (texts, keys) = match merged(&texts) {
+        // Terms that differ in their datatypes or languages have the same text, which a dictionary has once.
+        Some((merged, new)) => (merged, places.gather(&new, 0)),
+        None => (texts, places.places.clone()),
+    };
+    let keys = ScalarBuffer::from(keys);
+    let keys = Int32Array::try_new(keys, places.nulls.clone()).map_err(ours)?;
+    let lengths = texts.ends.iter().scan(0, |from, &end| {
+        let length = end - *from;
+        *from = end;
+        Some(length)
+    });
+    let values: ArrayRef = if i32::try_from(texts.text.len()).is_ok() {
+        let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
+        Arc::new(StringArray::try_new(offsets, Buffer::from_vec(texts.text), None).map_err(ours)?)
+    } else {
+        let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
+        let text = Buffer::from_vec(texts.text);
+        Arc::new(LargeStringArray::try_new(offsets, text, None).map_err(ours)?)
+    };
+    let array = DictionaryArray::<Int32Type>::try_new(keys, values).map_err(ours)?;
+    Ok(Arc::new(array))
+}
+
+/// The texts without repetitions, and the place of each in them; `None` if there can be none.
+fn merged(texts: &Texts) -> Option<(Texts, Vec<i32>)> {
+    let first = *texts.tags.first()?;
+    let same = texts.tags.iter().all(|&tag| tag == first);
+    if texts.tags.iter().all(|tag| matches!(tag, b'<' | b'_'))
+        || (same && !matches!(first, b'@' | b'^'))
+    {
+        return None;
+    }
+    let mut seen: rustc_hash::FxHashMap<&str, i32> = Default::default();
+    let mut out = Texts::default();
+    let mut places = Vec::with_capacity(texts.len());
+    for text in texts.iter() {
+        let next = out.len() as i32;
+        let place = *seen.entry(text).or_insert(next);
+        if place == next {
+            out.text.extend_from_slice(text.as_bytes());
+            out.ends.push(out.text.len());
+        }
+        places.push(place);
+    }
+    (out.len() < texts.len()).then_some((out, places))
+}
+
+fn ours(e: ArrowError) -> Error {
+    Error::Internal(format!("an Arrow array of an answer is not valid: {e}"))
+}
+
+/// An answer that waits for a library that reads Arrow streams, any number of times.
+#[pyclass(frozen)]
+pub struct Stream {
+    batch: Batch,
+}
+
+impl Stream {
+    /// Makes a stream of a whole answer.
+    pub fn new(batch: Batch) -> Self {
+        Self { batch }
+    }
+}
+
+#[pymethods]
+impl Stream {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        capsule(py, self.batch.clone())
+    }
+}
+
+/// The capsule of a stream with one batch: whoever reads it takes the arrays over as they lie.
+pub fn capsule(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyCapsule>> {
+    let schema = batch.schema();
+    let reader = RecordBatchIterator::new([Ok(batch)], schema);
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    // The capsule owns the stream: it is released with it, unless a reader took it over and left it empty.
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+}
+
+/// A `pyarrow.Table`.
+pub fn pyarrow(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
+    let module = needed(py, "pyarrow", "arrow")?;
+    module.call_method1("table", (stream,))
+}
+
+/// A `pandas.DataFrame`.
+pub fn pandas(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
+    needed(py, "pandas", "pandas")?;
+    let table = needed(py, "pyarrow", "pandas")?.call_method1("table", (stream,))?;
+    table.call_method0("to_pandas")
+}
+
+/// A `polars.DataFrame`.
+pub fn polars(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
+    needed(py, "polars", "polars")?.call_method1("DataFrame", (stream,))
+}
+
+fn needed<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
+    py.import(module).map_err(|e| {
+        if !e.is_instance_of::<pyo3::exceptions::PyImportError>(py) {
+            return e;
+        }
+        let why =
+            format!("this needs {module}, which is not installed: pip install 'jindou[{extra}]'");
+        let error = pyo3::exceptions::PyImportError::new_err(why);
+        error.set_cause(py, Some(e));
+        error
+    })
+}

@@ -1,0 +1,585 @@
+//! `Database`: opened, asked, explained.
+
+use crate::errors::{exception, named};
+use crate::loading::{Keywords, Reading};
+use crate::options::{of_query, of_update};
+use crate::prepared::{self, Bindings, Kept};
+use crate::quads::Quads;
+use crate::solutions::Solutions;
+use crate::terms;
+use crate::triples::{Triples, unexpected};
+use crate::update::{Report, Transaction, batch, not_within};
+use crate::wait::interruptible;
+use jindou::oxrdf::Term;
+use jindou::results::Collector;
+use jindou::{
+    Access, Answer, Database, Durability, MergeOptions, OpenOptions, PlannedQuery, ProfileNode,
+    Progress, QuadMatches, QuadPattern, QueryForm, QueryOptions, QueryReport, ResultFormat,
+    ResultWriter, Runtime, UpdateOptions, Verify,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
+
+/// A database: a store directory (`jindou.open`) or one in memory (`jindou.memory`). Any number of threads may use it.
+///
+/// A query sees the data as it was when the query began.
+#[pyclass(frozen, name = "Database", module = "jindou")]
+pub struct PyDatabase {
+    /// `None` once closed.
+    db: Mutex<Option<Database>>,
+    kept: Kept,
+    /// The thread that has a transaction open.
+    owner: Mutex<Option<ThreadId>>,
+    path: Option<PathBuf>,
+}
+
+/// Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
+/// directory is touched, with `read_only=False` it is an error if it cannot be changed.
+///
+/// `verify`: `"off"` (files are mapped, damage may give wrong answers), `"background"` or `"eager"` (all files are read first).
+/// `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
+/// `threads` and `memory` (bytes) limit all queries together.
+#[pyfunction]
+#[pyo3(signature = (path, *, read_only = None, verify = "off", durability = "batch", threads = None, memory = None))]
+pub fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    read_only: Option<bool>,
+    verify: &str,
+    durability: &str,
+    threads: Option<usize>,
+    memory: Option<u64>,
+) -> PyResult<PyDatabase> {
+    let access = match read_only {
+        None => Access::Any,
+        Some(true) => Access::Read,
+        Some(false) => Access::Write,
+    };
+    let verify: Verify = verify.parse().map_err(PyValueError::new_err)?;
+    let durability = match durability {
+        "batch" => Durability::Batch,
+        "none" => Durability::None,
+        other => {
+            let why = format!("durability='{other}': it is \"batch\" or \"none\"");
+            return Err(PyValueError::new_err(why));
+        }
+    };
+    let mut runtime = Runtime::builder();
+    if let Some(threads) = threads {
+        runtime = runtime.threads(threads);
+    }
+    if let Some(memory) = memory {
+        runtime = runtime.memory(memory);
+    }
+    let options = OpenOptions::default()
+        .with_access(access)
+        .with_verify(verify)
+        .with_durability(durability)
+        .with_runtime(runtime.build());
+    let db = interruptible(py, &Default::default(), || {
+        Database::open_with(&path, &options)
+    })?;
+    Ok(PyDatabase::of(db, Some(path)))
+}
+
+/// An empty database in memory, which ends with the object. For many millions of quads load a store.
+#[pyfunction]
+pub fn memory() -> PyDatabase {
+    PyDatabase::of(Database::in_memory(), None)
+}
+
+impl PyDatabase {
+    fn of(db: Database, path: Option<PathBuf>) -> Self {
+        Self {
+            db: Mutex::new(Some(db)),
+            kept: Kept::default(),
+            owner: Mutex::new(None),
+            path,
+        }
+    }
+
+    fn get(&self, py: Python<'_>) -> PyResult<Database> {
+        let db = self
+            .db
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        db.clone()
+            .ok_or_else(|| named("ClosedError", "the database is closed"))
+    }
+
+    /// The database, for a thread that has no transaction open.
+    pub fn writable(&self, py: Python<'_>) -> PyResult<Database> {
+        let owner = *self
+            .owner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        not_within(owner)?;
+        self.get(py)
+    }
+
+    /// Notes which thread has a transaction open.
+    pub fn set_owner(&self, py: Python<'_>, owner: Option<ThreadId>) {
+        *self
+            .owner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner) = owner;
+    }
+
+    fn apply(&self, py: Python<'_>, quads: &Bound<'_, PyAny>, insert: bool) -> PyResult<Report> {
+        let db = self.writable(py)?;
+        let batch = batch(quads, insert)?;
+        let options = UpdateOptions::default();
+        interruptible(py, &options.cancel, || db.apply(&batch, &options)).map(Report)
+    }
+
+    fn matching(&self, py: Python<'_>, pattern: &QuadPattern) -> PyResult<QuadMatches> {
+        let db = self.get(py)?;
+        let options = QueryOptions::default();
+        interruptible(py, &options.cancel, || db.quads_matching(pattern, &options))
+    }
+}
+
+/// The argument `...`.
+fn any_graph() -> Py<PyAny> {
+    Python::attach(|py| py.Ellipsis())
+}
+
+#[pymethods]
+impl PyDatabase {
+    /// Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
+    ///
+    /// `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`.
+    /// Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
+    /// `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `cancel` (a
+    /// `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
+    #[pyo3(signature = (text, bindings = None, **keywords))]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        bindings: Option<&Bound<'py, PyDict>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let db = self.get(py)?;
+        run_query(py, &db, Some(&self.kept), text, bindings, keywords)
+    }
+
+    /// Runs a SPARQL update: all of its operations, or none.
+    ///
+    /// Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
+    /// names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `load_from` (the folder that LOAD may read `file:` IRIs of), `cancel`.
+    #[pyo3(signature = (text, **keywords))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Report> {
+        let options = of_update(keywords)?;
+        let db = self.writable(py)?;
+        interruptible(py, &options.cancel, || db.update(text, &options)).map(Report)
+    }
+
+    /// Opens a transaction of several calls; waits while another one is open. Keywords: `timeout`, `memory`, `cancel`.
+    #[pyo3(signature = (**keywords))]
+    fn transaction(
+        this: &Bound<'_, Self>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Transaction> {
+        Transaction::begin(this.py(), this.clone().unbind(), &of_update(keywords)?)
+    }
+
+    /// Adds the quads of files or of a text, in one transaction; blank nodes are new ones.
+    ///
+    /// Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as of `jindou.load`; and `timeout`, `memory`,
+    /// `threads`, `cancel`.
+    #[pyo3(signature = (*files, **keywords))]
+    fn load(
+        &self,
+        py: Python<'_>,
+        files: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Report> {
+        let mut keywords = Keywords::of(keywords)?;
+        let db = self.writable(py)?;
+        let reading = Reading::new(files, &mut keywords, true)?;
+        let mut options = of_update(keywords.rest())?;
+        options.cancel = reading.cancel.clone();
+        reading
+            .run(py, |source, progress| db.insert(source, &options, progress))
+            .map(Report)
+    }
+
+    /// Adds a quad (or a triple, to the default graph).
+    fn add(&self, py: Python<'_>, quad: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, PyTuple::new(py, [quad])?.as_any(), true)
+    }
+
+    /// Adds any number of quads in one transaction.
+    fn add_all(&self, py: Python<'_>, quads: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, quads, true)
+    }
+
+    /// Removes a quad.
+    fn remove(&self, py: Python<'_>, quad: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, PyTuple::new(py, [quad])?.as_any(), false)
+    }
+
+    /// Removes any number of quads in one transaction.
+    fn remove_all(&self, py: Python<'_>, quads: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, quads, false)
+    }
+
+    /// The quads with these terms: `None` is any term; `graph_name=None` is the default graph, `...` any graph. They are those of the
+    /// moment of the call; a blank node is the one that the store has under that label.
+    #[pyo3(signature = (subject = None, predicate = None, object = None, graph_name = any_graph()))]
+    #[pyo3(text_signature = "($self, subject=None, predicate=None, object=None, graph_name=...)")]
+    fn quads(
+        &self,
+        py: Python<'_>,
+        subject: Option<&Bound<'_, PyAny>>,
+        predicate: Option<&Bound<'_, PyAny>>,
+        object: Option<&Bound<'_, PyAny>>,
+        graph_name: Py<PyAny>,
+    ) -> PyResult<Quads> {
+        let term = |value: Option<&Bound<'_, PyAny>>| value.map(terms::term_of).transpose();
+        let graph_name = graph_name.bind(py);
+        let graph = match graph_name.is(py.Ellipsis()) {
+            true => None,
+            false => Some(terms::graph_of(Some(graph_name))?),
+        };
+        let pattern = QuadPattern::default()
+            .with_subject(term(subject)?)
+            .with_predicate(term(predicate)?)
+            .with_object(term(object)?)
+            .with_graph(graph);
+        Ok(Quads::new(self.matching(py, &pattern)?))
+    }
+
+    fn __contains__(&self, py: Python<'_>, quad: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let quad = terms::quad_of(quad)?;
+        let pattern = QuadPattern::default()
+            .with_subject(Term::from(quad.subject))
+            .with_predicate(Term::from(quad.predicate))
+            .with_object(quad.object)
+            .with_graph(quad.graph_name);
+        Ok(!self.matching(py, &pattern)?.is_empty())
+    }
+
+    /// Number of quads, those of named graphs included.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.get(py)?.quads() as usize)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Names of the named graphs that have a quad.
+    fn graphs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let db = self.get(py)?;
+        let options = QueryOptions::default();
+        let answer = interruptible(py, &options.cancel, || {
+            db.query_with("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }", &options)
+        })?;
+        let out = PyList::empty(py);
+        for term in answer.solutions().iter().flatten().flatten() {
+            out.append(terms::object(py, term)?)?;
+        }
+        Ok(out)
+    }
+
+    /// The plan of a query, step by step, with estimates; the query is not run. Keywords as of `query`.
+    #[pyo3(signature = (text, **keywords))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let options = of_query(keywords)?;
+        let db = self.get(py)?;
+        interruptible(py, &options.cancel, || db.explain(text, &options))
+    }
+
+    /// Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten. Keywords as of
+    /// `query`.
+    #[pyo3(signature = (text, **keywords))]
+    fn profile(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Profile> {
+        let options = of_query(keywords)?.with_profile(true);
+        let db = self.get(py)?;
+        interruptible(py, &options.cancel, || {
+            let mut writer = ResultWriter::new(std::io::sink(), ResultFormat::Tsv);
+            db.run(text, &options, &mut writer)
+        })
+        .map(|report| Profile { report })
+    }
+
+    /// Answers a query as text: `format` is `"json"`, `"xml"`, `"csv"`, `"tsv"`, `"ndjson"`, `"table"`; for triples `"turtle"`, `"ntriples"`
+    /// and others. Gives the bytes, or writes them to the file `to` and gives the number of rows. Other keywords as of `query`.
+    #[pyo3(signature = (text, format = "json", *, to = None, **keywords))]
+    fn serialize<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        format: &str,
+        to: Option<PathBuf>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let format: ResultFormat = format.parse().map_err(PyValueError::new_err)?;
+        let options = of_query(keywords)?;
+        let db = self.get(py)?;
+        let Some(to) = to else {
+            let bytes = interruptible(py, &options.cancel, || {
+                let mut bytes = Vec::new();
+                let mut writer = ResultWriter::new(&mut bytes, format).with_graphs(format);
+                db.run(text, &options, &mut writer)?;
+                drop(writer);
+                Ok(bytes)
+            })?;
+            return Ok(PyBytes::new(py, &bytes).into_any());
+        };
+        let report = interruptible(py, &options.cancel, || {
+            let file = File::create(&to).map_err(|e| jindou::Error::io(&to, e))?;
+            let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, file), format)
+                .with_graphs(format);
+            db.run(text, &options, &mut writer)
+        })?;
+        Ok(report.rows.into_pyobject(py)?.into_any())
+    }
+
+    /// Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let db = self.get(py)?;
+        let summary = py.detach(|| db.summary());
+        let out = PyDict::new(py);
+        out.set_item("triples", summary.triples)?;
+        out.set_item("named_quads", summary.named_quads)?;
+        out.set_item("graphs", summary.graphs)?;
+        out.set_item("terms", summary.terms)?;
+        let counts = |list: Vec<(String, u64)>| {
+            let counts = PyDict::new(py);
+            for (name, count) in list {
+                counts.set_item(name, count)?;
+            }
+            Ok::<_, PyErr>(counts)
+        };
+        out.set_item("predicates", counts(summary.predicates)?)?;
+        out.set_item("classes", counts(summary.classes)?)?;
+        out.set_item("union_default_graph", summary.union_default)?;
+        Ok(out)
+    }
+
+    /// Merges what updates changed into the files of the store, so that it opens and answers as if loaded. Gives the number of
+    /// edits that were merged.
+    fn merge(&self, py: Python<'_>) -> PyResult<u64> {
+        let db = self.writable(py)?;
+        let options = MergeOptions::default();
+        py.detach(|| db.merge(&options, &Progress::default()))
+            .map(|report| report.edits)
+            .map_err(exception)
+    }
+
+    /// Number of the current snapshot: each update that changes something makes one.
+    #[getter]
+    fn snapshot(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.get(py)?.snapshot_number())
+    }
+
+    /// The store's directory; `None` in memory.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        self.path.clone()
+    }
+
+    /// Whether it can be changed.
+    #[getter(writable)]
+    fn is_writable(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.get(py)?.is_writable().is_ok())
+    }
+
+    /// Closes the database. Answers that are still read keep what they read until they end.
+    fn close(&self, py: Python<'_>) {
+        let mut db = self
+            .db
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let taken = db.take();
+        drop(db);
+        self.kept.clear();
+        py.detach(|| drop(taken));
+    }
+
+    fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let place = match &self.path {
+            Some(path) => format!("{path:?}"),
+            None => "in memory".into(),
+        };
+        match self.get(py) {
+            Ok(db) => format!("<jindou.Database {place}: {} quads>", db.quads()),
+            Err(_) => format!("<jindou.Database {place}: closed>"),
+        }
+    }
+}
+
+/// Texts up to this length are planned at once, on the thread that calls.
+const SHORT: usize = 1 << 14;
+
+/// Answers a query; `keep` is the one keyword that is not the library's.
+pub fn run_query<'py>(
+    py: Python<'py>,
+    db: &Database,
+    kept: Option<&Kept>,
+    text: &str,
+    bindings: Option<&Bound<'py, PyDict>>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut keywords = Keywords::of(keywords)?;
+    let keep = match keywords.take("keep")? {
+        Some(keep) => keep.extract()?,
+        None => true,
+    };
+    let options = of_query(keywords.rest())?;
+    let mut bound = Bindings::new();
+    for (name, value) in bindings.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let name = name.trim_start_matches(['?', '$']).to_owned();
+        bound.push((name, terms::term_of(&value)?));
+    }
+    let plan = || prepared::plan(db, kept, text, &bound, &options);
+    let planned: PlannedQuery = if text.len() <= SHORT {
+        py.detach(plan).map_err(exception)?
+    } else {
+        interruptible(py, &options.cancel, plan)?
+    };
+    match planned.form() {
+        QueryForm::Select => {
+            let cursor = py
+                .detach(|| db.cursor_planned(planned, &options))
+                .map_err(exception)?;
+            let solutions = Solutions::new(cursor, options.cancel.clone(), keep);
+            Ok(Bound::new(py, solutions)?.into_any())
+        }
+        QueryForm::Ask | QueryForm::Construct | QueryForm::Describe => {
+            let answer = interruptible(py, &options.cancel, || {
+                let memory = options.memory.clone();
+                let memory = memory.unwrap_or_else(|| {
+                    let all = db.runtime().memory();
+                    all.part(all.limit())
+                });
+                let mut collector = Collector::new(memory.clone());
+                let options = options.clone().with_memory(memory);
+                db.run_planned(&planned, &options, &mut collector)?;
+                Ok(collector.into_answer())
+            })?;
+            match answer {
+                Answer::Boolean(yes) => Ok(yes.into_pyobject(py)?.to_owned().into_any()),
+                Answer::Graph(triples) => {
+                    let triples = Arc::new(triples);
+                    Ok(Bound::new(py, Triples { triples })?.into_any())
+                }
+                Answer::Solutions { .. } => Err(unexpected()),
+            }
+        }
+    }
+}
+
+/// The profile of a query that was run: `print` it, or walk its `tree`.
+#[pyclass(frozen, name = "Profile", module = "jindou")]
+pub struct Profile {
+    report: QueryReport,
+}
+
+#[pymethods]
+impl Profile {
+    /// Number of rows of the answer.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.report.rows
+    }
+
+    /// Seconds of parsing and planning.
+    #[getter]
+    fn plan_seconds(&self) -> f64 {
+        self.report.plan_time.as_secs_f64()
+    }
+
+    /// Seconds of running, decoding and writing.
+    #[getter]
+    fn run_seconds(&self) -> f64 {
+        self.report.run_time.as_secs_f64()
+    }
+
+    /// Whether the plan was there already.
+    #[getter]
+    fn plan_cached(&self) -> bool {
+        self.report.plan_cached
+    }
+
+    /// The steps as nested dicts: `name`, `place`, `rows_in`, `rows_out`, `seconds`, `bytes`, `inputs`.
+    #[getter]
+    fn tree<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let tree = self.report.profile_tree.as_ref();
+        tree.map(|node| as_dict(py, node, 0)).transpose()
+    }
+
+    /// The steps as a table for people.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.report.profile
+    }
+
+    fn __str__(&self) -> &str {
+        &self.report.profile
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Profile(rows={}, run_seconds={:.6})",
+            self.rows(),
+            self.run_seconds()
+        )
+    }
+}
+
+/// Levels of a profile's tree that are shown: Python's own printing of nested dicts recurses.
+const LEVELS: usize = 100;
+
+fn as_dict<'py>(py: Python<'py>, node: &ProfileNode, level: usize) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("name", &node.name)?;
+    out.set_item("place", &node.place)?;
+    out.set_item("rows_in", node.rows_in)?;
+    out.set_item("rows_out", node.rows_out)?;
+    out.set_item("seconds", node.time.map(|t| t.as_secs_f64()))?;
+    out.set_item("bytes", node.bytes)?;
+    let inputs = PyList::empty(py);
+    if level < LEVELS {
+        for input in &node.inputs {
+            inputs.append(as_dict(py, input, level + 1)?)?;
+        }
+    }
+    out.set_item("inputs", inputs)?;
+    Ok(out)
+}

@@ -1,0 +1,58 @@
+//! The Python module `jindou._jindou`: Jindou's engine inside a Python process. What people see is `python/jindou/`.
+//!
+//! | module | job |
+//! |---|---|
+//! | `terms` | `IRI`, `BlankNode`, `Literal`, `Triple`, `Quad` ↔ `oxrdf`'s |
+//! | `errors` | the library's errors → the classes of `python/jindou/errors.py` |
+//! | `wait` | work without the interpreter's lock, which Ctrl-C cancels |
+//! | `options` | keyword arguments → `QueryOptions`, `UpdateOptions` |
+//! | `database` | `Database`: queries, plans; `update`: changes and `Transaction`; `loading`: files and text |
+//! | `prepared` | bindings of queries, by prepared queries that are kept |
+//! | `quads` | quads by their terms |
+//! | `solutions` | `Solutions` and `Row`: rows as Python objects |
+//! | `triples` | `Triples`: the answer of CONSTRUCT and DESCRIBE |
+//! | `arrow` | columns of an answer as Arrow arrays, and the stream that hands them over |
+//!
+//! No lock is held while Python code runs, but for those taken with `MutexExt`, which lets go of the interpreter while it waits.
+
+mod arrow;
+mod database;
+mod errors;
+mod loading;
+mod options;
+mod prepared;
+mod quads;
+mod solutions;
+mod terms;
+mod triples;
+mod update;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// The engine in the process.
+#[pymodule]
+fn _jindou(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<terms::Iri>()?;
+    m.add_class::<terms::Blank>()?;
+    m.add_class::<terms::Lit>()?;
+    m.add_class::<terms::PyTriple>()?;
+    m.add_class::<terms::PyQuad>()?;
+    m.add_class::<options::Cancel>()?;
+    m.add_class::<database::PyDatabase>()?;
+    m.add_class::<database::Profile>()?;
+    m.add_class::<update::Report>()?;
+    m.add_class::<update::Transaction>()?;
+    m.add_class::<loading::Loaded>()?;
+    m.add_class::<solutions::Solutions>()?;
+    m.add_class::<solutions::Rows>()?;
+    m.add_class::<solutions::Row>()?;
+    m.add_class::<triples::Triples>()?;
+    m.add_class::<quads::Quads>()?;
+    m.add_class::<quads::QuadIterator>()?;
+    m.add_function(wrap_pyfunction!(database::open, m)?)?;
+    m.add_function(wrap_pyfunction!(database::memory, m)?)?;
+    m.add_function(wrap_pyfunction!(loading::load, m)?)?;
+    Ok(())
+}

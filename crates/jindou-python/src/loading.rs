@@ -1,0 +1,370 @@
+//! RDF files and text: into a new store directory, or into a database.
+
+use crate::errors::exception;
+use crate::options::{graph_iri, token};
+use crate::wait::ticking;
+use jindou::parse::{Format, Input, Sources};
+use jindou::{
+    CancelToken, Database, LOAD_PHASES, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
+    Result, Runtime,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A source whose reading ends when it is cancelled.
+pub struct Cancellable<'s> {
+    pub source: &'s Sources,
+    pub cancel: CancelToken,
+}
+
+struct Checked<'c> {
+    sink: &'c mut dyn QuadSink,
+    cancel: &'c CancelToken,
+}
+
+impl QuadSink for Checked<'_> {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        self.cancel.check()?;
+        self.sink.batch(batch)
+    }
+}
+
+impl QuadSource for Cancellable<'_> {
+    fn run(
+        &self,
+        worker: usize,
+        workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()> {
+        let cancel = &self.cancel;
+        let mut sink = Checked { sink, cancel };
+        self.source.run(worker, workers, &mut sink, progress)
+    }
+
+    fn size_hint(&self) -> Option<u64> {
+        self.source.size_hint()
+    }
+}
+
+/// Documents to read, and how to go on about it.
+pub struct Reading {
+    pub sources: Sources,
+    pub cancel: CancelToken,
+    callback: Option<Py<PyAny>>,
+}
+
+impl Reading {
+    /// Takes the arguments of a call to `load`. With `numbered`, each document has blank nodes of its own.
+    pub fn new(
+        files: &Bound<'_, PyTuple>,
+        keywords: &mut Keywords<'_>,
+        numbered: bool,
+    ) -> PyResult<Self> {
+        let format = match keywords.take("format")? {
+            Some(name) => Some(format_of(&name.extract::<String>()?)?),
+            None => None,
+        };
+        let graph = match keywords.take("graph")? {
+            Some(graph) => Some(graph_iri(&graph)?),
+            None => None,
+        };
+        let lenient = keywords.flag("lenient")?;
+        let mut builder = Sources::builder().lenient(lenient).format(format);
+        if let Some(base) = keywords.take("base")? {
+            builder = builder.base_iri(Some(base.extract()?));
+        }
+        builder = builder.graph(graph.clone());
+        if numbered {
+            builder = builder.documents_from(Database::document_number());
+        }
+        for file in files.iter() {
+            for path in paths(&file)? {
+                builder = builder.input(Input {
+                    path,
+                    format,
+                    graph: graph.clone(),
+                });
+            }
+        }
+        let text = keywords.take("text")?;
+        if let Some(text) = &text {
+            let bytes = match text.cast::<PyBytes>() {
+                Ok(bytes) => bytes.as_bytes().to_vec(),
+                Err(_) => text.extract::<String>()?.into_bytes(),
+            };
+            let format = format.ok_or_else(|| {
+                PyTypeError::new_err("text= needs a format=, such as \"turtle\" or \"ntriples\"")
+            })?;
+            builder = builder.text("<text>", bytes, format);
+        }
+        if files.is_empty() && text.is_none() {
+            return Err(PyTypeError::new_err(
+                "there is nothing to load: name files, or give text=",
+            ));
+        }
+        let cancel = match keywords.take("cancel")? {
+            Some(cancel) => token(&cancel)?,
+            None => CancelToken::new(),
+        };
+        let callback = match keywords.take("progress")? {
+            Some(p) => Some(
+                files
+                    .py()
+                    .import("jindou._progress")?
+                    .call_method1("callback", (p,))?,
+            ),
+            None => None,
+        };
+        Ok(Self {
+            sources: builder.build().map_err(exception)?,
+            cancel,
+            callback: callback.filter(|c| !c.is_none()).map(Bound::unbind),
+        })
+    }
+
+    /// Runs a load of it, with progress reported.
+    pub fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        load: impl FnOnce(&Cancellable<'_>, &Progress) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let progress = Progress::default();
+        let source = Cancellable {
+            source: &self.sources,
+            cancel: self.cancel.clone(),
+        };
+        let total = source.size_hint();
+        let tell = |py: Python<'_>, ended: bool| match &self.callback {
+            Some(callback) => told(py, callback, &progress, total, ended),
+            None => Ok(()),
+        };
+        let done = ticking(
+            py,
+            &self.cancel,
+            || load(&source, &progress),
+            |py| tell(py, false),
+        )?;
+        tell(py, true)?;
+        Ok(done)
+    }
+
+    /// Statements that were skipped, how many and the first of them with place and reason.
+    pub fn skipped(&self) -> (u64, Vec<String>) {
+        let first = self.sources.first_skipped();
+        let told = first
+            .iter()
+            .map(|bad| format!("{}: {}", bad.at, bad.message));
+        (self.sources.skipped(), told.collect())
+    }
+}
+
+fn told(
+    py: Python<'_>,
+    callback: &Py<PyAny>,
+    progress: &Progress,
+    total: Option<u64>,
+    ended: bool,
+) -> PyResult<()> {
+    let of = PyDict::new(py);
+    let phase = progress.phase.load(Relaxed) as usize;
+    of.set_item(
+        "phase",
+        LOAD_PHASES.get(phase).copied().unwrap_or("reading"),
+    )?;
+    of.set_item("bytes", progress.done.load(Relaxed))?;
+    of.set_item("total_bytes", total)?;
+    of.set_item("quads", progress.quads.load(Relaxed))?;
+    of.set_item("skipped", progress.skipped.load(Relaxed))?;
+    let part = progress.phase_permille.load(Relaxed).min(1000);
+    of.set_item("phase_fraction", part as f64 / 1000.0)?;
+    of.set_item("done", ended)?;
+    let class = py.import("jindou._progress")?.getattr("Progress")?;
+    callback.call1(py, (class.call((), Some(&of))?,))?;
+    Ok(())
+}
+
+/// Paths that an argument names: one, or a list of them.
+fn paths(value: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        return value.try_iter()?.map(|p| p?.extract()).collect();
+    }
+    Ok(vec![value.extract()?])
+}
+
+/// A format by its name, its extension or its media type.
+pub fn format_of(name: &str) -> PyResult<Format> {
+    Format::from_extension(name)
+        .or_else(|| Format::from_media_type(name))
+        .or_else(|| name.parse().ok())
+        .ok_or_else(|| {
+            let all: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
+            PyValueError::new_err(format!(
+                "'{name}' is not an RDF format: write one of {}",
+                all.join(", ")
+            ))
+        })
+}
+
+/// Keyword arguments, taken one by one; what is left over in the end is refused.
+pub struct Keywords<'py>(Option<Bound<'py, PyDict>>);
+
+impl<'py> Keywords<'py> {
+    /// Takes the keyword arguments of a call.
+    pub fn of(keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
+        Ok(Self(keywords.map(|k| k.copy()).transpose()?))
+    }
+
+    /// The value of a keyword, `None` if it was not given or is Python's `None`.
+    pub fn take(&mut self, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(all) = &self.0 else {
+            return Ok(None);
+        };
+        let Some(value) = all.get_item(key)? else {
+            return Ok(None);
+        };
+        all.del_item(key)?;
+        Ok((!value.is_none()).then_some(value))
+    }
+
+    /// A truth value, false if it was not given.
+    pub fn flag(&mut self, key: &str) -> PyResult<bool> {
+        match self.take(key)? {
+            Some(value) => value.extract(),
+            None => Ok(false),
+        }
+    }
+
+    /// The keywords that are left.
+    pub fn rest(&self) -> Option<&Bound<'py, PyDict>> {
+        self.0.as_ref().filter(|k| !k.is_empty())
+    }
+
+    /// Refuses what is left over.
+    pub fn end(&self) -> PyResult<()> {
+        match self.rest() {
+            None => Ok(()),
+            Some(rest) => Err(PyTypeError::new_err(format!(
+                "not keyword arguments of this call: {}",
+                rest.keys()
+            ))),
+        }
+    }
+}
+
+/// Report on a load: counts, sizes, and seconds of each phase.
+#[pyclass(frozen, name = "LoadReport", module = "jindou")]
+pub struct Loaded {
+    report: LoadReport,
+    skipped: (u64, Vec<String>),
+}
+
+#[pymethods]
+impl Loaded {
+    /// Quads read, duplicates included.
+    #[getter]
+    fn quads_read(&self) -> u64 {
+        self.report.quads_read
+    }
+
+    /// Distinct quads in the store.
+    #[getter]
+    fn quads(&self) -> u64 {
+        self.report.quads_stored
+    }
+
+    /// Distinct terms.
+    #[getter]
+    fn terms(&self) -> u64 {
+        self.report.terms
+    }
+
+    /// Seconds of each phase, by its name.
+    #[getter]
+    fn phases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for (name, seconds) in &self.report.seconds {
+            out.set_item(name, seconds)?;
+        }
+        Ok(out)
+    }
+
+    /// Seconds altogether.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.report.seconds.iter().map(|(_, s)| s).sum()
+    }
+
+    /// Bytes of the store's files.
+    #[getter]
+    fn store_bytes(&self) -> u64 {
+        self.report.store_bytes
+    }
+
+    /// Most bytes that the load held at once.
+    #[getter]
+    fn peak_bytes(&self) -> u64 {
+        self.report.peak_bytes
+    }
+
+    /// Statements that were skipped, with `lenient=True`.
+    #[getter]
+    fn skipped(&self) -> u64 {
+        self.skipped.0
+    }
+
+    /// Descriptions of the first statements that were skipped.
+    #[getter]
+    fn skipped_first(&self) -> Vec<String> {
+        self.skipped.1.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "LoadReport(quads={}, terms={}, seconds={:.3}, store_bytes={})",
+            self.quads(),
+            self.terms(),
+            self.seconds(),
+            self.store_bytes()
+        )
+    }
+}
+
+/// Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it.
+///
+/// Files may be folders, and compressed (gzip, bzip2, xz, zstd). Keywords: `format` (for all files, instead of what their names
+/// say), `graph` (for statements that name none), `base`, `text` (a document in place of files), `lenient` (skip bad
+/// statements), `replace` (a store that is there), `union_default_graph`, `threads`, `memory` (bytes),
+/// `progress` (`True` for a line on standard error, or a function that gets a `Progress` some times a second), `cancel`.
+#[pyfunction]
+#[pyo3(signature = (store, *files, **keywords))]
+pub fn load(
+    py: Python<'_>,
+    store: PathBuf,
+    files: &Bound<'_, PyTuple>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Loaded> {
+    let mut keywords = Keywords::of(keywords)?;
+    let mut runtime = Runtime::builder();
+    if let Some(threads) = keywords.take("threads")? {
+        runtime = runtime.threads(threads.extract()?);
+    }
+    if let Some(memory) = keywords.take("memory")? {
+        runtime = runtime.memory(memory.extract()?);
+    }
+    let options = runtime
+        .build()
+        .load_options()
+        .with_replace(keywords.flag("replace")?)
+        .with_union_default(keywords.flag("union_default_graph")?);
+    let reading = Reading::new(files, &mut keywords, false)?;
+    keywords.end()?;
+    let report = reading.run(py, |source, progress| {
+        Database::load(&store, source, &options, progress)
+    })?;
+    let skipped = reading.skipped();
+    Ok(Loaded { report, skipped })
+}

@@ -1,0 +1,86 @@
+//! Quads by their terms.
+
+use crate::errors::exception;
+use crate::terms::PyQuad;
+use jindou::QuadMatches;
+use jindou::oxrdf::Quad;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// Quads that are decoded at a time.
+const GROUP: usize = 256;
+
+/// The quads that match a pattern, as they were when it was asked for: iterate over them, or take their number.
+#[pyclass(frozen, sequence, name = "Quads", module = "jindou")]
+pub struct Quads {
+    found: Arc<QuadMatches>,
+}
+
+impl Quads {
+    /// Wraps the quads that were found.
+    pub fn new(found: QuadMatches) -> Self {
+        Self {
+            found: Arc::new(found),
+        }
+    }
+}
+
+#[pymethods]
+impl Quads {
+    fn __len__(&self) -> usize {
+        self.found.len()
+    }
+
+    fn __iter__(&self) -> QuadIterator {
+        QuadIterator {
+            found: Arc::clone(&self.found),
+            next: 0,
+            group: Vec::new().into_iter(),
+        }
+    }
+
+    fn __getitem__(&self, index: isize) -> PyResult<PyQuad> {
+        let len = self.found.len() as isize;
+        let place = if index < 0 { len + index } else { index };
+        let mut out = Vec::new();
+        if let Ok(place) = usize::try_from(place) {
+            let end = place.saturating_add(1);
+            self.found.read(place..end, &mut out).map_err(exception)?;
+        }
+        let quad = out.pop();
+        quad.map(PyQuad)
+            .ok_or_else(|| PyIndexError::new_err("there is no such quad"))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Quads({} quads)", self.found.len())
+    }
+}
+
+/// An iterator over quads.
+#[pyclass(name = "QuadIterator", module = "jindou")]
+pub struct QuadIterator {
+    found: Arc<QuadMatches>,
+    next: usize,
+    group: std::vec::IntoIter<Quad>,
+}
+
+#[pymethods]
+impl QuadIterator {
+    fn __iter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    fn __next__(&mut self) -> PyResult<Option<PyQuad>> {
+        if self.group.len() == 0 {
+            let mut group = Vec::new();
+            self.found
+                .read(self.next..self.next + GROUP, &mut group)
+                .map_err(exception)?;
+            self.next += group.len();
+            self.group = group.into_iter();
+        }
+        Ok(self.group.next().map(PyQuad))
+    }
+}

@@ -1,0 +1,443 @@
+//! The rows of a SELECT: pulled from a cursor as they are read, as Python objects or as Arrow.
+
+use crate::arrow;
+use crate::errors::{exception, named};
+use crate::terms;
+use crate::wait::{LOOK, interruptible};
+use jindou::{CancelToken, Cursor, RowBatch};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyString, PyTuple};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Terms of an iterator that are kept as Python objects: the same id comes again and again.
+const OBJECTS: usize = 1 << 16;
+
+/// The rows of a SELECT: iterate over it for `Row`s, or take all as `arrow()`, `pandas()`, `polars()`.
+///
+/// The query runs while rows are read, a little ahead. What was read is kept (four bytes a cell, and terms are decoded when they are asked for), so it
+/// can be read again, unless `keep=False` was asked for.
+#[pyclass(frozen, name = "Solutions", module = "jindou")]
+pub struct Solutions {
+    variables: Arc<Vec<String>>,
+    cancel: CancelToken,
+    keep: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// `None` once the query is over.
+    cursor: Option<Cursor>,
+    /// Batches that were read; without `keep` only the last one.
+    batches: Vec<Arc<RowBatch>>,
+    /// Number of batches that were read.
+    read: usize,
+    rows: usize,
+    /// The reason why there are no more rows, although there should be.
+    broken: Option<String>,
+}
+
+impl Solutions {
+    /// Wraps the cursor of a running query; `cancel` is the token that the query was given.
+    pub fn new(cursor: Cursor, cancel: CancelToken, keep: bool) -> Self {
+        Self {
+            variables: Arc::new(cursor.variables().to_vec()),
+            cancel,
+            keep,
+            state: Mutex::new(State {
+                cursor: Some(cursor),
+                batches: Vec::new(),
+                read: 0,
+                rows: 0,
+                broken: None,
+            }),
+        }
+    }
+
+    /// A batch of rows by its number; `None` behind the last. Signals are handled while it is not there yet.
+    fn batch(&self, py: Python<'_>, number: usize) -> PyResult<Option<Arc<RowBatch>>> {
+        let mut state = self
+            .state
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.keep
+                && let Some(batch) = state.batches.get(number)
+            {
+                return Ok(Some(Arc::clone(batch)));
+            }
+            if number < state.read {
+                let gone = "the rows were given away as they were read (keep=False)";
+                return Err(named("QueryError", gone));
+            }
+            if let Some(why) = &state.broken {
+                return Err(named("CancelledError", why));
+            }
+            let Some(cursor) = &mut state.cursor else {
+                return Ok(None);
+            };
+            while !py.detach(|| cursor.wait(LOOK)) {
+                if let Err(e) = py.check_signals() {
+                    self.cancel.cancel();
+                    state.end(py, Some("the query was interrupted before its end".into()));
+                    return Err(e);
+                }
+            }
+            match py.detach(|| cursor.next_batch()) {
+                Ok(Some(batch)) => {
+                    state.rows += batch.rows();
+                    state.read += 1;
+                    let batch = Arc::new(batch);
+                    if self.keep {
+                        state.batches.push(batch);
+                    } else {
+                        return Ok(Some(batch));
+                    }
+                }
+                Ok(None) => state.end(py, None),
+                Err(e) => {
+                    state.end(py, Some(format!("the query ended with an error: {e}")));
+                    return Err(exception(e));
+                }
+            }
+        }
+    }
+
+    /// All batches.
+    fn all(&self, py: Python<'_>) -> PyResult<Vec<Arc<RowBatch>>> {
+        let mut out = Vec::new();
+        while let Some(batch) = self.batch(py, out.len())? {
+            out.push(batch);
+        }
+        Ok(out)
+    }
+
+    fn table(&self, py: Python<'_>, how: arrow::How) -> PyResult<arrow::Batch> {
+        let batches = self.all(py)?;
+        let cancel = CancelToken::new();
+        interruptible(py, &cancel, || {
+            arrow::of_rows(&self.variables, &batches, how, &cancel)
+        })
+    }
+
+    fn stream(&self, py: Python<'_>, typed: bool, syntax: &str) -> PyResult<arrow::Stream> {
+        Ok(arrow::Stream::new(
+            self.table(py, arrow::How::new(typed, syntax)?)?,
+        ))
+    }
+}
+
+impl State {
+    fn end(&mut self, py: Python<'_>, broken: Option<String>) {
+        self.broken = broken;
+        let cursor = self.cursor.take();
+        // It waits for the query's thread.
+        py.detach(|| drop(cursor));
+    }
+}
+
+#[pymethods]
+impl Solutions {
+    /// Names of the columns, without `?`.
+    #[getter]
+    fn variables(&self) -> Vec<String> {
+        self.variables.to_vec()
+    }
+
+    fn __iter__(this: Bound<'_, Self>) -> Rows {
+        Rows {
+            solutions: this.unbind(),
+            current: None,
+            next: 0,
+            row: 0,
+            objects: FxHashMap::default(),
+        }
+    }
+
+    /// Number of rows: waits for the query's end.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        if !self.keep {
+            return Err(PyTypeError::new_err(
+                "the rows of a query with keep=False have no length",
+            ));
+        }
+        self.all(py)?;
+        Ok(self
+            .state
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
+            .rows)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if self
+            .state
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
+            .rows
+            > 0
+        {
+            return Ok(true);
+        }
+        Ok(self.keep && self.batch(py, 0)?.is_some())
+    }
+
+    /// The answer as a `pyarrow.Table`, handed over without a copy. Waits for the query's end.
+    ///
+    /// A column of which all values are integers is `int64`, numbers `float64`, truth values `bool`, `xsd:dateTime` a `timestamp[us]`
+    /// (with the zone UTC if all values have a zone, without if none has), `xsd:date` a `date32`. All other columns, and all with
+    /// `typed=False`, are dictionary-encoded text: each distinct term once, and an `int32` for each row. With `syntax="plain"` that text is the
+    /// IRI, the lexical form of a literal, `_:label`; with `syntax="ntriples"` it is N-Triples, where literals keep language and datatype.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn arrow<'py>(
+        &self,
+        py: Python<'py>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arrow::pyarrow(py, self.stream(py, typed, syntax)?)
+    }
+
+    /// The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories. See `arrow`.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn pandas<'py>(
+        &self,
+        py: Python<'py>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arrow::pandas(py, self.stream(py, typed, syntax)?)
+    }
+
+    /// The answer as a `polars.DataFrame`; needs polars. Text columns are categories. See `arrow`.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn polars<'py>(
+        &self,
+        py: Python<'py>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arrow::polars(py, self.stream(py, typed, syntax)?)
+    }
+
+    /// The Arrow C stream, for every library that knows the PyCapsule interface: `pyarrow.table(solutions)`.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Another schema is a wish that the interface lets one pass over.
+        let _ = requested_schema;
+        arrow::capsule(py, self.table(py, arrow::How::default())?)
+    }
+
+    fn _repr_html_<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        this.py()
+            .import("jindou._html")?
+            .call_method1("of_solutions", (this,))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = self
+            .state
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let more = if state.cursor.is_some() {
+            " read so far"
+        } else {
+            ""
+        };
+        format!(
+            "Solutions({}; {} rows{more})",
+            self.variables.join(", "),
+            state.rows
+        )
+    }
+}
+
+/// An iterator over `Row`s.
+#[pyclass(name = "Rows", module = "jindou")]
+pub struct Rows {
+    solutions: Py<Solutions>,
+    current: Option<Arc<RowBatch>>,
+    /// Number of the batch after the current one.
+    next: usize,
+    row: usize,
+    objects: FxHashMap<u32, Py<PyAny>>,
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Row>> {
+        let batch = loop {
+            match &self.current {
+                Some(batch) if self.row < batch.rows() => break Arc::clone(batch),
+                _ => {
+                    let Some(batch) = self.solutions.get().batch(py, self.next)? else {
+                        self.current = None;
+                        return Ok(None);
+                    };
+                    self.current = Some(batch);
+                    self.next += 1;
+                    self.row = 0;
+                }
+            }
+        };
+        let variables = Arc::clone(&self.solutions.get().variables);
+        let mut cells = Vec::with_capacity(variables.len());
+        for column in 0..variables.len() {
+            let id = batch.ids(column).get(self.row).copied().unwrap_or(0);
+            cells.push(self.object(py, &batch, id)?);
+        }
+        self.row += 1;
+        let cells = PyTuple::new(py, cells)?.unbind();
+        Ok(Some(Row { variables, cells }))
+    }
+}
+
+impl Rows {
+    fn object(&mut self, py: Python<'_>, batch: &RowBatch, id: u32) -> PyResult<Py<PyAny>> {
+        if id == 0 {
+            return Ok(py.None());
+        }
+        if let Some(object) = self.objects.get(&id) {
+            return Ok(object.clone_ref(py));
+        }
+        let mut term = None;
+        batch
+            .decode(&[id], |_, bytes| term = jindou::decode_term(bytes))
+            .map_err(exception)?;
+        let term = term.ok_or_else(|| {
+            named(
+                "StoreError",
+                "a term of the store cannot be read: it is damaged",
+            )
+        })?;
+        let object = terms::object(py, &term)?.unbind();
+        if self.objects.len() >= OBJECTS {
+            self.objects.clear();
+        }
+        self.objects.insert(id, object.clone_ref(py));
+        Ok(object)
+    }
+}
+
+/// A row: a sequence of terms (`None` where unbound), which also has them by name: `row["x"]`, `row.x`.
+#[pyclass(frozen, sequence, name = "Row", module = "jindou")]
+pub struct Row {
+    variables: Arc<Vec<String>>,
+    cells: Py<PyTuple>,
+}
+
+impl Row {
+    fn named<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let name = name.strip_prefix('?').unwrap_or(name);
+        match self.variables.iter().position(|v| v == name) {
+            Some(place) => self.cells.bind(py).get_item(place).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+#[pymethods]
+impl Row {
+    /// Names of the columns, without `?`.
+    #[getter]
+    fn variables(&self) -> Vec<String> {
+        self.variables.to_vec()
+    }
+
+    /// The terms by their names; what is unbound is left out.
+    fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for (name, cell) in self.variables.iter().zip(self.cells.bind(py)) {
+            if !cell.is_none() {
+                out.set_item(name, cell)?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// The terms as Python values (see `Literal.to_python`), as a tuple.
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let values = self.cells.bind(py).iter().map(|cell| {
+            if cell.is_none() {
+                Ok(cell)
+            } else {
+                cell.call_method0("to_python")
+            }
+        });
+        PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The term of a variable, or `default` where it is unbound or there is no such column.
+    #[pyo3(signature = (name, default = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.named(py, name)?;
+        Ok(found.filter(|cell| !cell.is_none()).or(default))
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(name) = key.cast::<PyString>() {
+            let name = name.to_cow()?;
+            return self
+                .named(py, &name)?
+                .ok_or_else(|| PyKeyError::new_err(format!("there is no column ?{name}")));
+        }
+        let index: isize = key.extract()?;
+        let len = self.variables.len() as isize;
+        let place = if index < 0 { len + index } else { index };
+        match usize::try_from(place) {
+            Ok(place) if place < self.variables.len() => self.cells.bind(py).get_item(place),
+            _ => Err(PyIndexError::new_err("there is no such column")),
+        }
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.named(py, name)?
+            .ok_or_else(|| PyAttributeError::new_err(format!("there is no column ?{name}")))
+    }
+
+    fn __len__(&self) -> usize {
+        self.variables.len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.cells.bind(py).try_iter()
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match other.cast::<Self>() {
+            Ok(row) => self.cells.bind(py).eq(&row.get().cells),
+            Err(_) => self.cells.bind(py).eq(other),
+        }
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.cells.bind(py).hash()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut parts = Vec::with_capacity(self.variables.len());
+        for (name, cell) in self.variables.iter().zip(self.cells.bind(py)) {
+            parts.push(format!("{name}={}", cell.repr()?));
+        }
+        Ok(format!("Row({})", parts.join(", ")))
+    }
+}

@@ -1,0 +1,148 @@
+//! The answer of CONSTRUCT and DESCRIBE.
+
+use crate::arrow;
+use crate::errors::exception;
+use crate::terms::{self, PyTriple};
+use crate::wait::interruptible;
+use jindou::CancelToken;
+use jindou::oxrdf::{Term, Triple};
+use jindou::parse::Format;
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+use std::sync::Arc;
+
+/// The triples that CONSTRUCT or DESCRIBE gave: a sequence of `Triple`.
+#[pyclass(frozen, sequence, name = "Triples", module = "jindou")]
+pub struct Triples {
+    pub triples: Arc<Vec<Triple>>,
+}
+
+#[pymethods]
+impl Triples {
+    fn __len__(&self) -> usize {
+        self.triples.len()
+    }
+
+    fn __getitem__(&self, index: isize) -> PyResult<PyTriple> {
+        let len = self.triples.len() as isize;
+        let place = if index < 0 { len + index } else { index };
+        usize::try_from(place)
+            .ok()
+            .and_then(|place| self.triples.get(place))
+            .map(|t| PyTriple(t.clone()))
+            .ok_or_else(|| PyIndexError::new_err("there is no such triple"))
+    }
+
+    fn __contains__(&self, triple: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let wanted = Triple::from(terms::quad_of(triple)?);
+        Ok(self.triples.contains(&wanted))
+    }
+
+    /// The triples as a document: `"ntriples"` or `"turtle"`.
+    #[pyo3(signature = (format = "ntriples"))]
+    fn serialize<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let format = crate::loading::format_of(format)?;
+        // Turtle's statements may be written as N-Triples writes them.
+        if !matches!(format, Format::NTriples | Format::Turtle) {
+            return Err(PyValueError::new_err(
+                "triples are written as ntriples or turtle; Database.serialize has more formats",
+            ));
+        }
+        let text = py.detach(|| {
+            use std::fmt::Write as _;
+            let mut text = String::new();
+            for triple in &*self.triples {
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{triple} .");
+            }
+            text
+        });
+        Ok(PyBytes::new(py, text.as_bytes()))
+    }
+
+    /// An `rdflib.Graph` with the triples.
+    fn rdflib<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        this.py()
+            .import("jindou.rdflib_store")?
+            .call_method1("graph_of", (this,))
+    }
+
+    /// A `pyarrow.Table` with the columns `subject`, `predicate`, `object`; see `Solutions.arrow`.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn arrow<'py>(
+        this: &Bound<'py, Self>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let stream = arrow::Stream::new(this.get().stream(this.py(), typed, syntax)?);
+        arrow::pyarrow(this.py(), stream)
+    }
+
+    /// A `pandas.DataFrame` of the same.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn pandas<'py>(
+        this: &Bound<'py, Self>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let stream = arrow::Stream::new(this.get().stream(this.py(), typed, syntax)?);
+        arrow::pandas(this.py(), stream)
+    }
+
+    /// A `polars.DataFrame` of the same.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn polars<'py>(
+        this: &Bound<'py, Self>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let stream = arrow::Stream::new(this.get().stream(this.py(), typed, syntax)?);
+        arrow::polars(this.py(), stream)
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        arrow::capsule(py, self.stream(py, true, "plain")?)
+    }
+
+    fn _repr_html_<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        this.py()
+            .import("jindou._html")?
+            .call_method1("of_triples", (this,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Triples({} triples)", self.triples.len())
+    }
+}
+
+impl Triples {
+    fn stream(&self, py: Python<'_>, typed: bool, syntax: &str) -> PyResult<arrow::Batch> {
+        let how = arrow::How::new(typed, syntax)?;
+        let (triples, cancel) = (Arc::clone(&self.triples), CancelToken::new());
+        interruptible(py, &cancel, || {
+            let of = |part: fn(&Triple) -> Term| triples.iter().map(part).collect::<Vec<_>>();
+            arrow::of_terms(
+                &[
+                    ("subject", of(|t| t.subject.clone().into())),
+                    ("predicate", of(|t| t.predicate.clone().into())),
+                    ("object", of(|t| t.object.clone())),
+                ],
+                how,
+            )
+        })
+    }
+}
+
+/// The exception of an answer that is of another form than it was planned for, which is a fault of ours.
+pub fn unexpected() -> PyErr {
+    exception(jindou::Error::Internal(
+        "an answer of another form than the query's".into(),
+    ))
+}

@@ -1,0 +1,274 @@
+//! Changes: updates, single quads, and transactions of several calls.
+
+use crate::database::{PyDatabase, run_query};
+use crate::errors::{exception, named};
+use crate::loading::{Keywords, Reading};
+use crate::options;
+use crate::terms::quad_of;
+use crate::wait::interruptible;
+use jindou::{Batch, OpenTransaction, Result, UpdateOptions, UpdateReport};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::{Mutex, PoisonError};
+use std::thread::ThreadId;
+
+/// Report on an update: what it changed, and the seconds that it took.
+#[pyclass(frozen, name = "UpdateReport", module = "jindou")]
+pub struct Report(pub UpdateReport);
+
+#[pymethods]
+impl Report {
+    /// Number of the snapshot that shows it.
+    #[getter]
+    fn snapshot(&self) -> u32 {
+        self.0.snapshot
+    }
+
+    /// Number of operations.
+    #[getter]
+    fn operations(&self) -> usize {
+        self.0.operations
+    }
+
+    /// Quads that came.
+    #[getter]
+    fn added(&self) -> u64 {
+        self.0.added
+    }
+
+    /// Quads that went.
+    #[getter]
+    fn removed(&self) -> u64 {
+        self.0.removed
+    }
+
+    /// Seconds altogether: reading the request, waiting for other updates, running, and making it last.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        let r = &self.0;
+        (r.parse_time + r.wait_time + r.run_time + r.commit_time).as_secs_f64()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "UpdateReport(added={}, removed={}, operations={}, snapshot={})",
+            self.0.added, self.0.removed, self.0.operations, self.0.snapshot
+        )
+    }
+}
+
+/// A batch of quads that Python gave, all to be inserted or all to be removed.
+pub fn batch(quads: &Bound<'_, PyAny>, insert: bool) -> PyResult<Batch> {
+    let mut batch = Batch::new();
+    for quad in quads.try_iter()? {
+        let quad = quad_of(&quad?)?;
+        if insert {
+            batch.insert(quad.as_ref());
+        } else {
+            batch.remove(quad.as_ref());
+        }
+    }
+    Ok(batch)
+}
+
+/// A transaction of several calls: what they change is seen by its own queries, and by everybody after `commit`, at once. In a
+/// `with` statement it is committed at the end, and rolled back if an exception leaves it.
+///
+/// While it is open, other updates of the database wait.
+#[pyclass(frozen, name = "Transaction", module = "jindou")]
+pub struct Transaction {
+    db: Py<PyDatabase>,
+    open: Mutex<Option<OpenTransaction>>,
+}
+
+impl Transaction {
+    /// Opens one; waits for others.
+    pub fn begin(py: Python<'_>, db: Py<PyDatabase>, options: &UpdateOptions) -> PyResult<Self> {
+        let database = db.get().writable(py)?;
+        let open = interruptible(py, &options.cancel, || database.begin(options))?;
+        db.get().set_owner(py, Some(std::thread::current().id()));
+        Ok(Self {
+            db,
+            open: Mutex::new(Some(open)),
+        })
+    }
+
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        options: &UpdateOptions,
+        work: impl FnOnce(&mut OpenTransaction) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let mut open = self
+            .open
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let open = open.as_mut().ok_or_else(over)?;
+        interruptible(py, &options.cancel, || work(open))
+    }
+
+    fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {
+        let mut open = self
+            .open
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let taken = open.take().ok_or_else(over)?;
+        self.db.get().set_owner(py, None);
+        Ok(taken)
+    }
+}
+
+fn over() -> PyErr {
+    named(
+        "TransactionError",
+        "the transaction is over: it was committed or rolled back",
+    )
+}
+
+#[pymethods]
+impl Transaction {
+    /// Runs a SPARQL update over what the calls before made. If it fails, it has changed nothing, and the transaction goes on.
+    #[pyo3(signature = (text, **keywords))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Report> {
+        let options = options::of_update(keywords)?;
+        self.with(py, &options, |open| open.update(text, &options))
+            .map(Report)
+    }
+
+    /// Adds a quad (or a triple, to the default graph).
+    fn add(&self, py: Python<'_>, quad: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, &batch(PyTuple::new(py, [quad])?.as_any(), true)?)
+    }
+
+    /// Adds any number of quads.
+    fn add_all(&self, py: Python<'_>, quads: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, &batch(quads, true)?)
+    }
+
+    /// Removes a quad.
+    fn remove(&self, py: Python<'_>, quad: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, &batch(PyTuple::new(py, [quad])?.as_any(), false)?)
+    }
+
+    /// Removes any number of quads.
+    fn remove_all(&self, py: Python<'_>, quads: &Bound<'_, PyAny>) -> PyResult<Report> {
+        self.apply(py, &batch(quads, false)?)
+    }
+
+    /// Adds the quads of files or of a text, as `Database.load` does.
+    #[pyo3(signature = (*files, **keywords))]
+    fn load(
+        &self,
+        py: Python<'_>,
+        files: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Report> {
+        let mut keywords = Keywords::of(keywords)?;
+        let reading = Reading::new(files, &mut keywords, true)?;
+        let mut options = options::of_update(keywords.rest())?;
+        options.cancel = reading.cancel.clone();
+        let mut open = self
+            .open
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let open = open.as_mut().ok_or_else(over)?;
+        reading
+            .run(py, |source, progress| {
+                open.insert(source, &options, progress)
+            })
+            .map(Report)
+    }
+
+    /// Answers a query over what the transaction made so far; see `Database.query`.
+    #[pyo3(signature = (text, bindings = None, **keywords))]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        bindings: Option<&Bound<'py, PyDict>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let view = self.with(py, &UpdateOptions::default(), OpenTransaction::database)?;
+        run_query(py, &view, None, text, bindings, keywords)
+    }
+
+    /// Makes all of it last, and visible.
+    fn commit(&self, py: Python<'_>) -> PyResult<Report> {
+        let open = self.take(py)?;
+        // From here on nothing can take it back, so nothing interrupts it either.
+        py.detach(|| open.commit()).map(Report).map_err(exception)
+    }
+
+    /// Forgets all of it.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        let open = self.take(py)?;
+        py.detach(|| drop(open));
+        Ok(())
+    }
+
+    /// Whether it was neither committed nor rolled back.
+    #[getter]
+    fn is_open(&self, py: Python<'_>) -> bool {
+        let open = self
+            .open
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        open.is_some()
+    }
+
+    fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    #[pyo3(signature = (kind, _value, _trace))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        if self.is_open(py) {
+            if kind.is_none() {
+                self.commit(py)?;
+            } else {
+                self.rollback(py)?;
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Transaction {
+    fn apply(&self, py: Python<'_>, batch: &Batch) -> PyResult<Report> {
+        let options = UpdateOptions::default();
+        self.with(py, &options, |open| open.apply(batch, &options))
+            .map(Report)
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if open.is_some() {
+            // Before it ends, since another thread's may begin then.
+            Python::attach(|py| self.db.get().set_owner(py, None));
+        }
+        *open = None;
+    }
+}
+
+/// The thread that has a transaction open, if it is this one, must not wait for itself.
+pub fn not_within(owner: Option<ThreadId>) -> PyResult<()> {
+    if owner == Some(std::thread::current().id()) {
+        let why = "this thread has a transaction open: an update beside it would wait for it for ever; call the transaction's own methods";
+        return Err(named("TransactionError", why));
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Work without the interpreter's lock, in such a way that Ctrl-C and exceptions of callbacks cancel it.
+
+use crate::errors::{exception, lost};
+use jindou::{CancelToken, Error, Resource, Result};
+use pyo3::prelude::*;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Interval at which signals are checked.
+pub const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs work on a thread of its own and waits for it; signals are handled meanwhile.
+///
+/// # Errors
+/// The work's; what a handler of a signal raised (such as `KeyboardInterrupt`), once the work has ended.
+pub fn interruptible<T: Send>(
+    py: Python<'_>,
+    cancel: &CancelToken,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    ticking(py, cancel, work, |_| Ok(()))
+}
+
+/// [`interruptible`] with a callback every [`LOOK`], whose exception cancels, too.
+///
+/// # Errors
+/// As [`interruptible`], and the callback's.
+pub fn ticking<T: Send>(
+    py: Python<'_>,
+    cancel: &CancelToken,
+    work: impl FnOnce() -> Result<T> + Send,
+    mut tick: impl FnMut(Python<'_>) -> PyResult<()> + Send,
+) -> PyResult<T> {
+    let (outcome, raised) = py.detach(|| {
+        thread::scope(|scope| {
+            let (tell, told) = channel();
+            let started = thread::Builder::new()
+                .name("jindou-python".into())
+                .spawn_scoped(scope, move || {
+                    // Who waits is always there.
+                    let _ = tell.send(work());
+                });
+            if let Err(e) = started {
+                let none = format!("no thread to compute in: {e}");
+                return (Some(Err(Error::limit(Resource::Threads, none))), None);
+            }
+            let mut raised = None;
+            loop {
+                match told.recv_timeout(LOOK) {
+                    Ok(outcome) => return (Some(outcome), raised),
+                    Err(RecvTimeoutError::Disconnected) => return (None, raised),
+                    Err(RecvTimeoutError::Timeout) if raised.is_some() => {}
+                    Err(RecvTimeoutError::Timeout) => {
+                        let looked = Python::attach(|py| {
+                            py.check_signals()?;
+                            tick(py)
+                        });
+                        if let Err(e) = looked {
+                            cancel.cancel();
+                            raised = Some(e);
+                        }
+                    }
+                }
+            }
+        })
+    });
+    match (outcome, raised) {
+        (_, Some(e)) => Err(e),
+        (Some(outcome), None) => outcome.map_err(exception),
+        (None, None) => Err(lost()),
+    }
+}

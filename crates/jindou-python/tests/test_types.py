@@ -1,0 +1,59 @@
+"""What an editor shows: stubs that are what is there, and docstrings everywhere."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jindou
+
+PACKAGE = Path(jindou.__file__).parent
+
+
+@pytest.mark.slow
+def test_the_stubs_are_what_is_there(tmp_path):
+    pytest.importorskip("mypy")
+    # Aliases are the stubs' own; the two methods are slots of the types, and no attributes.
+    names = "Path|ProgressLike|QuadLike|Syntax|Term|TermLike|Row.__getattr__|Triples.__iter__"
+    allowed = tmp_path / "allowed"
+    allowed.write_text("".join(rf"jindou\._jindou\.{name}" + "\n" for name in names.split("|")))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "jindou", "--ignore-missing-stub", "--ignore-disjoint-bases", "--allowlist", str(allowed)],
+        capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_checks(tmp_path):
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import jindou\n"
+        "db: jindou.Database = jindou.open('x', read_only=True)\n"
+        "added: int = db.add((jindou.IRI('a:a'), jindou.IRI('a:a'), 1)).added\n"
+        "text: str = jindou.Literal(1).value\n"
+        "data: bytes = db.serialize('ASK {}')\n"
+        "rows: int = db.serialize('ASK {}', to='file')\n"
+        "wrong: int = jindou.Literal(1).value\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", str(program)],
+        capture_output=True, text=True, cwd=tmp_path, env={"MYPYPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    errors = [line for line in done.stdout.splitlines() if "error:" in line]
+    assert len(errors) == 1 and "program.py:7" in errors[0], done.stdout
+
+
+def test_everything_is_described():
+    for name in jindou.__all__:
+        item = getattr(jindou, name)
+        if name == "__version__":
+            continue
+        assert inspect.getdoc(item), name
+        if inspect.isclass(item):
+            for member, value in vars(item).items():
+                if not member.startswith("_") and member not in ("subject", "predicate", "object", "graph_name", "kind"):
+                    assert inspect.getdoc(value), f"{name}.{member}"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Checks the Python package (crates/jindou-python, a Cargo workspace of its own): format and lints of its Rust part, then pytest over the module as
+# built, against pyoxigraph and RDFLib. The argument is a profile of Cargo's ("--profile ci", "--release"; by default dev).
+# Where Python 3 with venv is missing, or PyPI cannot be reached for what the tests need, it says so and ends well; with JINDOU_PYTHON=1
+# that is a failure, and the slow tests run, too.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+profile=${1-}
+
+without() {
+    echo "the Python package is not tested: $1"
+    [ -z "${JINDOU_PYTHON-}" ] && exit 0 || exit 1
+}
+
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || without "there is no Python 3.9 or newer"
+"$python" -c 'import venv, ensurepip' 2>/dev/null || without "Python's venv is missing (apt-get install python3-venv)"
+
+venv=$root/target/python/venv
+needs=crates/jindou-python/tests/requirements.txt
+if ! cmp -s "$needs" "$venv/installed"; then
+    "$python" -m venv --clear "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$needs" || without "its packages cannot be had from PyPI"
+    cp "$needs" "$venv/installed"
+fi
+
+case "$profile" in
+"") folder=debug ;;
+--release) folder=release ;;
+"--profile "*) folder=${profile#--profile } ;;
+*) echo "usage: $0 [\"--release\" | \"--profile NAME\"]" >&2 && exit 2 ;;
+esac
+
+cd crates/jindou-python
+export CARGO_TARGET_DIR=$root/target
+# The same Python always, so that PyO3 is not built anew.
+export PYO3_PYTHON=$venv/bin/python
+cargo fmt --check
+# shellcheck disable=SC2086  # a profile is two words
+cargo clippy --locked --quiet $profile -- -D warnings
+# shellcheck disable=SC2086
+cargo build --locked --quiet $profile
+# Renamed into its place: another Python may have it mapped.
+cp "$root/target/$folder/lib_jindou.so" python/jindou/.new.so
+mv python/jindou/.new.so python/jindou/_jindou.abi3.so
+options=(-q --tb=short)
+[ -n "${JINDOU_PYTHON-}" ] || options+=(-m "not slow")
+PYTHONPATH=$PWD/python "$venv/bin/python" -m pytest "${options[@]}"
