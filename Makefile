@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 JINDOU := target/release/jindou
 
-.PHONY: build demo test lint unit page page-browser test-long bench bench-quick fuzz needs needs-test
+.PHONY: release build demo site test lint unit page page-browser python test-long bench bench-quick fuzz needs needs-test
 
 needs:
 	@scripts/needs.sh
@@ -19,7 +19,11 @@ build: needs
 demo: build
 	@scripts/demo.sh $(JINDOU)
 
-test: lint page unit page-browser
+# The documentation as a site, target/site; installs mdBook into target/tools.
+site:
+	@scripts/site.sh
+
+test: lint page unit page-browser python
 
 lint: needs-test
 	@scripts/words.sh
@@ -40,11 +44,15 @@ page:
 page-browser: unit
 	@scripts/page-test.sh browser "$(PROFILE)"
 
+# The Python package (where Python 3 with venv is installed and PyPI can be reached).
+python:
+	@scripts/python-test.sh "$(PROFILE)"
+
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.
 test-long: build
 	cargo test --workspace --release --locked -- --include-ignored
 
-# The figures of the README: LUBM at the scale in UNIVERSITIES (default 160).
+# The figures of docs/performance.md: LUBM at the scale in UNIVERSITIES (default 160).
 bench: build
 	cargo build --release --locked -p jindou-bench
 	@scripts/bench.sh $(JINDOU) $(or $(UNIVERSITIES),160)
@@ -56,3 +64,7 @@ bench-quick: needs
 # Ten minutes of fuzzing on each target; needs cargo-fuzz and a nightly toolchain.
 fuzz:
 	@scripts/fuzz.sh $(or $(SECONDS_EACH),600)
+
+# What users download, into target/dist: archive, Debian package, container, checksums (docs/deployment.md).
+release: needs
+	@scripts/release.sh

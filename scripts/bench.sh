@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the figures of the README's table on this machine. Usage: scripts/bench.sh PATH-TO-JINDOU UNIVERSITIES
+# Prints the figures of docs/performance.md on this machine. Usage: scripts/bench.sh PATH-TO-JINDOU UNIVERSITIES
 set -euo pipefail
 jindou=$1
 n=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Other people's clients against `jindou serve`: the README's curl lines as written; SPARQLWrapper, RDFLib and LangChain (PyPI);
+# Other people's clients against `jindou serve`: the curl lines of docs/query.md as written; SPARQLWrapper, RDFLib and LangChain (PyPI);
 # Comunica, sparql-http-client, fetch-sparql-endpoint and YASGUI's requests (npm); Jena and RDF4J (Maven Central). Each does SELECT, ASK,
 # CONSTRUCT and an update, sees errors as errors, and shows a token by Basic where it can. Versions are pinned in scripts/clients.
 # What lacks its tools (python3, npm, mvn and java) is skipped with a word. Usage: scripts/clients-test.sh [PATH-TO-JINDOU]
@@ -43,9 +43,9 @@ token=writing-0123456789
 serve open 7878 --writable
 serve guarded 7879 --token-file "$work/tokens"
 
-echo "== README"
-grep '^curl ' "$here/README.md" >"$work/curls"
-[ "$(wc -l <"$work/curls")" -ge 7 ] || fail "the README's curl lines are gone"
+echo "== docs/query.md"
+grep '^curl ' "$here/docs/query.md" >"$work/curls"
+[ "$(wc -l <"$work/curls")" -ge 7 ] || fail "the curl lines of docs/query.md are gone"
 while read -r line; do
   # -f makes curl fail on an error status; the rest is as written.
   if out=$(bash -c "${line/curl -s/curl -sSf}") && [ -n "$out" ]; then
