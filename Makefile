@@ -32,8 +32,9 @@ lint: needs-test
 	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 
 unit: needs-test
+	cargo build --workspace --all-targets --locked $(PROFILE)
 	cargo test --workspace --locked $(PROFILE) $(TESTFLAGS)
-	cargo test -p jindou --test features --locked $(PROFILE) $(TESTFLAGS)
+	cargo test -p jindou --test features --locked --profile quick $(TESTFLAGS)
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet $(PROFILE)
 
 # The page's sources, its unit tests, and whether what is committed is what they build (where Node is installed).
@@ -44,8 +45,8 @@ page:
 page-browser: unit
 	@scripts/page-test.sh browser "$(PROFILE)"
 
-# The Python package (where Python 3 with venv is installed and PyPI can be reached).
-python:
+# The Python package as `unit` has built it (where Python 3 with venv is installed and PyPI can be reached).
+python: unit
 	@scripts/python-test.sh "$(PROFILE)"
 
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.

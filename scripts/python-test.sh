@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the Python package (crates/jindou-python, a Cargo workspace of its own): format and lints of its Rust part, then pytest over the module as
-# built, against pyoxigraph and RDFLib. The argument is a profile of Cargo's ("--profile ci", "--release"; by default dev).
+# Runs the tests of the Python package (crates/jindou-python): pytest over the module as built, against pyoxigraph and RDFLib. The argument is a
+# profile of Cargo's ("--profile ci", "--release"; by default dev). If a build of the whole workspace made the module, that one is taken.
 # Where Python 3 with venv is missing, or PyPI cannot be reached for what the tests need, it says so and ends well; with JINDOU_PYTHON=1
 # that is a failure, and the slow tests run, too.
 set -euo pipefail
@@ -32,15 +32,10 @@ case "$profile" in
 *) echo "usage: $0 [\"--release\" | \"--profile NAME\"]" >&2 && exit 2 ;;
 esac
 
-cd crates/jindou-python
-export CARGO_TARGET_DIR=$root/target
-# The same Python always, so that PyO3 is not built anew.
-export PYO3_PYTHON=$venv/bin/python
-cargo fmt --check
+# With all targets, as `make test` builds it: the features of shared dependencies are the same, and nothing is compiled twice.
 # shellcheck disable=SC2086  # a profile is two words
-cargo clippy --locked --quiet $profile -- -D warnings
-# shellcheck disable=SC2086
-cargo build --locked --quiet $profile
+cargo build --workspace --all-targets --locked --quiet $profile
+cd crates/jindou-python
 # Renamed into its place: another Python may have it mapped.
 cp "$root/target/$folder/lib_jindou.so" python/jindou/.new.so
 mv python/jindou/.new.so python/jindou/_jindou.abi3.so

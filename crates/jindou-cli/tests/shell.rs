@@ -267,3 +267,100 @@ fn a_terminal_has_lines_completion_pages_and_an_interrupt() {
         );
     }
 }
+
+/// A query that takes longer than any test waits.
+const ENDLESS: &str =
+    "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n1 ?o }";
+
+#[test]
+fn a_request_to_end_ends_the_shell_in_the_middle_of_a_query() {
+    use std::os::unix::process::ExitStatusExt;
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    let mut child = jindou(at)
+        .args(["shell", "--store", "s", "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let text = format!("ASK {{}}\n\n{ENDLESS}\n\nSELECT ?after {{}}\n\n");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    // The first answer: the shell has got as far as the query.
+    let mut out = child.stdout.take().unwrap();
+    let mut seen = [0; 5];
+    out.read_exact(&mut seen).unwrap();
+    assert_eq!(&seen, b"true\n");
+    std::thread::sleep(Duration::from_millis(300));
+    let kill = |signal: &str| {
+        let killed = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+    };
+    kill("-TERM");
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(15), "{status}");
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("after"), "{rest}");
+}
+
+#[test]
+fn an_interrupt_ends_only_the_query() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    let mut child = jindou(at)
+        .args(["shell", "--store", "s", "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = format!("ASK {{}}\n\n{ENDLESS}\n\nASK {{ ?s ?p 7 }}\n\n");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    let mut seen = [0; 5];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut seen)
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let (out, err) = texts(&child.wait_with_output().unwrap());
+    assert!(err.contains("cancelled"), "{err}");
+    // The cancelled query has its header and no row.
+    assert_eq!(out, "n\ntrue\n");
+}
+
+#[test]
+fn an_endless_line_is_refused() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    let o = shell(at, &[], ".read /dev/zero\nASK { ?s ?p 7 }\n");
+    let (out, err) = texts(&o);
+    assert!(
+        err.contains("/dev/zero") && err.contains("longer than 64 MiB"),
+        "{err}"
+    );
+    // What follows is run.
+    assert_eq!(out, "true\n");
+    assert_eq!(o.status.code(), Some(1));
+}

@@ -42,8 +42,9 @@ impl Cancel {
 
 /// A time limit in seconds.
 fn seconds(limit: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(limit)
-        .map_err(|e| PyValueError::new_err(format!("timeout={limit} is not a time in seconds: {e}")))
+    Duration::try_from_secs_f64(limit).map_err(|e| {
+        PyValueError::new_err(format!("timeout={limit} is not a time in seconds: {e}"))
+    })
 }
 
 /// The keywords of queries: taken out of `keywords`, of which those that are left over are refused.

@@ -144,9 +144,9 @@ impl Lit {
                 }
                 None => Literal::new_language_tagged_literal(text, language),
             };
-            return made
-                .map(Self)
-                .map_err(|e| PyValueError::new_err(format!("'{language}' is not a language tag: {e}")));
+            return made.map(Self).map_err(|e| {
+                PyValueError::new_err(format!("'{language}' is not a language tag: {e}"))
+            });
         }
         let datatype = match datatype.filter(|d| !d.is_none()) {
             Some(d) => match d.cast::<PyString>() {

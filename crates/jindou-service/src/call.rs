@@ -4,6 +4,7 @@
 //! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
 
 use crate::allow::{AllowList, NotAllowed, Target};
+use crate::tls::tls_config;
 use jindou_engine::{ServiceCaller, TakeRow};
 use jindou_model::{CancelToken, Error, Result, term};
 use oxrdf::NamedOrBlankNode;
@@ -16,7 +17,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 use ureq::http::{Method, StatusCode, Uri, header};
-use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
@@ -48,23 +48,13 @@ impl HttpCaller {
     #[must_use]
     pub fn new(list: AllowList) -> Self {
         let list = Arc::new(list);
-        let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
-            .certs
-            .iter()
-            .map(|c| Certificate::from_der(c).to_owned())
-            .collect();
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .root_certs(RootCerts::Specific(Arc::new(roots)))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             // A redirect may lead off the list: each is looked at here.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
-            .tls_config(tls)
+            .tls_config(tls_config())
             .timeout_connect(Some(CONNECT))
             .timeout_per_read(Some(SILENCE))
             .timeout_recv_response(None)

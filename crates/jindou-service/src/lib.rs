@@ -7,6 +7,8 @@
 mod allow;
 mod call;
 mod document;
+mod tls;
 
 pub use allow::{AllowList, Allowed, NotAllowed};
 pub use call::HttpCaller;
+pub use tls::tls_config;

@@ -7,12 +7,11 @@ pub use document::{Limits, fetch};
 pub use endpoint::Endpoint;
 
 use jindou::{CancelToken, Error, Resource};
+use jindou_service::tls_config;
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 use ureq::http::{HeaderMap, Response, StatusCode, Uri, header};
-use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
 
 /// Longest wait for a connection, and for the next bytes.
@@ -36,21 +35,11 @@ fn failed(message: impl Into<String>) -> Error {
 /// A client that checks certificates against this machine's roots and follows no redirect by itself. Proxies are taken from the
 /// environment (`HTTPS_PROXY`, `NO_PROXY`).
 fn agent(limit: Option<Duration>) -> Agent {
-    let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
-        .certs
-        .iter()
-        .map(|c| Certificate::from_der(c).to_owned())
-        .collect();
-    let tls = TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .root_certs(RootCerts::Specific(Arc::new(roots)))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build();
     Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
-        .tls_config(tls)
+        .tls_config(tls_config())
         .timeout_connect(Some(CONNECT))
         .timeout_per_read(Some(SILENCE))
         .timeout_global(limit)

@@ -20,10 +20,14 @@ use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Cmd, Config, Editor, KeyCode, KeyEvent, Modifiers};
 use session::{Next, Session};
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Bytes of the longest statement that is read from a file or a pipe. What is larger is a load.
+const LONGEST: usize = 64 << 20;
 
 /// Statements kept in the history.
 const HISTORY: usize = 10_000;
@@ -33,15 +37,34 @@ const HISTORY: usize = 10_000;
 pub struct Interrupt(Arc<Mutex<Option<CancelToken>>>);
 
 impl Interrupt {
+    /// Takes Ctrl-C (SIGINT) over, and no other signal: SIGTERM and SIGHUP end the shell whatever it does.
     fn install(&self) {
         let running = self.clone();
-        // A failure to install the handler leaves the default: Ctrl-C ends the process.
-        let _ = ctrlc::set_handler(move || match &*sync::lock(&running.0) {
-            // The second one, for what does not end.
-            Some(token) if token.is_cancelled() => std::process::exit(130),
-            Some(token) => token.cancel(),
-            None => std::process::exit(130),
-        });
+        let listen = move || {
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+                .enable_io()
+                .build()
+            else {
+                return;
+            };
+            runtime.block_on(async {
+                // Without the handler the default stays: Ctrl-C ends the process.
+                let Ok(mut signals) = signal(SignalKind::interrupt()) else {
+                    return;
+                };
+                while signals.recv().await.is_some() {
+                    match &*sync::lock(&running.0) {
+                        // The second one, for what does not end.
+                        Some(token) if token.is_cancelled() => std::process::exit(130),
+                        Some(token) => token.cancel(),
+                        None => std::process::exit(130),
+                    }
+                }
+            });
+        };
+        let _ = std::thread::Builder::new()
+            .name("interrupt".into())
+            .spawn(listen);
     }
 
     /// Runs something that Ctrl-C cancels.
@@ -81,8 +104,9 @@ pub enum Outcome {
 /// end, if it is complete there. Statements after one that fails are run as well.
 ///
 /// # Errors
-/// [`Error::SinkClosed`] if nobody reads the answers any more, and what reading the text fails with.
-fn read(session: &mut Session, lines: impl BufRead, name: &Path) -> Result<Outcome> {
+/// [`Error::SinkClosed`] if nobody reads the answers any more, and what reading the text fails with; a statement longer than
+/// [`LONGEST`] among that.
+fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<Outcome> {
     let mut pending = String::new();
     let mut outcome = Outcome::Good;
     let mut run = |session: &mut Session, pending: &mut String| -> Result<bool> {
@@ -98,14 +122,32 @@ fn read(session: &mut Session, lines: impl BufRead, name: &Path) -> Result<Outco
             }
         }
     };
-    for line in lines.lines() {
-        let line = line.map_err(|e| Error::io(name, e))?;
-        let dot = statement::is_dot(&line);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        // One byte more than there is room for tells a line that is too long from one that just fits.
+        let room = LONGEST + 1 - pending.len().min(LONGEST);
+        let n = (&mut lines)
+            .take(room as u64)
+            .read_line(&mut line)
+            .map_err(|e| Error::io(name, e))?;
+        if n == 0 {
+            break;
+        }
+        if n == room {
+            let e = format!(
+                "a statement is longer than {} MiB; load data by jindou load, or send it to jindou update",
+                LONGEST >> 20
+            );
+            return Err(Error::io(name, std::io::Error::other(e)));
+        }
+        let line = line.trim_end_matches(['\n', '\r']);
+        let dot = statement::is_dot(line);
         // A command of the shell stands between statements.
         if dot && statement::is_whole(&pending) && !run(session, &mut pending)? {
             return Ok(Outcome::Quit);
         }
-        pending.push_str(&line);
+        pending.push_str(line);
         pending.push('\n');
         let ends = dot || line.trim().is_empty() || line.trim_end().ends_with(';');
         if ends && statement::is_whole(&pending) && !run(session, &mut pending)? {

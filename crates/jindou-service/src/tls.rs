@@ -1,0 +1,19 @@
+//! Encryption of what is asked over HTTPS.
+
+use std::sync::Arc;
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+
+/// The settings of a client that trusts this machine's roots, with rustls and ring.
+#[must_use]
+pub fn tls_config() -> TlsConfig {
+    let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
+        .certs
+        .iter()
+        .map(|c| Certificate::from_der(c).to_owned())
+        .collect();
+    TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build()
+}
