@@ -152,7 +152,7 @@ struct Cells {
     lengths: [u8; SLOTS],
     /// By slot: where its text begins, once it has one.
     starts: [u16; SLOTS],
-    /// Room for a text of each slot that was used; nothing is cleared for the others.
+    /// Texts in the order in which they were kept, replaced ones included. All are forgotten when it is full.
     text: Vec<u8>,
     /// Looked up and found since the last decision.
     asked: u32,
@@ -166,8 +166,8 @@ struct Cells {
 const SLOTS: usize = 256;
 /// Longer cells are not kept.
 const LONGEST: usize = 192;
-// A start fits its type.
-const _: () = assert!(SLOTS * LONGEST <= u16::MAX as usize);
+/// Bytes of text: as much as a start can point at, so that even slots with long cells are rarely forgotten.
+const TEXT: usize = u16::MAX as usize;
 /// Cells between two decisions.
 const DECIDE: u32 = 2048;
 /// Found fewer than one in so many: not worth it.
@@ -181,7 +181,7 @@ impl Default for Cells {
             ids: [NO_VERTEX; SLOTS],
             lengths: [0; SLOTS],
             starts: [0; SLOTS],
-            text: Vec::with_capacity(SLOTS * LONGEST),
+            text: Vec::with_capacity(TEXT),
             asked: 0,
             found: 0,
             on: true,
@@ -218,17 +218,15 @@ impl Cells {
         if text.len() > LONGEST {
             return;
         }
+        if self.text.len() + text.len() > TEXT {
+            self.text.clear();
+            self.ids = [NO_VERTEX; SLOTS];
+        }
         let slot = Self::slot(id);
-        if self.ids[slot] == NO_VERTEX {
-            self.starts[slot] = self.text.len() as u16;
-            self.text.resize(self.text.len() + LONGEST, 0);
-        }
-        let start = usize::from(self.starts[slot]);
-        if let Some(kept) = self.text.get_mut(start..start + text.len()) {
-            kept.copy_from_slice(text);
-            self.ids[slot] = id;
-            self.lengths[slot] = text.len() as u8;
-        }
+        self.ids[slot] = id;
+        self.starts[slot] = self.text.len() as u16;
+        self.lengths[slot] = text.len() as u8;
+        self.text.extend_from_slice(text);
     }
 
     /// To be called once a group.
@@ -261,6 +259,20 @@ mod tests {
         cells.keep(8, &[b'x'; LONGEST]);
         assert_eq!(cells.get(8).map(<[u8]>::len), Some(LONGEST));
         assert_eq!(cells.get(7), Some(&b"seven"[..]));
+    }
+
+    #[test]
+    fn a_full_table_forgets_and_goes_on() {
+        let mut cells = Cells::default();
+        let text = |id: u32| vec![id as u8; 1 + id as usize % LONGEST];
+        for id in 0..10_000 {
+            cells.keep(id, &text(id));
+            assert_eq!(cells.get(id), Some(&*text(id)));
+            // A neighbour is either whole or gone.
+            let other = id / 2;
+            assert!(cells.get(other).is_none_or(|kept| kept == text(other)));
+        }
+        assert!(cells.text.capacity() <= 2 * TEXT);
     }
 
     #[test]
