@@ -34,7 +34,16 @@ fn run() -> jindou::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let bare = args::Args::command();
     let file = settings::find(&arguments, &bare)?;
-    let matches = settings::apply(bare.clone(), file.as_ref()).get_matches_from(arguments);
+    let matches = settings::apply(bare.clone(), file.as_ref())
+        .try_get_matches_from(&arguments)
+        .unwrap_or_else(|e| {
+            let variable = settings::variable_at_fault(&e, &arguments);
+            let (code, _) = (e.exit_code(), e.print());
+            if let Some(name) = variable {
+                eprintln!("note: the value comes from the environment variable {name}");
+            }
+            std::process::exit(code)
+        });
     let args = args::Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     match &args.command {
         args::Command::Settings(a) => settings::show(a, &bare, file.as_ref()),

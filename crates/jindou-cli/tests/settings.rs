@@ -263,3 +263,18 @@ fn a_full_disk_is_an_error_and_no_panic() {
     assert_eq!(o.status.code(), Some(1));
     assert!(err(&o).contains("cannot write to standard output"));
 }
+
+#[test]
+fn a_bad_value_of_the_environment_names_its_variable() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let bad = [("JINDOU_TIMEOUT", "soon")];
+    let said = err(&run(at, &bad, &["query", "--store", "a", "ASK {}"]));
+    assert!(said.contains("JINDOU_TIMEOUT"), "{said}");
+    let typed = ["query", "--store", "a", "--timeout", "soon", "ASK {}"];
+    let said = err(&run(at, &bad, &typed));
+    assert!(!said.contains("JINDOU_TIMEOUT"), "{said}");
+    let serve = [("JINDOU_PORT", "http")];
+    let said = err(&run(at, &serve, &["serve", "--store", "a"]));
+    assert!(said.contains("JINDOU_PORT"), "{said}");
+}

@@ -9,6 +9,7 @@ pub use file::SettingsFile;
 pub use show::show;
 
 use clap::builder::{BoolishValueParser, OsStr};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use jindou::{Error, Resource, Result};
 use std::ffi::OsString;
@@ -145,6 +146,26 @@ fn apply_to(command: &str, mut arg: Arg, file: Option<&SettingsFile>) -> Arg {
             .hide_default_value(SECRET.contains(&option.as_str()))
             .default_values(values.into_iter().map(OsStr::from)),
     }
+}
+
+/// The environment variable whose value clap refused, if the option at fault is not on the command line.
+pub fn variable_at_fault(fault: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let text = |kind| match fault.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    // Such as "--memory <BYTES>".
+    let option = text(ContextKind::InvalidArg)?.strip_prefix("--")?;
+    let option = option.split([' ', '=', '[']).next()?;
+    let value = text(ContextKind::InvalidValue)?;
+    let typed = arguments.iter().any(|a| {
+        let rest = a.as_bytes().strip_prefix(b"--");
+        rest.and_then(|a| a.strip_prefix(option.as_bytes()))
+            .is_some_and(|rest| rest.is_empty() || rest[0] == b'=')
+    });
+    let name = variable("serve", option)?;
+    let set = std::env::var_os(&name)?;
+    (!typed && set.to_string_lossy().contains(value)).then_some(name)
 }
 
 /// The settings' file that applies: the one of `--config`, of `$JINDOU_CONFIG` (a file, or a folder with `jindou.toml`; empty: none), or

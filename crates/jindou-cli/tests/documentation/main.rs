@@ -17,7 +17,7 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 8] = [
+const CHECKED: [&str; 9] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
@@ -26,6 +26,7 @@ const CHECKED: [&str; 8] = [
     "docs/operation.md",
     "docs/format.md",
     "docs/performance.md",
+    "docs/command.md",
 ];
 
 /// Words that the README may have, as `wc -w` counts them.
@@ -93,6 +94,11 @@ fn format() {
 #[test]
 fn performance() {
     run("docs/performance.md");
+}
+
+#[test]
+fn command() {
+    run("docs/command.md");
 }
 
 #[test]
