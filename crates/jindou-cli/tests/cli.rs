@@ -751,3 +751,26 @@ fn tables_have_short_names() {
     let o = ask(&store, "SELECT ?p { ?s ?p 7 }", &["--format", "tsv"]);
     assert_eq!(out(&o), "?p\n<http://xmlns.com/foaf/0.1/age>\n");
 }
+
+#[test]
+fn a_line_that_memory_has_no_room_for_is_refused() {
+    let t = tempfile::tempdir().unwrap();
+    let text = format!("<http://e/a> <http://e/p> \"{}\" .\n", "x".repeat(48 << 20));
+    let (_, o) = load(t.path(), "long.nt", &text, &["--memory", "2G"]);
+    assert!(o.status.success(), "{}", err(&o));
+    let (store, o) = load(
+        t.path(),
+        "longer.nt",
+        &text,
+        &["--memory", "128M", "--replace"],
+    );
+    assert!(!o.status.success());
+    sentence(&o, &["longer.nt", "MiB and does not end yet"]);
+    // The store of before.
+    let o = ask(
+        &store,
+        "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }",
+        &["--format", "csv"],
+    );
+    assert_eq!(out(&o), "n\r\n1\r\n");
+}

@@ -39,14 +39,16 @@ pub(crate) enum Blocks {
 }
 
 impl Blocks {
-    /// Fills `buf` with the next block; `None` at the end. A file's bytes are added to `counter`.
+    /// Fills `buf` with the next block; `None` at the end. A file's bytes are added to `counter`. A file's line that makes the block
+    /// much larger than usual is charged to `held`, the buffer's own charge; a stream has one itself.
     pub(crate) fn next(
         &self,
         buf: &mut Vec<u8>,
+        held: &mut Charge,
         counter: &AtomicU64,
     ) -> io::Result<Option<BlockAt>> {
         let block = match self {
-            Self::File(file) => file.next(buf, counter),
+            Self::File(file) => file.next(buf, held, counter),
             Self::Stream(stream) => sync::lock(stream).next(buf),
         }?;
         if block.as_ref().is_some_and(|b| b.offset == 0) {
@@ -75,7 +77,12 @@ impl FileBlocks {
         }
     }
 
-    fn next(&self, buf: &mut Vec<u8>, counter: &AtomicU64) -> io::Result<Option<BlockAt>> {
+    fn next(
+        &self,
+        buf: &mut Vec<u8>,
+        held: &mut Charge,
+        counter: &AtomicU64,
+    ) -> io::Result<Option<BlockAt>> {
         loop {
             let start = self
                 .next
@@ -108,6 +115,7 @@ impl FileBlocks {
                 if searched - begin > MAX_LINE {
                     return Err(too_long());
                 }
+                charge(held, searched)?;
                 let grow = GROW.max(searched / 2);
                 if self.read(buf, from + searched as u64, grow)? == 0 {
                     break;
@@ -178,12 +186,7 @@ impl StreamBlocks {
         while let Some(reader) = &mut self.reader {
             let searched = buf.len();
             self.limits.cancel.check().map_err(io::Error::other)?;
-            if searched > 2 * BLOCK as usize {
-                // The buffer doubles, and the line is copied.
-                let bytes = searched as u64;
-                let charged = self.charge.set(4 * bytes);
-                charged.map_err(|e| io::Error::other(no_room(e, bytes)))?;
-            }
+            charge(&mut self.charge, searched)?;
             let read = read_more(reader, buf, BLOCK as usize);
             if !matches!(read, Ok(n) if n == BLOCK as usize) {
                 self.reader = None;
@@ -212,6 +215,16 @@ impl StreamBlocks {
         self.offset += buf.len() as u64;
         Ok(Some(at))
     }
+}
+
+/// Charges a block whose line goes on, if it is larger than blocks are: the buffer doubles, and the line is copied.
+fn charge(held: &mut Charge, bytes: usize) -> io::Result<()> {
+    if bytes <= 2 * BLOCK as usize {
+        return Ok(());
+    }
+    let bytes = bytes as u64;
+    let charged = held.set(4 * bytes);
+    charged.map_err(|e| io::Error::other(no_room(e, bytes)))
 }
 
 fn too_long() -> io::Error {
@@ -255,7 +268,8 @@ mod tests {
         let counter = AtomicU64::new(0);
         let (mut buf, mut all) = (Vec::new(), Vec::new());
         let mut counted = LineCounter::default();
-        while let Some(at) = blocks.next(&mut buf, &counter).unwrap() {
+        let mut held = Charge::new(Holder::Text, &Limits::default().memory);
+        while let Some(at) = blocks.next(&mut buf, &mut held, &counter).unwrap() {
             assert_eq!(at.offset, all.len() as u64);
             if let Some(lines) = at.lines {
                 assert_eq!(lines, counted.lines);

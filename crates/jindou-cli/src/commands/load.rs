@@ -10,7 +10,7 @@ use jindou::{
     OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, UpdateOptions,
     UpdateReport,
 };
-use jindou_parse::{Input, Sources, SourcesBuilder};
+use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
@@ -66,7 +66,11 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         let mut builder = Sources::builder()
             .lenient(a.lenient)
             .base_iri(a.base.clone())
-            .format(a.format);
+            .format(a.format)
+            .limits(Limits {
+                cancel: cancel.clone(),
+                memory: MemoryBudget::new(options.memory),
+            });
         if let To::Into(..) = to {
             // Blank nodes of a document are its own: none of those that are there already.
             builder = builder.documents_from(Database::document_number());

@@ -13,7 +13,7 @@ use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
 use crate::report::{BadStatement, Line, Rest, Skipped};
 use jindou_model::sync;
-use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
+use jindou_model::{Charge, Error, Holder, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -222,12 +222,16 @@ impl Sources {
         };
         let mut parser =
             LineParser::new(document.format == Format::NQuads, labels, &document.graph);
+        let mut held = Charge::new(Holder::Text, &run.limits.memory);
         loop {
-            let next = blocks.next(&mut batch.bytes, run.counter);
+            let next = blocks.next(&mut batch.bytes, &mut held, run.counter);
             run.limits.cancel.check()?;
-            let failed = |e| match unwrapped(e) {
-                Ok(limit) => limit,
-                Err(e) => document.origin.error(e),
+            let failed = |e| match (unwrapped(e), &document.origin) {
+                (Ok(Error::Limit(why)), Origin::File(path)) => {
+                    Error::Limit(why.told(|why| format!("{}: {why}", path.display())))
+                }
+                (Ok(limit), _) => limit,
+                (Err(e), _) => document.origin.error(e),
             };
             let Some(at) = next.map_err(failed)? else {
                 *sync::lock(state) = State::Taken;
