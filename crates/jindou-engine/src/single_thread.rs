@@ -37,7 +37,8 @@ pub(crate) fn run<'a>(
     sinks: &dyn SinkFactory,
     begin: Instant,
 ) -> Result<Profile> {
-    let mut pipeline = Pipeline::new(exploration, run)?.watched(run, 0);
+    let mut pipeline = Pipeline::new(exploration, run)?;
+    pipeline.watch(run, 0);
     let source = Pipeline::source(exploration, run)?;
     let steps = pipeline.steps();
     let spec = EndSpec::Output(&plan.output, sinks);

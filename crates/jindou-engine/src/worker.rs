@@ -166,7 +166,8 @@ fn job<'p, 'a>(
 ) -> Result<(Work<'p>, u64, Option<Pipeline<'p>>), Halt> {
     Ok(match &leaf.source {
         Source::Explore(e) => {
-            let mut pipeline = Pipeline::new(e, run)?.watched(run, leaf.node);
+            let mut pipeline = Pipeline::new(e, run)?;
+            pipeline.watch(run, leaf.node);
             let (work, total) = cut(e, &mut pipeline, run, heavy)?;
             (work, total, Some(pipeline))
         }
@@ -553,7 +554,9 @@ fn explorer<'w, 'p>(
         let Some((Source::Explore(e), node)) = leaf.map(|l| (&l.source, l.node)) else {
             return Err(Error::Internal("a leaf that is no exploration".into()));
         };
-        *pipeline = Some(Pipeline::new(e, shared.run)?.watched(shared.run, node));
+        pipeline
+            .insert(Pipeline::new(e, shared.run)?)
+            .watch(shared.run, node);
     }
     pipeline
         .as_mut()

@@ -308,9 +308,14 @@ impl Piece<'_, '_, '_> {
             let mut sink = self.whole.exec.lock(&self.whole.sink)?;
             sink.raw(&self.text, self.rows)?;
             drop(sink);
-            self.text.clear();
             self.rows = 0;
             self.enough = PIECE.min(self.enough * 2);
+            // Room for the next piece and the group of rows that ends it. A new buffer, since an old one that grows is copied.
+            if self.text.capacity() < 2 * self.enough {
+                self.text = Vec::with_capacity(2 * self.enough);
+            } else {
+                self.text.clear();
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::step::{Op, StepState, StepStats};
 use super::{Consumer, Flow, Plumb, Run, Source};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
-use crate::live::LiveCounts;
+use crate::live::{LiveCounts, LiveNode};
 use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Slot, Step, StepKind, layout_of};
 use std::ops::Range;
@@ -117,11 +117,15 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// The pipeline of an operator, with counts if the run is watched.
-    pub fn watched(mut self, run: &Run<'a>, node: usize) -> Self {
-        let Some(live) = run.live.and_then(|l| l.node(node)) else {
-            return self;
-        };
+    /// Counts for the operator `node`, if the run is watched.
+    #[inline]
+    pub fn watch(&mut self, run: &Run<'a>, node: usize) {
+        if let Some(live) = run.live.and_then(|l| l.node(node)) {
+            self.count(live);
+        }
+    }
+
+    fn count(&mut self, live: &'a LiveNode) {
         // Without an exploration's start there is no entry for one.
         let own = self.steps.len() + usize::from(self.start_is_own);
         let counts = live.steps(own);
@@ -130,7 +134,6 @@ impl<'a> Pipeline<'a> {
         for (step, counts) in self.steps.iter_mut().zip(counts.iter().skip(skip)) {
             step.live = Some(counts);
         }
-        self
     }
 
     /// Slots of the columns that reach the consumer.

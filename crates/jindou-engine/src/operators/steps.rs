@@ -52,8 +52,9 @@ impl<'a> Builder<'_, 'a> {
 
 impl Spec for StepsSpec<'_> {
     fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        let pipeline = Pipeline::after(input, self.0, run)?;
-        Ok(Box::new(Steps(pipeline.watched(run, self.1))))
+        let mut pipeline = Pipeline::after(input, self.0, run)?;
+        pipeline.watch(run, self.1);
+        Ok(Box::new(Steps(pipeline)))
     }
 }
 

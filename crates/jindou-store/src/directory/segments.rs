@@ -89,20 +89,29 @@ impl SegmentInfo {
 #[derive(Debug)]
 pub struct SegmentFile {
     file: SectionFile,
+    /// Place of the records, since each look-up of a predicate reads one.
+    records: (u64, u64),
+    /// Bits of a vertex and of a graph's number; `None` in the default graph's files and where damaged.
+    widths: Option<[u32; 2]>,
 }
 
 impl SegmentFile {
     /// Checks the header; the arrays are looked at when used.
     pub fn open(bytes: Bytes, name: &str) -> Result<Self> {
+        let file = SectionFile::open(bytes, &MAGIC, name)?;
+        let (at, len) = file.place(RECORDS).unwrap_or_default();
+        let widths = file.array::<u32>(WIDTHS).first_chunk::<2>().copied();
         Ok(Self {
-            file: SectionFile::open(bytes, &MAGIC, name)?,
+            records: (at, len / size_of::<SegmentRecord>() as u64),
+            widths: widths.filter(|w| w.iter().all(|&w| w <= u32::BITS)),
+            file,
         })
     }
 
     /// As [`Self::open`], for a file of named graphs.
     pub fn open_named(bytes: Bytes, name: &str) -> Result<Self> {
         let file = Self::open(bytes, name)?;
-        if file.widths().is_none() && file.records().iter().any(|r| r.edges > 0) {
+        if file.widths.is_none() && file.records().iter().any(|r| r.edges > 0) {
             return Err(Error::Store(format!(
                 "{name} is damaged (it does not say how it is packed); run `jindou check`, then load the store again"
             )));
@@ -128,8 +137,10 @@ impl SegmentFile {
 
     /// One record a predicate.
     #[must_use]
+    #[inline]
     pub fn records(&self) -> &[SegmentRecord] {
-        self.file.array(RECORDS)
+        let (at, n) = self.records;
+        self.file.bytes().array(at, n).unwrap_or(&[])
     }
 
     /// The segment of a predicate; empty if unknown or damaged, or in a file of named graphs. O(1).
@@ -142,12 +153,16 @@ impl SegmentFile {
     }
 
     /// The segment of a predicate in a file of named graphs; empty if unknown or damaged. O(1).
+    #[inline]
     #[must_use]
     pub fn named(&self, p: u32) -> NamedSegment<'_> {
-        self.records()
-            .get(p as usize)
-            .and_then(|r| self.named_view(r))
-            .unwrap_or(NamedSegment::EMPTY)
+        match self.records().get(p as usize) {
+            // Few predicates have edges in named graphs.
+            Some(r) if r.kind != FinderKind::Empty as u32 => {
+                self.named_view(r).unwrap_or(NamedSegment::EMPTY)
+            }
+            _ => NamedSegment::EMPTY,
+        }
     }
 
     /// The graphs of a file of named graphs, ascending.
@@ -164,12 +179,6 @@ impl SegmentFile {
 
     fn fold(&self) -> Option<u32> {
         self.file.array::<u32>(FOLD).first().copied()
-    }
-
-    /// Bits of a vertex and of a graph's number; `None` in the default graph's files and where damaged.
-    fn widths(&self) -> Option<[u32; 2]> {
-        let widths = *self.file.array::<u32>(WIDTHS).first_chunk::<2>()?;
-        widths.iter().all(|&w| w <= u32::BITS).then_some(widths)
     }
 
     /// Memory behind all segments, for devices and transports that register it.
@@ -226,7 +235,7 @@ impl SegmentFile {
     fn view(&self, r: &SegmentRecord) -> Option<Segment<'_>> {
         let b = self.file.bytes();
         let finder = self.finder(r)?;
-        if matches!(finder, KeyFinder::Empty) || self.widths().is_some() {
+        if matches!(finder, KeyFinder::Empty) || self.widths.is_some() {
             return Some(Segment::EMPTY);
         }
         let offsets = match r.offsets_at {
@@ -250,7 +259,7 @@ impl SegmentFile {
         if matches!(finder, KeyFinder::Empty) {
             return Some(NamedSegment::EMPTY);
         }
-        let [vertex_bits, graph_bits] = self.widths()?;
+        let [vertex_bits, graph_bits] = self.widths?;
         let (blocks, fields): (&[[u32; 2]], &[u8]) = match r.offsets_at {
             0 if u64::from(r.keys) != r.edges => return None,
             0 => (&[], &[]),
@@ -276,7 +285,7 @@ impl SegmentFile {
 
     /// Shape and size of every segment, by predicate.
     pub fn infos(&self) -> impl Iterator<Item = SegmentInfo> {
-        let widths = self.widths();
+        let widths = self.widths;
         self.records().iter().map(move |r| {
             let kind = FinderKind::from_byte(r.kind as u8).unwrap_or(FinderKind::Empty);
             let entry = match kind {
