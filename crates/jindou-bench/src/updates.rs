@@ -168,7 +168,7 @@ impl Draw {
         let edges = |p: u32| {
             plain
                 .edges(PredicateId(p), Direction::Out)
-                .default
+                .default()
                 .edge_count()
         };
         // Each predicate as often as it has edges, about.
@@ -197,7 +197,7 @@ impl Draw {
 
     /// A random edge of the base.
     fn edge(&mut self, plain: &Snapshot, p: u32) -> Option<(u32, u32)> {
-        let segment = plain.edges(PredicateId(p), Direction::Out).default;
+        let segment = plain.edges(PredicateId(p), Direction::Out).default();
         let k = self.random.below(u64::from(segment.key_count)) as u32;
         let mut key = vec![];
         segment.keys_into(k, k + 1, &mut key);

@@ -26,7 +26,7 @@ pub mod value;
 pub use backing::Residence;
 pub use build::{
     ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, Merged, Run, StringsWriter, merge_runs,
-    write_dictionary,
+    split_strings, write_dictionary,
 };
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};
 pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};

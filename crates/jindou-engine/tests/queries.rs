@@ -7,6 +7,7 @@ use heap::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::MemoryBudget;
 use jindou_plan::{Form, Plan, PlanOptions, Weight};
+use jindou_store::shard::{Placement, Sharding};
 use jindou_store::{ChangeTerm, Changes, Graph, Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer, quads, query};
 use oxrdf::Quad;
@@ -38,10 +39,29 @@ enum Way {
     Edited,
     /// In a graph that is no store.
     OnHeap,
+    /// Loaded into several shards, and read in place from one of them.
+    Sharded,
+}
+
+/// Several shards, placed and cut in every way.
+fn sharding(rng: &mut Rng) -> (Sharding, u32) {
+    let shards = [2, 3, 6, 12][rng.below(4)];
+    let placement = [Placement::Range, Placement::Hash][rng.below(2)];
+    // Most have blocks of one id.
+    let shift = [None, None, Some(1), Some(4)][rng.below(4)];
+    let sharding = Sharding::new(shards)
+        .with_placement(placement)
+        .with_block_shift(shift);
+    (sharding, rng.below(shards as usize) as u32)
 }
 
 /// A store that holds the data, and what it was before the last transaction.
 fn store_of(rng: &mut Rng, data: &[Quad], way: Way) -> (tempfile::TempDir, [Snapshot; 2]) {
+    if way == Way::Sharded {
+        let (sharding, own) = sharding(rng);
+        let (folder, snapshot) = testing::shards_of(data, sharding, own);
+        return (folder, [snapshot.clone(), snapshot]);
+    }
     if way != Way::Edited {
         let (folder, base) = testing::store_of(data);
         let snapshot = Snapshot::of_base(base);
@@ -112,7 +132,7 @@ fn many(first: u64, stores: u64, queries: usize, way: Way) {
         });
         let [before, snapshot]: [&dyn Graph; 2] = match way {
             Way::OnHeap => [&heap; 2],
-            Way::Loaded | Way::Edited => [&stored[0], &stored[1]],
+            Way::Loaded | Way::Edited | Way::Sharded => [&stored[0], &stored[1]],
         };
         for _ in 0..queries {
             let q = query(&mut rng, &data);
@@ -139,7 +159,10 @@ fn many(first: u64, stores: u64, queries: usize, way: Way) {
                     ..ExecOptions::default()
                 };
                 let got = match run(snapshot, &plan, &options) {
-                    Ok(a) => a.bag(),
+                    Ok(a) => {
+                        stored[1].check_shards().expect("all shards answer");
+                        a.bag()
+                    }
                     Err(e) => vec![format!("error: {e}")],
                 };
                 let agree = if q.counts_only {
@@ -187,6 +210,11 @@ fn random_queries_over_a_graph_that_is_no_store_agree_with_spareval() {
     many(9_000, 80, 25, Way::OnHeap);
 }
 
+#[test]
+fn random_queries_over_shards_agree_with_spareval() {
+    many(13_000, 30, 25, Way::Sharded);
+}
+
 /// `cargo test --release -p jindou-engine --test queries -- --ignored --nocapture`; `JINDOU_SEED` and `JINDOU_STORES` (of 50
 /// queries each) choose others.
 #[test]
@@ -203,6 +231,7 @@ fn a_hundred_thousand_random_queries_agree_with_spareval() {
     many(seed, stores, 50, Way::Loaded);
     many(seed, stores, 50, Way::Edited);
     many(seed, stores, 50, Way::OnHeap);
+    many(seed, stores, 50, Way::Sharded);
 }
 
 /// The loops that have a way of their own for AVX2, without it.

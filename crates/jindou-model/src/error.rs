@@ -190,6 +190,14 @@ pub enum Error {
         /// Whether it may be read at all.
         allowed: bool,
     },
+    /// A shard of a store could not be read, so there is no answer.
+    #[error("shard {shard} of the store could not be read: {message}")]
+    Shard {
+        /// Its number.
+        shard: u32,
+        /// Description of the failure.
+        message: String,
+    },
     /// Somebody cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -34,18 +34,6 @@ pub const FIRST_TAIL_ID: u32 = 0xE000_0000;
 /// First id that a query may give to a term it makes.
 pub const FIRST_QUERY_ID: u32 = 0xF000_0000;
 
-/// Ids in a partition block. With [`PARTITIONS`] it is part of the format: intervals of ids stay
-/// intervals inside a block, and neighbours in id order stay on one server.
-pub const PARTITION_BLOCK: u32 = 1 << 16;
-/// Virtual partitions of every store, whatever the number of servers.
-pub const PARTITIONS: u32 = 1024;
-
-/// The virtual partition that owns a vertex and all its edges: `(id / block) mod P`.
-#[must_use]
-pub const fn partition_of(v: VertexId) -> u32 {
-    (v.0 / PARTITION_BLOCK) % PARTITIONS
-}
-
 /// The end of an edge that is the key of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(u8)]
@@ -64,23 +52,5 @@ impl Direction {
             Self::Out => Self::In,
             Self::In => Self::Out,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_partition_keeps_a_block_together() {
-        assert_eq!(
-            partition_of(VertexId(1)),
-            partition_of(VertexId(PARTITION_BLOCK - 1))
-        );
-        assert_ne!(
-            partition_of(VertexId(1)),
-            partition_of(VertexId(PARTITION_BLOCK))
-        );
-        assert_eq!(partition_of(VertexId(PARTITION_BLOCK)), 1);
     }
 }

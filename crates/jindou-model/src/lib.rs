@@ -27,6 +27,6 @@ pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Suggestion};
 pub use error::{Error, Limit, Location, Resource, Result};
 pub use ids::{
     DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
-    PARTITION_BLOCK, PARTITIONS, PredicateId, VertexId, partition_of,
+    PredicateId, VertexId,
 };
 pub use machine::Machine;

@@ -74,7 +74,7 @@ impl EdgeInfo {
             let list = match node {
                 // Of a parameter nothing is known: as long a list as the mean one.
                 Node::Const(c) if is_parameter(c) => {
-                    let keys = f64::from(v.default.key_count) + f64::from(v.named.key_count);
+                    let keys: f64 = v.key_counts().map(f64::from).iter().sum();
                     edges / keys.max(1.0)
                 }
                 Node::Const(c) => seen(v.default_degree(c) as f64, v.named_degree(c) as f64),
@@ -132,12 +132,11 @@ impl EdgeInfo {
                 }
                 (None, _) => (None, None),
             };
+            let [default_keys, named_keys] = v.key_counts().map(f64::from);
             Side {
                 mean,
                 inside,
-                keys: (seen(f64::from(v.default.key_count), f64::from(v.named.key_count))
-                    + more_keys)
-                    .max(1.0),
+                keys: (seen(default_keys, named_keys) + more_keys).max(1.0),
                 overlap,
                 longest: f64::from(longest[d]),
                 list,

@@ -399,7 +399,7 @@ impl Test<'_> {
         self.touched
             .as_ref()
             .is_some_and(|(_, view, patch, scope)| {
-                scope.sees(DEFAULT_GRAPH) && view.named.is_empty() && !patch.has_named()
+                scope.sees(DEFAULT_GRAPH) && view.has_no_named() && !patch.has_named()
             })
     }
 

@@ -435,7 +435,7 @@ impl Resolver<'_> {
             // The intervals are of all graphs together.
             let sees_all = match graph.scope() {
                 Some(Scope::Union) => true,
-                Some(scope) => view.named.is_empty() && scope.sees(DEFAULT_GRAPH),
+                Some(scope) => view.has_no_named() && scope.sees(DEFAULT_GRAPH),
                 None => false,
             };
             if e.predicate != Predicate::Known(rdf_type) || !sees_all {

@@ -3,6 +3,7 @@
 use crate::delta::{TailTerms, VertexDelta};
 use crate::directory::{IndexParts, Manifest, SegmentFile};
 use crate::segment::{NamedSegment, Segment};
+use crate::shard::Shard;
 use crate::statistics::Statistics;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::OpenIndexes;
@@ -54,6 +55,8 @@ pub struct Base {
     pub(crate) versions: Arc<AtomicU64>,
     /// Answers of [`Self::object_terms`] so far, by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
+    /// Knowledge of the others, where it is one of several.
+    pub(crate) shard: Option<Box<Shard>>,
 }
 
 impl std::fmt::Debug for Base {
@@ -111,6 +114,13 @@ impl Base {
             some.clear();
             keys(from, from.saturating_add(CHUNK).min(count), &mut some);
             for &v in &some {
+                let v = match &self.shard {
+                    Some(shard) => {
+                        let id = shard.blocks.global(shard.number, v);
+                        shard.term_number(id).unwrap_or(0)
+                    }
+                    None => v,
+                };
                 all = all.min(match self.dictionary.tag(VertexId(v)) {
                     Some(term::IRI | term::BLANK) => ObjectTerms::Resources,
                     Some(term::STRING | term::LANG) => ObjectTerms::Texts,

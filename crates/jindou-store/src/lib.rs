@@ -10,6 +10,7 @@ mod merge;
 mod quads;
 pub mod segment;
 pub mod sets;
+pub mod shard;
 mod snapshot;
 pub mod statistics;
 pub mod testing;

@@ -4,9 +4,12 @@ use crate::base::{Base, ObjectTerms};
 use crate::delta::{BaseSets, CowVec, Net, TailTerms, VertexDelta};
 use crate::graph::{Predicates, Vocabulary};
 use crate::segment::{EdgeView, Patch, Scope};
+use crate::shard::{Far, FarEdges, Session};
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_dictionary::DictionaryOverlay;
-use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId, VertexId};
+use jindou_model::{
+    DEFAULT_GRAPH, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch,
+};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,6 +32,8 @@ pub struct Snapshot {
     version: u64,
     shape: u64,
     delta: Arc<Delta>,
+    /// The other shards, if the base is one of several.
+    far: Option<Arc<Session>>,
 }
 
 /// All that updates laid over the base. Cloning is O(1).
@@ -77,7 +82,65 @@ impl Snapshot {
             version: 0,
             shape: 0,
             delta: Arc::new(delta),
+            far: None,
         }
+    }
+
+    /// One shard's base with the way to the others: the whole store, to be read.
+    ///
+    /// # Errors
+    /// [`Error::Store`](jindou_model::Error::Store) if the base is no shard.
+    pub fn of_shard(base: Arc<Base>, far: Arc<dyn Far>) -> Result<Self> {
+        let session = Session::new(Arc::clone(&base), far)
+            .ok_or_else(|| Error::Store("the store is not cut into shards".into()))?;
+        Ok(Self {
+            far: Some(Arc::new(session)),
+            ..Self::of_base(base)
+        })
+    }
+
+    /// The same snapshot for another query: what one query could not read of other shards is no matter to the next.
+    #[must_use]
+    pub fn afresh(&self) -> Self {
+        let far = self.far.as_ref();
+        Self {
+            far: far.and_then(|s| s.afresh()).map(Arc::new),
+            ..self.clone()
+        }
+    }
+
+    /// Ok if all that was asked of other shards so far was answered: to be asked before anything that was read counts. One load.
+    ///
+    /// # Errors
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first that did not answer.
+    #[inline]
+    pub fn check_shards(&self) -> Result<()> {
+        self.far.as_ref().map_or(Ok(()), |s| s.check())
+    }
+
+    /// As [`Base::check_files`], and as [`Self::check_shards`].
+    ///
+    /// # Errors
+    /// As both.
+    #[inline]
+    pub fn check_files(&self) -> Result<()> {
+        self.check_shards()?;
+        self.base.check_files()
+    }
+
+    /// The state that ends a query when something that it reads has failed.
+    #[must_use]
+    pub fn watch(&self) -> Arc<dyn Watch> {
+        match &self.far {
+            Some(session) => Arc::clone(session) as Arc<dyn Watch>,
+            None => Arc::clone(&self.base) as Arc<dyn Watch>,
+        }
+    }
+
+    /// How the other shards are read, if the base is one of several.
+    #[must_use]
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.far.as_ref()
     }
 
     /// The base with those edits laid over it that snapshot `number` sees; of two edits of one quad the one of the
@@ -186,10 +249,18 @@ impl Snapshot {
     #[must_use]
     pub fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let d = direction as usize;
-        EdgeView {
-            default: self.base.default_segment(p.0, d),
-            named: self.base.named_segment(p.0, d),
-            patch: self.patch(p.0, direction).map(|p| &**p),
+        let default = self.base.default_segment(p.0, d);
+        let named = self.base.named_segment(p.0, d);
+        match &self.far {
+            None => EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p)),
+            Some(session) => {
+                let far = FarEdges {
+                    session,
+                    predicate: p.0,
+                    direction,
+                };
+                EdgeView::sharded(default, named, far)
+            }
         }
     }
 
@@ -290,6 +361,9 @@ impl Snapshot {
         if self.is_predicate_patched(p) {
             return ObjectTerms::Any;
         }
+        if let Some(session) = &self.far {
+            return session.object_terms(p.0);
+        }
         self.base.object_terms(p.0)
     }
 
@@ -304,6 +378,9 @@ impl Snapshot {
     /// Terms ↔ ids, and the values of terms.
     #[must_use]
     pub fn vocabulary(&self) -> Vocabulary<'_> {
+        if let Some(session) = &self.far {
+            return Vocabulary::other(&**session);
+        }
         Vocabulary::stored(&self.base.dictionary, &self.base.indexes, &self.delta.tail)
     }
 
@@ -358,6 +435,10 @@ impl Snapshot {
     /// The subjects of one graph with a predicate, without looking at any other graph: ascending; a superset
     /// where a patch removed edges.
     pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
+        if let Some(session) = &self.far {
+            session.graph_subjects(graph, predicate.0, out);
+            return;
+        }
         out.clear();
         if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
             out.extend_from_slice(part.subjects);
@@ -377,6 +458,9 @@ impl Snapshot {
     /// The predicates that occur in one graph: ascending, each once; a superset where a patch removed edges.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
+        if let Some(session) = &self.far {
+            return session.graph_predicates(graph);
+        }
         let parts = self.base.index.graph_parts(graph);
         let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
         for &s in self.base.index.small_graph_subjects(graph) {
@@ -443,6 +527,7 @@ impl Snapshot {
             version,
             shape: version,
             delta: Arc::new(delta),
+            far: None,
         }
     }
 

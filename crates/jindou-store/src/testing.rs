@@ -2,6 +2,7 @@
 
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
 use crate::segment::Scope;
+use crate::shard::{Cluster, Sharding, open_shards};
 use crate::{Base, LoadOptions, Snapshot, info, load, open};
 use jindou_model::{
     Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
@@ -91,6 +92,41 @@ pub fn store_of_terms(quads: &[TermQuad]) -> (TempDir, Arc<Base>) {
     load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
     let base = open(&dir).expect("the store just loaded");
     (folder, base)
+}
+
+/// As [`store_of`], cut into shards, which are open in this process: the whole store as one of them sees it. One shard gives a store
+/// that is not cut.
+///
+/// # Panics
+/// When the load fails: this is for tests.
+#[must_use]
+pub fn shards_of(quads: &[Quad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
+    let terms: Vec<TermQuad> = quads.iter().map(canonical).collect();
+    shards_of_terms(&terms, sharding, own)
+}
+
+/// As [`shards_of`], from canonical bytes.
+///
+/// # Panics
+/// When the load fails: this is for tests.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let dir = folder.path().join("store");
+    let options = LoadOptions::default()
+        .with_memory(64 << 20)
+        .with_threads(2)
+        .with_sharding(Some(sharding));
+    load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
+    let Some(cluster) = Cluster::read(&dir).expect("the manifest just written") else {
+        let base = open(&dir).expect("the store just loaded");
+        return (folder, Snapshot::of_base(base));
+    };
+    let near = open_shards(&dir, &cluster).expect("the shards just loaded");
+    let base = Arc::clone(&near.shards()[own as usize]);
+    let snapshot = Snapshot::of_shard(base, Arc::new(near)).expect("a shard");
+    (folder, snapshot)
 }
 
 fn iri(s: String) -> Vec<u8> {

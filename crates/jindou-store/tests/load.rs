@@ -2,7 +2,8 @@
 
 use jindou_model::{Direction, PredicateId, Progress, VertexId, term};
 use jindou_store::segment::Scope;
-use jindou_store::testing::{QuadList, TermQuad, store_of_terms};
+use jindou_store::shard::{CLUSTER, Cluster, Placement, Sharding};
+use jindou_store::testing::{QuadList, TermQuad, shards_of_terms, store_of_terms, varied_quads};
 use jindou_store::{LoadOptions, Snapshot, check, info, load, open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -292,4 +293,137 @@ fn the_union_flag_is_kept() {
     )
     .unwrap();
     assert!(open(&dir).unwrap().union_default());
+}
+
+fn shardings() -> impl Iterator<Item = Sharding> {
+    [2, 3, 12].into_iter().flat_map(|shards| {
+        let placements = [Placement::Range, Placement::Hash].into_iter();
+        placements.flat_map(move |placement| {
+            let shifts = [None, Some(0), Some(3)].into_iter();
+            shifts.map(move |shift| {
+                let sharding = Sharding::new(shards).with_placement(placement);
+                sharding.with_block_shift(shift)
+            })
+        })
+    })
+}
+
+#[test]
+fn shards_together_have_all_the_quads() {
+    for (i, sharding) in (0..).zip(shardings()) {
+        let quads = match i % 3 {
+            0 => quads(i, 900, 3),
+            1 => varied_quads(),
+            _ => quads(i, 12, 0),
+        };
+        let own = sharding.shards - 1;
+        let (folder, snapshot) = shards_of_terms(&quads, sharding, own);
+        agree(&quads, &snapshot);
+        snapshot.check_shards().unwrap();
+        assert!(snapshot.session().unwrap().traffic().bytes > 0);
+        let report = check(&folder.path().join("store")).unwrap();
+        assert!(report.is_sound(), "{sharding:?}: {:?}", report.damages);
+        // By id, both directions: each edge twice.
+        let distinct: BTreeSet<&TermQuad> = quads.iter().collect();
+        assert_eq!(report.edges, 2 * distinct.len() as u64);
+    }
+}
+
+fn load_into(dir: &Path, quads: &[TermQuad], options: &LoadOptions) {
+    load(dir, &QuadList(quads), options, &Progress::default()).unwrap();
+}
+
+/// Every file below a folder, by its path there.
+fn files_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut out = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            let below = files_in(&path).into_iter();
+            out.extend(below.map(|(n, b)| (format!("{name}/{n}"), b)));
+        } else {
+            out.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+    out
+}
+
+#[test]
+fn shards_do_not_depend_on_order_threads_or_memory_and_one_is_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = quads(3, 3_000, 2);
+    let mut turned = data.clone();
+    turned.reverse();
+    let cut = |shards| LoadOptions::default().with_sharding(Some(Sharding::new(shards)));
+    let [a, b, one, plain] = ["a", "b", "one", "plain"].map(|n| folder.path().join(n));
+    load_into(&a, &data, &cut(3).with_threads(2));
+    load_into(&b, &turned, &cut(3).with_threads(1).with_memory(1));
+    assert_eq!(files_in(&a), files_in(&b));
+    load_into(&one, &data, &cut(1));
+    load_into(&plain, &data, &LoadOptions::default());
+    assert_eq!(files_in(&one), files_in(&plain));
+    // Ids are those of the store that is not cut.
+    let shard = Cluster::read(&a).unwrap().unwrap();
+    assert_eq!(shard.terms, u64::from(open(&plain).unwrap().vertices()));
+}
+
+#[test]
+fn shards_take_the_place_of_a_store_and_make_room_for_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    let data = quads(4, 300, 1);
+    let cut = LoadOptions::default().with_sharding(Some(Sharding::new(4)));
+    let whole = LoadOptions::default();
+    load_into(&dir, &data, &whole);
+    assert!(load(&dir, &QuadList(&data), &cut, &Progress::default()).is_err());
+    load_into(&dir, &data, &cut.clone().with_replace(true));
+    assert!(dir.join(CLUSTER).exists() && !dir.join("manifest.jd").exists());
+    let e = open(&dir).unwrap_err().to_string();
+    assert!(e.contains("several shards"), "{e}");
+    let e = open(&dir.join("shard-2")).unwrap_err().to_string();
+    assert!(e.contains("shard 2 of 4"), "{e}");
+    load_into(&dir, &data, &whole.clone().with_replace(true));
+    assert!(!dir.join(CLUSTER).exists());
+    open(&dir).unwrap();
+    // A foreign file beside shards stays, and so do they.
+    load_into(&dir, &data, &cut.clone().with_replace(true));
+    std::fs::write(dir.join("shard-9"), "mine").unwrap();
+    let refused = load(
+        &dir,
+        &QuadList(&data),
+        &whole.with_replace(true),
+        &Progress::default(),
+    );
+    assert!(refused.unwrap_err().to_string().contains("shard-9"));
+    for shards in [0, 256] {
+        let options = LoadOptions::default().with_sharding(Some(Sharding::new(shards)));
+        let other = folder.path().join("other");
+        assert!(load(&other, &QuadList(&data), &options, &Progress::default()).is_err());
+        assert!(!other.exists());
+    }
+}
+
+#[test]
+fn a_damaged_shard_is_named() {
+    let sharding = Sharding::new(3).with_block_shift(Some(0));
+    let (folder, _) = shards_of_terms(&varied_quads(), sharding, 0);
+    let dir = folder.path().join("store");
+    for (name, bytes) in files_in(&dir) {
+        let path = dir.join(&name);
+        for at in [0, bytes.len() / 2, bytes.len() - 1] {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x55;
+            std::fs::write(&path, &bad).unwrap();
+            let report = check(&dir).unwrap();
+            let named = report.damages.iter().any(|d| d.file == name);
+            assert!(named, "{name}, byte {at}: {:?}", report.damages);
+        }
+        std::fs::remove_file(&path).unwrap();
+        if name != CLUSTER {
+            assert!(!check(&dir).unwrap().is_sound(), "{name}");
+        }
+        std::fs::write(&path, &bytes).unwrap();
+    }
+    assert!(check(&dir).unwrap().is_sound());
 }

@@ -274,7 +274,7 @@ impl Database {
         }
         let meaning = Arc::new(Meaning {
             variables: plan.columns.clone(),
-            snapshot: planned.snapshot().clone(),
+            snapshot: planned.snapshot().afresh(),
             terms: QueryTerms::new(),
         });
         let queue = Arc::new(Queue {
@@ -480,7 +480,7 @@ impl RowBatch {
             }
         }
         // Once for all of them: batches outlive their query.
-        self.meaning.snapshot.base().check_files()
+        self.meaning.snapshot.check_files()
     }
 
     /// One whole row. For many rows, reading column by column is faster.
@@ -566,7 +566,7 @@ impl Column<'_> {
                 break;
             }
         }
-        if let Err(e) = self.snapshot.base().check_files() {
+        if let Err(e) = self.snapshot.check_files() {
             self.group.ends.clear();
             return Err(e);
         }
@@ -584,7 +584,7 @@ impl Column<'_> {
             // The decoder says why.
             Some(None) => {
                 let term = self.decoder.term(self.ids[row]);
-                self.snapshot.base().check_files()?;
+                self.snapshot.check_files()?;
                 term
             }
         }

@@ -86,6 +86,8 @@ impl Inner {
     /// [`Error::Store`] with the file that is damaged, has shrunk or could not be read.
     pub(crate) fn check_files(&self, snapshot: &Snapshot) -> Result<()> {
         self.trust.0.check()?;
+        // The next query may have it answered.
+        snapshot.check_shards()?;
         let base = snapshot.base();
         base.check_files().inspect_err(|e| self.trust.0.found(e))
     }
@@ -96,6 +98,7 @@ impl Inner {
     /// As [`Self::check_files`].
     pub(crate) fn check_for_faults(&self, snapshot: &Snapshot) -> Result<()> {
         self.trust.0.check()?;
+        snapshot.check_shards()?;
         let base = snapshot.base();
         base.check_for_faults()
             .inspect_err(|e| self.trust.0.found(e))
@@ -359,7 +362,7 @@ impl Database {
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.inner.writer.published()
+        self.inner.writer.published().afresh()
     }
 
     /// Number of the current snapshot, as [`UpdateReport::snapshot`](crate::UpdateReport::snapshot) gives it for the last update that
@@ -407,7 +410,7 @@ impl Database {
     /// # Errors
     /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
-        let (plan, snapshot) = (&query.plan, &query.snapshot);
+        let (plan, snapshot) = (&query.plan, &query.snapshot.afresh());
         let cancel = watching(options.token(), snapshot);
         self.inner.made_of(snapshot, || {
             execute::checksum(plan, snapshot, &self.settle(options), cancel)
@@ -476,7 +479,8 @@ impl Database {
         sink: &mut dyn AnswerSink,
     ) -> Result<QueryReport> {
         let start = Instant::now();
-        let (plan, snapshot) = (&*planned.plan, &planned.snapshot);
+        // A plan may be run again after a run that failed.
+        let (plan, snapshot) = (&*planned.plan, &planned.snapshot.afresh());
         // Only DESCRIBE reads edges beside the plan.
         let described = match &plan.form {
             Form::Describe(dataset) => {
@@ -500,10 +504,9 @@ impl Database {
     }
 }
 
-/// The token that also ends when a file of the snapshot's has failed.
+/// The token that also ends when a file of the snapshot's, or a shard, has failed.
 pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken {
-    let base = Arc::clone(snapshot.base());
-    cancel.watching(base)
+    cancel.watching(snapshot.watch())
 }
 
 /// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.

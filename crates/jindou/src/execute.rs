@@ -61,7 +61,10 @@ pub(crate) fn checksum(
 ) -> Result<Checksum> {
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options.runtime.devices().choose(plan, options.gpu)?;
+    let executor = options
+        .runtime
+        .devices()
+        .choose(plan, snapshot, options.gpu)?;
     let execution = Execution {
         plan,
         snapshot,
@@ -92,7 +95,10 @@ pub(crate) fn run(
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
-    let executor = options.runtime.devices().choose(plan, options.gpu)?;
+    let executor = options
+        .runtime
+        .devices()
+        .choose(plan, snapshot, options.gpu)?;
     let mut execution = Execution {
         plan,
         snapshot,
@@ -260,7 +266,10 @@ pub(crate) fn pulled(
     }
     let exec = exec_options(plan, options, cancel);
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options.runtime.devices().choose(plan, options.gpu)?;
+    let executor = options
+        .runtime
+        .devices()
+        .choose(plan, snapshot, options.gpu)?;
     let execution = Execution {
         plan,
         snapshot,

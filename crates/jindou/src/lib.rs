@@ -89,7 +89,7 @@ pub use jindou_scheduler::Workers;
 pub use jindou_service as service;
 pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
-    PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind,
+    PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind, shard::Placement, shard::Sharding,
 };
 pub use matching::{QuadMatches, QuadPattern};
 pub use options::{DatasetChoice, QueryOptions};

@@ -265,7 +265,7 @@ impl QuadMatches {
                 )
             })?);
         }
-        self.snapshot.base().check_files()
+        self.snapshot.check_files()
     }
 }
 

@@ -163,6 +163,8 @@ impl Database {
         let limits = PlanLimits { cancel, memory };
         let plan = jindou_plan::plan_within(&query, snapshot, plan_options, limits)?;
         drop(query);
+        // No plan is kept that was made of what could not be read.
+        snapshot.check_shards()?;
         let mut charge = Charge::new(Holder::Text, memory);
         charge.set(plan.heap_bytes())?;
         Ok((Arc::new(plan), charge))
@@ -263,6 +265,7 @@ impl Database {
             memory: &self.settle(options).memory,
         };
         let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, limits)?;
+        snapshot.check_shards()?;
         Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
     }
 

@@ -161,6 +161,8 @@ impl Shared {
             memory: charge.budget(),
         };
         let plan = self.query.plan(snapshot, &options, limits);
+        // No plan is kept that was made of what could not be read.
+        snapshot.check_shards()?;
         let bytes = match &plan {
             Ok(Some(p)) => p.plan().heap_bytes(),
             _ => 0,

@@ -9,7 +9,9 @@ mod oracle;
 
 use jindou::{Answer, Database, LoadOptions, Progress, QuadSink, QuadSource, parse_query};
 use jindou_parse::{Input, Sources};
+use jindou_store::shard::{Placement, Sharding};
 use manifest::{Test, iri_of, shared};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +27,11 @@ const KNOWN_FAILURES: [(&str, &str); 1] = [(
 /// Tests whose expected file writes the data's own numbers in another form ("0.0" for 0E1, "1.0" for 1E0), which a store that
 /// keeps its data's text cannot give: there numbers are compared by value. Ends of test names.
 const BY_VALUE: [&str; 1] = ["cast/manifest#cast-decimal"];
+
+thread_local! {
+    /// How this thread's stores are cut.
+    static SHARDING: Cell<Option<Sharding>> = const { Cell::new(None) };
+}
 
 #[derive(Default)]
 struct Tally {
@@ -119,7 +126,10 @@ impl Case {
         }
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
         let store = dir.path().join("store");
-        let options = LoadOptions::default().with_threads(1).with_memory(1 << 28);
+        let options = LoadOptions::default()
+            .with_threads(1)
+            .with_memory(1 << 28)
+            .with_sharding(SHARDING.get());
         if self.default.is_empty() && self.named.is_empty() {
             Database::load(&store, &Nothing, &options, &Progress::default())
         } else {
@@ -353,6 +363,33 @@ fn sparql_1_1_queries() {
         "sparql11/manifest-sparql11-query.ttl",
         "sparql11/manifest-sparql11-results.ttl",
     ]);
+}
+
+/// Read in place, block by block as small as they can be: most patterns' ends are on different shards.
+fn over_shards(shards: u32, placement: Placement) {
+    let sharding = Sharding::new(shards).with_placement(placement);
+    SHARDING.set(Some(sharding.with_block_shift(Some(0))));
+    all_pass(&[
+        "sparql10/manifest.ttl",
+        "sparql11/manifest-sparql11-query.ttl",
+        "sparql11/manifest-sparql11-results.ttl",
+    ]);
+}
+
+#[test]
+fn sparql_queries_over_three_shards() {
+    over_shards(3, Placement::Hash);
+}
+
+/// See docs/testing.md.
+#[test]
+#[ignore = "long: every number of shards and placement"]
+fn sparql_queries_over_any_shards() {
+    for placement in [Placement::Range, Placement::Hash] {
+        for shards in [1, 2, 3, 6, 12] {
+            over_shards(shards, placement);
+        }
+    }
 }
 
 #[test]

@@ -151,8 +151,14 @@ pub struct StoreArg {
 #[derive(ClapArgs, Debug)]
 pub struct Load {
     /// The store directory to make [env: JINDOU_STORE].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, visible_alias = "to", value_name = "DIR")]
     pub store: Option<PathBuf>,
+    /// Cut the store into so many shards, each a folder of its own, for as many servers at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), conflicts_with = "into")]
+    pub shards: Option<u32>,
+    /// With --shards: which shard gets what, range (an even part of every class) or hash.
+    #[arg(long, value_name = "HOW", requires = "shards")]
+    pub placement: Option<jindou::Placement>,
     /// Add to the store that is in this directory, in one transaction, instead of making one.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["store", "replace", "union_default_graph"])]
     pub into: Option<PathBuf>,

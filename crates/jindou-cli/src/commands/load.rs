@@ -7,8 +7,8 @@ use crate::remote;
 use crate::say::say;
 use jindou::{
     Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
-    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, UpdateOptions,
-    UpdateReport,
+    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Sharding,
+    UpdateOptions, UpdateReport,
 };
 use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
@@ -24,10 +24,14 @@ use std::sync::Arc;
 
 pub fn run(a: &Load) -> Result<ExitCode> {
     let runtime = runtime(a.threads, a.memory);
-    let options = runtime
-        .load_options()
-        .with_replace(a.replace)
-        .with_union_default(a.union_default_graph);
+    let options =
+        runtime
+            .load_options()
+            .with_replace(a.replace)
+            .with_union_default(a.union_default_graph)
+            .with_sharding(a.shards.map(|shards| {
+                Sharding::new(shards).with_placement(a.placement.unwrap_or_default())
+            }));
     let progress = Arc::new(Progress::default());
     let cancel = cancel_on_interrupt();
     let to = match (&a.into, &a.store) {

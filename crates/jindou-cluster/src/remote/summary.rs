@@ -87,7 +87,10 @@ impl Summaries {
         let file = files.file(direction);
         let mut all = Self::default();
         for p in 0..snapshot.predicate_count() {
-            let named = snapshot.edges(PredicateId(p), direction).named.edge_count();
+            let named = snapshot
+                .edges(PredicateId(p), direction)
+                .named()
+                .edge_count();
             let mut entry = SegmentEntry {
                 named_edges: u32::try_from(named).unwrap_or(u32::MAX),
                 ..SegmentEntry::default()

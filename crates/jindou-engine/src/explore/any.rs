@@ -9,7 +9,9 @@ use crate::explore::expand::WORK_PER_CHECK;
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
 use jindou_store::Predicates;
+use jindou_store::segment::Scope;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A predicate variable: bound here (to an output column, if anybody reads it) or before.
 #[derive(Clone, Copy)]
@@ -43,6 +45,7 @@ enum Far {
 pub(crate) struct ExpandAny<'a> {
     /// By vertex and by term.
     known: Predicates<'a>,
+    graph_is_sharded: bool,
     views: RowPredicates<'a>,
     anchor: Anchor,
     direction: Direction,
@@ -82,6 +85,7 @@ impl<'a> ExpandAny<'a> {
         };
         Ok(Self {
             known: plumb.snapshot.predicates(),
+            graph_is_sharded: plumb.snapshot.is_sharded(),
             views: RowPredicates::new(plumb.snapshot, direction),
             anchor: plumb.anchor(anchor)?,
             direction,
@@ -108,9 +112,38 @@ impl<'a> ExpandAny<'a> {
         })
     }
 
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, input: View<'_>) {
         self.row = 0;
         self.opened = false;
+        if self.graph_is_sharded {
+            self.fetch(input);
+        }
+    }
+
+    /// Asks other shards for the lists of a batch, a predicate at a time.
+    fn fetch(&mut self, input: View<'_>) {
+        let mut wanted: BTreeMap<u32, Vec<(u32, Scope<'a>)>> = BTreeMap::new();
+        for row in 0..input.rows {
+            let v = self.anchor.of(input, row);
+            let scope = self.graph.of(input, row);
+            match self.predicate {
+                AnyPredicate::Bind(_) => {
+                    for &p in self.known.of_vertex(v, self.direction).iter() {
+                        wanted.entry(p).or_default().push((v, scope));
+                    }
+                }
+                AnyPredicate::Column(c) => {
+                    let term = input.column(c).get(row).copied().unwrap_or(0);
+                    if let Some(p) = self.known.of_term(VertexId(term)) {
+                        wanted.entry(p.0).or_default().push((v, scope));
+                    }
+                }
+            }
+        }
+        for (p, keys) in wanted {
+            let view = self.views.get(PredicateId(p)).edges;
+            view.fetch(keys.into_iter());
+        }
     }
 
     fn open_row(&mut self, input: View<'_>) {

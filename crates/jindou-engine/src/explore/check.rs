@@ -26,6 +26,9 @@ pub(crate) struct Check<'a> {
     place: usize,
     made: bool,
     graphs: Vec<u32>,
+    /// Of a batch, where other shards were asked.
+    there: Vec<bool>,
+    asked: bool,
     work: usize,
     pub touched: u64,
 }
@@ -62,6 +65,8 @@ impl<'a> Check<'a> {
             place: 0,
             made: false,
             graphs: vec![],
+            there: vec![],
+            asked: false,
             work: 0,
             touched: 0,
         })
@@ -69,7 +74,14 @@ impl<'a> Check<'a> {
 
     pub fn begin(&mut self, input: View<'_>) {
         (self.row, self.place, self.made) = (0, 0, false);
-        if !self.bind {
+        if self.bind {
+            self.lists.fetch(input);
+            return;
+        }
+        let other = self.other;
+        let other = |row| other.of(input, row);
+        self.asked = self.lists.contains_many(input, other, &mut self.there);
+        if !self.asked {
             self.lists.prepare(input);
         }
     }
@@ -81,6 +93,16 @@ impl<'a> Check<'a> {
         let (_, index, rows) = out.columns(None);
         let end = input.rows.min(self.row + (index.len() - *rows));
         let mut w = *rows;
+        if self.asked {
+            for row in self.row..end {
+                index[w] = row as u32;
+                w += usize::from(self.there.get(row) == Some(&true));
+            }
+            *rows = w;
+            self.row = end;
+            run.check()?;
+            return Ok(end < input.rows);
+        }
         let mut looked = 0;
         for row in self.row..end {
             self.lists.prefetch(row + AHEAD);
@@ -137,7 +159,7 @@ impl<'a> Check<'a> {
     }
 
     pub fn bytes(&self) -> usize {
-        self.lists.bytes() + 4 * self.graphs.capacity()
+        self.lists.bytes() + 4 * self.graphs.capacity() + self.there.capacity()
     }
 }
 

@@ -105,6 +105,8 @@ enum Form<'a> {
     Dirty(Segment<'a>, &'a Patch),
     /// Every key is merged from default graph, named graphs and patch.
     Merged,
+    /// Every batch's lists are fetched from the shards that have them, and laid behind this array.
+    Laid(&'a [u32]),
 }
 
 /// The range of rows whose list must be merged.
@@ -175,6 +177,7 @@ impl<'a> Lists<'a> {
                 Anchor::Const(v) => Form::Constant(constant_list(&view, v, scope)),
                 Anchor::Column(_) => match (view.plain(scope), view.plain_but_dirty(scope)) {
                     (Some(s), _) => Form::Plain(s),
+                    _ if view.is_sharded() => Form::Laid(&[]),
                     (None, Some((s, p))) => Form::Dirty(s, p),
                     (None, None) => Form::Merged,
                 },
@@ -200,6 +203,14 @@ impl<'a> Lists<'a> {
             Form::Merged => {
                 self.ranges.clear();
                 self.ranges.resize(input.rows, MERGED);
+                self.fetch(input);
+            }
+            Form::Laid(_) => {
+                if let RowGraph::Fixed(scope) = self.graph {
+                    let ids = input.column(c);
+                    let array = self.view.lay(ids, scope, &mut self.ranges, &mut self.more);
+                    self.form = Form::Laid(array);
+                }
             }
             Form::Plain(s) => {
                 find_keys(s.finder, input.column(c), &mut self.keys);
@@ -219,6 +230,32 @@ impl<'a> Lists<'a> {
         }
     }
 
+    /// Fetches the lists of a batch that are read row by row, from shards that have them.
+    pub fn fetch(&self, input: View<'_>) {
+        if self.view.is_sharded() {
+            let row = |row| (self.anchor(input, row), self.graph.of(input, row));
+            self.view.fetch((0..input.rows).map(row));
+        }
+    }
+
+    /// Says whether the edges of a batch are there, asking each shard once; false where they are better looked up row by row.
+    pub fn contains_many(
+        &self,
+        input: View<'_>,
+        other: impl Fn(usize) -> u32 + Clone,
+        there: &mut Vec<bool>,
+    ) -> bool {
+        match self.graph {
+            RowGraph::Fixed(scope) if self.view.is_sharded() && self.constant().is_none() => {
+                let edge = |row| (self.anchor(input, row), other(row));
+                self.view
+                    .contains_many((0..input.rows).map(edge), scope, there);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// After [`Self::prepare_whole`]: the key numbers and neighbours when every key has exactly one neighbour.
     pub fn degree_one(&self) -> Option<(&[u32], &'a [u32])> {
         match self.form {
@@ -232,9 +269,13 @@ impl<'a> Lists<'a> {
 
     /// [`Self::prepare`], and the lists of rows that the patch marks made as well, for loops that read whole lists.
     pub fn prepare_whole(&mut self, input: View<'_>) {
-        self.prepare(input);
         self.more.clear();
         (self.whole, self.clean) = (false, false);
+        self.prepare(input);
+        if matches!(self.form, Form::Laid(_)) {
+            self.whole = !self.ranges.contains(&MERGED);
+            return;
+        }
         let (Form::Dirty(s, _), RowGraph::Fixed(scope), Anchor::Column(c)) =
             (&self.form, self.graph, self.anchor)
         else {
@@ -300,6 +341,11 @@ impl<'a> Lists<'a> {
                 array: s.neighbours,
                 more: &self.more,
             }),
+            Form::Laid(array) if self.whole => Some(Bounds {
+                ranges: &self.ranges,
+                array,
+                more: &self.more,
+            }),
             _ => None,
         }
     }
@@ -321,20 +367,24 @@ impl<'a> Lists<'a> {
                 let k = self.keys.get(row).copied().unwrap_or(NO_KEY) as usize;
                 Some(s.neighbours.get(k..k.wrapping_add(1)).unwrap_or(&[]))
             }
-            Form::Plain(s) | Form::Dirty(s, _) => {
-                let [a, b] = self.ranges.get(row).copied().unwrap_or([0, 0]);
-                if a > b {
-                    return None;
-                }
-                let bounds = Bounds {
-                    ranges: &[],
-                    array: s.neighbours,
-                    more: &self.more,
-                };
-                Some(bounds.list([a, b]))
-            }
+            Form::Plain(s) | Form::Dirty(s, _) => self.ranged(row, s.neighbours),
+            Form::Laid(array) => self.ranged(row, array),
             Form::Merged => None,
         }
+    }
+
+    #[inline(always)]
+    fn ranged<'l>(&'l self, row: usize, array: &'l [u32]) -> Option<&'l [u32]> {
+        let [a, b] = self.ranges.get(row).copied().unwrap_or([0, 0]);
+        if a > b {
+            return None;
+        }
+        let bounds = Bounds {
+            ranges: &[],
+            array,
+            more: &self.more,
+        };
+        Some(bounds.list([a, b]))
     }
 
     /// Starts fetching what reading the row's list touches first.
@@ -357,7 +407,7 @@ impl<'a> Lists<'a> {
                     }
                 }
             }
-            Form::Constant(_) | Form::Merged => {}
+            Form::Constant(_) | Form::Merged | Form::Laid(_) => {}
         }
     }
 

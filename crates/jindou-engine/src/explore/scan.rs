@@ -17,6 +17,9 @@ use std::ops::Range;
 /// Key numbers taken from a plain segment at a time.
 const KEY_CHUNK: u32 = 4096;
 
+/// Keys whose lists are asked of other shards at once.
+const FETCHED: usize = 1024;
+
 pub(crate) struct ScanAll<'a> {
     snapshot: &'a dyn Graph,
     subject: Option<usize>,
@@ -191,6 +194,10 @@ impl<'a> ScanAll<'a> {
                     run.check()?;
                 }
                 if let Some(&key) = self.keys.get(self.next_key) {
+                    if self.next_key.is_multiple_of(FETCHED) {
+                        let some = self.keys[self.next_key..].iter().take(FETCHED);
+                        self.at.fetch(some.map(|&key| (key, scope)));
+                    }
                     self.next_key += 1;
                     self.open_list(key, scope);
                 } else if !self.more_keys() {

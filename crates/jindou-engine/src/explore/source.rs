@@ -246,9 +246,11 @@ fn keys<'a>(
             let mut scratch = Vec::new();
             // Where one segment answers but for touched keys, all its others have an edge.
             let clean = view.plain_but_dirty(scope).map(|x| x.1);
+            let sure = view.is_sharded();
             keys.retain(|&v| {
                 within.contains(v)
-                    && (clean.is_some_and(|p| !p.is_dirty(v))
+                    && (sure
+                        || clean.is_some_and(|p| !p.is_dirty(v))
                         || !view.read(v, scope, &mut scratch).is_empty())
             });
             let all = keys.len() as u32;
@@ -264,8 +266,9 @@ fn few(view: &EdgeView<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec
     let runs = within.runs()?;
     let ids: u64 = runs.iter().map(|r| u64::from(r[1] - r[0])).sum();
     let patch = view.patch.map_or(0, |p| u64::from(p.more_keys()));
-    let keys = u64::from(view.default.key_count) + u64::from(view.named.key_count) + patch;
-    if ids * EACH > keys {
+    let keys: u64 = view.key_counts().map(u64::from).iter().sum();
+    // To ask other shards for keys is to ask once.
+    if ids * EACH > keys + patch || view.is_sharded() {
         return None;
     }
     let mut scratch = Vec::new();
@@ -286,6 +289,11 @@ pub(crate) fn graph_keys(
     out: &mut Vec<u32>,
 ) {
     let view = snapshot.edges(predicate, direction);
+    if view.is_sharded() {
+        // Each shard looks at its own part of the graphs.
+        view.candidate_keys(scope, out);
+        return;
+    }
     let one;
     let graphs = match scope {
         Scope::Named(g) => {

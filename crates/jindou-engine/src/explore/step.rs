@@ -164,7 +164,7 @@ impl<'a> StepState<'a> {
             Op::Expand(o) => o.begin(input),
             Op::Check(o) => o.begin(input),
             Op::Restrict(o) => o.begin(),
-            Op::Any(o) => o.begin(),
+            Op::Any(o) => o.begin(input),
             Op::Scan(o) => o.begin(),
             Op::Cross(o) => (o.row, o.place) = (0, 0),
         }

@@ -5,6 +5,7 @@ use super::seen::Seen;
 use crate::explore::{RowPredicates, Run};
 use jindou_model::{PredicateId, Result};
 use jindou_store::segment::{KeyFinder, Scope, Segment};
+use std::collections::BTreeMap;
 
 /// Nodes between two looks at the clock.
 const PART: usize = 1024;
@@ -139,6 +140,7 @@ impl Side {
                 }
                 continue;
             }
+            view.fetch(front.iter().map(|&v| (v, scope)));
             for &v in front {
                 let list = view.read(v, scope, &mut self.scratch);
                 if add(&mut self.seen[to], list, other)? {
@@ -149,6 +151,20 @@ impl Side {
         for (not, way) in &label.others {
             let known = run.snapshot.predicates();
             let mut views = RowPredicates::new(run.snapshot, way.direction());
+            if run.snapshot.is_sharded() {
+                let mut wanted: BTreeMap<u32, Vec<(u32, Scope<'_>)>> = BTreeMap::new();
+                for &v in front {
+                    for &p in known.of_vertex(v, way.direction()).iter() {
+                        if !not.contains(&PredicateId(p)) {
+                            wanted.entry(p).or_default().push((v, scope));
+                        }
+                    }
+                }
+                for (p, keys) in wanted {
+                    let view = views.get(PredicateId(p)).edges;
+                    view.fetch(keys.into_iter());
+                }
+            }
             for &v in front {
                 for &p in known.of_vertex(v, way.direction()).iter() {
                     let p = PredicateId(p);
@@ -267,9 +283,10 @@ fn keys(run: &Run<'_>, p: PredicateId, way: Way, scope: Scope<'_>, out: &mut See
         run.check()?;
         for &k in part {
             // Where one segment answers but for touched keys, all its others have an edge.
-            let clean = view
-                .plain_but_dirty(scope)
-                .is_some_and(|x| !x.1.is_dirty(k));
+            let clean = view.is_sharded()
+                || view
+                    .plain_but_dirty(scope)
+                    .is_some_and(|x| !x.1.is_dirty(k));
             if clean || !view.read(k, scope, &mut scratch).is_empty() {
                 add(out, &[k], None)?;
             }

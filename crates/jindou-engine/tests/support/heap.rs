@@ -242,18 +242,18 @@ impl Graph for HeapGraph {
 
     fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let Some(both) = self.segments.get(p.0 as usize) else {
-            return EdgeView {
-                default: Segment::EMPTY,
-                named: jindou_store::segment::NamedSegment::EMPTY,
-                patch: None,
-            };
+            return EdgeView::new(
+                Segment::EMPTY,
+                jindou_store::segment::NamedSegment::EMPTY,
+                None,
+            );
         };
         let [default, named] = &both[direction as usize];
-        EdgeView {
-            default: default.view(),
-            named: named.named_view(&self.packing, &self.graphs),
-            patch: None,
-        }
+        EdgeView::new(
+            default.view(),
+            named.named_view(&self.packing, &self.graphs),
+            None,
+        )
     }
 
     fn generation_of(&self, _: PredicateId) -> u32 {

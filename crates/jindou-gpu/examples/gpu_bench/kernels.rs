@@ -73,11 +73,7 @@ fn segment(r: &mut Random, keys: u32, gap: u32, degree: u32) -> Result<SegmentAr
 }
 
 fn view<'a>(a: &'a SegmentArrays) -> EdgeView<'a> {
-    EdgeView {
-        default: a.view(),
-        named: NamedSegment::EMPTY,
-        patch: None,
-    }
+    EdgeView::new(a.view(), NamedSegment::EMPTY, None)
 }
 
 fn shuffle(r: &mut Random, v: &mut [u32]) {
@@ -191,8 +187,8 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
         let v = view(&arrays);
         let resident = ResidentSegment::bring(device, &v, Scope::Default)?;
         let mut keys = vec![];
-        v.default.keys_into(0, rows, &mut keys);
-        if let KeyFinder::Bitmap { blocks, .. } = v.default.finder
+        v.default().keys_into(0, rows, &mut keys);
+        if let KeyFinder::Bitmap { blocks, .. } = v.default().finder
             && degree == 1
         {
             let p = params::StartKeys {
@@ -213,8 +209,8 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
                 bytes,
             )?;
         }
-        let edges = v.default.neighbours.len() as f64;
-        let kind = v.default.finder.kind().name();
+        let edges = v.default().neighbours.len() as f64;
+        let kind = v.default().finder.kind().name();
         // Sectors of 32 bytes that a random lookup touches: finder, and offsets or the neighbour.
         let sectors = match kind {
             "intervals" => 1.0,
@@ -319,7 +315,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             // Check: the edge to the first neighbour; intersection: each list with itself, all stay.
             let others: Vec<u32> = keys
                 .iter()
-                .map(|&k| v.default.neighbours_of(k).first().copied().unwrap_or(0))
+                .map(|&k| v.default().neighbours_of(k).first().copied().unwrap_or(0))
                 .collect();
             let others = DeviceBuffer::with(device, &others)?;
             let p2 = params::Check {

@@ -133,11 +133,7 @@ impl Model {
     /// The store's view of it.
     #[must_use]
     pub fn view(&self) -> EdgeView<'_> {
-        EdgeView {
-            default: self.arrays.view(),
-            named: NamedSegment::EMPTY,
-            patch: self.patch.as_ref(),
-        }
+        EdgeView::new(self.arrays.view(), NamedSegment::EMPTY, self.patch.as_ref())
     }
 
     /// The keys of the segment without its patch, ascending.

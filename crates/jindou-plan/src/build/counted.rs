@@ -4,7 +4,7 @@
 use super::*;
 use crate::operator;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
-use jindou_store::segment::EdgeView;
+use jindou_store::segment::{EdgeView, Scope};
 use oxrdf::Literal;
 
 /// Most rows that are made while planning.
@@ -56,11 +56,16 @@ impl Builder<'_> {
                 let scope = self.dataset.default.scope()?;
                 // Without edges of named graphs the default graph has them all, if it is looked at.
                 let seen = view.exact_edges(scope)? > 0;
-                if view.default.key_count as usize > MAX_ROWS {
+                let count = view.key_counts()[0];
+                if count as usize > MAX_ROWS {
                     return None;
                 }
                 let mut keys = vec![];
-                view.default.keys_into(0, view.default.key_count, &mut keys);
+                if view.is_sharded() {
+                    view.candidate_keys(Scope::Default, &mut keys);
+                } else {
+                    view.default().keys_into(0, count, &mut keys);
+                }
                 if let Some(patch) = view.patch {
                     let mut from = Some(0);
                     while let Some(key) = from.and_then(|f| patch.next_added_key(f)) {

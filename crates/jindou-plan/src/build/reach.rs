@@ -193,22 +193,12 @@ impl Builder<'_> {
             return 0.0;
         };
         let view = self.snapshot.edges(p, way);
-        let count = if view.default.key_count > 0 {
-            view.default.key_count
-        } else {
-            view.named.key_count
-        };
         let (mut total, mut walks, mut keys) = (0.0, 0.0, vec![]);
         for i in 0..WALKS {
             // Evenly spread, with an offset inside each part, so that no period of the data is hit.
             let offset = (f64::from(i) * 0.618_034).fract();
-            let at = ((f64::from(i) + offset) / f64::from(WALKS) * f64::from(count)) as u32;
             keys.clear();
-            if view.default.key_count > 0 {
-                view.default.keys_into(at, at + 1, &mut keys);
-            } else {
-                view.named.keys_into(at, at + 1, &mut keys);
-            }
+            view.some_key((f64::from(i) + offset) / f64::from(WALKS), &mut keys);
             if let Some(&v) = keys.first() {
                 total += self.walk(labels, scope, v, one.objects);
                 walks += 1.0;

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::Base;
 use crate::segment::Rows;
+use crate::shard::{CLUSTER, Cluster};
 use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId};
@@ -79,7 +80,7 @@ impl CheckReport {
         self.damages.is_empty()
     }
 
-    fn add(&mut self, file: &str, bytes: Option<Range<u64>>, what: impl Into<String>) {
+    pub(super) fn add(&mut self, file: &str, bytes: Option<Range<u64>>, what: impl Into<String>) {
         if self.damages.iter().filter(|d| d.file == file).count() as u64 >= LISTED {
             self.unlisted += 1;
             return;
@@ -108,6 +109,18 @@ pub fn check(dir: &Path) -> Result<CheckReport> {
 /// As [`check`].
 pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     let mut report = CheckReport::default();
+    match Cluster::read(dir) {
+        Ok(Some(cluster)) => {
+            super::check_shards::shards(dir, &cluster, &mut report)?;
+            return Ok(report);
+        }
+        Ok(None) => {}
+        Err(Error::Store(what)) => {
+            report.add(CLUSTER, None, what);
+            return Ok(report);
+        }
+        Err(e) => return Err(e),
+    }
     let folder = match Place::of(dir) {
         Ok(place) => place.folder(),
         Err(Error::Store(_)) => {
@@ -122,7 +135,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     };
     let dir = folder.as_path();
     let manifest = match Manifest::read(dir)? {
-        Kind::Store(m) => m,
+        Kind::Store(m) if m.shard.is_none() => m,
         Kind::Damaged => {
             report.add(
                 MANIFEST,
@@ -131,7 +144,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
             );
             return Ok(report);
         }
-        Kind::OtherVersion(_) | Kind::None => Manifest::of_store(dir)?,
+        Kind::Store(_) | Kind::OtherVersion(_) | Kind::None => Manifest::of_store(dir)?,
     };
     let load = Hashed {
         name: CHECKSUMS.to_owned(),
@@ -156,13 +169,13 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
 }
 
 /// A file of hashes, its own hash, and the files that it is about.
-struct Hashed<'a> {
-    name: String,
-    sum: u64,
-    files: &'a [(String, u64)],
+pub(super) struct Hashed<'a> {
+    pub name: String,
+    pub sum: u64,
+    pub files: &'a [(String, u64)],
 }
 
-fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> Result<()> {
+pub(super) fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> Result<()> {
     let path = dir.join(&of.name);
     let sums = match std::fs::read(&path) {
         Ok(bytes) => {
@@ -293,19 +306,19 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
 
 /// Number of a predicate's edges, and a sum over them that does not depend on order: the two directions must agree in both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Sum {
-    edges: u64,
-    hash: u64,
+pub(super) struct Sum {
+    pub edges: u64,
+    pub hash: u64,
 }
 
 /// A segment that is walked, and what is known of it.
-struct Walked<'a> {
-    name: &'a str,
-    p: u32,
+pub(super) struct Walked<'a> {
+    pub name: &'a str,
+    pub p: u32,
     /// Keys are objects.
-    swapped: bool,
-    base: &'a Base,
-    record: SegmentRecord,
+    pub swapped: bool,
+    pub base: &'a Base,
+    pub record: SegmentRecord,
 }
 
 fn file_name(generation: u32, name: &str) -> String {
@@ -323,7 +336,7 @@ fn is_known(base: &Base, v: u32) -> bool {
     }
 }
 
-fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum {
+pub(super) fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum {
     let Walked { name, p, base, .. } = *what;
     let record = &what.record;
     if record.edges != segment.edges() || record.keys != segment.key_count() {
@@ -336,7 +349,11 @@ fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum
     let mut wrong: Option<&str> = None;
     let finder = segment.finder();
     let whole = segment.for_each_key(|k, key| {
-        if key <= last_key || !is_known(base, key) || finder.find(key) != k {
+        let id = match &base.shard {
+            Some(shard) => shard.blocks.global(shard.number, key),
+            None => key,
+        };
+        if key <= last_key || !is_known(base, id) || finder.find(key) != k {
             wrong = Some("keys are not in order or not found");
         }
         last_key = key;
@@ -353,7 +370,7 @@ fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum
                 wrong = Some("a list is not in order or holds unknown ids");
             }
             last = (n, g);
-            let (s, o) = if what.swapped { (n, key) } else { (key, n) };
+            let (s, o) = if what.swapped { (n, id) } else { (id, n) };
             sum.edges += 1;
             sum.hash = sum
                 .hash
@@ -381,7 +398,7 @@ fn mix(x: u64) -> u64 {
     (x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
-fn index(base: &Base, report: &mut CheckReport) {
+pub(super) fn index(base: &Base, report: &mut CheckReport) {
     let vertices = base.vertices();
     let sets = base.index.sets();
     let predicates = base.statistics().predicates.len() as u32;
@@ -444,7 +461,10 @@ fn index(base: &Base, report: &mut CheckReport) {
         let small = base.index.small_graph_subjects(graph);
         sound &= small.windows(2).all(|w| w[0] < w[1]);
         sound &= small.last().is_none_or(|&s| s <= vertices);
-        if !sound || predicate.is_none() == small.is_empty() {
+        // Of a graph, another shard may have all.
+        let none = predicate.is_none() && small.is_empty();
+        let both = predicate.is_some() && !small.is_empty();
+        if !sound || both || none && base.shard.is_none() {
             report.add(
                 INDEX,
                 None,
@@ -454,9 +474,12 @@ fn index(base: &Base, report: &mut CheckReport) {
     }
 }
 
-fn dictionary(base: &Base, report: &mut CheckReport) {
+pub(super) fn dictionary(base: &Base, report: &mut CheckReport) {
     let d = base.dictionary();
-    let n = base.vertices();
+    let n = match &base.shard {
+        Some(shard) => shard.terms(),
+        None => base.vertices(),
+    };
     if d.len() != n {
         report.add(
             DICTIONARY_FILE,

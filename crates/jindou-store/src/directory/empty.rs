@@ -57,9 +57,11 @@ impl Base {
                 files: vec![],
                 checksums: 0,
                 merged: MergedFiles::default(),
+                shard: None,
             },
             versions: Arc::default(),
             objects: Default::default(),
+            shard: None,
         }))
     }
 }

@@ -182,7 +182,7 @@ impl IndexParts {
 }
 
 /// Collects the parts of `index.jd`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
     /// Ascending runs; neighbours differ.
     pub runs: Vec<SetRun>,

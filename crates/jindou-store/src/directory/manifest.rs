@@ -4,7 +4,7 @@
 //! ```text
 //! jindou-store 1                     format version
 //! epoch 5b0c…                        id epoch, 16 hex digits
-//! partition-block 65536              constants that ids depend on
+//! partition-block 65536              nothing reads these two
 //! partitions 1024
 //! union-default-graph false
 //! quads 123
@@ -16,11 +16,14 @@
 //! manifest 01ab…                     xxh3-64 of all lines above
 //! ```
 //!
+//! A shard's begins with `jindou-shard 1`, has the line `shard 1 of 6` in place of the two that nothing reads, and counts the quads
+//! and terms of all shards.
+//!
 //! `checksums.jd` is the magic, then for each file in order one little-endian u64 per started MiB.
 
 use super::{FORMAT_VERSION, MergedFiles};
 use jindou_model::sync;
-use jindou_model::{Error, PARTITION_BLOCK, PARTITIONS, Result};
+use jindou_model::{Error, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -38,6 +41,10 @@ pub const CHECKSUMS: &str = "checksums.jd";
 pub const BLOCK: usize = 1 << 20;
 
 const FIRST_WORD: &str = "jindou-store";
+/// The first word of a shard's: versions that know no shards take it for no store.
+const SHARD_WORD: &str = "jindou-shard";
+/// The numbers of an earlier way to cut stores, which nothing reads: a store that is not cut stays as it was, byte by byte.
+const UNSHARDED: &str = "partition-block 65536\npartitions 1024";
 const CHECKSUMS_MAGIC: [u8; 8] = *b"JDSUMS1\n";
 /// A manifest is a few lines; more is not one.
 const MAX_MANIFEST: u64 = 1 << 16;
@@ -61,6 +68,8 @@ pub struct Manifest {
     pub checksums: u64,
     /// Files of the merges since the load.
     pub merged: MergedFiles,
+    /// The shard's number, and how many there are, where the folder is one of several.
+    pub shard: Option<[u32; 2]>,
 }
 
 pub(super) fn xxh3_of(bytes: &[u8]) -> u64 {
@@ -84,10 +93,20 @@ impl Manifest {
     /// The text, its own hash included.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut t = format!(
-            "{FIRST_WORD} {FORMAT_VERSION}\nepoch {:016x}\npartition-block {PARTITION_BLOCK}\n\
-             partitions {PARTITIONS}\nunion-default-graph {}\nquads {}\nterms {}\n",
-            self.epoch, self.union_default, self.quads, self.terms
+        let mut t = match self.shard {
+            None => format!(
+                "{FIRST_WORD} {FORMAT_VERSION}\nepoch {:016x}\n{UNSHARDED}\n",
+                self.epoch
+            ),
+            Some([shard, of]) => format!(
+                "{SHARD_WORD} {FORMAT_VERSION}\nepoch {:016x}\nshard {shard} of {of}\n",
+                self.epoch
+            ),
+        };
+        let _ = write!(
+            t,
+            "union-default-graph {}\nquads {}\nterms {}\n",
+            self.union_default, self.quads, self.terms
         );
         if self.snapshot > 0 {
             let _ = writeln!(t, "snapshot {}", self.snapshot);
@@ -109,7 +128,8 @@ impl Manifest {
             return Kind::None;
         };
         let first = String::from_utf8_lossy(first);
-        let Some(version) = first.strip_prefix(FIRST_WORD) else {
+        let words = [FIRST_WORD, SHARD_WORD];
+        let Some(version) = words.iter().find_map(|w| first.strip_prefix(w)) else {
             return Kind::None;
         };
         match version.trim().parse::<u64>() {
@@ -134,6 +154,7 @@ impl Manifest {
             files: Vec::new(),
             checksums: 0,
             merged: MergedFiles::default(),
+            shard: None,
         };
         for line in text.lines().skip(1) {
             let (word, rest) = line.split_once(' ')?;
@@ -145,6 +166,10 @@ impl Manifest {
                 "union-default-graph" => m.union_default = rest.parse().ok()?,
                 "quads" => m.quads = rest.parse().ok()?,
                 "terms" => m.terms = rest.parse().ok()?,
+                "shard" => {
+                    let (shard, of) = rest.split_once(" of ")?;
+                    m.shard = Some([shard.parse().ok()?, of.parse().ok()?]);
+                }
                 "snapshot" => m.snapshot = rest.parse().ok()?,
                 "checksums" => m.checksums = u64::from_str_radix(rest, 16).ok()?,
                 "file" => {
@@ -200,7 +225,13 @@ impl Manifest {
     pub fn of_store(dir: &Path) -> Result<Self> {
         let d = dir.display();
         Err(Error::Store(match Self::read(dir)? {
-            Kind::Store(m) => return Ok(m),
+            Kind::Store(m) if m.shard.is_none() => return Ok(m),
+            Kind::Store(m) => {
+                let [shard, of] = m.shard.unwrap_or_default();
+                format!(
+                    "{d} is shard {shard} of {of} of a store; name the folder that holds all of them"
+                )
+            }
             Kind::OtherVersion(v) => format!(
                 "{d} is a store of format version {v}, this jindou reads version {FORMAT_VERSION}; use {} jindou or load the data again",
                 if v > u64::from(FORMAT_VERSION) {
@@ -212,6 +243,9 @@ impl Manifest {
             Kind::Damaged => format!(
                 "{d}/{MANIFEST} is damaged; load the data again (`jindou check` names what else is)"
             ),
+            Kind::None if dir.join(crate::shard::CLUSTER).exists() => {
+                format!("{d} is a store of several shards, for which there is no such command yet")
+            }
             Kind::None if !dir.exists() => return Err(Error::NoStore { path: dir.into() }),
             Kind::None => format!("{d} is not a store (no {MANIFEST} in it)"),
         }))
@@ -328,12 +362,17 @@ mod tests {
             files: vec![("a.jd".into(), 0), ("b.jd".into(), 3_000_000)],
             checksums: 5,
             merged: MergedFiles::default(),
+            shard: None,
         }
     }
 
     #[test]
     fn a_manifest_comes_back_and_any_change_is_seen() {
         comes_back(manifest());
+        comes_back(Manifest {
+            shard: Some([3, 12]),
+            ..manifest()
+        });
         let group = |name: &str, files: &[&str]| super::super::FileGroup {
             name: name.into(),
             files: files.iter().map(|f| (format!("{name}-{f}"), 7)).collect(),
@@ -377,7 +416,7 @@ mod tests {
             }
             assert!(!matches!(Manifest::parse(&text[..at]), Kind::Store(_)));
         }
-        let newer = String::from_utf8_lossy(&text).replace("jindou-store 1", "jindou-store 2");
+        let newer = String::from_utf8_lossy(&text).replacen(" 1\n", " 2\n", 1);
         assert_eq!(Manifest::parse(newer.as_bytes()), Kind::OtherVersion(2));
         assert_eq!(Manifest::parse(b"hello"), Kind::None);
     }

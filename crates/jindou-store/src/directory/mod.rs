@@ -3,6 +3,7 @@
 
 mod bytes;
 mod check;
+mod check_shards;
 mod current;
 mod empty;
 mod groups;
@@ -26,8 +27,8 @@ pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_le
 pub use index::{IndexBuilder, IndexParts};
 pub use info::{InfoReport, PredicateInfo, info, info_with};
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
-pub(crate) use open::map_generation;
 pub use open::{current, open, open_after, open_at};
+pub(crate) use open::{map_generation, open_folder};
 pub use place::{Building, FILES, WriteLock, may_write};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
 pub(crate) use segments::Lists;

@@ -111,6 +111,14 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
+/// Opens a folder of files that have this manifest.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_folder(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
+    open_as(dir, manifest, indexes)
+}
+
 fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
     verify_lengths(dir, manifest)?;
     let map = |name: &str| Bytes::map(&dir.join(name));
@@ -169,6 +177,7 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
         manifest: manifest.clone(),
         versions: Arc::default(),
         objects: Default::default(),
+        shard: None,
     };
     // What was read of them until here counts.
     base.check_files()?;

@@ -6,6 +6,7 @@ use super::{
     CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT,
     STATISTICS,
 };
+use crate::shard::{CLUSTER, Cluster, shard_folder};
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
 use jindou_model::{Error, Result, private};
 use std::ffi::{CString, OsString};
@@ -113,6 +114,8 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
             )));
         }
     };
+    let cluster = Cluster::read(dir).ok().flatten();
+    let shards = cluster.map_or(0, |c| c.shards.len() as u32);
     let manifest = match &kind {
         Kind::Store(m) => Some(m),
         _ => None,
@@ -123,6 +126,8 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
         let name = entry.file_name();
         let known = name.to_str().is_some_and(|n| {
             FILES.contains(&n)
+                || n == CLUSTER
+                || (0..shards).any(|s| n == shard_folder(s))
                 || n == MANIFEST
                 || n == CHECKSUMS
                 || (manifest.is_some() && (CHANGES.contains(&n) || is_part(n)))

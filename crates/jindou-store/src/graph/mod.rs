@@ -41,6 +41,12 @@ pub trait Graph: Send + Sync {
     /// True if nothing changed since the graph was numbered, so that characteristic sets say exactly what there is.
     fn is_as_loaded(&self) -> bool;
 
+    /// True if this is one shard of a store with the way to the others: reading a vertex may cost a round trip, so a batch's are
+    /// [fetched](EdgeView::fetch) at once.
+    fn is_sharded(&self) -> bool {
+        false
+    }
+
     // Edges.
 
     /// Number of predicates; their dense ids count from 0.

@@ -20,6 +20,10 @@ impl Graph for Snapshot {
         Self::is_as_loaded(self)
     }
 
+    fn is_sharded(&self) -> bool {
+        self.session().is_some()
+    }
+
     fn predicate_count(&self) -> u32 {
         Self::predicate_count(self)
     }

@@ -5,6 +5,7 @@ use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
 use crate::segment::{EdgeView, Rows, Scope};
 use crate::sets::SetRun;
+use crate::shard::Blocks;
 use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
@@ -15,20 +16,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The files that the phase reads.
 pub(super) struct Written {
-    /// `[named][direction]`
-    pub segments: [[SegmentFile; 2]; 2],
+    /// `[named][direction]`, by shard: one, or as many as the table of blocks knows.
+    pub parts: Vec<[[SegmentFile; 2]; 2]>,
+    /// The table that makes ids of keys, where they are not ids.
+    pub blocks: Option<Blocks>,
 }
 
 impl Written {
-    /// Compares how many edges each predicate has in both directions.
+    /// Compares how many edges each predicate has in both directions, on all shards together.
     ///
     /// # Errors
     /// [`Error::Internal`] if they differ: a load that lost some must not become a store.
     pub fn check(&self, predicates: u32) -> Result<()> {
         for p in 0..predicates {
             let [out, into] = [0, 1].map(|direction| {
-                let view = self.view(p, direction);
-                [view.default.edge_count(), view.named.edge_count()]
+                let views = (0..self.parts.len()).map(|shard| self.view(shard, p, direction));
+                views.fold([0, 0], |sum, view| {
+                    [
+                        sum[0] + view.default.edge_count(),
+                        sum[1] + view.named.edge_count(),
+                    ]
+                })
             });
             if out != into {
                 return Err(Error::Internal(format!(
@@ -40,22 +48,27 @@ impl Written {
         Ok(())
     }
 
-    fn view(&self, p: u32, direction: usize) -> EdgeView<'_> {
-        EdgeView {
-            default: self.segments[0][direction].segment(p),
-            named: self.segments[1][direction].named(p),
-            patch: None,
+    /// Keys are those of the shard.
+    fn view(&self, shard: usize, p: u32, direction: usize) -> EdgeView<'_> {
+        let segments = &self.parts[shard];
+        EdgeView::new(
+            segments[0][direction].segment(p),
+            segments[1][direction].named(p),
+            None,
+        )
+    }
+
+    /// The id of a shard's key.
+    fn id(&self, shard: usize, key: u32) -> u32 {
+        match &self.blocks {
+            Some(blocks) => blocks.global(shard as u32, key),
+            None => key,
         }
     }
 }
 
-/// The index: characteristic sets, classes, graphs.
-pub(super) fn index(
-    clusters: &Clusters,
-    written: &Written,
-    predicates: u32,
-    rdf_type: Option<u32>,
-) -> IndexBuilder {
+/// The index that all shards have: characteristic sets and classes. [`graphs`] adds a shard's own part.
+pub(super) fn index(clusters: &Clusters, written: &Written, rdf_type: Option<u32>) -> IndexBuilder {
     let mut index = IndexBuilder::default();
     let mut numbers: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
     let mut known: [FxHashMap<u32, u32>; 2] = Default::default();
@@ -91,25 +104,33 @@ pub(super) fn index(
         }
     }
     if let Some(p) = rdf_type {
-        let view = written.view(p, 1);
-        let (mut classes, mut scratch) = (Vec::new(), Vec::new());
-        view.candidate_keys(Scope::Union, &mut classes);
-        for class in classes {
-            index.push_class(class, view.read(class, Scope::Union, &mut scratch));
+        let (mut classes, mut keys, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+        for shard in 0..written.parts.len() {
+            keys.clear();
+            written
+                .view(shard, p, 1)
+                .candidate_keys(Scope::Union, &mut keys);
+            classes.extend(keys.iter().map(|&k| (written.id(shard, k), shard, k)));
+        }
+        classes.sort_unstable();
+        for (class, shard, key) in classes {
+            let view = written.view(shard, p, 1);
+            index.push_class(class, view.read(key, Scope::Union, &mut scratch));
         }
     }
-    graphs(written, predicates, &mut index);
     index
 }
 
-/// Groups (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort
+/// Groups a shard's (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort
 /// by graph is all.
-fn graphs(written: &Written, predicates: u32, index: &mut IndexBuilder) {
+pub(super) fn graphs(written: &Written, shard: usize, predicates: u32, index: &mut IndexBuilder) {
+    let file = &written.parts[shard][1][0];
     let each = |f: &mut dyn FnMut(usize, u32, u32)| {
         let mut graphs = Vec::new();
         for p in 0..predicates {
-            let segment = written.segments[1][0].named(p);
-            segment.for_each_key(|k, subject| {
+            let segment = file.named(p);
+            segment.for_each_key(|k, key| {
+                let subject = written.id(shard, key);
                 graphs.clear();
                 graphs.extend(segment.range(k).map(|i| segment.graph_number(i)));
                 if graphs.len() > 1 {
@@ -120,7 +141,7 @@ fn graphs(written: &Written, predicates: u32, index: &mut IndexBuilder) {
             });
         }
     };
-    let ids = written.segments[1][0].graph_ids();
+    let ids = file.graph_ids();
     // Where each graph's entries begin, moved to their ends while they are placed.
     let mut at = vec![0usize; ids.len() + 1];
     each(&mut |g, _, _| at[g + 1] += 1);
@@ -153,25 +174,29 @@ pub(super) fn statistics(
         ..Statistics::default()
     };
     for (p, &vertex) in terms.iter().enumerate() {
+        // Edges, keys and the longest list: of all shards, each of which has other keys.
         let record = |named: usize, direction: usize| {
-            written.segments[named][direction]
-                .records()
-                .get(p)
-                .copied()
-                .unwrap_or_default()
+            let records = written.parts.iter().map(|part| {
+                let records = part[named][direction].records();
+                records.get(p).copied().unwrap_or_default()
+            });
+            records.fold((0, 0, 0), |sum: (u64, u32, u32), r| {
+                (sum.0 + r.edges, sum.1 + r.keys, sum.2.max(r.max_degree))
+            })
         };
-        let edges = record(0, 0).edges;
-        let named_edges = record(1, 0).edges;
+        let edges = record(0, 0).0;
+        let named_edges = record(1, 0).0;
         let kind = usize::from(edges == 0);
+        let (out, into) = (record(kind, 0), record(kind, 1));
         s.quads += edges + named_edges;
         s.predicates.push(PredicateStatistics {
             vertex,
             edges,
             named_edges,
-            subjects: record(kind, 0).keys,
-            objects: record(kind, 1).keys,
-            max_out: record(kind, 0).max_degree,
-            max_in: record(kind, 1).max_degree,
+            subjects: out.1,
+            objects: into.1,
+            max_out: out.2,
+            max_in: into.2,
         });
     }
     let class_ids: Vec<u32> = clusters
@@ -296,12 +321,17 @@ fn exact_sets(
                     let p = next.fetch_add(1, Ordering::Relaxed);
                     let Some(out) = sums.get(p) else { return };
                     let own = &by_predicate[offsets[p]..offsets[p + 1]];
-                    let default = written.segments[0][0].segment(p as u32);
-                    let named = written.segments[1][0].named(p as u32);
-                    let alone = default.is_empty() || named.is_empty();
                     let mut add = |i: u32, n: u64| edges[set_of[i as usize] as usize] += n;
-                    by_cluster(&default, clusters, own, alone, &mut keys, &mut add);
-                    by_cluster(&named, clusters, own, alone, &mut keys, &mut add);
+                    for (shard, part) in written.parts.iter().enumerate() {
+                        let default = part[0][0].segment(p as u32);
+                        let named = part[1][0].named(p as u32);
+                        // Of a cluster, another shard may have some.
+                        let alone =
+                            written.blocks.is_none() && (default.is_empty() || named.is_empty());
+                        let id = |key| written.id(shard, key);
+                        by_cluster(&default, clusters, own, alone, &id, &mut keys, &mut add);
+                        by_cluster(&named, clusters, own, alone, &id, &mut keys, &mut add);
+                    }
                     let mut found = Vec::new();
                     for &i in own {
                         let set = set_of[i as usize];
@@ -331,12 +361,13 @@ fn exact_sets(
 }
 
 /// Calls `add` with the edges of each of the clusters `own` in a segment. `alone` says that no other
-/// segment has edges of the predicate: then every vertex of a cluster is a key.
+/// segment has edges of the predicate: then every vertex of a cluster is a key. `id` makes ids of keys.
 fn by_cluster(
     segment: &impl Rows,
     clusters: &Clusters,
     own: &[u32],
     alone: bool,
+    id: &impl Fn(u32) -> u32,
     keys: &mut Vec<u32>,
     add: &mut impl FnMut(u32, u64),
 ) {
@@ -346,6 +377,7 @@ fn by_cluster(
     keys.clear();
     if !alone {
         segment.finder().keys_into(0, segment.key_count(), keys);
+        keys.iter_mut().for_each(|k| *k = id(*k));
     }
     // Ids ascend with clusters, and key numbers with ids.
     let mut from = 0;

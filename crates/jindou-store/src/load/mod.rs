@@ -15,6 +15,7 @@ pub(crate) mod memory;
 mod partition;
 mod read;
 mod segments;
+mod shards;
 mod sort;
 mod trie;
 
@@ -22,6 +23,7 @@ use crate::directory::{
     Building, Bytes, CHECKSUMS, Checksums, FILES, INDEX, MANIFEST, Manifest, NAMED_IN, NAMED_OUT,
     SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, sync_folder, write_statistics,
 };
+use crate::shard::Sharding;
 use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
@@ -31,7 +33,7 @@ use jindou_model::{
 };
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -67,6 +69,8 @@ pub struct LoadOptions {
     pub union_default: bool,
     /// Indexes to build. A database uses those that it is opened with.
     pub indexes: Indexes,
+    /// How to cut the store into shards; `None`, or one shard, makes a store that is not cut.
+    pub sharding: Option<Sharding>,
 }
 
 impl Default for LoadOptions {
@@ -86,6 +90,7 @@ impl LoadOptions {
             replace: false,
             union_default: false,
             indexes: Indexes::new(),
+            sharding: None,
         }
     }
 
@@ -95,6 +100,7 @@ impl LoadOptions {
         with_replace: replace = bool;
         with_union_default: union_default = bool;
         with_indexes: indexes = Indexes;
+        with_sharding: sharding = Option<Sharding>;
     }
 }
 
@@ -130,6 +136,9 @@ pub fn load(
     options: &LoadOptions,
     progress: &Progress,
 ) -> Result<LoadReport> {
+    if let Some(sharding) = &options.sharding {
+        shards::check(sharding, options)?;
+    }
     let building = Building::begin(dir, options.replace)?;
     let mut load = Load::new(building.dir(), options, progress);
     load.run(source, options)?;
@@ -169,6 +178,11 @@ pub fn load_successor(
     cancel: &CancelToken,
     progress: &Progress,
 ) -> Result<LoadReport> {
+    if options.sharding.is_some_and(|s| s.shards > 1) {
+        return Err(Error::Unsupported(
+            "the next base of a store cannot be cut into shards; load the store again".into(),
+        ));
+    }
     private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
     let made = || -> Result<LoadReport> {
         let mut load = Load::new(folder, options, progress);
@@ -301,7 +315,10 @@ impl<'a> Load<'a> {
         )?;
         self.ended(3);
 
-        write_dictionary(self.dir, &clusters.id_of_lex, self.threads)?;
+        let blocks = match options.sharding.filter(|s| s.shards > 1) {
+            Some(sharding) => Some(self.cut(&sharding, &clusters, &edges, &predicates)?),
+            None => None,
+        };
         let held = if edges.default.in_memory() {
             8 * edges.default.total() + 12 * edges.named.total()
         } else {
@@ -309,13 +326,18 @@ impl<'a> Load<'a> {
         };
         // At least as much as the arrays of ids take anyway.
         let free = self.memory.saturating_sub(held + 12 * u64::from(terms));
-        let indexes = build_indexes(
-            self.dir,
-            &options.indexes,
-            &clusters.id_of_lex,
-            free.max(4 * u64::from(terms)).max(LEAST_FOR_AN_INDEX),
-            &self.cancel,
-        )?;
+        let indexes = if blocks.is_some() {
+            Vec::new()
+        } else {
+            write_dictionary(self.dir, &clusters.id_of_lex, self.threads)?;
+            build_indexes(
+                self.dir,
+                &options.indexes,
+                &clusters.id_of_lex,
+                free.max(4 * u64::from(terms)).max(LEAST_FOR_AN_INDEX),
+                &self.cancel,
+            )?
+        };
         self.ended(4);
 
         memory::need_room(
@@ -328,60 +350,69 @@ impl<'a> Load<'a> {
             threads: self.threads,
             tick: &tick,
         };
-        let [out, into, named_out, named_in] =
-            [SEGMENTS_OUT, SEGMENTS_IN, NAMED_OUT, NAMED_IN].map(|n| self.dir.join(n));
+        let folders = shards::folders(self.dir, blocks.as_ref());
+        let paths = |names: [&str; 2]| -> Vec<[PathBuf; 2]> {
+            folders.iter().map(|f| names.map(|n| f.join(n))).collect()
+        };
+        let (default, named) = (
+            paths([SEGMENTS_OUT, SEGMENTS_IN]),
+            paths([NAMED_OUT, NAMED_IN]),
+        );
         let (n, ids) = (predicates.len(), &clusters.id_of_lex);
-        segments::write(&edges.default, n, ids, [&out, &into], &resources)?;
-        segments::write(&edges.named, n, ids, [&named_out, &named_in], &resources)?;
+        match &blocks {
+            None => {
+                let whole = &segments::Whole;
+                segments::write(&edges.default, n, ids, &default, whole, &resources)?;
+                segments::write(&edges.named, n, ids, &named, whole, &resources)?;
+            }
+            Some(blocks) => {
+                segments::write(&edges.default, n, ids, &default, blocks, &resources)?;
+                segments::write(&edges.named, n, ids, &named, blocks, &resources)?;
+            }
+        }
         drop(edges);
         self.ended(5);
 
         let open = |path: &Path| SegmentFile::open(Bytes::map(path)?, &path.to_string_lossy());
-        let written = index::Written {
-            segments: [
-                [open(&out)?, open(&into)?],
-                [open(&named_out)?, open(&named_in)?],
-            ],
-        };
+        let mut parts = Vec::with_capacity(folders.len());
+        for ([out, into], [named_out, named_in]) in default.iter().zip(&named) {
+            parts.push([
+                [open(out)?, open(into)?],
+                [open(named_out)?, open(named_in)?],
+            ]);
+        }
+        let written = index::Written { parts, blocks };
         written.check(n as u32)?;
         let rdf_type = rdf_type.map(|p| p as u32);
         let vertices: Vec<u32> = predicates.iter().map(|&lex| ids[lex as usize]).collect();
-        let index = index::index(&clusters, &written, n as u32, rdf_type);
-        self.create(INDEX, |f| index.write(f))?;
+        let index = index::index(&clusters, &written, rdf_type);
         let statistics = index::statistics(&clusters, &written, &vertices, rdf_type, self.threads);
-        self.create(STATISTICS, |f| write_statistics(&statistics, f))?;
+        for (shard, folder) in folders.iter().enumerate() {
+            let mut index = index.clone();
+            index::graphs(&written, shard, n as u32, &mut index);
+            create(folder, INDEX, |f| index.write(f))?;
+            create(folder, STATISTICS, |f| write_statistics(&statistics, f))?;
+        }
         self.report.quads_stored = statistics.quads;
         // Index and statistics were made of them.
-        for file in written.segments.as_flattened() {
+        for file in written.parts.iter().flat_map(|p| p.as_flattened()) {
             file.check_file()?;
         }
-        drop((clusters, written));
+        let blocks = written.blocks;
+        drop((clusters, written.parts));
         self.ended(6);
-        self.seal(options.union_default, indexes)
-    }
-
-    fn create(
-        &self,
-        name: &str,
-        write: impl FnOnce(BufWriter<File>) -> std::io::Result<BufWriter<File>>,
-    ) -> Result<()> {
-        let path = self.dir.join(name);
-        private::create_new(&path)
-            .and_then(|f| write(BufWriter::with_capacity(1 << 20, f)))
-            .and_then(|mut f| f.flush())
-            .map_err(|e| Error::io(path, e))
+        match (blocks, &options.sharding) {
+            (Some(blocks), Some(sharding)) => {
+                self.seal_shards(options.union_default, &blocks, sharding.placement)
+            }
+            _ => self.seal(options.union_default, indexes),
+        }
     }
 
     /// Writes checksums and manifest.
     fn seal(&mut self, union_default: bool, indexes: Vec<String>) -> Result<()> {
-        let mut files = Vec::new();
-        for name in FILES.map(str::to_owned).into_iter().chain(indexes) {
-            let path = self.dir.join(&name);
-            let len = std::fs::metadata(&path)
-                .map_err(|e| Error::io(path, e))?
-                .len();
-            files.push((name, len));
-        }
+        let names = FILES.map(str::to_owned).into_iter().chain(indexes);
+        let mut files = lengths(self.dir, names)?;
         let mut sums = Checksums::of(self.dir, &files, self.threads)?;
         let bytes = sums.to_bytes();
         let checksums = xxh3_64(&bytes);
@@ -401,6 +432,7 @@ impl<'a> Load<'a> {
             files: files.clone(),
             checksums,
             merged: crate::directory::MergedFiles::default(),
+            shard: None,
         }
         .to_text();
         for (name, bytes) in [(CHECKSUMS, bytes), (MANIFEST, manifest.into_bytes())] {
@@ -413,6 +445,29 @@ impl<'a> Load<'a> {
         self.report.files = files;
         Ok(())
     }
+}
+
+fn create(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(BufWriter<File>) -> std::io::Result<BufWriter<File>>,
+) -> Result<()> {
+    let path = folder.join(name);
+    private::create_new(&path)
+        .and_then(|f| write(BufWriter::with_capacity(1 << 20, f)))
+        .and_then(|mut f| f.flush())
+        .map_err(|e| Error::io(path, e))
+}
+
+/// Names of files in a folder, and their lengths.
+fn lengths(folder: &Path, names: impl Iterator<Item = String>) -> Result<Vec<(String, u64)>> {
+    names
+        .map(|name| {
+            let path = folder.join(&name);
+            let found = std::fs::metadata(&path).map_err(|e| Error::io(path, e))?;
+            Ok((name, found.len()))
+        })
+        .collect()
 }
 
 /// Building an index may take so much whatever a load's memory is.

@@ -5,12 +5,13 @@ use super::read::on_threads;
 use super::sort::{self, Words};
 use crate::directory::SegmentFileWriter;
 use crate::segment::{Packing, SegmentArrays, SegmentBuilder};
+use crate::shard::Blocks;
 use jindou_model::sync::lock;
 use jindou_model::{Direction, Error, Result, private};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
@@ -129,14 +130,58 @@ impl Edge for [u32; 3] {
     }
 }
 
-fn push_all<T: Edge>(edges: &[T], direction: Direction, to: &mut SegmentBuilder) {
+/// Which of several files gets a key's edges, and the key there.
+pub(super) trait Split: Sync {
+    /// The file's number and the key in it; both ascend with ids.
+    fn place(&self, key: u32) -> (usize, u32);
+}
+
+/// One file that gets all.
+pub(super) struct Whole;
+
+impl Split for Whole {
+    #[inline(always)]
+    fn place(&self, key: u32) -> (usize, u32) {
+        (0, key)
+    }
+}
+
+impl Split for Blocks {
+    #[inline]
+    fn place(&self, key: u32) -> (usize, u32) {
+        // Every id that a load gives out has a place.
+        let place = Self::place(self, key);
+        place.map_or((0, 0), |p| (p.shard as usize, p.local))
+    }
+}
+
+fn push_all<T: Edge>(
+    edges: &[T],
+    direction: Direction,
+    split: &impl Split,
+    to: &mut [SegmentBuilder],
+) {
     for &e in edges {
         let (key, neighbour) = match direction {
             Direction::Out => (e.subject(), e.object()),
             Direction::In => (e.object(), e.subject()),
         };
-        to.push(key, neighbour, e.graph());
+        let (file, key) = split.place(key);
+        if let Some(to) = to.get_mut(file) {
+            to.push(key, neighbour, e.graph());
+        }
     }
+}
+
+fn builders<T: Edge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
+    let builder = || {
+        let mut b = SegmentBuilder::new(T::NAMED);
+        if files == 1 {
+            b.reserve(edges);
+        }
+        b
+    };
+    (0..files).map(|_| builder()).collect()
 }
 
 /// A file of segments that takes them in a fixed order, whichever thread is done first: the file must
@@ -231,12 +276,12 @@ impl Turnstile<'_> {
 }
 
 /// Lets waiting threads go when this one panics.
-struct WakeOnPanic<'a, 'b>(&'a [Turnstile<'b>; 2]);
+struct WakeOnPanic<'a, 'b>(&'a [[Turnstile<'b>; 2]]);
 
 impl Drop for WakeOnPanic<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.iter().for_each(Turnstile::fail);
+            self.0.as_flattened().iter().for_each(Turnstile::fail);
         }
     }
 }
@@ -257,12 +302,13 @@ pub(super) struct Resources<'a> {
     pub tick: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Writes the two files of one kind of edges.
+/// Writes the files of one kind of edges: two for each part that `split` knows, whose segments hold the keys of the part.
 pub(super) fn write<T: Edge>(
     edges: &Edges<T>,
     predicates: usize,
     id_of_lex: &[u32],
-    paths: [&Path; 2],
+    paths: &[[PathBuf; 2]],
+    split: &impl Split,
     resources: &Resources<'_>,
 ) -> Result<()> {
     let Resources {
@@ -285,20 +331,26 @@ pub(super) fn write<T: Edge>(
             tasks.push((turn, p, Work::Both));
         }
     }
-    let ahead = memory / 4;
+    let ahead = memory / 4 / paths.len().max(1) as u64;
     let budget = memory / 2 / threads.max(1) as u64;
-    let files = [
-        Turnstile::create(paths[0], predicates as u32, packing, ahead)?,
-        Turnstile::create(paths[1], predicates as u32, packing, ahead)?,
-    ];
+    let mut files = Vec::with_capacity(paths.len());
+    for [out, into] in paths {
+        files.push([
+            Turnstile::create(out, predicates as u32, packing, ahead)?,
+            Turnstile::create(into, predicates as u32, packing, ahead)?,
+        ]);
+    }
+    let files = files;
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
     let result = on_threads(threads.min(tasks.len().max(1)), |_| {
         let mut scratch = Vec::new();
         let _wake = WakeOnPanic(&files);
         loop {
-            files[0].may_go_ahead();
-            files[1].may_go_ahead();
+            files
+                .as_flattened()
+                .iter()
+                .for_each(Turnstile::may_go_ahead);
             let Some(&(turn, p, work)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return Ok(());
             };
@@ -320,21 +372,30 @@ pub(super) fn write<T: Edge>(
                     for &d in directions {
                         sort::sort(&mut list, &mut scratch, words);
                         words = T::OUT_TO_IN;
-                        let mut b = SegmentBuilder::new(T::NAMED);
-                        b.reserve(list.len());
-                        push_all(&list, d, &mut b);
-                        files[d as usize].hand_in(turn, p as u32, finish(b, packing)?)?;
+                        let mut parts = builders::<T>(files.len(), list.len());
+                        push_all(&list, d, split, &mut parts);
+                        hand_in(&files, d, turn, p as u32, parts, packing)?;
                     }
                     return Ok(());
                 }
                 for &d in directions {
-                    let arrays = in_ranges(edges, p, d, id_of_lex, packing, budget, &mut scratch)?;
-                    files[d as usize].hand_in(turn, p as u32, arrays)?;
+                    let mut parts = builders::<T>(files.len(), 0);
+                    in_ranges(
+                        edges,
+                        p,
+                        d,
+                        id_of_lex,
+                        split,
+                        &mut parts,
+                        budget,
+                        &mut scratch,
+                    )?;
+                    hand_in(&files, d, turn, p as u32, parts, packing)?;
                 }
                 Ok(())
             })();
             if done_one.is_err() {
-                files.iter().for_each(Turnstile::fail);
+                files.as_flattened().iter().for_each(Turnstile::fail);
                 return done_one;
             }
             let share = match work {
@@ -346,23 +407,40 @@ pub(super) fn write<T: Edge>(
         }
     });
     result?;
-    for f in files {
+    for f in files.into_iter().flatten() {
         f.finish()?;
+    }
+    Ok(())
+}
+
+/// Hands in a predicate's segment for every part, those without edges included.
+fn hand_in(
+    files: &[[Turnstile<'_>; 2]],
+    direction: Direction,
+    turn: usize,
+    predicate: u32,
+    parts: Vec<SegmentBuilder>,
+    packing: Option<&Packing>,
+) -> Result<()> {
+    for (both, part) in files.iter().zip(parts) {
+        both[direction as usize].hand_in(turn, predicate, finish(part, packing)?)?;
     }
     Ok(())
 }
 
 /// Sorts a predicate that does not fit the memory: ranges of keys one after the other, each read out of
 /// all its edges.
+#[allow(clippy::too_many_arguments)]
 fn in_ranges<T: Edge>(
     edges: &Edges<T>,
     p: usize,
     direction: Direction,
     id_of_lex: &[u32],
-    packing: Option<&Packing>,
+    split: &impl Split,
+    to_parts: &mut [SegmentBuilder],
     budget: u64,
     scratch: &mut Vec<T>,
-) -> Result<SegmentArrays> {
+) -> Result<()> {
     /// Ids in a histogram bucket, as a power of two.
     const SHIFT: u32 = 12;
     let mut histogram = vec![0u64; (id_of_lex.len() >> SHIFT) + 2];
@@ -373,7 +451,6 @@ fn in_ranges<T: Edge>(
         Ok(())
     })?;
     let room = (budget / BYTES_AN_EDGE).max(1 << 16);
-    let mut b = SegmentBuilder::new(T::NAMED);
     let mut from = 0;
     while from < histogram.len() {
         let mut sum = histogram[from];
@@ -393,11 +470,13 @@ fn in_ranges<T: Edge>(
                 Ok(())
             })?;
             sort::sort(&mut list, scratch, T::words(direction));
-            push_all(&list, direction, &mut b);
+            push_all(&list, direction, split, to_parts);
+            // The largest predicates come first: a load that cannot end well ends here.
+            to_parts.iter().try_for_each(SegmentBuilder::fits)?;
         }
         from = to;
     }
-    finish(b, packing)
+    Ok(())
 }
 
 fn finish(b: SegmentBuilder, packing: Option<&Packing>) -> Result<SegmentArrays> {

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 
 impl Base {
     fn view(&self, p: u32, direction: Direction) -> EdgeView<'_> {
-        EdgeView {
-            default: self.default_segment(p, direction as usize),
-            named: self.named_segment(p, direction as usize),
-            patch: None,
-        }
+        EdgeView::new(
+            self.default_segment(p, direction as usize),
+            self.named_segment(p, direction as usize),
+            None,
+        )
     }
 
     /// True if the vertex has an edge of the predicate in a named graph, and a merge may have brought it.

@@ -276,6 +276,7 @@ impl Written<'_> {
             manifest: old.manifest.clone(),
             versions: Arc::clone(&old.versions),
             objects: Default::default(),
+            shard: None,
         };
         self.pace.cancel.check()?;
         let classes = known::refresh(snapshot, &held, &mut base);

@@ -147,18 +147,27 @@ impl SegmentBuilder {
         self.neighbours.len()
     }
 
+    /// Ok while offsets of 32 bits can count the edges.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](jindou_model::Error::Limit) from 2^32 edges on.
+    pub fn fits(&self) -> jindou_model::Result<()> {
+        if u32::try_from(self.neighbours.len()).is_ok() {
+            return Ok(());
+        }
+        Err(jindou_model::Error::limit(
+            jindou_model::Resource::Numbers,
+            format!(
+                "one predicate has more than {} edges, the most that a segment holds; `jindou load --shards` cuts it into \
+                 several",
+                u32::MAX
+            ),
+        ))
+    }
+
     /// The segment. An error if there are 2^32 edges or more: offsets are 32 bits wide.
     pub fn finish(mut self) -> jindou_model::Result<SegmentArrays> {
-        if u32::try_from(self.neighbours.len()).is_err() {
-            return Err(jindou_model::Error::limit(
-                jindou_model::Resource::Numbers,
-                format!(
-                    "one predicate has {} edges; a segment holds at most {}",
-                    self.neighbours.len(),
-                    u32::MAX
-                ),
-            ));
-        }
+        self.fits()?;
         let key_count = self.keys.len() as u32;
         let mut max_degree = 0;
         let offsets = if self.neighbours.len() == self.keys.len() {

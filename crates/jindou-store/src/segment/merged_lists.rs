@@ -134,7 +134,7 @@ mod tests {
                 }
             }
             let patch = pb.finish();
-            let view = EdgeView { default: d.view(), named: super::super::NamedSegment::EMPTY, patch: Some(&patch) };
+            let view = EdgeView::new(d.view(), super::super::NamedSegment::EMPTY, Some(&patch));
             let merged = MergedLists::new(&view, &patch, 1 << 20).unwrap();
             // Vertices of the base behind the last key, where the tail's keys are folded to, are untouched.
             for v in (0..400).chain(195_000..205_000) {

@@ -12,6 +12,7 @@
 //! Segments of named graphs have the same shape with a graph beside each neighbour, sorted by (neighbour,
 //! graph), and are packed to bits ([`NamedSegment`]); those of the default graph pay nothing for them.
 
+mod access;
 mod build;
 mod derived;
 mod dirty;
@@ -22,6 +23,8 @@ mod patch;
 mod sorted;
 mod tree;
 mod view;
+#[cfg(test)]
+mod view_tests;
 
 pub use build::{SegmentArrays, SegmentBuilder};
 pub use dirty::Dirty;

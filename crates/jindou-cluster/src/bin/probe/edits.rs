@@ -28,7 +28,9 @@ fn random_edits(plain: &Snapshot, count: u32, seed: u64) -> Vec<QuadEdit> {
     while snapshot < count && tries < count.saturating_mul(100) {
         tries += 1;
         let predicate = random.below(u64::from(plain.predicate_count())) as u32;
-        let segment = plain.edges(PredicateId(predicate), Direction::Out).default;
+        let segment = plain
+            .edges(PredicateId(predicate), Direction::Out)
+            .default();
         let mut key = Vec::new();
         let k = random.below(u64::from(segment.key_count)) as u32;
         segment.keys_into(k, k + 1, &mut key);

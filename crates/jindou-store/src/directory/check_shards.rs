@@ -1,0 +1,128 @@
+//! Verifying a store that is cut into shards: each by itself, then that they fit each other.
+
+use super::check::{CheckReport, Hashed, Sum, Walked, dictionary, hashes, index, walk};
+use super::{
+    CHECKSUMS, Kind, MANIFEST, Manifest, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+};
+use crate::base::Base;
+use crate::shard::{CLUSTER, Cluster, open_shard, shard_folder};
+use jindou_model::{Error, Result};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn shards(dir: &Path, cluster: &Cluster, report: &mut CheckReport) -> Result<()> {
+    report.files += 1;
+    report.bytes += cluster.to_text().len() as u64;
+    let mut bases = Vec::new();
+    for number in 0..cluster.shards.len() as u32 {
+        let folder = dir.join(shard_folder(number));
+        of_shard(number, report, |own| {
+            let Kind::Store(manifest) = Manifest::read(&folder)? else {
+                own.add(MANIFEST, None, "is missing, or not as it was written");
+                return Ok(());
+            };
+            let files = Hashed {
+                name: CHECKSUMS.to_owned(),
+                sum: manifest.checksums,
+                files: &manifest.files,
+            };
+            hashes(&folder, &files, own)?;
+            match open_shard(dir, cluster, number) {
+                Ok(base) => {
+                    index(&base, own);
+                    dictionary(&base, own);
+                    bases.push(base);
+                }
+                Err(Error::Store(what)) => {
+                    own.add(MANIFEST, None, format!("does not open: {what}"));
+                }
+                Err(e) => return Err(e),
+            }
+            Ok(())
+        })?;
+    }
+    if bases.len() == cluster.shards.len() {
+        edges(&bases, cluster, report)?;
+    }
+    Ok(())
+}
+
+/// Runs a check of one shard, whose files are named with its folder.
+fn of_shard(
+    number: u32,
+    report: &mut CheckReport,
+    check: impl FnOnce(&mut CheckReport) -> Result<()>,
+) -> Result<()> {
+    let mut own = CheckReport::default();
+    check(&mut own)?;
+    for mut damage in own.damages {
+        damage.file = format!("{}/{}", shard_folder(number), damage.file);
+        report.damages.push(damage);
+    }
+    report.files += own.files;
+    report.bytes += own.bytes;
+    report.edges += own.edges;
+    report.terms += own.terms;
+    report.unlisted += own.unlisted;
+    Ok(())
+}
+
+/// Walks all segments: what is an edge by subject on one shard must be one by object on some shard.
+fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Result<()> {
+    let Some(first) = bases.first() else {
+        return Ok(());
+    };
+    let mut quads = 0u64;
+    for (named, names) in [[SEGMENTS_OUT, SEGMENTS_IN], [NAMED_OUT, NAMED_IN]]
+        .iter()
+        .enumerate()
+    {
+        for (p, statistics) in (0u32..).zip(&first.statistics().predicates) {
+            let mut sums = [Sum::default(); 2];
+            for (number, base) in (0..).zip(bases) {
+                of_shard(number, report, |own| {
+                    for (d, sum) in sums.iter_mut().enumerate() {
+                        let file = &base.set_of(p).files[named][d];
+                        let record = file.records().get(p as usize).copied();
+                        let what = Walked {
+                            name: names[d],
+                            p,
+                            swapped: d == 1,
+                            base,
+                            record: record.unwrap_or_default(),
+                        };
+                        let found = if named == 0 {
+                            walk(&file.segment(p), &what, own)
+                        } else {
+                            walk(&file.named(p), &what, own)
+                        };
+                        sum.edges = sum.edges.saturating_add(found.edges);
+                        sum.hash = sum.hash.wrapping_add(found.hash);
+                    }
+                    Ok(())
+                })?;
+            }
+            let want = [statistics.edges, statistics.named_edges][named];
+            if sums[0] != sums[1] || sums[0].edges != want {
+                report.add(
+                    STATISTICS,
+                    None,
+                    format!(
+                        "predicate {p} has {} edges by subject and {} by object on all shards together, not {want}, or they \
+                         are not the same ones",
+                        sums[0].edges, sums[1].edges
+                    ),
+                );
+            }
+            quads = quads.saturating_add(sums[0].edges);
+        }
+    }
+    if quads != cluster.quads {
+        report.add(
+            CLUSTER,
+            None,
+            format!("says {} quads, there are {quads}", cluster.quads),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! What a load of several shards does besides: the table of blocks, each shard's terms, and the manifests.
+
+use super::clusters::Clusters;
+use super::partition::Partitioned;
+use super::segments::Edge;
+use super::{Load, LoadOptions, create, lengths};
+use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
+use crate::shard::{BLOCKS, Blocks, CLUSTER, Cluster, Placement, Sharding, shard_folder};
+use jindou_dictionary::{STRINGS_FILE, Strings, split_strings, write_dictionary};
+use jindou_model::{Error, Result, private};
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// # Errors
+/// [`Error::Limit`] for a number that no store can have, [`Error::Unsupported`] for what shards do not have.
+pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
+    sharding.check()?;
+    if sharding.shards > 1
+        && let Some(index) = options.indexes.iter().find(|i| i.has_file())
+    {
+        return Err(Error::Unsupported(format!(
+            "a store of several shards has no index of terms; load it without the index {}",
+            index.name()
+        )));
+    }
+    Ok(())
+}
+
+/// Where the files of each shard go: the store's own folder where it is not cut.
+pub(super) fn folders(dir: &Path, blocks: Option<&Blocks>) -> Vec<PathBuf> {
+    match blocks {
+        None => vec![dir.to_owned()],
+        Some(b) => (0..b.shards()).map(|s| dir.join(shard_folder(s))).collect(),
+    }
+}
+
+impl Load<'_> {
+    /// Gives blocks to shards, and writes each shard's table, strings and dictionary.
+    pub(super) fn cut(
+        &self,
+        sharding: &Sharding,
+        clusters: &Clusters,
+        edges: &Partitioned,
+        predicates: &[u32],
+    ) -> Result<Blocks> {
+        let ids = &clusters.id_of_lex;
+        let graphs = <[u32; 3]>::packing(&edges.named, predicates.len(), ids)?;
+        let named = predicates.iter().chain(&clusters.class_terms);
+        let mut everywhere: Vec<u32> = named.map(|&lex| ids[lex as usize]).collect();
+        everywhere.extend(graphs.map(|p| p.graph_ids()).unwrap_or_default());
+        let lens = clusters.clusters.iter().map(|c| c.len);
+        let blocks = Blocks::new(sharding, ids.len() as u32, lens, everywhere);
+        let folders = folders(self.dir, Some(&blocks));
+        for (shard, folder) in (0..).zip(&folders) {
+            private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
+            create(folder, BLOCKS, |f| blocks.write(shard, f))?;
+        }
+        self.write_terms(&blocks, ids, &folders)?;
+        Ok(blocks)
+    }
+
+    /// Cuts `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their ids, those
+    /// that all have come behind them.
+    fn write_terms(&self, blocks: &Blocks, ids: &[u32], folders: &[PathBuf]) -> Result<()> {
+        // Who has a term besides its owner, and as what number.
+        let mut others: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();
+        for shard in 0..blocks.shards() {
+            for (id, number) in blocks
+                .foreign(shard)
+                .into_iter()
+                .zip(blocks.terms_of(shard) + 1..)
+            {
+                others.entry(id).or_default().push((shard, number));
+            }
+        }
+        let strings = Strings::open(self.dir)?;
+        let parts = split_strings(&strings, folders, |lex, give| {
+            let Some(&id) = ids.get(lex as usize) else {
+                return;
+            };
+            if let Some(place) = blocks.place(id) {
+                give(place.shard as usize);
+            }
+            for other in others.get(&id).into_iter().flatten() {
+                give(other.0 as usize);
+            }
+        })?;
+        drop(strings);
+        let whole = self.dir.join(STRINGS_FILE);
+        std::fs::remove_file(&whole).map_err(|e| Error::io(whole, e))?;
+        let room = |&terms: &u32| Vec::with_capacity(terms as usize);
+        let mut numbers: Vec<Vec<u32>> = parts.iter().map(room).collect();
+        let first: Vec<u32> = (0..blocks.shards()).map(|s| blocks.first_key(s)).collect();
+        for &id in ids {
+            if let Some(place) = blocks.place(id) {
+                let shard = place.shard as usize;
+                numbers[shard].push(place.local - first[shard] + 1);
+            }
+            for other in others.get(&id).into_iter().flatten() {
+                numbers[other.0 as usize].push(other.1);
+            }
+        }
+        for (folder, numbers) in folders.iter().zip(numbers) {
+            write_dictionary(folder, &numbers, self.threads)?;
+        }
+        Ok(())
+    }
+
+    /// Writes checksums and manifest of each shard, and the manifest of all.
+    pub(super) fn seal_shards(
+        &mut self,
+        union_default: bool,
+        blocks: &Blocks,
+        placement: Placement,
+    ) -> Result<()> {
+        let folders = folders(self.dir, Some(blocks));
+        let mut sealed = Vec::with_capacity(folders.len());
+        let mut all = Vec::new();
+        for folder in &folders {
+            let names = FILES.into_iter().chain([BLOCKS]).map(str::to_owned);
+            let files = lengths(folder, names)?;
+            let sums = Checksums::of(folder, &files, self.threads)?.to_bytes();
+            all.extend_from_slice(&xxh3_64(&sums).to_le_bytes());
+            sealed.push((files, sums));
+        }
+        // Equal data cut the same way makes equal files.
+        let epoch = xxh3_64(&all);
+        let mut cluster = Cluster {
+            epoch,
+            placement,
+            block_shift: blocks.shift(),
+            union_default,
+            quads: self.report.quads_stored,
+            terms: self.report.terms,
+            shards: Vec::with_capacity(folders.len()),
+        };
+        let mut written = Vec::new();
+        for ((shard, folder), (files, sums)) in (0..).zip(&folders).zip(sealed) {
+            let manifest = Manifest {
+                epoch,
+                snapshot: 0,
+                union_default,
+                quads: cluster.quads,
+                terms: cluster.terms,
+                files: files.clone(),
+                checksums: xxh3_64(&sums),
+                merged: MergedFiles::default(),
+                shard: Some([shard, blocks.shards()]),
+            };
+            let text = manifest.to_text().into_bytes();
+            cluster.shards.push(xxh3_64(&text));
+            let own = shard_folder(shard);
+            written.extend(
+                files
+                    .into_iter()
+                    .map(|(n, len)| (format!("{own}/{n}"), len)),
+            );
+            for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, text)] {
+                let path = folder.join(name);
+                private::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
+                written.push((format!("{own}/{name}"), bytes.len() as u64));
+            }
+            // The folder itself is made durable, too.
+            written.push((own, 0));
+        }
+        let path = self.dir.join(CLUSTER);
+        let text = cluster.to_text().into_bytes();
+        private::write(&path, &text).map_err(|e| Error::io(path, e))?;
+        written.push((CLUSTER.to_owned(), text.len() as u64));
+        self.report.store_bytes = written.iter().map(|f| f.1).sum();
+        self.report.files = written;
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Making views, and what can be had of one without reading lists: its segments, where they are all there is, and counts of all shards.
+
+use super::view::{EdgeView, Scope};
+use super::{NamedSegment, Patch, Segment};
+use crate::shard::FarEdges;
+use jindou_model::DEFAULT_GRAPH;
+
+impl<'a> EdgeView<'a> {
+    /// Edges of the default graph, edges of named graphs with a graph column, and changes over both.
+    #[must_use]
+    pub fn new(default: Segment<'a>, named: NamedSegment<'a>, patch: Option<&'a Patch>) -> Self {
+        Self {
+            default,
+            named,
+            patch,
+            far: None,
+        }
+    }
+
+    /// A shard's edges, under its own keys, and the way to the others'.
+    pub(crate) fn sharded(
+        default: Segment<'a>,
+        named: NamedSegment<'a>,
+        far: FarEdges<'a>,
+    ) -> Self {
+        Self {
+            default,
+            named,
+            patch: None,
+            far: Some(far),
+        }
+    }
+
+    /// Edges of the default graph, for readers that know segments. Empty where there are shards: in builds with the feature
+    /// `guard`, which tests have, that is a panic, since who asks has forgotten that keys may be elsewhere.
+    #[must_use]
+    pub fn default(&self) -> Segment<'a> {
+        match self.far {
+            None => self.default,
+            Some(_) => {
+                forgotten();
+                Segment::EMPTY
+            }
+        }
+    }
+
+    /// Edges of named graphs, with a graph column; as [`Self::default`].
+    #[must_use]
+    pub fn named(&self) -> NamedSegment<'a> {
+        match self.far {
+            None => self.named,
+            Some(_) => {
+                forgotten();
+                NamedSegment::EMPTY
+            }
+        }
+    }
+
+    /// Keys of the default graph's segment and of the named graphs', on all shards, without those that a patch brought. O(1).
+    #[must_use]
+    pub fn key_counts(&self) -> [u32; 2] {
+        match self.far {
+            None => [self.default.key_count, self.named.key_count],
+            Some(far) => far.key_counts(),
+        }
+    }
+
+    /// Appends some key, as far along the keys as `share` (0 to 1) says: of the default graph's segment, or of the named graphs' if
+    /// that has none. Of a store in shards one of this shard, or none.
+    pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
+        let count = match self.default.key_count {
+            0 => self.named.key_count,
+            n => n,
+        };
+        let at = (share * f64::from(count)) as u32;
+        let from = out.len();
+        if self.default.key_count > 0 {
+            self.default.keys_into(at, at.saturating_add(1), out);
+        } else {
+            self.named.keys_into(at, at.saturating_add(1), out);
+        }
+        if let Some(far) = self.far {
+            far.to_ids(&mut out[from..]);
+        }
+    }
+
+    /// True if no named graph has an edge in a segment.
+    #[must_use]
+    pub fn has_no_named(&self) -> bool {
+        match self.far {
+            None => self.named.is_empty(),
+            Some(far) => far.edges()[1] == 0,
+        }
+    }
+
+    /// Edges of all shards that the scope may see.
+    pub(super) fn far_edges(far: FarEdges<'_>, scope: Scope<'_>) -> u64 {
+        let [default, named] = far.edges();
+        let default = if scope.sees(DEFAULT_GRAPH) {
+            default
+        } else {
+            0
+        };
+        default + if scope.sees_named() { named } else { 0 }
+    }
+
+    /// Appends the keys here that have an edge in `scope`: [`Self::candidate_keys`] of a view without a patch, less those that have none.
+    pub(crate) fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+        let start = out.len();
+        self.candidate_keys(scope, out);
+        // Where graphs are not chosen, every candidate has an edge.
+        if self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed) {
+            return;
+        }
+        let mut scratch = Vec::new();
+        let mut write = start;
+        for i in start..out.len() {
+            let key = out[i];
+            out[write] = key;
+            write += usize::from(!self.read(key, scope, &mut scratch).is_empty());
+        }
+        out.truncate(write);
+    }
+}
+
+/// A reader asked a shard's view for a segment.
+fn forgotten() {
+    #[cfg(feature = "guard")]
+    panic!("a reader takes a shard's keys for ids");
+}

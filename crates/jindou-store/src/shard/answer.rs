@@ -1,0 +1,247 @@
+//! A shard's answers to the others' requests.
+
+use super::{Reply, Request, Shard};
+use crate::base::{Base, ObjectTerms};
+use crate::segment::{EdgeView, Scope};
+use jindou_model::{DEFAULT_GRAPH, Direction, Error, Result, VertexId};
+
+/// Answers a request out of the base of one shard. O(what is asked), but for keys of chosen named graphs: O(keys).
+///
+/// # Errors
+/// [`Error::Shard`] for ids that the shard does not own, and for a base that is no shard; [`Error::Store`] if its files failed.
+pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
+    let shard = base.shard.as_deref().ok_or_else(|| Error::Shard {
+        shard: 0,
+        message: "it is not a shard but a whole store".into(),
+    })?;
+    let here = Here { base, shard };
+    let reply = here.answer(request)?;
+    // Files that failed meanwhile read as zeros.
+    base.check_files()?;
+    Ok(reply)
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Here<'a> {
+    pub base: &'a Base,
+    pub shard: &'a Shard,
+}
+
+impl Here<'_> {
+    /// The edges of a predicate, with the shard's own keys.
+    pub fn view(&self, predicate: u32, direction: Direction) -> EdgeView<'_> {
+        let d = direction as usize;
+        EdgeView::new(
+            self.base.default_segment(predicate, d),
+            self.base.named_segment(predicate, d),
+            None,
+        )
+    }
+
+    fn key(&self, id: u32) -> Result<u32> {
+        self.shard.key(id).ok_or_else(|| Error::Shard {
+            shard: self.shard.number,
+            message: format!("it was asked for id {id}, which it does not own"),
+        })
+    }
+
+    fn keys(&self, ids: &[u32]) -> Result<Vec<u32>> {
+        ids.iter().map(|&id| self.key(id)).collect()
+    }
+
+    fn answer(&self, request: &Request) -> Result<Reply> {
+        Ok(match request {
+            Request::Lists {
+                predicate,
+                direction,
+                graphs,
+                merged,
+                keys,
+                most,
+            } => {
+                let view = self.view(*predicate, *direction);
+                let keys = self.keys(keys)?;
+                lists(&view, &keys, graphs.scope(), *merged, *most)
+            }
+            Request::Contains {
+                predicate,
+                direction,
+                graphs,
+                keys,
+                neighbours,
+            } => {
+                let (view, scope) = (self.view(*predicate, *direction), graphs.scope());
+                let keys = self.keys(keys)?;
+                let edges = keys.iter().zip(neighbours);
+                Reply::There(
+                    edges
+                        .map(|(&k, &n)| u8::from(view.contains(k, n, scope)))
+                        .collect(),
+                )
+            }
+            Request::Degrees {
+                predicate,
+                direction,
+                keys,
+            } => {
+                let view = self.view(*predicate, *direction);
+                let keys = self.keys(keys)?;
+                Reply::Degrees {
+                    default: keys.iter().map(|&k| view.default_degree(k)).collect(),
+                    named: keys.iter().map(|&k| view.named_degree(k)).collect(),
+                }
+            }
+            Request::Keys {
+                predicate,
+                direction,
+                graphs,
+                from,
+                most,
+            } => self.starts(*predicate, *direction, graphs.scope(), *from, *most),
+            Request::Predicates {
+                direction,
+                vertices,
+            } => {
+                let sets = self.base.index.sets();
+                let (mut ends, mut predicates) = (Vec::new(), Vec::new());
+                for &v in vertices {
+                    self.key(v)?;
+                    predicates.extend_from_slice(match direction {
+                        Direction::Out => sets.out_predicates(v),
+                        Direction::In => sets.in_predicates(v),
+                    });
+                    ends.push(predicates.len() as u32);
+                }
+                Reply::Predicates { ends, predicates }
+            }
+            Request::Terms { ids } => {
+                let (mut ends, mut bytes) = (Vec::with_capacity(ids.len()), Vec::new());
+                for &id in ids {
+                    self.term(id, &mut bytes);
+                    ends.push(bytes.len() as u32);
+                }
+                Reply::Terms { ends, bytes }
+            }
+            Request::Lookup { ends, bytes } => {
+                let mut start = 0;
+                let mut terms = Vec::with_capacity(ends.len());
+                for &end in ends {
+                    terms.push(bytes.get(start as usize..end as usize).unwrap_or(&[]));
+                    start = end;
+                }
+                let mut ids = Vec::with_capacity(terms.len());
+                self.lookup(&terms, &mut ids);
+                Reply::Ids { ids, more: false }
+            }
+            Request::GraphSubjects { graph, predicate } => {
+                let mut ids = Vec::new();
+                self.graph_subjects(*graph, *predicate, &mut ids);
+                Reply::Ids { ids, more: false }
+            }
+            Request::GraphPredicates { graph } => Reply::Ids {
+                ids: self.graph_predicates(*graph),
+                more: false,
+            },
+            Request::ObjectTerms { predicate } => {
+                Reply::Objects(match self.base.object_terms(*predicate) {
+                    ObjectTerms::Any => 0,
+                    ObjectTerms::Texts => 1,
+                    ObjectTerms::Resources => 2,
+                })
+            }
+        })
+    }
+
+    /// Appends a term that the shard has; false if it has none.
+    pub fn term(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        let number = self.shard.term_number(id);
+        number.is_some_and(|n| self.base.dictionary.term(VertexId(n), out))
+    }
+
+    /// Appends the id of each term that the shard has, and 0 for others.
+    pub fn lookup(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
+        let from = out.len();
+        self.base.dictionary.lookup_many(terms, out);
+        for n in &mut out[from..] {
+            *n = self.shard.term_id(*n);
+        }
+    }
+
+    fn starts(
+        &self,
+        predicate: u32,
+        direction: Direction,
+        scope: Scope<'_>,
+        from: u32,
+        most: u32,
+    ) -> Reply {
+        let view = self.view(predicate, direction);
+        let mut keys = Vec::new();
+        view.keys_with_edges(scope, &mut keys);
+        self.shard.blocks.to_global(self.shard.number, &mut keys);
+        let mut ids = keys.split_off(keys.partition_point(|&id| id < from));
+        let most = most.max(1) as usize;
+        let more = ids.len() > most;
+        ids.truncate(most);
+        Reply::Ids { ids, more }
+    }
+
+    /// The shard's subjects of one graph with a predicate, ascending.
+    pub fn graph_subjects(&self, graph: u32, predicate: u32, out: &mut Vec<u32>) {
+        if let Some(part) = self.base.index.graph_part(graph, predicate) {
+            out.extend_from_slice(part.subjects);
+            return;
+        }
+        let named = self.base.named_segment(predicate, Direction::Out as usize);
+        let small = self.base.index.small_graph_subjects(graph).iter().copied();
+        out.extend(small.filter(|&s| self.shard.key(s).is_some_and(|key| named.has(key, graph))));
+    }
+
+    /// The predicates of the shard's subjects in one graph, ascending.
+    pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
+        let parts = self.base.index.graph_parts(graph);
+        let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
+        for &s in self.base.index.small_graph_subjects(graph) {
+            let Some(key) = self.shard.key(s) else {
+                continue;
+            };
+            for &p in self.base.index.sets().out_predicates(s) {
+                if !out.contains(&p) && self.base.named_segment(p, 0).has(key, graph) {
+                    out.push(p);
+                }
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
+
+fn lists(view: &EdgeView<'_>, keys: &[u32], scope: Scope<'_>, merged: bool, most: u32) -> Reply {
+    let mut ends = Vec::with_capacity(keys.len());
+    let (mut neighbours, mut graphs, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+    let most = most as usize;
+    for &key in keys {
+        let from = neighbours.len();
+        if merged {
+            neighbours.extend_from_slice(view.read(key, scope, &mut scratch));
+        } else if scope == Scope::Default {
+            neighbours.extend_from_slice(view.read(key, scope, &mut scratch));
+            graphs.resize(neighbours.len(), DEFAULT_GRAPH);
+        } else {
+            view.read_with_graphs(key, scope, &mut neighbours, &mut graphs);
+        }
+        // The first one is whole however long it is.
+        if neighbours.len() > most && from > 0 {
+            neighbours.truncate(from);
+            graphs.truncate(from);
+            break;
+        }
+        ends.push(neighbours.len() as u32);
+    }
+    Reply::Lists {
+        ends,
+        neighbours,
+        graphs,
+    }
+}

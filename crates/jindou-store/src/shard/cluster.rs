@@ -1,0 +1,187 @@
+//! `cluster.jd`, the manifest of a store that is cut into shards.
+//!
+//! ```text
+//! jindou-cluster 1                   format version
+//! epoch 5b0c…                        id epoch of all shards, 16 hex digits
+//! region 0                           the 32-bit id space; there is one so far
+//! shards 6
+//! placement range                    or hash
+//! block-shift 11                     blocks have 2^11 ids
+//! union-default-graph false
+//! quads 123                          of all shards together
+//! terms 45
+//! shard 0 01ab…                      xxh3-64 of the manifest in the folder shard-0
+//! …
+//! cluster 8d2f…                      xxh3-64 of all lines above
+//! ```
+
+use super::{MAX_SHARDS, MAX_SHIFT, Placement};
+use crate::directory::FORMAT_VERSION;
+use jindou_model::{Error, Result};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The manifest's name.
+pub const CLUSTER: &str = "cluster.jd";
+
+const FIRST_WORD: &str = "jindou-cluster";
+/// A manifest is a few lines.
+const MAX_MANIFEST: u64 = 1 << 16;
+
+/// The folder of a shard's store directory.
+#[must_use]
+pub fn shard_folder(shard: u32) -> String {
+    format!("shard-{shard}")
+}
+
+/// The content of `cluster.jd`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Id epoch of all shards.
+    pub epoch: u64,
+    /// How blocks were given to shards.
+    pub placement: Placement,
+    /// log2 of the ids in a block.
+    pub block_shift: u32,
+    /// Queries see the union of all graphs as default graph.
+    pub union_default: bool,
+    /// Distinct quads.
+    pub quads: u64,
+    /// Terms, so ids.
+    pub terms: u64,
+    /// xxh3-64 of each shard's manifest.
+    pub shards: Vec<u64>,
+}
+
+impl Cluster {
+    /// The text, its own hash included.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut t = format!(
+            "{FIRST_WORD} {FORMAT_VERSION}\nepoch {:016x}\nregion 0\nshards {}\nplacement {}\nblock-shift {}\n\
+             union-default-graph {}\nquads {}\nterms {}\n",
+            self.epoch,
+            self.shards.len(),
+            self.placement.name(),
+            self.block_shift,
+            self.union_default,
+            self.quads,
+            self.terms
+        );
+        for (i, hash) in self.shards.iter().enumerate() {
+            let _ = writeln!(t, "shard {i} {hash:016x}");
+        }
+        let sum = xxh3_64(t.as_bytes());
+        let _ = writeln!(t, "cluster {sum:016x}");
+        t
+    }
+
+    /// Reads the text back; `None` for anything but what [`Self::to_text`] writes.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let found = Self::parse_lines(std::str::from_utf8(text).ok()?)?;
+        let fits = (1..=MAX_SHARDS as usize).contains(&found.shards.len())
+            && found.block_shift <= MAX_SHIFT;
+        (fits && found.to_text().as_bytes() == text).then_some(found)
+    }
+
+    fn parse_lines(text: &str) -> Option<Self> {
+        let mut c = Self {
+            epoch: 0,
+            placement: Placement::Range,
+            block_shift: 0,
+            union_default: false,
+            quads: 0,
+            terms: 0,
+            shards: Vec::new(),
+        };
+        for line in text.lines() {
+            let (word, rest) = line.split_once(' ')?;
+            match word {
+                "epoch" => c.epoch = u64::from_str_radix(rest, 16).ok()?,
+                "placement" => c.placement = rest.parse().ok()?,
+                "block-shift" => c.block_shift = rest.parse().ok()?,
+                "union-default-graph" => c.union_default = rest.parse().ok()?,
+                "quads" => c.quads = rest.parse().ok()?,
+                "terms" => c.terms = rest.parse().ok()?,
+                "shard" => {
+                    let hash = rest.split_once(' ')?.1;
+                    c.shards.push(u64::from_str_radix(hash, 16).ok()?);
+                }
+                // The others are compared as text.
+                _ => {}
+            }
+        }
+        Some(c)
+    }
+
+    /// The manifest in a folder; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`] for a damaged one, or one of another version; [`Error::Io`] when it cannot be read.
+    pub fn read(dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(CLUSTER);
+        let file = match File::open(&path) {
+            Ok(f) => f,
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(None);
+            }
+            Err(e) => return Err(Error::io(path, e)),
+        };
+        let mut text = Vec::new();
+        file.take(MAX_MANIFEST)
+            .read_to_end(&mut text)
+            .map_err(|e| Error::io(&path, e))?;
+        if let Some(found) = Self::parse(&text) {
+            return Ok(Some(found));
+        }
+        let first = text.split(|&b| b == b'\n').next().unwrap_or(&[]);
+        let first = String::from_utf8_lossy(first).into_owned();
+        let version = first.strip_prefix(FIRST_WORD).map(str::trim);
+        let version = version.and_then(|v| v.parse::<u32>().ok());
+        Err(Error::Store(match version {
+            Some(v) if v != FORMAT_VERSION => format!(
+                "{} is of format version {v}, this jindou reads version {FORMAT_VERSION}; use a matching jindou or load the \
+                 data again",
+                path.display()
+            ),
+            _ => format!("{} is damaged; load the data again", path.display()),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_comes_back_and_any_change_is_seen() {
+        let c = Cluster {
+            epoch: 0xABC,
+            placement: Placement::Hash,
+            block_shift: 4,
+            union_default: true,
+            quads: 12,
+            terms: 7,
+            shards: vec![3, 99, u64::MAX],
+        };
+        let text = c.to_text().into_bytes();
+        assert_eq!(Cluster::parse(&text), Some(c));
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bad = text.clone();
+                bad[at] ^= 1 << bit;
+                assert_eq!(Cluster::parse(&bad), None, "{at} {bit}");
+            }
+            assert_eq!(Cluster::parse(&text[..at]), None);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A store cut into shards: which shard has what ([`Blocks`]), how others' data is asked for ([`Far`]), and how one shard with
+//! the answers of the others is explored as a whole store ([`Session`]).
+//!
+//! A shard is a store directory. Keys of its segments are those of the vertices that it owns, neighbours are ids of the whole store.
+//! Statistics, characteristic sets, class intervals and the table of blocks are the same on every shard, so plans are, too.
+
+mod answer;
+mod blocks;
+mod cluster;
+mod far;
+mod lay;
+mod open;
+mod request;
+mod session;
+
+pub use answer::answer;
+pub use blocks::{BLOCKS, Blocks, MAX_SHARDS, MAX_SHIFT, Place, Placement, Sharding};
+pub use cluster::{CLUSTER, Cluster, shard_folder};
+pub(crate) use far::{FarEdges, Owner};
+pub use lay::MOST_LAID;
+pub use open::{Near, open_shard, open_shards};
+pub use request::{Far, Graphs, Reply, Request};
+pub use session::{Session, Traffic};
+
+use jindou_model::NO_VERTEX;
+
+/// What a base knows of being one of several shards.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub blocks: Blocks,
+    /// Its own number.
+    pub number: u32,
+    /// Terms that it has and does not own, by id: numbered behind its own in the dictionary.
+    pub foreign: Vec<u32>,
+    first_key: u32,
+    own_terms: u32,
+}
+
+impl Shard {
+    pub fn new(blocks: Blocks, number: u32) -> Self {
+        Self {
+            number,
+            foreign: blocks.foreign(number),
+            first_key: blocks.first_key(number),
+            own_terms: blocks.terms_of(number),
+            blocks,
+        }
+    }
+
+    /// The number of an id's term in the shard's dictionary, if it is there.
+    pub fn term_number(&self, id: u32) -> Option<u32> {
+        let place = self.blocks.place(id)?;
+        if place.shard == self.number {
+            return Some(place.local.wrapping_sub(self.first_key).wrapping_add(1));
+        }
+        let at = self.foreign.binary_search(&id).ok()?;
+        self.own_terms.checked_add(at as u32 + 1)
+    }
+
+    /// The id of a number of the shard's dictionary; [`NO_VERTEX`] where there is none.
+    pub fn term_id(&self, number: u32) -> u32 {
+        match number.checked_sub(self.own_terms + 1) {
+            Some(at) => self.foreign.get(at as usize).copied().unwrap_or(NO_VERTEX),
+            None if number == 0 => NO_VERTEX,
+            None => self.blocks.global(self.number, number - 1 + self.first_key),
+        }
+    }
+
+    /// The key of a vertex that the shard owns.
+    pub fn key(&self, id: u32) -> Option<u32> {
+        let place = self.blocks.place(id)?;
+        (place.shard == self.number).then_some(place.local)
+    }
+
+    /// Terms in the shard's dictionary.
+    pub fn terms(&self) -> u32 {
+        self.own_terms + self.foreign.len() as u32
+    }
+}

@@ -1,0 +1,93 @@
+//! Opening shards, and asking those that are open in the same process.
+
+use super::{BLOCKS, Blocks, CLUSTER, Cluster, Far, Reply, Request, Shard, answer, shard_folder};
+use crate::base::Base;
+use crate::directory::{Bytes, Kind, MANIFEST, Manifest, open_folder};
+use jindou_dictionary::index::Indexes;
+use jindou_model::{Error, Result};
+use std::path::Path;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Opens one shard of the store at `dir`.
+///
+/// # Errors
+/// [`Error::Store`] with one sentence: no such store, a shard that is missing or belongs to another load, a damaged file.
+pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base>> {
+    let folder = dir.join(shard_folder(number));
+    let wrong = |what: String| Err(Error::Store(format!("{}: {what}", folder.display())));
+    let manifest = match Manifest::read(&folder)? {
+        Kind::Store(m) => m,
+        Kind::None => {
+            return wrong(format!(
+                "the shard is not there; {CLUSTER} names {} of them",
+                cluster.shards.len()
+            ));
+        }
+        _ => return wrong(format!("its {MANIFEST} is damaged; load the data again")),
+    };
+    let text = manifest.to_text();
+    let known = cluster.shards.get(number as usize);
+    if known != Some(&xxh3_64(text.as_bytes())) || manifest.epoch != cluster.epoch {
+        return wrong(
+            "the shard belongs to another load than the others; load the data again".into(),
+        );
+    }
+    let mut base = open_folder(&folder, &manifest, &Indexes::new())?;
+    let (blocks, is) = Blocks::read(Bytes::map(&folder.join(BLOCKS))?)?;
+    let shape = (blocks.shards() as usize, blocks.shift(), is);
+    if shape != (cluster.shards.len(), cluster.block_shift, number)
+        || manifest.shard != Some([number, blocks.shards()])
+    {
+        return wrong(format!(
+            "its {BLOCKS} is of another shard; load the data again"
+        ));
+    }
+    let shard = Shard::new(blocks, number);
+    if base.dictionary.len() != shard.terms() {
+        return wrong(
+            "its dictionary and its table of blocks do not fit; load the data again".into(),
+        );
+    }
+    base.shard = Some(Box::new(shard));
+    Ok(Arc::new(base))
+}
+
+/// Opens all shards of the store at `dir` in this process.
+///
+/// # Errors
+/// As [`open_shard`].
+pub fn open_shards(dir: &Path, cluster: &Cluster) -> Result<Near> {
+    let shards = (0..cluster.shards.len() as u32).map(|s| open_shard(dir, cluster, s));
+    Ok(Near {
+        shards: shards.collect::<Result<_>>()?,
+    })
+}
+
+/// All shards of a store, open in this process.
+#[derive(Clone, Debug)]
+pub struct Near {
+    shards: Vec<Arc<Base>>,
+}
+
+impl Near {
+    /// The shards in their order.
+    #[must_use]
+    pub fn shards(&self) -> &[Arc<Base>] {
+        &self.shards
+    }
+}
+
+impl Far for Near {
+    fn ask(&self, requests: &[(u32, Request)]) -> Result<Vec<Reply>> {
+        let one = |(shard, request): &(u32, Request)| {
+            let base = self.shards.get(*shard as usize);
+            let base = base.ok_or_else(|| Error::Shard {
+                shard: *shard,
+                message: "there is no such shard".into(),
+            })?;
+            answer(base, request)
+        };
+        requests.iter().map(one).collect()
+    }
+}

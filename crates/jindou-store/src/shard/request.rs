@@ -1,0 +1,235 @@
+//! What shards ask one another: batches of keys, columns of answers. Plain data, so that a wire can frame it.
+
+use crate::segment::Scope;
+use jindou_model::{Direction, Result};
+
+/// The graphs that a request is about: a [`Scope`] that can be sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Graphs {
+    /// The default graph only.
+    Default,
+    /// One named graph.
+    Named(u32),
+    /// Every named graph.
+    AnyNamed,
+    /// The default graph and every named one.
+    Union,
+    /// These, ascending; 0 for the default graph.
+    Set(Vec<u32>),
+}
+
+impl Graphs {
+    /// The graphs of a scope.
+    #[must_use]
+    pub fn of(scope: Scope<'_>) -> Self {
+        match scope {
+            Scope::Default => Self::Default,
+            Scope::Named(g) => Self::Named(g),
+            Scope::AnyNamed => Self::AnyNamed,
+            Scope::Union => Self::Union,
+            Scope::Set(gs) => Self::Set(gs.to_vec()),
+        }
+    }
+
+    /// The scope of these graphs.
+    #[must_use]
+    pub fn scope(&self) -> Scope<'_> {
+        match self {
+            Self::Default => Scope::Default,
+            Self::Named(g) => Scope::Named(*g),
+            Self::AnyNamed => Scope::AnyNamed,
+            Self::Union => Scope::Union,
+            Self::Set(gs) => Scope::Set(gs),
+        }
+    }
+}
+
+/// A batch for one shard. Keys and vertices are ids of the whole store that the shard owns; anything else is answered with an
+/// error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Neighbour lists of keys: [`Reply::Lists`].
+    Lists {
+        /// Dense predicate id.
+        predicate: u32,
+        /// The end that is the key.
+        direction: Direction,
+        /// Edges of which graphs.
+        graphs: Graphs,
+        /// Each neighbour once, without its graph; else each (neighbour, graph).
+        merged: bool,
+        /// Distinct, in any order.
+        keys: Vec<u32>,
+        /// Neighbours after which no further list is begun; the first one is always whole.
+        most: u32,
+    },
+    /// Whether edges are there: [`Reply::There`].
+    Contains {
+        /// Dense predicate id.
+        predicate: u32,
+        /// The end that is the key.
+        direction: Direction,
+        /// Edges of which graphs.
+        graphs: Graphs,
+        /// One end of each edge.
+        keys: Vec<u32>,
+        /// The other end of each.
+        neighbours: Vec<u32>,
+    },
+    /// Numbers of edges of keys: [`Reply::Degrees`].
+    Degrees {
+        /// Dense predicate id.
+        predicate: u32,
+        /// The end that is the key.
+        direction: Direction,
+        /// Keys, each once or more.
+        keys: Vec<u32>,
+    },
+    /// The vertices that have an edge: [`Reply::Ids`], ascending.
+    Keys {
+        /// Dense predicate id.
+        predicate: u32,
+        /// The end that is the key.
+        direction: Direction,
+        /// Edges of which graphs.
+        graphs: Graphs,
+        /// Ids below are left out.
+        from: u32,
+        /// Ids at most.
+        most: u32,
+    },
+    /// The predicates of vertices: [`Reply::Predicates`].
+    Predicates {
+        /// Edges that leave or enter.
+        direction: Direction,
+        /// The vertices.
+        vertices: Vec<u32>,
+    },
+    /// The canonical bytes of terms: [`Reply::Terms`].
+    Terms {
+        /// Ids of terms, each once or more.
+        ids: Vec<u32>,
+    },
+    /// Ids of terms: [`Reply::Ids`], 0 for a term that the shard does not have.
+    Lookup {
+        /// Where each term ends in the bytes.
+        ends: Vec<u32>,
+        /// Canonical bytes, one term behind the other.
+        bytes: Vec<u8>,
+    },
+    /// The shard's subjects of one graph with a predicate: [`Reply::Ids`], ascending.
+    GraphSubjects {
+        /// The graph.
+        graph: u32,
+        /// Dense predicate id.
+        predicate: u32,
+    },
+    /// The predicates of the shard's subjects in one graph: [`Reply::Ids`], ascending.
+    GraphPredicates {
+        /// The graph.
+        graph: u32,
+    },
+    /// What all of the shard's objects of a predicate are: [`Reply::Objects`].
+    ObjectTerms {
+        /// Dense predicate id.
+        predicate: u32,
+    },
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Lists, for as many of the keys as there was room for, in their order.
+    Lists {
+        /// Where each list ends.
+        ends: Vec<u32>,
+        /// Sorted in each list.
+        neighbours: Vec<u32>,
+        /// The graph of each neighbour; empty if they were merged.
+        graphs: Vec<u32>,
+    },
+    /// 1 for each edge that is there, else 0.
+    There(Vec<u8>),
+    /// Edges of each key.
+    Degrees {
+        /// In the default graph.
+        default: Vec<u64>,
+        /// In named graphs, an edge once for each graph.
+        named: Vec<u64>,
+    },
+    /// Ids, or dense predicate ids.
+    Ids {
+        /// The ids.
+        ids: Vec<u32>,
+        /// There are more, from the last one on.
+        more: bool,
+    },
+    /// Dense predicate ids of each vertex.
+    Predicates {
+        /// Where each vertex' list ends.
+        ends: Vec<u32>,
+        /// Ascending in each list.
+        predicates: Vec<u32>,
+    },
+    /// Terms of ids.
+    Terms {
+        /// Where each term ends; an unknown one, and no other, is empty.
+        ends: Vec<u32>,
+        /// Canonical bytes, one term behind the other.
+        bytes: Vec<u8>,
+    },
+    /// 0 anything, 1 IRIs, blank nodes and plain texts, 2 IRIs and blank nodes.
+    Objects(u8),
+}
+
+impl Request {
+    /// Bytes of the columns, for counting.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        const HEAD: usize = 16;
+        let columns = match self {
+            Self::Lists { keys, .. } | Self::Degrees { keys, .. } => 4 * keys.len(),
+            Self::Contains {
+                keys, neighbours, ..
+            } => 4 * (keys.len() + neighbours.len()),
+            Self::Predicates { vertices: ids, .. } | Self::Terms { ids } => 4 * ids.len(),
+            Self::Lookup { ends, bytes } => 4 * ends.len() + bytes.len(),
+            Self::Keys { .. }
+            | Self::GraphSubjects { .. }
+            | Self::GraphPredicates { .. }
+            | Self::ObjectTerms { .. } => 0,
+        };
+        (HEAD + columns) as u64
+    }
+}
+
+impl Reply {
+    /// Bytes of the columns, for counting.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let columns = match self {
+            Self::Lists {
+                ends,
+                neighbours,
+                graphs,
+            } => 4 * (ends.len() + neighbours.len() + graphs.len()),
+            Self::There(there) => there.len(),
+            Self::Degrees { default, named } => 8 * (default.len() + named.len()),
+            Self::Ids { ids, .. } => 4 * ids.len(),
+            Self::Predicates { ends, predicates } => 4 * (ends.len() + predicates.len()),
+            Self::Terms { ends, bytes } => 4 * ends.len() + bytes.len(),
+            Self::Objects(_) => 1,
+        };
+        columns as u64
+    }
+}
+
+/// The other shards of a store.
+pub trait Far: Send + Sync {
+    /// Sends every request to its shard, and waits for all replies, which come in the order of the requests. Requests for one
+    /// shard are one message. What comes back is not trusted: whoever asked looks whether it fits.
+    ///
+    /// # Errors
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and why.
+    fn ask(&self, requests: &[(u32, Request)]) -> Result<Vec<Reply>>;
+}

@@ -1,0 +1,459 @@
+//! One query's reading of a store in shards: which requests it made, the lists it was given, and whether one failed.
+
+use super::answer::Here;
+use super::{Far, Graphs, Reply, Request, Shard};
+use crate::base::{Base, ObjectTerms};
+use crate::graph::TermSource;
+use crate::segment::Scope;
+use jindou_model::sync::lock;
+use jindou_model::{Direction, Error, NO_VERTEX, Result, Watch};
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Bytes of lists that are kept for the rows of a batch; when there are more, all are forgotten.
+const KEPT: usize = 64 << 20;
+/// Keys, neighbours or terms in one reply.
+pub(super) const PAGE: u32 = 1 << 20;
+/// Ids whose terms are asked for at once.
+const TERMS: usize = 1 << 16;
+
+/// Names a list: predicate, direction and key, and the graphs that were looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ListName {
+    pub predicate: u32,
+    pub direction: Direction,
+    pub key: u32,
+    pub graphs: Graphs,
+}
+
+/// (neighbour, graph), sorted.
+pub(super) type List = Arc<[(u32, u32)]>;
+
+#[derive(Default)]
+struct Kept {
+    lists: FxHashMap<ListName, List>,
+    bytes: usize,
+}
+
+/// Counts of what a session asked others for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Times that it waited for replies.
+    pub rounds: u64,
+    /// Messages to a shard, each with all requests of a round.
+    pub messages: u64,
+    /// Bytes of requests and replies.
+    pub bytes: u64,
+}
+
+/// One shard's base and the way to the others, as one query uses them. What fails once stays failed: then [`Self::check`] says so,
+/// and what was read counts for nothing. The next query has a session of its own.
+pub struct Session {
+    base: Arc<Base>,
+    far: Arc<dyn Far>,
+    failed: AtomicBool,
+    failure: Mutex<Option<(u32, String)>>,
+    kept: Mutex<Kept>,
+    rounds: AtomicU64,
+    messages: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("base", &self.base)
+            .field("traffic", &self.traffic())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Watch for Session {
+    fn check(&self) -> Result<()> {
+        Self::check(self)?;
+        self.base.check_for_faults()
+    }
+}
+
+impl Session {
+    /// `None` if the base is no shard.
+    #[must_use]
+    pub fn new(base: Arc<Base>, far: Arc<dyn Far>) -> Option<Self> {
+        base.shard.as_ref()?;
+        Some(Self {
+            base,
+            far,
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            kept: Mutex::default(),
+            rounds: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// A session for another query over the same shards.
+    #[must_use]
+    pub fn afresh(&self) -> Option<Self> {
+        Self::new(Arc::clone(&self.base), Arc::clone(&self.far))
+    }
+
+    /// Ok if everything that was asked for so far was answered. One load.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] with the first shard that did not answer, for good.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.failed.load(Ordering::Acquire) {
+            return Err(self.error());
+        }
+        Ok(())
+    }
+
+    /// What was asked for so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
+            rounds: self.rounds.load(Ordering::Relaxed),
+            messages: self.messages.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        let (shard, message) = lock(&self.failure)
+            .clone()
+            .unwrap_or_else(|| (0, "it did not answer".into()));
+        Error::Shard { shard, message }
+    }
+
+    fn fail(&self, shard: u32, message: String) {
+        lock(&self.failure).get_or_insert((shard, message));
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// A reply that does not fit its request.
+    pub(super) fn unfit(&self, shard: u32) {
+        self.fail(shard, "its answer does not fit what it was asked".into());
+    }
+
+    pub(super) fn base(&self) -> &Base {
+        &self.base
+    }
+
+    pub(super) fn shard(&self) -> &Shard {
+        // `new` makes none without it.
+        self.base
+            .shard
+            .as_deref()
+            .expect("the base of a session is a shard")
+    }
+
+    pub(super) fn here(&self) -> Here<'_> {
+        Here {
+            base: &self.base,
+            shard: self.shard(),
+        }
+    }
+
+    /// Replies to all requests, or nothing once one failed. Requests are sorted by shard, so that each shard gets one message.
+    pub(super) fn ask(&self, requests: &[(u32, Request)]) -> Vec<Reply> {
+        if requests.is_empty() || self.failed.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
+        let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.messages.fetch_add(messages as u64, Ordering::Relaxed);
+        match self.far.ask(requests) {
+            Ok(replies) if replies.len() == requests.len() => {
+                let got: u64 = replies.iter().map(Reply::bytes).sum();
+                self.bytes.fetch_add(sent + got, Ordering::Relaxed);
+                replies
+            }
+            Ok(_) => {
+                self.unfit(requests[0].0);
+                Vec::new()
+            }
+            Err(Error::Shard { shard, message }) => {
+                self.fail(shard, message);
+                Vec::new()
+            }
+            Err(e) => {
+                self.fail(requests[0].0, e.to_string());
+                Vec::new()
+            }
+        }
+    }
+
+    /// Asks all other shards the same.
+    pub(super) fn ask_others(&self, request: &Request) -> Vec<(u32, Reply)> {
+        let own = self.shard().number;
+        let others = (0..self.shard().blocks.shards()).filter(|&s| s != own);
+        let requests: Vec<(u32, Request)> = others.map(|s| (s, request.clone())).collect();
+        let shards = requests.iter().map(|r| r.0);
+        shards.zip(self.ask(&requests)).collect()
+    }
+
+    /// The list, if it is kept.
+    pub(super) fn kept(&self, name: &ListName) -> Option<List> {
+        lock(&self.kept).lists.get(name).cloned()
+    }
+
+    /// Fetches the lists that are not here and not kept, in one round if they are not too long; `names` may repeat.
+    pub(super) fn fetch(&self, names: impl Iterator<Item = ListName>) {
+        let mut wanted: Vec<(u32, ListName)> = Vec::new();
+        {
+            let kept = lock(&self.kept);
+            let own = self.shard().number;
+            for name in names {
+                if let Some(place) = self.shard().blocks.place(name.key)
+                    && place.shard != own
+                    && !kept.lists.contains_key(&name)
+                {
+                    wanted.push((place.shard, name));
+                }
+            }
+        }
+        let rank = |(shard, n): &(u32, ListName)| {
+            let (p, d) = (n.predicate, n.direction);
+            (*shard, p, d, n.graphs.clone(), n.key)
+        };
+        wanted.sort_by_cached_key(rank);
+        wanted.dedup();
+        while !wanted.is_empty() {
+            let same = |a: &(u32, ListName), b: &(u32, ListName)| {
+                (a.0, a.1.predicate, a.1.direction) == (b.0, b.1.predicate, b.1.direction)
+                    && a.1.graphs == b.1.graphs
+            };
+            let groups: Vec<&[(u32, ListName)]> = wanted.chunk_by(same).collect();
+            let requests: Vec<(u32, Request)> = groups
+                .iter()
+                .map(|group| {
+                    let (shard, first) = &group[0];
+                    let request = Request::Lists {
+                        predicate: first.predicate,
+                        direction: first.direction,
+                        graphs: first.graphs.clone(),
+                        merged: false,
+                        keys: group.iter().map(|g| g.1.key).collect(),
+                        most: PAGE,
+                    };
+                    (*shard, request)
+                })
+                .collect();
+            let replies = self.ask(&requests);
+            if replies.is_empty() {
+                return;
+            }
+            let mut rest = Vec::new();
+            for (group, reply) in groups.into_iter().zip(replies) {
+                let Some(done) = self.keep(group, reply) else {
+                    self.unfit(group[0].0);
+                    return;
+                };
+                rest.extend_from_slice(&group[done..]);
+            }
+            wanted = rest;
+        }
+    }
+
+    /// Keeps the lists of a reply; gives how many there were, or `None` if it does not fit.
+    fn keep(&self, group: &[(u32, ListName)], reply: Reply) -> Option<usize> {
+        let Reply::Lists {
+            ends,
+            neighbours,
+            graphs,
+        } = reply
+        else {
+            return None;
+        };
+        if ends.is_empty() || ends.len() > group.len() || graphs.len() != neighbours.len() {
+            return None;
+        }
+        let mut kept = lock(&self.kept);
+        let mut start = 0;
+        for ((_, name), &end) in group.iter().zip(&ends) {
+            let range = start as usize..end as usize;
+            let list = neighbours.get(range.clone())?.iter().copied();
+            let list: List = list.zip(graphs.get(range)?.iter().copied()).collect();
+            start = end;
+            let bytes = list.len() * 8 + 96;
+            if kept.bytes + bytes > KEPT {
+                *kept = Kept::default();
+            }
+            kept.bytes += bytes;
+            kept.lists.insert(name.clone(), list);
+        }
+        Some(ends.len())
+    }
+
+    /// The subjects of one graph with a predicate on all shards, ascending.
+    pub(crate) fn graph_subjects(&self, graph: u32, predicate: u32, out: &mut Vec<u32>) {
+        out.clear();
+        self.here().graph_subjects(graph, predicate, out);
+        self.add_ids(&Request::GraphSubjects { graph, predicate }, out);
+    }
+
+    /// The predicates that occur in one graph, ascending.
+    pub(crate) fn graph_predicates(&self, graph: u32) -> Vec<u32> {
+        let mut out = self.here().graph_predicates(graph);
+        self.add_ids(&Request::GraphPredicates { graph }, &mut out);
+        out
+    }
+
+    fn add_ids(&self, request: &Request, out: &mut Vec<u32>) {
+        for (shard, reply) in self.ask_others(request) {
+            match reply {
+                Reply::Ids { ids, more: false } => out.extend(ids),
+                _ => self.unfit(shard),
+            }
+        }
+        // A few ascending runs.
+        out.sort();
+        out.dedup();
+    }
+
+    /// What all objects of a predicate are.
+    pub(crate) fn object_terms(&self, predicate: u32) -> ObjectTerms {
+        let mut all = self.base.object_terms(predicate);
+        for (shard, reply) in self.ask_others(&Request::ObjectTerms { predicate }) {
+            all = all.min(match reply {
+                Reply::Objects(0) => ObjectTerms::Any,
+                Reply::Objects(1) => ObjectTerms::Texts,
+                Reply::Objects(2) => ObjectTerms::Resources,
+                _ => {
+                    self.unfit(shard);
+                    ObjectTerms::Any
+                }
+            });
+        }
+        all
+    }
+
+    /// All keys of a predicate on the other shards in some graphs, each shard's ascending, appended.
+    pub(super) fn far_keys(
+        &self,
+        predicate: u32,
+        direction: Direction,
+        scope: Scope<'_>,
+        out: &mut Vec<u32>,
+    ) {
+        let own = self.shard().number;
+        let request = |shard: u32, from: u32| {
+            let request = Request::Keys {
+                predicate,
+                direction,
+                graphs: Graphs::of(scope),
+                from,
+                most: PAGE,
+            };
+            (shard, request)
+        };
+        let others = (0..self.shard().blocks.shards()).filter(|&s| s != own);
+        let mut requests: Vec<(u32, Request)> = others.map(|s| request(s, 0)).collect();
+        while !requests.is_empty() {
+            let replies = self.ask(&requests);
+            let mut rest = Vec::new();
+            for ((shard, _), reply) in requests.iter().zip(replies) {
+                let Reply::Ids { ids, more } = reply else {
+                    self.unfit(*shard);
+                    return;
+                };
+                match ids.last() {
+                    Some(&last) if more => rest.push(request(*shard, last.saturating_add(1))),
+                    None if more => self.unfit(*shard),
+                    _ => {}
+                }
+                out.extend(ids);
+            }
+            requests = rest;
+        }
+    }
+}
+
+impl TermSource for Session {
+    fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
+        let from = out.len();
+        self.here().lookup(terms, out);
+        let missing: Vec<usize> = (0..terms.len())
+            .filter(|i| out[from + i] == NO_VERTEX)
+            .collect();
+        for part in missing.chunks(TERMS) {
+            let (mut ends, mut bytes) = (Vec::with_capacity(part.len()), Vec::new());
+            for &i in part {
+                bytes.extend_from_slice(terms[i]);
+                ends.push(bytes.len() as u32);
+            }
+            for (shard, reply) in self.ask_others(&Request::Lookup { ends, bytes }) {
+                match reply {
+                    Reply::Ids { ids, more: false } if ids.len() == part.len() => {
+                        for (&i, id) in part.iter().zip(ids) {
+                            if id != NO_VERTEX {
+                                out[from + i] = id;
+                            }
+                        }
+                    }
+                    _ => self.unfit(shard),
+                }
+            }
+        }
+    }
+
+    fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
+        let here = self.here();
+        let mut buffer = Vec::new();
+        // By shard: places in `ids`.
+        let mut far: Vec<Vec<u32>> = vec![Vec::new(); self.shard().blocks.shards() as usize];
+        for (at, &id) in (0..).zip(ids) {
+            buffer.clear();
+            if here.term(id, &mut buffer) {
+                take(at as usize, &buffer);
+            } else if let Some(place) = self.shard().blocks.place(id)
+                && place.shard != self.shard().number
+                && let Some(list) = far.get_mut(place.shard as usize)
+            {
+                list.push(at);
+            }
+        }
+        let mut from = 0;
+        while far.iter().any(|list| list.len() > from) {
+            let mut places = Vec::new();
+            let mut requests = Vec::new();
+            for (shard, list) in (0..).zip(&far) {
+                let part = list.get(from..list.len().min(from + TERMS)).unwrap_or(&[]);
+                if !part.is_empty() {
+                    let ids = part.iter().map(|&at| ids[at as usize]).collect();
+                    requests.push((shard, Request::Terms { ids }));
+                    places.push(part);
+                }
+            }
+            let replies = self.ask(&requests);
+            if replies.is_empty() {
+                return;
+            }
+            for ((part, (shard, _)), reply) in places.into_iter().zip(&requests).zip(replies) {
+                let Reply::Terms { ends, bytes } = reply else {
+                    self.unfit(*shard);
+                    return;
+                };
+                let mut start = 0;
+                for (&at, &end) in part.iter().zip(&ends) {
+                    match bytes.get(start as usize..end as usize) {
+                        Some([]) => {}
+                        Some(term) => take(at as usize, term),
+                        None => self.unfit(*shard),
+                    }
+                    start = end;
+                }
+                if ends.len() != part.len() {
+                    self.unfit(*shard);
+                }
+            }
+            from += TERMS;
+        }
+    }
+}

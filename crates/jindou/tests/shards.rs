@@ -1,0 +1,213 @@
+//! Stores that are cut into shards, read in place: answers against published counts, `spareval` and what one store says; shards
+//! that do not answer, or answer nonsense.
+
+#[path = "common/compare.rs"]
+mod compare;
+#[path = "common/oracle.rs"]
+mod oracle;
+#[path = "common/stores.rs"]
+mod stores;
+
+use compare::{assert_equal, bag};
+use jindou::{Database, Error, Placement, QueryOptions, Sharding, parse_query};
+use jindou_parse::{Format, Sources};
+use jindou_store::Snapshot;
+use jindou_store::shard::{Cluster, Far, Near, Reply, Request, open_shards};
+use jindou_workloads::lubm::{Inferred, Lubm};
+use jindou_workloads::queries::lubm::QUERIES;
+use jindou_workloads::queries::lubm_official;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn sharding(shards: u32, placement: Placement) -> Sharding {
+    let sharding = Sharding::new(shards).with_placement(placement);
+    sharding.with_block_shift(Some(0))
+}
+
+/// L1 to L7 and LUBM's official queries over LUBM(1), smallest blocks.
+fn lubm(shards: u32, placement: Placement) {
+    let cut = Some(sharding(shards, placement));
+    let raw = stores::load_cut(&Lubm::new(1, 0), cut);
+    let mut known = 0;
+    for q in &QUERIES {
+        let options = QueryOptions::default();
+        let plan = raw.db.plan(q.text, &options).unwrap();
+        let rows = raw.db.checksum(&plan, &options).unwrap().rows;
+        if let Some(want) = q.rows(1) {
+            assert_eq!(rows, want, "{} over {cut:?}", q.name);
+            known += 1;
+        }
+    }
+    assert!(known >= 7, "{known} counts known");
+    let inferred = stores::load_cut(&Inferred::new(Lubm::new(1, 0)), cut);
+    for q in &lubm_official::QUERIES {
+        let rows = bag(&compare::run(&inferred.db, q.text)).len() as u64;
+        let want = lubm_official::inferred_rows(q.name, 1).unwrap();
+        assert_eq!(rows, want, "{} over {cut:?}", q.name);
+    }
+}
+
+#[test]
+fn lubm_over_three_shards_has_the_published_counts() {
+    lubm(3, Placement::Range);
+}
+
+/// See docs/testing.md.
+#[test]
+#[ignore = "long: every number of shards and placement"]
+fn lubm_over_any_shards_has_the_published_counts() {
+    for placement in [Placement::Range, Placement::Hash] {
+        for shards in [1, 2, 3, 6, 12] {
+            lubm(shards, placement);
+            println!("{shards} shards, {}", placement.name());
+        }
+    }
+}
+
+/// Graphs, literals of every kind, chains and cycles.
+fn varied_trig() -> String {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..40 {
+        let (a, b) = ((i * 7 + 3) % 40, (i * 11 + 5) % 40);
+        text += &format!(
+            ":n{i} a :C{} ; :p :n{a}, :n{b} ; :v {i}, \"t{i}\"@en .\n",
+            i % 3
+        );
+        text += &format!(":g{} {{ :n{i} :q :n{b} . :n{a} :p :n{i} . }}\n", i % 4);
+    }
+    text
+}
+
+/// Queries that read in each way there is: lists, checks, keys, degrees, paths, graphs, terms.
+const QUERIES_OF_ALL: [&str; 14] = [
+    "SELECT * { ?a :p ?b . ?b :p ?c . ?c :p ?a }",
+    "SELECT * { ?a :p ?b . ?b a :C1 . ?a :v ?v FILTER(?v > 20) }",
+    "SELECT ?p ?o { :n7 ?p ?o }",
+    "SELECT ?s ?p { ?s ?p :n8 }",
+    "SELECT * { ?s ?p ?o }",
+    "SELECT ?x { :n1 :p+ ?x }",
+    "SELECT ?x ?y { ?x (:p|^:q)* ?y . ?y a :C2 }",
+    "SELECT ?x ?y { GRAPH ?g { ?x :q ?y } OPTIONAL { ?y :v ?n } }",
+    "SELECT * { GRAPH :g1 { ?s ?p ?o } }",
+    "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g ORDER BY ?g",
+    "SELECT ?a { ?a a :C0 MINUS { ?a :p ?b . ?b :p ?a } }",
+    "SELECT (SUM(?v) AS ?sum) { ?a :v ?v . ?a :p/:p ?b }",
+    "ASK { :n1 :p :n2 . :n2 :p :n3 }",
+    "DESCRIBE :n5 :g2",
+];
+
+fn full(text: &str) -> String {
+    format!("PREFIX : <http://e/> {text}")
+}
+
+/// Shards of which one request fails, or is answered with something else.
+struct Flaky {
+    near: Near,
+    /// Requests until then.
+    left: AtomicUsize,
+    nonsense: bool,
+}
+
+impl Far for Flaky {
+    fn ask(&self, requests: &[(u32, Request)]) -> jindou::Result<Vec<Reply>> {
+        let left = |n: usize| n.checked_sub(1);
+        if self
+            .left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
+            .is_ok()
+        {
+            return self.near.ask(requests);
+        }
+        if self.nonsense {
+            let reply = Reply::Lists {
+                ends: vec![9, 3],
+                neighbours: vec![1],
+                graphs: vec![],
+            };
+            return Ok(vec![reply; requests.len()]);
+        }
+        Err(Error::Shard {
+            shard: requests[0].0,
+            message: "it is away".into(),
+        })
+    }
+}
+
+/// Each request of each query fails once: an error that names the shard, never a wrong or shorter answer, and none for the next query.
+#[test]
+fn a_shard_that_fails_fails_the_query() {
+    let text = varied_trig();
+    let cut = Some(sharding(4, Placement::Hash));
+    let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
+    let store = stores::load_cut(&sources.build().unwrap(), cut);
+    let cluster = Cluster::read(&store.dir).unwrap().unwrap();
+    let near = open_shards(&store.dir, &cluster).unwrap();
+    let mut failures = 0;
+    for nonsense in [false, true] {
+        let flaky = Arc::new(Flaky {
+            near: near.clone(),
+            left: AtomicUsize::new(usize::MAX),
+            nonsense,
+        });
+        let base = Arc::clone(&near.shards()[1]);
+        let snapshot = Snapshot::of_shard(base, Arc::clone(&flaky) as Arc<dyn Far>).unwrap();
+        for query in QUERIES_OF_ALL {
+            let query = full(query);
+            let ask = |requests: usize| {
+                // No plan is known.
+                let db = Database::of_snapshot(snapshot.clone());
+                flaky.left.store(requests, Ordering::SeqCst);
+                let first = db.query(&query);
+                flaky.left.store(usize::MAX, Ordering::SeqCst);
+                let again = db.query(&query).unwrap();
+                (first, bag(&again))
+            };
+            let (right, right_again) = ask(usize::MAX);
+            let right = bag(&right.unwrap());
+            assert_eq!(right, right_again);
+            for requests in 0.. {
+                let (got, again) = ask(requests);
+                assert_eq!(again, right, "{query}");
+                match got {
+                    Ok(got) => {
+                        assert_eq!(bag(&got), right, "{query}");
+                        break;
+                    }
+                    Err(Error::Shard { shard, .. }) => assert!(shard < 4),
+                    Err(e) => panic!("{query}: {e}"),
+                }
+                failures += 1;
+            }
+        }
+    }
+    assert!(failures > 100, "{failures} failures");
+}
+
+#[test]
+fn every_way_of_reading_is_right_over_shards() {
+    let text = varied_trig();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.trig");
+    std::fs::write(&path, &text).unwrap();
+    let source = |p| Sources::builder().path(p).build().unwrap();
+    let whole = stores::load(&source(&path));
+    let data = oracle::dataset(std::slice::from_ref(&path), &[]).unwrap();
+    for (shards, placement) in [(2, Placement::Range), (6, Placement::Hash)] {
+        let store = stores::load_cut(&source(&path), Some(sharding(shards, placement)));
+        for query in QUERIES_OF_ALL {
+            let query = full(query);
+            let got = compare::run(&store.db, &query);
+            assert_equal(&query, &got, &compare::run(&whole.db, &query));
+            if !query.contains("DESCRIBE") {
+                let want = oracle::answer(&data, &parse_query(&query).unwrap()).unwrap();
+                assert_equal(&query, &got, &want);
+            }
+        }
+        // Everything, as `dump` gives it.
+        assert_eq!(store.db.quads(), whole.db.quads());
+        let e = store
+            .db
+            .update("INSERT DATA { <a:a> <a:b> <a:c> }", &Default::default());
+        assert!(e.unwrap_err().to_string().contains("several shards"));
+    }
+}
