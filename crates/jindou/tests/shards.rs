@@ -33,6 +33,13 @@ fn lubm(shards: u32, placement: Placement) {
         let options = QueryOptions::default();
         let plan = raw.db.plan(q.text, &options).unwrap();
         let rows = raw.db.checksum(&plan, &options).unwrap().rows;
+        if let Some(session) = plan.snapshot().session() {
+            println!(
+                "{} over {shards}, planning: {:?}",
+                q.name,
+                session.traffic()
+            );
+        }
         if let Some(want) = q.rows(1) {
             assert_eq!(rows, want, "{} over {cut:?}", q.name);
             known += 1;

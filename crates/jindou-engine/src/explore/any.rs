@@ -8,10 +8,8 @@ use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
-use jindou_store::Predicates;
-use jindou_store::segment::Scope;
+use jindou_store::{Graph, Predicates};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// A predicate variable: bound here (to an output column, if anybody reads it) or before.
 #[derive(Clone, Copy)]
@@ -45,7 +43,7 @@ enum Far {
 pub(crate) struct ExpandAny<'a> {
     /// By vertex and by term.
     known: Predicates<'a>,
-    graph_is_sharded: bool,
+    snapshot: &'a dyn Graph,
     views: RowPredicates<'a>,
     anchor: Anchor,
     direction: Direction,
@@ -85,7 +83,7 @@ impl<'a> ExpandAny<'a> {
         };
         Ok(Self {
             known: plumb.snapshot.predicates(),
-            graph_is_sharded: plumb.snapshot.is_sharded(),
+            snapshot: plumb.snapshot,
             views: RowPredicates::new(plumb.snapshot, direction),
             anchor: plumb.anchor(anchor)?,
             direction,
@@ -115,35 +113,31 @@ impl<'a> ExpandAny<'a> {
     pub fn begin(&mut self, input: View<'_>) {
         self.row = 0;
         self.opened = false;
-        if self.graph_is_sharded {
+        if self.snapshot.is_sharded() {
             self.fetch(input);
         }
     }
 
-    /// Asks other shards for the lists of a batch, a predicate at a time.
-    fn fetch(&mut self, input: View<'_>) {
-        let mut wanted: BTreeMap<u32, Vec<(u32, Scope<'a>)>> = BTreeMap::new();
+    /// Asks other shards for the lists of a batch.
+    fn fetch(&self, input: View<'_>) {
+        let mut rows = Vec::new();
         for row in 0..input.rows {
             let v = self.anchor.of(input, row);
             let scope = self.graph.of(input, row);
+            let mut push = |p| rows.push((PredicateId(p), self.direction, v, scope));
             match self.predicate {
                 AnyPredicate::Bind(_) => {
-                    for &p in self.known.of_vertex(v, self.direction).iter() {
-                        wanted.entry(p).or_default().push((v, scope));
-                    }
+                    let known = self.known.of_vertex(v, self.direction);
+                    known.iter().for_each(|&p| push(p));
                 }
                 AnyPredicate::Column(c) => {
                     let term = input.column(c).get(row).copied().unwrap_or(0);
-                    if let Some(p) = self.known.of_term(VertexId(term)) {
-                        wanted.entry(p.0).or_default().push((v, scope));
-                    }
+                    let known = self.known.of_term(VertexId(term));
+                    known.iter().for_each(|p| push(p.0));
                 }
             }
         }
-        for (p, keys) in wanted {
-            let view = self.views.get(PredicateId(p)).edges;
-            view.fetch(keys.into_iter());
-        }
+        self.snapshot.fetch(&mut rows.into_iter());
     }
 
     fn open_row(&mut self, input: View<'_>) {

@@ -5,7 +5,6 @@ use super::seen::Seen;
 use crate::explore::{RowPredicates, Run};
 use jindou_model::{PredicateId, Result};
 use jindou_store::segment::{KeyFinder, Scope, Segment};
-use std::collections::BTreeMap;
 
 /// Nodes between two looks at the clock.
 const PART: usize = 1024;
@@ -152,18 +151,14 @@ impl Side {
             let known = run.snapshot.predicates();
             let mut views = RowPredicates::new(run.snapshot, way.direction());
             if run.snapshot.is_sharded() {
-                let mut wanted: BTreeMap<u32, Vec<(u32, Scope<'_>)>> = BTreeMap::new();
+                let mut wanted = Vec::new();
                 for &v in front {
-                    for &p in known.of_vertex(v, way.direction()).iter() {
-                        if !not.contains(&PredicateId(p)) {
-                            wanted.entry(p).or_default().push((v, scope));
-                        }
-                    }
+                    let known = known.of_vertex(v, way.direction());
+                    let all = known.iter().map(|&p| PredicateId(p));
+                    let all = all.filter(|p| !not.contains(p));
+                    wanted.extend(all.map(|p| (p, way.direction(), v, scope)));
                 }
-                for (p, keys) in wanted {
-                    let view = views.get(PredicateId(p)).edges;
-                    view.fetch(keys.into_iter());
-                }
+                run.snapshot.fetch(&mut wanted.into_iter());
             }
             for &v in front {
                 for &p in known.of_vertex(v, way.direction()).iter() {

@@ -12,7 +12,7 @@ pub use predicates::Predicates;
 pub use vocabulary::{TermDecoding, TermSource, Vocabulary};
 
 use crate::base::ObjectTerms;
-use crate::segment::{EdgeView, Patch};
+use crate::segment::{EdgeView, Patch, Scope};
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_model::{Direction, PredicateId, VertexId};
 use std::borrow::Cow;
@@ -45,6 +45,12 @@ pub trait Graph: Send + Sync {
     /// [fetched](EdgeView::fetch) at once.
     fn is_sharded(&self) -> bool {
         false
+    }
+
+    /// Fetches the lists of several predicates that [`EdgeView::read`] and its like will be asked for, in one round: before the loop over a
+    /// batch, where [`Self::is_sharded`].
+    fn fetch(&self, lists: &mut dyn Iterator<Item = (PredicateId, Direction, u32, Scope<'_>)>) {
+        let _ = lists;
     }
 
     // Edges.

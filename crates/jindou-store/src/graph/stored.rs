@@ -2,7 +2,7 @@
 
 use super::{Graph, Identity, Predicates, Vocabulary};
 use crate::base::ObjectTerms;
-use crate::segment::EdgeView;
+use crate::segment::{EdgeView, Scope};
 use crate::snapshot::Snapshot;
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_model::{Direction, PredicateId, VertexId};
@@ -22,6 +22,12 @@ impl Graph for Snapshot {
 
     fn is_sharded(&self) -> bool {
         self.session().is_some()
+    }
+
+    fn fetch(&self, lists: &mut dyn Iterator<Item = (PredicateId, Direction, u32, Scope<'_>)>) {
+        if let Some(session) = self.session() {
+            session.fetch_all(lists);
+        }
     }
 
     fn predicate_count(&self) -> u32 {

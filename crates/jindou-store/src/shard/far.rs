@@ -56,12 +56,7 @@ impl FarEdges<'_> {
 
     /// The (neighbour, graph) of a key of another shard, sorted: kept, or asked for alone. Nothing if that fails.
     pub fn list(&self, key: u32, scope: Scope<'_>) -> List {
-        let name = self.name(key, scope);
-        if let Some(list) = self.session.kept(&name) {
-            return list;
-        }
-        self.session.fetch(std::iter::once(name.clone()));
-        self.session.kept(&name).unwrap_or_default()
+        self.session.list(self.name(key, scope))
     }
 
     /// Whether an edge of a key of another shard is there.

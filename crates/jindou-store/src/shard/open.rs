@@ -86,7 +86,13 @@ impl Far for Near {
                 shard: *shard,
                 message: "there is no such shard".into(),
             })?;
-            answer(base, request)
+            answer(base, request).map_err(|e| match e {
+                Error::Shard { .. } => e,
+                e => Error::Shard {
+                    shard: *shard,
+                    message: e.to_string(),
+                },
+            })
         };
         requests.iter().map(one).collect()
     }

@@ -6,7 +6,7 @@ use crate::base::{Base, ObjectTerms};
 use crate::graph::TermSource;
 use crate::segment::Scope;
 use jindou_model::sync::lock;
-use jindou_model::{Direction, Error, NO_VERTEX, Result, Watch};
+use jindou_model::{Direction, Error, NO_VERTEX, PredicateId, Result, Watch};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -203,6 +203,19 @@ impl Session {
         lock(&self.kept).lists.get(name).cloned()
     }
 
+    /// Fetches lists of several predicates, as [`EdgeView::fetch`](crate::segment::EdgeView::fetch) does those of one.
+    pub(crate) fn fetch_all<'s>(
+        &self,
+        lists: impl Iterator<Item = (PredicateId, Direction, u32, Scope<'s>)>,
+    ) {
+        self.fetch(lists.map(|(p, direction, key, scope)| ListName {
+            predicate: p.0,
+            direction,
+            key,
+            graphs: Graphs::of(scope),
+        }));
+    }
+
     /// Fetches the lists that are not here and not kept, in one round if they are not too long; `names` may repeat.
     pub(super) fn fetch(&self, names: impl Iterator<Item = ListName>) {
         let mut wanted: Vec<(u32, ListName)> = Vec::new();
@@ -261,26 +274,46 @@ impl Session {
         }
     }
 
+    /// A list of another shard: kept, or asked for alone. Nothing if that fails.
+    pub(super) fn list(&self, name: ListName) -> List {
+        if let Some(list) = self.kept(&name) {
+            return list;
+        }
+        let Some(place) = self.shard().blocks.place(name.key) else {
+            return List::default();
+        };
+        let request = Request::Lists {
+            predicate: name.predicate,
+            direction: name.direction,
+            graphs: name.graphs.clone(),
+            merged: false,
+            keys: vec![name.key],
+            most: PAGE,
+        };
+        let Some(reply) = self.ask(&[(place.shard, request)]).pop() else {
+            return List::default();
+        };
+        let group = [(place.shard, name)];
+        let found = lists_of(reply, 1).and_then(|mut lists| lists.pop());
+        let Some(list) = found else {
+            self.unfit(place.shard);
+            return List::default();
+        };
+        self.insert(&group, vec![Arc::clone(&list)]);
+        list
+    }
+
     /// Keeps the lists of a reply; gives how many there were, or `None` if it does not fit.
     fn keep(&self, group: &[(u32, ListName)], reply: Reply) -> Option<usize> {
-        let Reply::Lists {
-            ends,
-            neighbours,
-            graphs,
-        } = reply
-        else {
-            return None;
-        };
-        if ends.is_empty() || ends.len() > group.len() || graphs.len() != neighbours.len() {
-            return None;
-        }
+        let lists = lists_of(reply, group.len())?;
+        let done = lists.len();
+        self.insert(group, lists);
+        Some(done)
+    }
+
+    fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
         let mut kept = lock(&self.kept);
-        let mut start = 0;
-        for ((_, name), &end) in group.iter().zip(&ends) {
-            let range = start as usize..end as usize;
-            let list = neighbours.get(range.clone())?.iter().copied();
-            let list: List = list.zip(graphs.get(range)?.iter().copied()).collect();
-            start = end;
+        for ((_, name), list) in group.iter().zip(lists) {
             let bytes = list.len() * 8 + 96;
             if kept.bytes + bytes > KEPT {
                 *kept = Kept::default();
@@ -288,7 +321,6 @@ impl Session {
             kept.bytes += bytes;
             kept.lists.insert(name.clone(), list);
         }
-        Some(ends.len())
     }
 
     /// The subjects of one graph with a predicate on all shards, ascending.
@@ -373,6 +405,29 @@ impl Session {
             requests = rest;
         }
     }
+}
+
+/// The lists of a reply to a request for `keys` of them, of which at least one must be there; `None` if it does not fit.
+fn lists_of(reply: Reply, keys: usize) -> Option<Vec<List>> {
+    let Reply::Lists {
+        ends,
+        neighbours,
+        graphs,
+    } = reply
+    else {
+        return None;
+    };
+    if ends.is_empty() || ends.len() > keys || graphs.len() != neighbours.len() {
+        return None;
+    }
+    let mut start = 0;
+    let list = |&end: &u32| {
+        let range = start as usize..end as usize;
+        start = end;
+        let list = neighbours.get(range.clone())?.iter().copied();
+        Some(list.zip(graphs.get(range)?.iter().copied()).collect())
+    };
+    ends.iter().map(list).collect()
 }
 
 impl TermSource for Session {
