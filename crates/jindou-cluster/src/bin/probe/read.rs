@@ -289,7 +289,7 @@ impl Reader<'_> {
             let k = random.below(u64::from(entry.keys)) as u32;
             truth
                 .edges(p, direction)
-                .default
+                .default()
                 .keys_into(k, k + 1, &mut key);
             return Ok(key.first().map(|&key| Choice { p, direction, key }));
         }
