@@ -383,6 +383,12 @@ impl Database {
         self.snapshot().number()
     }
 
+    /// True if the store is cut into shards, all of which are open here: then it can only be read.
+    #[must_use]
+    pub fn is_sharded(&self) -> bool {
+        self.snapshot().session().is_some()
+    }
+
     /// Quads of the current snapshot, those of the default graph and of named graphs. O(1).
     #[must_use]
     pub fn quads(&self) -> u64 {

@@ -3,7 +3,7 @@
 #[path = "common/stores.rs"]
 mod stores;
 
-use jindou::UpdateOptions;
+use jindou::{Database, UpdateOptions};
 use oxrdf::Term;
 use stores::Store;
 
@@ -302,4 +302,22 @@ fn triple_terms_in_patterns_are_opened() {
     ] {
         assert_eq!(cells(&s, query), want, "{query}");
     }
+}
+
+/// Terms that updates brought have no ranks; here one stands in both sort columns.
+#[test]
+fn rows_are_ordered_by_several_columns_of_terms_that_updates_brought() {
+    let db = Database::in_memory();
+    let data = "PREFIX : <http://e/> INSERT DATA { :a :p :b, :c, :d, :z . :z :p :b }";
+    db.update(data, &Default::default()).unwrap();
+    let answer = db
+        .query("SELECT ?s ?o { ?s <http://e/p> ?o } ORDER BY ?s ?o")
+        .unwrap();
+    let rows = answer.solutions().iter().map(|row| {
+        let name = |i: usize| row[i].as_ref().map(ToString::to_string);
+        let cells = [name(0), name(1)].map(Option::unwrap_or_default);
+        cells.concat().replace("http://e/", "")
+    });
+    let rows: Vec<String> = rows.collect();
+    assert_eq!(rows, ["<a><b>", "<a><c>", "<a><d>", "<a><z>", "<z><b>"]);
 }

@@ -85,6 +85,26 @@ fn varied_trig() -> String {
     text
 }
 
+/// Terms without value ranks that stand in several sort columns.
+#[test]
+fn rows_are_ordered_as_one_store_orders_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.trig");
+    std::fs::write(&path, varied_trig()).unwrap();
+    let source = || Sources::builder().path(&path).build().unwrap();
+    let whole = stores::load(&source());
+    let cut = stores::load_cut(&source(), Some(sharding(3, Placement::Range)));
+    for query in [
+        "SELECT * { ?a :p ?b } ORDER BY ?a ?b",
+        "SELECT * { ?a :p ?b OPTIONAL { ?b :v ?v FILTER(?v > 12) } } ORDER BY ?v DESC(?b) ?a",
+        "SELECT * { ?s ?p ?o } ORDER BY ?p ?o ?s LIMIT 60",
+    ] {
+        let query = full(query);
+        let [got, want] = [&cut, &whole].map(|s| s.db.query(&query).unwrap());
+        assert_eq!(got.solutions(), want.solutions(), "{query}");
+    }
+}
+
 /// Queries that read in each way there is: lists, checks, keys, degrees, paths, graphs, terms.
 const QUERIES_OF_ALL: [&str; 14] = [
     "SELECT * { ?a :p ?b . ?b :p ?c . ?c :p ?a }",

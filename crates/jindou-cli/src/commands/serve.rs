@@ -62,7 +62,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         }
         _ => tracing::info!("the store's files are verified while queries are answered"),
     }
-    let following = if writes {
+    let following = if writes || db.is_sharded() {
         None
     } else {
         let told = |outcome: &Result<u32>| match outcome {

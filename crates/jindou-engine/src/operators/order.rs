@@ -456,10 +456,12 @@ impl Order {
         }
         if added {
             let end = run.vocabulary.ranked_end();
-            for (column, _) in by {
-                let ids = rows.ids.iter().skip(*column).step_by(width);
-                keys.place_added(run, ids.copied().filter(|&v| v >= end));
-            }
+            // Of all columns at once: places of different calls do not compare.
+            let columns = by.iter().flat_map(|&(column, _)| {
+                let ids = rows.ids.iter().skip(column).step_by(width);
+                ids.copied().filter(|&v| v >= end)
+            });
+            keys.place_added(run, columns);
         }
         let key = |row: &[u32], by: &(usize, bool)| {
             let id = row.get(by.0).copied().unwrap_or(0);

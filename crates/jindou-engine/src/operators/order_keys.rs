@@ -44,7 +44,7 @@ impl<'r> Keys<'r> {
         pack(class, rank, true, 0)
     }
 
-    /// Finds the keys of added terms.
+    /// Finds the keys of added terms, which compare with those of base terms and with each other: to be called once, with all.
     pub fn place_added(&mut self, run: &Run<'_>, ids: impl Iterator<Item = u32>) {
         let mut terms: Vec<(u32, Added)> = Vec::new();
         for id in ids {
