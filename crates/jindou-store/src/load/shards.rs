@@ -1,4 +1,4 @@
-//! What a load of several shards does besides: the table of blocks, each shard's terms, and the manifests.
+//! The part of a load that only several shards need: the table of blocks, each shard's terms, and the manifests.
 
 use super::clusters::Clusters;
 use super::partition::Partitioned;

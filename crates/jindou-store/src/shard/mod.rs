@@ -24,7 +24,7 @@ pub use session::{Session, Traffic};
 
 use jindou_model::NO_VERTEX;
 
-/// What a base knows of being one of several shards.
+/// A base's knowledge of being one of several shards.
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub blocks: Blocks,

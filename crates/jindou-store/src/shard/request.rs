@@ -1,4 +1,4 @@
-//! What shards ask one another: batches of keys, columns of answers. Plain data, so that a wire can frame it.
+//! Requests of shards to one another: batches of keys, columns of answers. Plain data, so that a wire can frame it.
 
 use crate::segment::Scope;
 use jindou_model::{Direction, Result};
@@ -129,7 +129,7 @@ pub enum Request {
         /// The graph.
         graph: u32,
     },
-    /// What all of the shard's objects of a predicate are: [`Reply::Objects`].
+    /// The kind of terms that all of the shard's objects of a predicate belong to: [`Reply::Objects`].
     ObjectTerms {
         /// Dense predicate id.
         predicate: u32,

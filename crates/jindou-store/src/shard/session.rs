@@ -112,7 +112,7 @@ impl Session {
         Ok(())
     }
 
-    /// What was asked for so far.
+    /// Counts of all that was asked for so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         Traffic {
@@ -349,7 +349,7 @@ impl Session {
         out.dedup();
     }
 
-    /// What all objects of a predicate are.
+    /// Kind of terms that all objects of a predicate belong to.
     pub(crate) fn object_terms(&self, predicate: u32) -> ObjectTerms {
         let mut all = self.base.object_terms(predicate);
         for (shard, reply) in self.ask_others(&Request::ObjectTerms { predicate }) {
