@@ -128,6 +128,10 @@ fn run(
         .execute(plan, snapshot, Output::Checksum, &options)
         .unwrap();
     assert_eq!(sum.rows, r.rows);
+    let count = gpu
+        .execute(plan, snapshot, Output::Count, &options)
+        .unwrap();
+    assert_eq!(count.rows, r.rows);
     let cpu = Summed::<ChecksumSink>::default();
     jindou_engine::execute(
         plan,

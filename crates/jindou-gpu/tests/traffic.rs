@@ -3,8 +3,9 @@
 mod common;
 
 use common::{edited, native, ring, rows_here, rows_on};
+use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_on};
 use jindou_gpu::shim::{Shim, ShimOptions, Traffic};
-use jindou_gpu::{GpuExecutor, GpuOptions, Output};
+use jindou_gpu::{GpuExecutor, GpuOptions, Kernel, Output};
 use jindou_plan::Plan;
 use jindou_store::Snapshot;
 use std::sync::Arc;
@@ -118,6 +119,71 @@ fn a_warm_query_pins_nothing_uploads_no_segment_and_waits_once_a_step() {
         .unwrap();
     let count = shim.take_traffic();
     assert!(count.download_bytes <= 64, "{count:?}");
+}
+
+/// The last step of a count makes no rows, in whatever form the count is asked for; others do.
+#[test]
+fn a_count_of_rows_makes_none_of_the_last_step() {
+    const MAKERS: [Kernel; 5] = [
+        Kernel::Expand,
+        Kernel::ExpandWithin,
+        Kernel::ExpandAny,
+        Kernel::Intersect,
+        Kernel::Partition,
+    ];
+    let (_folder, base) = ring(300, 4);
+    let patched = edited(&base, &[(1, "p", 90, true), (7, "p", 8, false)]);
+    let options = ShimOptions {
+        log: true,
+        ..ShimOptions::default()
+    };
+    let shim = Arc::new(Shim::open(options).unwrap());
+    let gpu = GpuExecutor::new(shim.clone());
+    let made = |shim: &Shim| {
+        let log = shim.take_log();
+        log.iter().filter(|(k, _)| MAKERS.contains(k)).count()
+    };
+    for (pattern, makers) in [
+        // Launches that make rows. Two an expansion, and none for one neighbour a row: the last step's are saved.
+        ("?a :q ?b . ?b :p ?c", 0),
+        (":n1 :p ?a . :n2 :p ?b", 0),
+        (":n1 :p ?b . ?b ?p ?c", 2),
+        ("?a :p ?b . ?c :p ?d", 4),
+        ("?a :p ?b . ?b :p ?c", 2),
+    ] {
+        for snapshot in [&base, &patched] {
+            let plan = native(snapshot, &format!("SELECT * WHERE {{ {pattern} }}"));
+            let rows = rows_here(&plan, snapshot).len() as u64;
+            assert!(rows > 10, "{pattern}");
+            let _ = (shim.take_log(), shim.take_traffic());
+            let options = GpuOptions::default();
+            let r = gpu.execute(&plan, snapshot, Output::Count, &options);
+            assert_eq!(r.unwrap().rows, rows, "{pattern}");
+            assert!(shim.take_traffic().download_bytes <= 64, "{pattern}");
+            assert_eq!(made(&shim), makers, "{pattern}");
+            // As an operator of the engine, which gets rows without columns.
+            let text = format!("SELECT (COUNT(*) AS ?n) WHERE {{ {pattern} }}");
+            let plan = native(snapshot, &text);
+            let options = ExecOptions::default();
+            let (terms, mut sink) = (QueryTerms::new(), CollectSink::default());
+            execute_on(&plan, snapshot, &options, &terms, &gpu, &mut sink).unwrap();
+            let mut term = vec![];
+            let id = jindou_model::VertexId(sink.ids[0]);
+            assert!(terms.term(id, &mut term) || snapshot.term(id, &mut term));
+            let digits = rows.to_string();
+            assert_eq!(term[1..], *digits.as_bytes(), "{pattern}: {term:?}");
+            assert!(shim.take_traffic().download_bytes <= 64, "{pattern}");
+            assert_eq!(made(&shim), makers, "{pattern}");
+        }
+    }
+    // More rows than there is memory for.
+    let plan = native(&base, "SELECT * WHERE { ?a :p ?b . ?c :p ?d }");
+    let options = GpuOptions {
+        table_bytes: Some(400_000),
+        ..GpuOptions::default()
+    };
+    let r = gpu.execute(&plan, &base, Output::Count, &options).unwrap();
+    assert_eq!(r.rows, 1200 * 1200);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The steps of a plan as kernels over one table.
 
 mod any;
+mod count;
 mod strips;
 
 use crate::backend::Kernel;

@@ -1,0 +1,45 @@
+//! The last step of a query that wants nothing but the number of its rows: lengths of lists, and no row made.
+
+use crate::compile::{DeviceStep, Work};
+use crate::execute::{Run, Stop};
+use crate::table::Table;
+
+impl Run<'_, '_, '_> {
+    /// How many rows the step makes of a table, where that alone is wanted and lengths tell it; `None` where the step must
+    /// run: it tests its rows, or makes no more than it reads.
+    pub(crate) fn counted(
+        &mut self,
+        k: usize,
+        step: &DeviceStep<'_>,
+        table: &Table,
+    ) -> Result<Option<u64>, Stop> {
+        if k + 1 != self.steps.len() || !self.wants_number() {
+            return Ok(None);
+        }
+        // Both factors are less than 2^32.
+        let times = |length: u64| u64::from(table.rows).checked_mul(length);
+        match &step.work {
+            Work::Expand { lists, within, .. } if within.params.count == 0 => {
+                let [one] = lists.as_slice() else {
+                    return Ok(None);
+                };
+                match one.constant {
+                    Some((_, length)) => Ok(times(u64::from(length))),
+                    None if one.segment.is_degree_one() => Ok(None),
+                    None => Ok(Some(self.measure_lists(table, lists)?.total)),
+                }
+            }
+            Work::Cross { source, .. } => Ok(times(source.rows())),
+            Work::ExpandAny {
+                anchor,
+                predicate,
+                catalog,
+                ..
+            } => {
+                let measured = self.measure_any(table, *anchor, *predicate, catalog)?;
+                Ok(Some(measured.total))
+            }
+            _ => Ok(None),
+        }
+    }
+}
