@@ -390,14 +390,23 @@ impl Session {
         while !requests.is_empty() {
             let replies = self.ask(&requests);
             let mut rest = Vec::new();
-            for ((shard, _), reply) in requests.iter().zip(replies) {
+            for ((shard, asked), reply) in requests.iter().zip(replies) {
+                let Request::Keys { from, .. } = asked else {
+                    continue;
+                };
+                // Each page is behind the one before, so that a shard cannot send pages for ever.
                 let Reply::Ids { ids, more } = reply else {
                     self.unfit(*shard);
                     return;
                 };
-                match ids.last() {
-                    Some(&last) if more => rest.push(request(*shard, last.saturating_add(1))),
-                    None if more => self.unfit(*shard),
+                let fits = ids.first().is_none_or(|first| first >= from);
+                if !fits || !ids.is_sorted() || ids.len() > PAGE as usize {
+                    self.unfit(*shard);
+                    return;
+                }
+                match ids.last().map(|last| last.checked_add(1)) {
+                    Some(Some(next)) if more => rest.push(request(*shard, next)),
+                    _ if more => self.unfit(*shard),
                     _ => {}
                 }
                 out.extend(ids);
