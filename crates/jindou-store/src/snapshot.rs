@@ -99,13 +99,17 @@ impl Snapshot {
         })
     }
 
-    /// The same snapshot for another query: what one query could not read of other shards is no matter to the next.
+    /// The same snapshot for another query: what one query could not read of other shards is no matter to the next. A store of one
+    /// shard has nothing to renew, and its snapshot is lent.
+    #[inline]
     #[must_use]
-    pub fn afresh(&self) -> Self {
-        let far = self.far.as_ref();
-        Self {
-            far: far.and_then(|s| s.afresh()).map(Arc::new),
-            ..self.clone()
+    pub fn afresh(&self) -> Cow<'_, Self> {
+        match &self.far {
+            None => Cow::Borrowed(self),
+            Some(session) => Cow::Owned(Self {
+                far: session.afresh().map(Arc::new),
+                ..self.clone()
+            }),
         }
     }
 

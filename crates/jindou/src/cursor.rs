@@ -274,7 +274,7 @@ impl Database {
         }
         let meaning = Arc::new(Meaning {
             variables: plan.columns.clone(),
-            snapshot: planned.snapshot().afresh(),
+            snapshot: planned.snapshot().afresh().into_owned(),
             terms: QueryTerms::new(),
         });
         let queue = Arc::new(Queue {

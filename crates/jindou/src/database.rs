@@ -362,7 +362,7 @@ impl Database {
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.inner.writer.published().afresh()
+        self.inner.writer.published().afresh().into_owned()
     }
 
     /// Number of the current snapshot, as [`UpdateReport::snapshot`](crate::UpdateReport::snapshot) gives it for the last update that
@@ -416,7 +416,7 @@ impl Database {
     /// # Errors
     /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
-        let (plan, snapshot) = (&query.plan, &query.snapshot.afresh());
+        let (plan, snapshot) = (&query.plan, &*query.snapshot.afresh());
         let cancel = watching(options.token(), snapshot);
         self.inner.made_of(snapshot, || {
             execute::checksum(plan, snapshot, &self.settle(options), cancel)
@@ -486,7 +486,7 @@ impl Database {
     ) -> Result<QueryReport> {
         let start = Instant::now();
         // A plan may be run again after a run that failed.
-        let (plan, snapshot) = (&*planned.plan, &planned.snapshot.afresh());
+        let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.afresh());
         // Only DESCRIBE reads edges beside the plan.
         let described = match &plan.form {
             Form::Describe(dataset) => {
