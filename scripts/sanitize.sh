@@ -65,8 +65,9 @@ miri() {
     fi
     export MIRIFLAGS="-Zmiri-disable-isolation"
     local run
-    # The table of mapped files, and copy-on-write trees and patches.
-    for run in "jindou-mapped --lib" "jindou-store --lib segment::tree" "jindou-store --lib segment::dirty"; do
+    # The table of mapped files; copy-on-write trees; views of edges over patches. A few cases of each are minutes here.
+    export PROPTEST_CASES=4
+    for run in "jindou-mapped --lib" "jindou-store --lib segment::tree" "jindou-store --lib segment::view" "jindou-store --lib segment::merged"; do
         echo "== miri: $run"
         # shellcheck disable=SC2086
         if ! timeout "$SECONDS_EACH" cargo +nightly miri test -q --target-dir target/sanitize-miri -p $run; then
@@ -74,7 +75,7 @@ miri() {
             failed=1
         fi
     done
-    unset MIRIFLAGS
+    unset MIRIFLAGS PROPTEST_CASES
 }
 
 for kind in "${@:-address thread miri}"; do

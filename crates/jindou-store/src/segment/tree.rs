@@ -479,6 +479,12 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    // Miri takes a thousand times as long for each step.
+    const CASES: u32 = if cfg!(miri) { 2 } else { 40 };
+    const MOST: usize = if cfg!(miri) { 200 } else { 3_000 };
+    const PROBES: usize = if cfg!(miri) { 4 } else { 20 };
+    const SINGLE: usize = if cfg!(miri) { 1_200 } else { 60_000 };
+
     fn depth(tree: &CowTree<u32>) -> usize {
         let (mut at, mut depth) = (tree.root.as_ref(), 0);
         while let Some(Node::Inner(i)) = at {
@@ -515,12 +521,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
+        #![proptest_config(ProptestConfig::with_cases(CASES))]
         #[test]
         fn trees_agree_with_sets_and_old_ones_stay(
             rounds in prop::collection::vec(
-                (0u32..40_000, 0usize..3_000, 0usize..3_000, 1u32..50), 1..14),
-            probes in prop::collection::vec(0u32..60_000, 20),
+                (0u32..40_000, 0..MOST, 0..MOST, 1u32..50), 1..14),
+            probes in prop::collection::vec(0u32..60_000, PROBES),
         ) {
             let mut tree = CowTree::default();
             let mut truth = BTreeSet::new();
@@ -558,14 +564,15 @@ mod tests {
         let mut tree = CowTree::default();
         let mut kept = tree.clone();
         let mut x = 1u32;
-        for i in 0..60_000 {
+        for i in 0..SINGLE {
             x = x.wrapping_mul(2_654_435_761).wrapping_add(12_345);
             tree.apply(&[x], &[]);
             if i % 2 == 0 {
                 kept = tree.clone();
             }
         }
-        assert!(tree.len() > 59_000 && kept.len() > 59_000);
+        let least = SINGLE / 60 * 59;
+        assert!(tree.len() > least && kept.len() > least);
         assert!(depth(&tree) <= 3);
         assert!(tree.bytes() < tree.len() * 10);
         let all: Vec<u32> = tree.iter().collect();
@@ -573,6 +580,6 @@ mod tests {
             tree.apply(&[], &[*v]);
         }
         assert_eq!((depth(&tree), tree.len()), (0, 10));
-        assert!(kept.len() > 59_000);
+        assert!(kept.len() > least);
     }
 }
