@@ -69,6 +69,15 @@ impl CancelToken {
         }
     }
 
+    /// The same token without what it watches.
+    #[must_use]
+    pub fn unwatched(&self) -> Self {
+        Self {
+            watch: None,
+            ..self.clone()
+        }
+    }
+
     /// Asks everyone who holds a clone to stop at the next batch.
     pub fn cancel(&self) {
         self.flag.is_set.store(true, Ordering::SeqCst);

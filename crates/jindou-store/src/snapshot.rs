@@ -8,7 +8,8 @@ use crate::shard::{Far, FarEdges, Session};
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_dictionary::DictionaryOverlay;
 use jindou_model::{
-    DEFAULT_GRAPH, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch,
+    CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId,
+    Watch,
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -110,6 +111,15 @@ impl Snapshot {
                 far: session.afresh().map(Arc::new),
                 ..self.clone()
             }),
+        }
+    }
+
+    /// Ties reading of other shards to a query's token: no wait for them is longer than it allows. For a snapshot that no other query
+    /// reads ([`Self::afresh`]).
+    #[inline]
+    pub fn begin(&self, cancel: &CancelToken) {
+        if let Some(session) = &self.far {
+            session.begin(cancel);
         }
     }
 

@@ -150,13 +150,14 @@ impl Queue {
 }
 
 /// The query's side.
-struct Put {
+struct Put<'a> {
     queue: Arc<Queue>,
+    snapshot: &'a Snapshot,
     memory: MemoryBudget,
     pool: Arc<dyn WorkerPool>,
 }
 
-impl Put {
+impl Put<'_> {
     fn piece(&self, columns: &[&[u32]], from: usize, rows: usize) -> Result<()> {
         let mut charge = Charge::new(Holder::Rest, &self.memory);
         charge.set((columns.len() * rows) as u64 * 4 + size_of::<Columns>() as u64)?;
@@ -176,8 +177,10 @@ impl Put {
     }
 }
 
-impl Sink for Put {
+impl Sink for Put<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        // The rows' own reading of other shards knows nothing of what the query could not read.
+        self.snapshot.check_shards()?;
         for from in (0..rows).step_by(ROWS) {
             self.piece(columns, from, ROWS.min(rows - from))?;
         }
@@ -313,18 +316,21 @@ fn run(
     options: &QueryOptions,
     queue: &Arc<Queue>,
 ) {
+    // Rows may be decoded after the query was cancelled or its time was over, so they have a session of their own.
+    let snapshot = &*meaning.snapshot.afresh();
     let outcome = guarded(|| {
         queue.check()?;
         let options = db.settle(options);
         let mut put = Put {
             queue: Arc::clone(queue),
+            snapshot,
             memory: options.memory.clone(),
             pool: Arc::clone(options.pool),
         };
-        let watching = watching(queue.cancel.clone(), &meaning.snapshot);
+        let watching = watching(queue.cancel.clone(), snapshot);
         let done = execute::pulled(
             planned.plan(),
-            &meaning.snapshot,
+            snapshot,
             &meaning.terms,
             &options,
             watching,
@@ -335,7 +341,7 @@ fn run(
             queue.callers.check()?;
         }
         // Whatever else went wrong may have followed from a file that failed.
-        db.inner.check_files(&meaning.snapshot)?;
+        db.inner.check_files(snapshot)?;
         done
     });
     queue.end(outcome);

@@ -365,6 +365,13 @@ impl Database {
         self.inner.writer.published().afresh().into_owned()
     }
 
+    /// The current snapshot for a query with this token.
+    pub(crate) fn snapshot_for(&self, cancel: &CancelToken) -> Snapshot {
+        let snapshot = self.snapshot();
+        snapshot.begin(cancel);
+        snapshot
+    }
+
     /// Number of the current snapshot, as [`UpdateReport::snapshot`](crate::UpdateReport::snapshot) gives it for the last update that
     /// changed something. O(1).
     ///
@@ -510,8 +517,9 @@ impl Database {
     }
 }
 
-/// The token that also ends when a file of the snapshot's, or a shard, has failed.
+/// The token that also ends when a file of the snapshot's, or a shard, has failed, and that ends the snapshot's waits for shards.
 pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken {
+    snapshot.begin(&cancel);
     cancel.watching(snapshot.watch())
 }
 

@@ -76,7 +76,8 @@ impl Database {
         pattern: &QuadPattern,
         options: &QueryOptions,
     ) -> Result<QuadMatches> {
-        let (snapshot, cancel) = (self.snapshot(), options.token());
+        let cancel = options.token();
+        let snapshot = self.snapshot_for(&cancel);
         self.inner.check_for_faults(&snapshot)?;
         let mut charge = Charge::new(Holder::Rest, &self.settle(options).memory);
         let ids = self.inner.made_of(&snapshot, || {
@@ -93,7 +94,8 @@ impl Database {
         })?;
         Ok(QuadMatches {
             ids,
-            snapshot,
+            // The terms may be asked for after the time is over.
+            snapshot: snapshot.afresh().into_owned(),
             _charge: charge,
         })
     }

@@ -105,7 +105,7 @@ impl Database {
 
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot_for(&options.token());
         self.inner.check_for_faults(&snapshot)?;
         let keyed = match &options.dataset {
             Some(d) => Cow::Owned(d.key(text)),
@@ -179,7 +179,7 @@ impl Database {
         terms: Vec<Term>,
         options: &QueryOptions,
     ) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot_for(&options.token());
         self.inner.check_for_faults(&snapshot)?;
         // No valid query begins with a zero byte, nor has one, so this is no other's key.
         let mut keyed = String::from("\0p");
@@ -241,7 +241,8 @@ impl Database {
 
     /// Parses and plans a query, the cache aside.
     pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        let (snapshot, cancel) = (self.snapshot(), options.token());
+        let cancel = options.token();
+        let snapshot = self.snapshot_for(&cancel);
         let settled = self.settle(options);
         let query = Self::parse(text, &settled, &cancel)?;
         let plan_options = Self::plan_options(&snapshot, options);
@@ -256,10 +257,10 @@ impl Database {
 
     /// Plans a parsed query, the cache aside.
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot();
+        let cancel = options.token();
+        let snapshot = self.snapshot_for(&cancel);
         self.inner.check_for_faults(&snapshot)?;
         let plan_options = Self::plan_options(&snapshot, options);
-        let cancel = options.token();
         let limits = PlanLimits {
             cancel: &cancel,
             memory: &self.settle(options).memory,

@@ -111,7 +111,8 @@ impl Database {
             functions: options.functions.clone(),
             planned: Mutex::new(None),
         };
-        shared.planned(&self.snapshot(), &options.token())?;
+        let cancel = options.token();
+        shared.planned(&self.snapshot_for(&cancel), &cancel)?;
         Ok(PreparedQuery {
             shared: Arc::new(shared),
         })
@@ -357,7 +358,7 @@ impl Session {
                 values.len()
             )));
         }
-        let snapshot = shared.db.snapshot();
+        let snapshot = shared.db.snapshot_for(cancel);
         shared.db.inner.check_for_faults(&snapshot)?;
         let known = self.planned.as_ref();
         if !known.is_some_and(|p| p.validity.holds(&snapshot)) {

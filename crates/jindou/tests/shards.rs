@@ -9,7 +9,7 @@ mod oracle;
 mod stores;
 
 use compare::{assert_equal, bag};
-use jindou::{Database, Error, Placement, QueryOptions, Sharding, parse_query};
+use jindou::{CancelToken, Database, Error, Placement, QueryOptions, Sharding, parse_query};
 use jindou_parse::{Format, Sources};
 use jindou_store::Snapshot;
 use jindou_store::shard::{Cluster, Far, Near, Reply, Request, open_shards};
@@ -17,7 +17,8 @@ use jindou_workloads::lubm::{Inferred, Lubm};
 use jindou_workloads::queries::lubm::QUERIES;
 use jindou_workloads::queries::lubm_official;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 fn sharding(shards: u32, placement: Placement) -> Sharding {
     let sharding = Sharding::new(shards).with_placement(placement);
@@ -136,14 +137,14 @@ struct Flaky {
 }
 
 impl Far for Flaky {
-    fn ask(&self, requests: &[(u32, Request)]) -> jindou::Result<Vec<Reply>> {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
         let left = |n: usize| n.checked_sub(1);
         if self
             .left
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
             .is_ok()
         {
-            return self.near.ask(requests);
+            return self.near.ask(requests, cancel);
         }
         if self.nonsense {
             let reply = Reply::Lists {
@@ -237,4 +238,65 @@ fn every_way_of_reading_is_right_over_shards() {
             .update("INSERT DATA { <a:a> <a:b> <a:c> }", &Default::default());
         assert!(e.unwrap_err().to_string().contains("several shards"));
     }
+}
+
+/// Shards that answer nothing until the query's token ends the wait.
+struct Silent {
+    near: Near,
+    silent: AtomicBool,
+}
+
+impl Far for Silent {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
+        while self.silent.load(Ordering::SeqCst) {
+            cancel.park_unless(|| false);
+            cancel.check()?;
+        }
+        self.near.ask(requests, cancel)
+    }
+}
+
+/// Queries, planning, cursors and matches wait for a silent shard as long as their limit or their caller says, and no longer.
+#[test]
+fn a_wait_for_a_shard_ends_with_its_query() {
+    let text = varied_trig();
+    let cut = Some(sharding(4, Placement::Hash));
+    let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
+    let store = stores::load_cut(&sources.build().unwrap(), cut);
+    let cluster = Cluster::read(&store.dir).unwrap().unwrap();
+    let near = open_shards(&store.dir, &cluster).unwrap();
+    let base = Arc::clone(&near.shards()[1]);
+    let silent = Arc::new(Silent {
+        near,
+        silent: AtomicBool::new(true),
+    });
+    let snapshot = Snapshot::of_shard(base, Arc::clone(&silent) as Arc<dyn Far>).unwrap();
+    let query = full(QUERIES_OF_ALL[0]);
+    let db = Database::of_snapshot(snapshot.clone());
+    let limit = Duration::from_millis(30);
+    let limited = QueryOptions::default().with_timeout(limit);
+    let got = db.query_with(&query, &limited);
+    assert!(
+        matches!(got, Err(Error::Timeout(l)) if l == limit),
+        "{got:?}"
+    );
+
+    let token = CancelToken::new();
+    let cancelled = QueryOptions::default().with_cancel(token.clone());
+    let got = std::thread::scope(|s| {
+        let query = s.spawn(|| db.query_with(&query, &cancelled));
+        std::thread::sleep(limit);
+        token.cancel();
+        query.join().unwrap()
+    });
+    assert!(matches!(got, Err(Error::Cancelled)), "{got:?}");
+
+    // Planned while they answer, run while they do not.
+    silent.silent.store(false, Ordering::SeqCst);
+    let right = bag(&db.query(&query).unwrap());
+    silent.silent.store(true, Ordering::SeqCst);
+    let got = db.query_with(&query, &limited);
+    assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
+    silent.silent.store(false, Ordering::SeqCst);
+    assert_eq!(bag(&db.query(&query).unwrap()), right);
 }

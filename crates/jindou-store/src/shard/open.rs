@@ -4,7 +4,7 @@ use super::{BLOCKS, Blocks, CLUSTER, Cluster, Far, Reply, Request, Shard, answer
 use crate::base::Base;
 use crate::directory::{Bytes, Kind, MANIFEST, Manifest, open_folder};
 use jindou_dictionary::index::Indexes;
-use jindou_model::{Error, Result};
+use jindou_model::{CancelToken, Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -79,8 +79,9 @@ impl Near {
 }
 
 impl Far for Near {
-    fn ask(&self, requests: &[(u32, Request)]) -> Result<Vec<Reply>> {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         let one = |(shard, request): &(u32, Request)| {
+            cancel.check()?;
             let base = self.shards.get(*shard as usize);
             let base = base.ok_or_else(|| Error::Shard {
                 shard: *shard,

@@ -1,7 +1,7 @@
 //! Requests of shards to one another: batches of keys, columns of answers. Plain data, so that a wire can frame it.
 
 use crate::segment::Scope;
-use jindou_model::{Direction, Result};
+use jindou_model::{CancelToken, Direction, Result};
 
 /// The graphs that a request is about: a [`Scope`] that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -227,9 +227,11 @@ impl Reply {
 /// The other shards of a store.
 pub trait Far: Send + Sync {
     /// Sends every request to its shard, and waits for all replies, which come in the order of the requests. Requests for one
-    /// shard are one message. What comes back is not trusted: whoever asked looks whether it fits.
+    /// shard are one message. What comes back is not trusted: whoever asked looks whether it fits. The wait ends when the query's
+    /// token says so; a shard that goes silent ends it sooner.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and why.
-    fn ask(&self, requests: &[(u32, Request)]) -> Result<Vec<Reply>>;
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and why; the token's
+    /// [`Error::Cancelled`](jindou_model::Error::Cancelled) and [`Error::Timeout`](jindou_model::Error::Timeout).
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>>;
 }

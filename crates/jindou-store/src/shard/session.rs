@@ -6,11 +6,12 @@ use crate::base::{Base, ObjectTerms};
 use crate::graph::TermSource;
 use crate::segment::Scope;
 use jindou_model::sync::lock;
-use jindou_model::{Direction, Error, NO_VERTEX, PredicateId, Result, Watch};
+use jindou_model::{CancelToken, Direction, Error, NO_VERTEX, PredicateId, Result, Watch};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Bytes of lists that are kept for the rows of a batch; when there are more, all are forgotten.
 const KEPT: usize = 64 << 20;
@@ -48,13 +49,23 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
+/// The reason why a session reads no more.
+#[derive(Clone)]
+enum Failure {
+    Shard(u32, String),
+    Cancelled,
+    Timeout(Duration),
+}
+
 /// One shard's base and the way to the others, as one query uses them. What fails once stays failed: then [`Self::check`] says so,
 /// and what was read counts for nothing. The next query has a session of its own.
 pub struct Session {
     base: Arc<Base>,
     far: Arc<dyn Far>,
     failed: AtomicBool,
-    failure: Mutex<Option<(u32, String)>>,
+    failure: Mutex<Option<Failure>>,
+    /// The query's, from its beginning on; without anything that it watches, which may be this session.
+    cancel: Mutex<CancelToken>,
     kept: Mutex<Kept>,
     rounds: AtomicU64,
     messages: AtomicU64,
@@ -87,6 +98,7 @@ impl Session {
             far,
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
+            cancel: Mutex::default(),
             kept: Mutex::default(),
             rounds: AtomicU64::new(0),
             messages: AtomicU64::new(0),
@@ -100,10 +112,15 @@ impl Session {
         Self::new(Arc::clone(&self.base), Arc::clone(&self.far))
     }
 
+    /// Ties the session to a query: no round is waited for longer than the query's token allows.
+    pub(crate) fn begin(&self, cancel: &CancelToken) {
+        *lock(&self.cancel) = cancel.unwatched();
+    }
+
     /// Ok if everything that was asked for so far was answered. One load.
     ///
     /// # Errors
-    /// [`Error::Shard`] with the first shard that did not answer, for good.
+    /// [`Error::Shard`] with the first shard that did not answer, for good; the token's error if it ended a wait.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.failed.load(Ordering::Acquire) {
@@ -124,20 +141,24 @@ impl Session {
 
     #[cold]
     fn error(&self) -> Error {
-        let (shard, message) = lock(&self.failure)
-            .clone()
-            .unwrap_or_else(|| (0, "it did not answer".into()));
-        Error::Shard { shard, message }
+        match lock(&self.failure).clone() {
+            Some(Failure::Shard(shard, message)) => Error::Shard { shard, message },
+            Some(Failure::Cancelled) => Error::Cancelled,
+            Some(Failure::Timeout(limit)) => Error::Timeout(limit),
+            // A failure is noted before it is told of.
+            None => Error::Internal("a session failed without a reason".into()),
+        }
     }
 
-    fn fail(&self, shard: u32, message: String) {
-        lock(&self.failure).get_or_insert((shard, message));
+    fn fail(&self, failure: Failure) {
+        lock(&self.failure).get_or_insert(failure);
         self.failed.store(true, Ordering::Release);
     }
 
     /// A reply that does not fit its request.
     pub(super) fn unfit(&self, shard: u32) {
-        self.fail(shard, "its answer does not fit what it was asked".into());
+        let message = "its answer does not fit what it was asked".into();
+        self.fail(Failure::Shard(shard, message));
     }
 
     pub(super) fn base(&self) -> &Base {
@@ -159,16 +180,22 @@ impl Session {
         }
     }
 
-    /// Replies to all requests, or nothing once one failed. Requests are sorted by shard, so that each shard gets one message.
+    /// Replies to all requests, or nothing once one failed or the query's token ended. Requests are sorted by shard, so that each shard gets one message.
     pub(super) fn ask(&self, requests: &[(u32, Request)]) -> Vec<Reply> {
         if requests.is_empty() || self.failed.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let cancel = lock(&self.cancel).clone();
+        // What answers at once may have more pages than there is time.
+        if let Err(e) = cancel.check() {
+            self.fail(failure_of(e, requests[0].0));
             return Vec::new();
         }
         let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
         let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
         self.rounds.fetch_add(1, Ordering::Relaxed);
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
-        match self.far.ask(requests) {
+        match self.far.ask(requests, &cancel) {
             Ok(replies) if replies.len() == requests.len() => {
                 let got: u64 = replies.iter().map(Reply::bytes).sum();
                 self.bytes.fetch_add(sent + got, Ordering::Relaxed);
@@ -178,12 +205,8 @@ impl Session {
                 self.unfit(requests[0].0);
                 Vec::new()
             }
-            Err(Error::Shard { shard, message }) => {
-                self.fail(shard, message);
-                Vec::new()
-            }
             Err(e) => {
-                self.fail(requests[0].0, e.to_string());
+                self.fail(failure_of(e, requests[0].0));
                 Vec::new()
             }
         }
@@ -413,6 +436,16 @@ impl Session {
             }
             requests = rest;
         }
+    }
+}
+
+/// The failure that an error of a round is; errors of no shard are laid to `shard`.
+fn failure_of(error: Error, shard: u32) -> Failure {
+    match error {
+        Error::Shard { shard, message } => Failure::Shard(shard, message),
+        Error::Cancelled => Failure::Cancelled,
+        Error::Timeout(limit) => Failure::Timeout(limit),
+        e => Failure::Shard(shard, e.to_string()),
     }
 }
 
