@@ -79,6 +79,12 @@ impl Cluster {
         t
     }
 
+    /// xxh3-64 of the manifest's text: the same on servers of one load, and of no other.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        xxh3_64(self.to_text().as_bytes())
+    }
+
     /// Reads the text back; `None` for anything but what [`Self::to_text`] writes.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
@@ -173,7 +179,13 @@ mod tests {
             terms: 7,
             shards: vec![3, 99, u64::MAX],
         };
+        let other = Cluster {
+            epoch: 0xABD,
+            ..c.clone()
+        };
+        assert_ne!(c.identity(), other.identity());
         let text = c.to_text().into_bytes();
+        assert_eq!(c.identity(), xxh3_64(&text));
         assert_eq!(Cluster::parse(&text), Some(c));
         for at in 0..text.len() {
             for bit in 0..8 {

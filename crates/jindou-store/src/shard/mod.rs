@@ -12,6 +12,7 @@ mod lay;
 mod open;
 mod request;
 mod session;
+pub mod wire;
 
 pub use answer::answer;
 pub use blocks::{BLOCKS, Blocks, MAX_SHARDS, MAX_SHIFT, Place, Placement, Sharding};
