@@ -2,6 +2,8 @@
 //! neighbour lists out of another server's memory; partitions, fork-join and the replicated log build on it.
 //!
 //! ```text
+//! servers    servers of a store in shards, which ask one another over mutual TLS
+//!
 //! remote     a reader's copy of what finds a list (a few bits a key), and one read for the list itself
 //!    │
 //! transport  registered memory, reads of many ranges, messages with handlers, deadlines, epochs
@@ -10,4 +12,6 @@
 //! ```
 
 pub mod remote;
+#[cfg(feature = "servers")]
+pub mod servers;
 pub mod transport;

@@ -197,6 +197,25 @@ impl Database {
         Ok(Self::over(update::open(dir.as_ref(), options)?, runtime))
     }
 
+    /// Opens one server's shards of a store that several servers hold between them: it answers the other servers from now on, and
+    /// queries over all of the store.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`Error::Unsupported`] if it must be possible to change it; [`Error::Store`] for a cluster file that does not
+    /// fit the store.
+    #[cfg(feature = "cluster")]
+    #[doc(hidden)]
+    pub fn open_server(
+        dir: impl AsRef<Path>,
+        file: &jindou_cluster::servers::ClusterFile,
+        name: &str,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let runtime = options.runtime.clone().unwrap_or_default();
+        let opened = update::open_server(dir.as_ref(), file, name, options)?;
+        Ok(Self::over(opened, runtime))
+    }
+
     fn over(opened: Opened, runtime: Runtime) -> Self {
         Self {
             inner: Arc::new(Inner {

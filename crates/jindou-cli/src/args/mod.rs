@@ -1,10 +1,12 @@
 //! The command line: commands on stores in this file, the server's and the generators' in files of their own.
 
+mod cluster;
 mod generate;
 mod query;
 mod rdf;
 mod serve;
 
+pub use cluster::{Cluster, StartCluster};
 pub use generate::{Generate, WatdivQueries};
 pub use query::{Query, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};
@@ -68,6 +70,9 @@ pub enum Command {
     Merge(Merge),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
+    /// Run a store of shards on several servers (docs/cluster.md).
+    #[command(subcommand)]
+    Cluster(Cluster),
     /// Verify every byte of a store and name what is damaged.
     Check(StoreArg),
     /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.

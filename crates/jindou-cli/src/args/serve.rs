@@ -14,6 +14,12 @@ pub struct Serve {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    /// Be one server of several: the cluster file, which is the same on all of them (docs/cluster.md).
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub cluster: Option<PathBuf>,
+    /// This server's name in the cluster file.
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    pub server: Option<String>,
     /// Address to listen on; anything but this machine's own needs --token-file.
     #[arg(
         long,

@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod cluster;
 mod completions;
 mod convert;
 mod dump;
@@ -50,6 +51,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Restore(a) => backup::restore(&a),
         Command::Merge(a) => merge::run(&a),
         Command::Serve(a) => serve::run(&a),
+        Command::Cluster(a) => cluster::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
         Command::Shell(a) => crate::shell::run(&a),

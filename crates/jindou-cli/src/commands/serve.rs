@@ -4,6 +4,7 @@ use super::merge;
 use super::{documents, runtime, service};
 use crate::args::Serve;
 use crate::log::{self, OneLine};
+use jindou::cluster::servers::ClusterFile;
 use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result, Verify};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::{IsTerminal, Write};
@@ -41,14 +42,23 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
     let begun = Instant::now();
     let runtime = runtime(a.threads, a.memory);
-    let db = Database::open_with(
-        &a.store,
-        &OpenOptions::default()
-            .with_access(if writes { Access::Write } else { Access::Read })
-            .with_durability(a.durability.durability)
-            .with_verify(a.verify.verify)
-            .with_runtime(runtime.clone()),
-    )?;
+    let options = OpenOptions::default()
+        .with_access(if writes { Access::Write } else { Access::Read })
+        .with_durability(a.durability.durability)
+        .with_verify(a.verify.verify)
+        .with_runtime(runtime.clone());
+    let db = match (&a.cluster, &a.server) {
+        (Some(file), Some(name)) => {
+            Database::open_server(&a.store, &ClusterFile::read(file)?, name, &options)?
+        }
+        (None, None) => Database::open_with(&a.store, &options)?,
+        _ => {
+            return Err(Error::Unsupported(
+                "one server of a cluster needs both cluster and server: set the other one, too"
+                    .into(),
+            ));
+        }
+    };
     if let Some(recovery) = db.recovery() {
         tracing::info!("{recovery}");
     }

@@ -63,6 +63,7 @@ const ONE_CALL: &[&str] = &[
 
 /// Commands without settings.
 const WITHOUT: &[&str] = &[
+    "cluster",
     "generate",
     "bench",
     "peers",

@@ -29,6 +29,8 @@ mod merge;
 mod open;
 mod operations;
 mod recluster;
+#[cfg(feature = "cluster")]
+mod servers;
 mod shards;
 mod target;
 mod template;
@@ -46,6 +48,8 @@ pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
+#[cfg(feature = "cluster")]
+pub(crate) use servers::open_server;
 pub(crate) use shards::open;
 pub use target::GraphName;
 pub(crate) use trust::Held;

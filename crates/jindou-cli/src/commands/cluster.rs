@@ -1,0 +1,254 @@
+//! `jindou cluster`.
+
+use crate::args::{Cluster, StartCluster};
+use crate::say::say;
+use jindou::cluster::servers::{ClusterFile, Servers};
+use jindou::{Error, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time for servers to end by themselves.
+const GRACE: Duration = Duration::from_secs(10);
+
+pub fn run(a: &Cluster) -> Result<ExitCode> {
+    match a {
+        Cluster::Start(a) => start(a),
+        Cluster::Status { file } => status(file),
+    }
+}
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::Store(message.into())
+}
+
+fn status(path: &Path) -> Result<ExitCode> {
+    let file = ClusterFile::read(path)?;
+    // Any server's certificate lets in.
+    let has_key = |s: &&jindou::cluster::servers::ServerEntry| fs::File::open(&s.key).is_ok();
+    let one = file.servers.iter().find(has_key).ok_or_else(|| {
+        wrong(format!(
+            "{}: none of the servers' keys can be read here; ask on a machine that runs one",
+            path.display()
+        ))
+    })?;
+    let states = Servers::states(&file, &one.name)?;
+    let mut all_alive = true;
+    for ((name, state), entry) in states.iter().zip(&file.servers) {
+        match state {
+            Ok(s) => say!(
+                "{name}: alive at {}, http://{}, epoch {:016x}, store {:016x}, shards {:?}",
+                entry.address,
+                entry.http,
+                s.epoch,
+                s.identity,
+                s.shards
+            ),
+            Err(why) => {
+                all_alive = false;
+                say!("{name}: not alive at {}: {why}", entry.address);
+            }
+        }
+    }
+    Ok(if all_alive {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Ports for clients and for peers.
+fn ports(first: u16, servers: usize) -> Result<Vec<u16>> {
+    if first != 0 {
+        let port =
+            |i| u16::try_from(usize::from(first) + i).map_err(|_| wrong("--port is too high"));
+        return (0..2 * servers).map(port).collect();
+    }
+    let io = |e| wrong(format!("no free ports: {e}"));
+    let free = (0..2 * servers).map(|_| TcpListener::bind(("127.0.0.1", 0)));
+    // All are held until the last is known, so that none comes twice.
+    let free = free.collect::<std::io::Result<Vec<_>>>().map_err(io)?;
+    free.iter()
+        .map(|l| l.local_addr().map(|a| a.port()).map_err(io))
+        .collect()
+}
+
+/// Writes a file that only its owner can read.
+fn put(path: &Path, text: &str) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let written = options
+        .open(path)
+        .and_then(|mut f| f.write_all(text.as_bytes()));
+    written.map_err(|e| Error::io(path, e))
+}
+
+fn token() -> Result<String> {
+    let mut bytes = [0; 32];
+    let path = "/dev/urandom";
+    let read = fs::File::open(path).and_then(|mut f| f.read_exact(&mut bytes));
+    read.map_err(|e| Error::io(path, e))?;
+    Ok(bytes.iter().fold(String::new(), |mut t, b| {
+        let _ = write!(t, "{b:02x}");
+        t
+    }))
+}
+
+/// Makes a cluster's authority, certificates and file; the last comes last, so that a folder with it has all.
+fn make(folder: &Path, shards: usize, servers: usize, ports: &[u16]) -> Result<PathBuf> {
+    fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    let cannot = |e: rcgen::Error| wrong(format!("no certificate could be made: {e}"));
+    let mut params = CertificateParams::new(Vec::new()).map_err(cannot)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "Jindou cluster");
+    let key = KeyPair::generate().map_err(cannot)?;
+    put(&folder.join("authority.key"), &key.serialize_pem())?;
+    let authority = CertifiedIssuer::self_signed(params, key).map_err(cannot)?;
+    put(&folder.join("authority.pem"), &authority.pem())?;
+    let mut text = format!("token = \"{}\"\nauthority = \"authority.pem\"\n", token()?);
+    for i in 0..servers {
+        let name = format!("server-{i}");
+        let mut params = CertificateParams::new(vec![name.clone()]).map_err(cannot)?;
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate().map_err(cannot)?;
+        let certificate = params.signed_by(&key, &authority).map_err(cannot)?;
+        put(&folder.join(format!("{name}.key")), &key.serialize_pem())?;
+        put(&folder.join(format!("{name}.pem")), &certificate.pem())?;
+        // Neighbouring shards have things that belong together.
+        let mine: Vec<usize> = (i * shards / servers..(i + 1) * shards / servers).collect();
+        let _ = write!(
+            text,
+            "\n[[server]]\nname = \"{name}\"\naddress = \"127.0.0.1:{}\"\nhttp = \"127.0.0.1:{}\"\nshards = {mine:?}\n\
+             certificate = \"{name}.pem\"\nkey = \"{name}.key\"\n",
+            ports[servers + i],
+            ports[i]
+        );
+    }
+    let path = folder.join("cluster.toml");
+    put(&path, &text)?;
+    Ok(path)
+}
+
+/// Servers that end with this process.
+struct Running(Vec<(String, Child)>);
+
+impl Running {
+    fn stop(&mut self) {
+        for (_, child) in &self.0 {
+            // SAFETY: the call takes no memory, and a child that was not waited for keeps its number.
+            unsafe {
+                libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
+            }
+        }
+        let until = Instant::now() + GRACE;
+        for (_, child) in &mut self.0 {
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.0.clear();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn start(a: &StartCluster) -> Result<ExitCode> {
+    let cluster = Servers::shards_in(&a.store)?.ok_or_else(|| {
+        wrong(format!(
+            "{} is no store of shards; load it with --shards",
+            a.store.display()
+        ))
+    })?;
+    if a.servers == 0 || a.servers > cluster {
+        return Err(wrong(format!(
+            "the store has {cluster} shards, which 1 to {cluster} servers can hold, not {}",
+            a.servers
+        )));
+    }
+    let folder = a.files.clone().unwrap_or_else(|| a.store.join("cluster"));
+    let mut path = folder.join("cluster.toml");
+    if !path.exists() {
+        path = make(&folder, cluster, a.servers, &ports(a.port, a.servers)?)?;
+    }
+    let file = ClusterFile::read(&path)?;
+    file.check(cluster)?;
+    if file.servers.len() != a.servers {
+        return Err(wrong(format!(
+            "{} is for {} servers: give --servers {0}, or another folder as --files",
+            path.display(),
+            file.servers.len()
+        )));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    ctrlc::set_handler(move || told.store(true, Ordering::SeqCst))
+        .map_err(|e| wrong(format!("Ctrl-C cannot be handled: {e}")))?;
+    let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
+    let mut running = Running(Vec::new());
+    for server in &file.servers {
+        let (host, port) = server.http.rsplit_once(':').unwrap_or((&server.http, ""));
+        let child = Command::new(&program)
+            .arg("serve")
+            .arg("--store")
+            .arg(&a.store)
+            .arg("--cluster")
+            .arg(&path)
+            .args(["--server", &server.name, "--host", host, "--port", port])
+            .spawn()
+            .map_err(|e| Error::io(&program, e))?;
+        running.0.push((server.name.clone(), child));
+    }
+    say!("cluster file {}", path.display());
+    for (server, (_, child)) in file.servers.iter().zip(&running.0) {
+        say!(
+            "{}: http://{}/query, process {}, shards {:?}",
+            server.name,
+            server.http,
+            child.id(),
+            server.shards
+        );
+    }
+    while !stop.load(Ordering::SeqCst) && !running.0.is_empty() {
+        running
+            .0
+            .retain_mut(|(name, child)| match child.try_wait() {
+                Ok(None) => true,
+                Ok(Some(status)) => {
+                    eprintln!("jindou: server {name} ended: {status}");
+                    false
+                }
+                Err(_) => false,
+            });
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let ended = !stop.load(Ordering::SeqCst);
+    running.stop();
+    Ok(if ended {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -1,0 +1,304 @@
+//! Several servers over the shards of one store: answers, and what becomes of them when a server dies, is stopped or is a stranger.
+
+use jindou_workloads::queries::lubm::QUERIES;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn jindou(folder: &Path) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    c.current_dir(folder).env("HOME", folder);
+    c
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    jindou(folder).args(args).output().unwrap()
+}
+
+fn good(folder: &Path, args: &[&str]) {
+    let o = run(folder, args);
+    let err = String::from_utf8_lossy(&o.stderr);
+    assert!(o.status.success(), "{args:?}: {err}");
+}
+
+/// A server of the cluster: its URL and its process.
+struct Server {
+    url: String,
+    process: i32,
+}
+
+impl Server {
+    fn signal(&self, signal: i32) {
+        // SAFETY: the call takes no memory; the process is a server that this test has started.
+        assert_eq!(unsafe { libc::kill(self.process, signal) }, 0);
+    }
+
+    /// Status and body of an answer.
+    fn ask(&self, query: &str) -> (u16, String) {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .timeout_global(Some(Duration::from_secs(20)));
+        let agent: ureq::Agent = config.build().into();
+        let request = agent.get(&self.url).query("query", query);
+        let mut response = request.header("accept", "text/csv").call().unwrap();
+        let status = response.status().as_u16();
+        (status, response.body_mut().read_to_string().unwrap())
+    }
+
+    fn rows(&self, query: &str) -> u64 {
+        let (status, body) = self.ask(query);
+        assert_eq!(status, 200, "{body}");
+        body.lines().count() as u64 - 1
+    }
+
+    /// Waits until it answers.
+    fn answers(&self) {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let (status, body) = self.ask(ALL);
+            if status == 200 {
+                return;
+            }
+            assert!(Instant::now() < until, "{body}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Asserts that a query fails in time, with these words.
+    fn fails(&self, words: &[&str]) {
+        let begun = Instant::now();
+        let (status, body) = self.ask(ALL);
+        let took = begun.elapsed();
+        assert!(status >= 400, "{status}: {body}");
+        assert!(took < Duration::from_millis(3500), "{took:?}");
+        for word in words {
+            assert!(body.contains(word), "no {word} in {body}");
+        }
+    }
+
+    /// Waits until queries fail with these words.
+    fn comes_to_fail(&self, word: &str) {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let (status, body) = self.ask(ALL);
+            if status >= 400 && body.contains(word) {
+                return;
+            }
+            assert!(Instant::now() < until, "{body}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Reads from all shards, and has no row before it has read all.
+const ALL: &str = "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#> \
+                   SELECT (COUNT(?n) AS ?names) { ?x ub:memberOf ?d . ?x ub:name ?n . ?d ub:subOrganizationOf ?u }";
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: the call takes no memory; the child was not waited for.
+        unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
+        let _ = self.0.wait();
+    }
+}
+
+fn start(folder: &Path, store: &str) -> (Running, Vec<Server>) {
+    let mut child = jindou(folder)
+        .args([
+            "cluster",
+            "start",
+            "--store",
+            store,
+            "--servers",
+            "2",
+            "--port",
+            "0",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut servers = Vec::new();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while servers.len() < 2 {
+        let line = lines.next().expect("a line a server").unwrap();
+        // server-0: http://127.0.0.1:…/query, process …, shards …
+        let Some((_, rest)) = line.split_once(": http") else {
+            continue;
+        };
+        let mut parts = rest.split(", ");
+        let url = format!("http{}", parts.next().unwrap());
+        let process = parts.next().unwrap().strip_prefix("process ").unwrap();
+        servers.push(Server {
+            url,
+            process: process.parse().unwrap(),
+        });
+    }
+    // Its servers write there, too.
+    std::thread::spawn(move || lines.for_each(drop));
+    (Running(child), servers)
+}
+
+/// One server by itself, until it is dropped.
+fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
+    let port = url
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .strip_suffix("/query")
+        .unwrap();
+    let child = jindou(folder)
+        .args([
+            "serve",
+            "--store",
+            store,
+            "--cluster",
+            file,
+            "--server",
+            "server-1",
+        ])
+        .args(["--port", port, "--log", "error"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    Running(child)
+}
+
+fn wait_for_http(url: &str) {
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/query")
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while TcpStream::connect(address).is_err() {
+        assert!(Instant::now() < until, "nothing listens at {address}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn servers_answer_together_and_fail_with_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    good(
+        folder,
+        &["generate", "lubm", "--universities", "1", "--out", "d.nt"],
+    );
+    good(folder, &["load", "--shards", "4", "--store", "s", "d.nt"]);
+    let (_cluster, servers) = start(folder, "s");
+    let [one, two] = &servers[..] else {
+        panic!("two servers")
+    };
+    for server in [one, two] {
+        wait_for_http(&server.url);
+        server.answers();
+        for q in &QUERIES {
+            if let Some(want) = q.rows(1) {
+                assert_eq!(server.rows(q.text), want, "{}", q.name);
+            }
+        }
+    }
+    let file = "s/cluster/cluster.toml";
+    let status = |file: &str| {
+        let o = run(folder, &["cluster", "status", file]);
+        (o.status.success(), String::from_utf8(o.stdout).unwrap())
+    };
+    let (all, said) = status(file);
+    assert!(all && said.matches(": alive at").count() == 2, "{said}");
+    assert!(
+        said.contains("shards [0, 1]") && said.contains("shards [2, 3]"),
+        "{said}"
+    );
+
+    // Noise at the port of peers, with and without an end.
+    let text = fs::read_to_string(folder.join(file)).unwrap();
+    let peer = |i: usize| {
+        let mut lines = text.lines().filter_map(|l| l.strip_prefix("address = "));
+        lines.nth(i).unwrap().trim_matches('"').to_owned()
+    };
+    let mut held = Vec::new();
+    for i in 0..20_usize {
+        let mut stream = TcpStream::connect(peer(1)).unwrap();
+        let noise: Vec<u8> = (0..i * 100).map(|b| (b * 31 + i) as u8).collect();
+        let _ = stream.write_all(&noise);
+        if i % 2 == 0 {
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        held.push(stream);
+    }
+    one.answers();
+    assert!(two.ask(ALL).0 == 200);
+
+    // Strangers.
+    let token = text.lines().next().unwrap();
+    let forged = text.replace(token, "token = \"0123456789abcdef\"");
+    fs::write(folder.join("s/cluster/forged.toml"), forged).unwrap();
+    let (all, said) = status("s/cluster/forged.toml");
+    assert!(
+        !all && said.matches("the token is another one").count() == 2,
+        "{said}"
+    );
+    fs::write(
+        folder.join("e.nt"),
+        "<http://e/a> <http://e/b> <http://e/c> .\n",
+    )
+    .unwrap();
+    good(
+        folder,
+        &["load", "--shards", "4", "--store", "t", "d.nt", "e.nt"],
+    );
+    let (other, _) = start(folder, "t");
+    drop(other);
+    fs::write(folder.join("t/cluster/forged.toml"), &text).unwrap();
+    let (all, said) = status("t/cluster/forged.toml");
+    assert!(!all && said.matches("not alive").count() == 2, "{said}");
+
+    // Stopped: silent, and back.
+    two.signal(libc::SIGSTOP);
+    one.fails(&["server-1", &peer(1)]);
+    two.signal(libc::SIGCONT);
+    one.answers();
+
+    // Killed, replaced by one of another load, and back.
+    two.signal(libc::SIGKILL);
+    one.fails(&["server-1", &peer(1)]);
+    let stranger = serve(folder, "t", file, &two.url);
+    one.comes_to_fail("another load");
+    drop(stranger);
+    let _again = serve(folder, "s", file, &two.url);
+    one.answers();
+    wait_for_http(&two.url);
+    two.answers();
+    for q in &QUERIES {
+        if let Some(want) = q.rows(1) {
+            assert_eq!(two.rows(q.text), want, "{}", q.name);
+        }
+    }
+
+    // No part of an update is done.
+    let o = run(
+        folder,
+        &[
+            "serve",
+            "--store",
+            "s",
+            "--cluster",
+            file,
+            "--server",
+            "server-1",
+            "--writable",
+        ],
+    );
+    let err = String::from_utf8_lossy(&o.stderr);
+    assert!(
+        !o.status.success() && err.contains("cannot be changed yet"),
+        "{err}"
+    );
+}

@@ -1,0 +1,280 @@
+//! The cluster file: TOML that is the same on every server.
+//!
+//! ```toml
+//! token = "…"                      # the same secret on all servers
+//! authority = "authority.pem"      # the cluster's own certificate authority
+//!
+//! [[server]]
+//! name = "one"                     # its certificate is for this name
+//! address = "10.0.0.1:7979"        # for the other servers
+//! http = "10.0.0.1:7878"           # for clients; only shown
+//! shards = [0, 1]
+//! certificate = "one.pem"          # needed on this server only
+//! key = "one.key"
+//! ```
+//!
+//! Relative paths are relative to the file.
+
+use jindou_model::{Error, Result};
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// A cluster file's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterFile {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// The secret that servers show one another.
+    pub token: String,
+    /// The servers in the file's order.
+    pub servers: Vec<ServerEntry>,
+}
+
+/// One server of a cluster file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerEntry {
+    /// Its name: letters, digits and hyphens.
+    pub name: String,
+    /// Host and port for the other servers.
+    pub address: String,
+    /// Host and port for clients.
+    pub http: String,
+    /// The shards that it holds, ascending.
+    pub shards: Vec<u32>,
+    /// PEM file of the cluster's authority.
+    pub authority: PathBuf,
+    /// PEM file of its certificate.
+    pub certificate: PathBuf,
+    /// PEM file of its private key.
+    pub key: PathBuf,
+}
+
+/// Servers that a file can name.
+const MAX_SERVERS: usize = 256;
+/// Fewest characters of a token.
+const MIN_TOKEN: usize = 16;
+/// Most of them.
+const MAX_TOKEN: usize = 512;
+
+impl ClusterFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be read; [`Error::Store`] with file and reason for anything wrong in it.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn parse(path: &Path, text: &str) -> Result<Self> {
+        let wrong = |what: String| Error::Store(format!("{}: {what}", path.display()));
+        let table: Table = text.parse().map_err(|e| wrong(format!("not TOML: {e}")))?;
+        only(&table, &["token", "authority", "server"]).map_err(wrong)?;
+        let token = text_of(&table, "token").map_err(wrong)?;
+        if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
+            return Err(wrong(format!(
+                "token has to be of {MIN_TOKEN} to {MAX_TOKEN} bytes"
+            )));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let authority = folder.join(text_of(&table, "authority").map_err(wrong)?);
+        let Some(Value::Array(all)) = table.get("server") else {
+            return Err(wrong("there is no [[server]] in it".into()));
+        };
+        if all.is_empty() || all.len() > MAX_SERVERS {
+            return Err(wrong(format!(
+                "it names no server, or more than {MAX_SERVERS}"
+            )));
+        }
+        let mut servers: Vec<ServerEntry> = Vec::with_capacity(all.len());
+        for (i, value) in (1..).zip(all) {
+            let server = entry(value, folder, &authority)
+                .map_err(|what| wrong(format!("server {i}: {what}")))?;
+            if servers.iter().any(|s| s.name == server.name) {
+                return Err(wrong(format!("two servers are called {}", server.name)));
+            }
+            servers.push(server);
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            token: token.to_owned(),
+            servers,
+        })
+    }
+
+    /// The server of a name.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the names that there are.
+    pub fn server(&self, name: &str) -> Result<&ServerEntry> {
+        self.servers.iter().find(|s| s.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.servers.iter().map(|s| s.name.as_str()).collect();
+            Error::Store(format!(
+                "{}: there is no server {name} in it, but {}",
+                self.path.display(),
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// Checks that each of a store's shards is held by one server.
+    ///
+    /// # Errors
+    /// [`Error::Store`] with the shard.
+    pub fn check(&self, shards: usize) -> Result<()> {
+        let mut holders: Vec<Option<&str>> = vec![None; shards];
+        let wrong = |what: String| Err(Error::Store(format!("{}: {what}", self.path.display())));
+        for server in &self.servers {
+            for &shard in &server.shards {
+                match holders.get_mut(shard as usize) {
+                    None => {
+                        return wrong(format!(
+                            "server {} is to hold shard {shard}, and the store has {shards} of them, from 0",
+                            server.name
+                        ));
+                    }
+                    Some(Some(other)) => {
+                        return wrong(format!(
+                            "shard {shard} is on both {other} and {}",
+                            server.name
+                        ));
+                    }
+                    Some(place) => *place = Some(&server.name),
+                }
+            }
+        }
+        match holders.iter().position(Option::is_none) {
+            Some(shard) => wrong(format!("no server holds shard {shard}")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn only(table: &Table, known: &[&str]) -> Result<(), String> {
+    match table.keys().find(|k| !known.contains(&k.as_str())) {
+        Some(key) => Err(format!(
+            "there is no setting {key}, but {}",
+            known.join(", ")
+        )),
+        None => Ok(()),
+    }
+}
+
+fn text_of<'t>(table: &'t Table, key: &str) -> Result<&'t str, String> {
+    match table.get(key) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text),
+        Some(_) => Err(format!("{key} has to be a text")),
+        None => Err(format!("{key} is missing")),
+    }
+}
+
+fn entry(value: &Value, folder: &Path, authority: &Path) -> Result<ServerEntry, String> {
+    let Value::Table(table) = value else {
+        return Err("it has to be a table".into());
+    };
+    only(
+        table,
+        &["name", "address", "http", "shards", "certificate", "key"],
+    )?;
+    let name = text_of(table, "name")?;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.len() > 63 || !name.chars().all(plain) || name.starts_with('-') || name.ends_with('-') {
+        return Err(format!(
+            "{name:?} is no name for a server: use up to 63 small letters, digits and hyphens"
+        ));
+    }
+    let address = text_of(table, "address")?;
+    if address
+        .rsplit_once(':')
+        .is_none_or(|a| a.1.parse::<u16>().is_err())
+    {
+        return Err(format!("address {address:?} is no HOST:PORT"));
+    }
+    let Some(Value::Array(all)) = table.get("shards") else {
+        return Err("shards have to be a list of numbers".into());
+    };
+    let number = |v: &Value| v.as_integer().and_then(|n| u32::try_from(n).ok());
+    let shards: Option<Vec<u32>> = all.iter().map(number).collect();
+    let mut shards = shards.ok_or("shards have to be a list of numbers")?;
+    shards.sort_unstable();
+    if shards.is_empty() {
+        return Err("it holds no shard".into());
+    }
+    Ok(ServerEntry {
+        name: name.to_owned(),
+        address: address.to_owned(),
+        http: text_of(table, "http")?.to_owned(),
+        shards,
+        authority: authority.to_owned(),
+        certificate: folder.join(text_of(table, "certificate")?),
+        key: folder.join(text_of(table, "key")?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        token = "0123456789abcdef"
+        authority = "a.pem"
+        [[server]]
+        name = "one"
+        address = "h:1"
+        http = "h:2"
+        shards = [2, 0]
+        certificate = "one.pem"
+        key = "/k/one.key"
+        [[server]]
+        name = "two"
+        address = "h:3"
+        http = "h:4"
+        shards = [1]
+        certificate = "two.pem"
+        key = "two.key"
+    "#;
+
+    fn parse(text: &str) -> Result<ClusterFile> {
+        ClusterFile::parse(Path::new("/f/c.toml"), text)
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let file = parse(TEXT).unwrap();
+        assert_eq!(file.servers[0].shards, [0, 2]);
+        assert_eq!(file.servers[0].certificate, Path::new("/f/one.pem"));
+        assert_eq!(file.servers[0].key, Path::new("/k/one.key"));
+        assert!(file.check(3).is_ok());
+        assert!(file.server("three").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (from, to, says) in [
+            ("0123456789abcdef", "short", "token has to be"),
+            ("\"two\"", "\"one\"", "two servers are called one"),
+            ("\"two\"", "\"Two!\"", "no name for a server"),
+            ("h:3", "h", "no HOST:PORT"),
+            ("shards = [1]", "shards = []", "server 2: it holds no shard"),
+            ("shards = [1]", "shards = [-1]", "list of numbers"),
+            ("http = \"h:4\"", "", "server 2: http is missing"),
+            ("http = \"h:4\"", "htpp = \"h:4\"", "no setting htpp"),
+            ("[2, 0]", "[2, 0", "not TOML"),
+        ] {
+            let e = parse(&TEXT.replace(from, to)).unwrap_err().to_string();
+            assert!(e.contains(says) && e.contains("/f/c.toml"), "{e}");
+        }
+        let file = parse(TEXT).unwrap();
+        for (shards, says) in [(2, "shard 2"), (4, "no server holds shard 3")] {
+            let e = file.check(shards).unwrap_err().to_string();
+            assert!(e.contains(says), "{e}");
+        }
+        let twice = parse(&TEXT.replace("[1]", "[1, 2]")).unwrap();
+        let e = twice.check(3).unwrap_err().to_string();
+        assert!(e.contains("shard 2 is on both one and two"), "{e}");
+    }
+}

@@ -1,0 +1,398 @@
+//! Frames: a header of 32 bytes, and at most [`CHUNK`] bytes of a message.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 0..4 | `JDSV` |
+//! | 4..6 | version of the protocol |
+//! | 6 | kind |
+//! | 7 | 1 in the last frame of a message, else 0 |
+//! | 8..16 | number of the request |
+//! | 16..20 | bytes of the body |
+//! | 20..24 | region: 0 |
+//! | 24..32 | xxh3-64 of the body |
+//!
+//! All numbers are little-endian. A message of any length is a row of frames, so no length of a whole message is ever believed.
+
+use super::{BEAT, CHUNK, SILENCE, ServerState};
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: [u8; 4] = *b"JDSV";
+/// The protocol's version: servers speak with their own only.
+pub const VERSION: u16 = 1;
+const HEADER: usize = 32;
+
+/// The meaning of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A dialling server's introduction.
+    Hello = 1,
+    /// It is let in: a [`ServerState`].
+    Welcome,
+    /// It is not: a sentence.
+    Refusal,
+    /// A sign of life.
+    Beat,
+    /// Requests with their shards.
+    Requests,
+    /// Their replies.
+    Replies,
+    /// The shard that could not answer, and a sentence.
+    Failure,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Option<Self> {
+        [
+            Self::Hello,
+            Self::Welcome,
+            Self::Refusal,
+            Self::Beat,
+            Self::Requests,
+            Self::Replies,
+            Self::Failure,
+        ]
+        .into_iter()
+        .find(|k| *k as u8 == byte)
+    }
+}
+
+/// A frame that came.
+#[derive(Debug)]
+pub struct Frame {
+    pub kind: Kind,
+    pub last: bool,
+    pub number: u64,
+    pub body: Vec<u8>,
+}
+
+/// A part of a message that goes out.
+pub struct Part {
+    pub kind: Kind,
+    pub number: u64,
+    pub last: bool,
+    pub message: Arc<Vec<u8>>,
+    pub range: Range<usize>,
+}
+
+/// The frames of a message; one without a body for an empty one.
+pub fn parts(kind: Kind, number: u64, message: Vec<u8>) -> impl Iterator<Item = Part> {
+    let (message, length) = (Arc::new(message), 0);
+    let total = message.len();
+    let count = total.div_ceil(CHUNK).max(1);
+    (length..count).map(move |i| Part {
+        kind,
+        number,
+        last: i + 1 == count,
+        message: Arc::clone(&message),
+        range: i * CHUNK..total.min((i + 1) * CHUNK),
+    })
+}
+
+fn bad(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+/// Writes a frame, without flushing it.
+pub async fn write(to: &mut (impl AsyncWrite + Unpin), part: &Part) -> io::Result<()> {
+    let body = part
+        .message
+        .get(part.range.clone())
+        .ok_or_else(|| bad("a frame beyond its message"))?;
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&MAGIC);
+    header[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    header[6] = part.kind as u8;
+    header[7] = u8::from(part.last);
+    header[8..16].copy_from_slice(&part.number.to_le_bytes());
+    header[16..20].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    header[24..].copy_from_slice(&xxh3_64(body).to_le_bytes());
+    to.write_all(&header).await?;
+    to.write_all(body).await
+}
+
+/// Writes a whole message at once, for a handshake.
+pub async fn send(
+    to: &mut (impl AsyncWrite + Unpin),
+    kind: Kind,
+    message: Vec<u8>,
+) -> io::Result<()> {
+    for part in parts(kind, 0, message) {
+        write(to, &part).await?;
+    }
+    to.flush().await
+}
+
+/// Fills a buffer; an error when nothing comes for too long, however much is still missing.
+async fn fill(from: &mut (impl AsyncRead + Unpin), mut buffer: &mut [u8]) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let n = timeout(SILENCE, from.read(buffer)).await.map_err(|_| {
+            let seconds = SILENCE.as_secs_f64();
+            io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("nothing was heard of it for {seconds} s"),
+            )
+        })??;
+        if n == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "it closed the connection",
+            ));
+        }
+        buffer = &mut buffer[n..];
+    }
+    Ok(())
+}
+
+/// Reads a frame of at most `most` bytes.
+///
+/// # Errors
+/// For anything but a frame, and when nothing comes for too long.
+pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Result<Frame> {
+    let mut header = [0; HEADER];
+    fill(from, &mut header).await?;
+    if header[..4] != MAGIC {
+        return Err(bad("it does not speak Jindou's protocol"));
+    }
+    let version = u16::from_le_bytes([header[4], header[5]]);
+    if version != VERSION {
+        return Err(bad(format!(
+            "it speaks version {version} of the protocol, this one version {VERSION}"
+        )));
+    }
+    let kind = Kind::of(header[6]).ok_or_else(|| bad("a frame of an unknown kind"))?;
+    let [a, b, c, d] = [16, 17, 18, 19].map(|i| header[i]);
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    if length > most.min(CHUNK) || header[7] > 1 || header[20..24] != [0; 4] {
+        return Err(bad("a frame with a damaged header"));
+    }
+    let mut body = vec![0; length];
+    fill(from, &mut body).await?;
+    let eight = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&header[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    if xxh3_64(&body) != eight(24) {
+        return Err(bad("a frame whose bytes were damaged on the way"));
+    }
+    Ok(Frame {
+        kind,
+        last: header[7] == 1,
+        number: eight(8),
+        body,
+    })
+}
+
+/// Writes what comes through a channel, and signs of life meanwhile; ends with the channel.
+///
+/// # Errors
+/// When the other side takes nothing for too long.
+pub async fn write_all(
+    to: &mut (impl AsyncWrite + Unpin),
+    mut next: impl FnMut(&mut Context<'_>) -> Poll<Option<Part>>,
+) -> io::Result<()> {
+    let mut beat = tokio::time::interval(BEAT);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let beating = Part {
+        kind: Kind::Beat,
+        number: 0,
+        last: true,
+        message: Arc::default(),
+        range: 0..0,
+    };
+    loop {
+        let part = tokio::select! {
+            part = poll_fn(&mut next) => match part {
+                Some(part) => part,
+                None => return Ok(()),
+            },
+            _ = beat.tick() => Part { message: Arc::clone(&beating.message), range: 0..0, ..beating },
+        };
+        let written = async {
+            write(to, &part).await?;
+            to.flush().await
+        };
+        timeout(2 * SILENCE, written)
+            .await
+            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it takes nothing any more"))??;
+    }
+}
+
+/// A dialling server's introduction.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// The cluster's secret.
+    pub token: String,
+    /// Identity of its store; 0 for who only wants to know the state.
+    pub identity: u64,
+    /// Id epoch of its store.
+    pub epoch: u64,
+    /// Its name.
+    pub name: String,
+}
+
+fn put(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text);
+}
+
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take(&mut self, n: usize) -> Option<&[u8]> {
+        let (head, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let n = self.u32()? as usize;
+        String::from_utf8(self.take(n)?.to_vec()).ok()
+    }
+}
+
+impl Hello {
+    /// Its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.identity.to_le_bytes());
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        put(self.token.as_bytes(), &mut out);
+        put(self.name.as_bytes(), &mut out);
+        out
+    }
+
+    /// Reads its bytes.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut f = Fields(bytes);
+        let found = Self {
+            identity: f.u64()?,
+            epoch: f.u64()?,
+            token: f.text()?,
+            name: f.text()?,
+        };
+        f.0.is_empty().then_some(found)
+    }
+}
+
+impl ServerState {
+    /// Its bytes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.identity.to_le_bytes());
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        put(self.name.as_bytes(), &mut out);
+        for shard in &self.shards {
+            out.extend_from_slice(&shard.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads its bytes.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut f = Fields(bytes);
+        let mut found = Self {
+            identity: f.u64()?,
+            epoch: f.u64()?,
+            name: f.text()?,
+            shards: Vec::new(),
+        };
+        while !f.0.is_empty() {
+            found.shards.push(f.u32()?);
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block_on<T>(f: impl Future<Output = T>) -> T {
+        let builder = &mut tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap().block_on(f)
+    }
+
+    fn bytes_of(message: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        block_on(async {
+            for part in parts(Kind::Replies, 7, message.to_vec()) {
+                write(&mut out, &part).await.unwrap();
+            }
+        });
+        out
+    }
+
+    #[test]
+    fn messages_of_any_length_come_back() {
+        for length in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
+            let message: Vec<u8> = (0..length).map(|i| (i / 7) as u8).collect();
+            let bytes = bytes_of(&message);
+            let (mut from, mut got) = (&bytes[..], Vec::new());
+            loop {
+                let frame = block_on(read(&mut from, CHUNK)).unwrap();
+                assert_eq!((frame.kind, frame.number), (Kind::Replies, 7));
+                got.extend(frame.body);
+                if frame.last {
+                    break;
+                }
+            }
+            assert!(from.is_empty() && got == message, "{length}");
+        }
+    }
+
+    /// A changed bit anywhere but in kind, end and number, which whoever reads compares with what was asked, and any cut.
+    #[test]
+    fn damaged_frames_are_refused() {
+        let bytes = bytes_of(b"some neighbours");
+        for at in (0..6).chain(16..bytes.len()) {
+            for bit in 0..8 {
+                let mut bad = bytes.clone();
+                bad[at] ^= 1 << bit;
+                assert!(block_on(read(&mut &bad[..], CHUNK)).is_err(), "{at} {bit}");
+            }
+        }
+        for cut in 0..bytes.len() {
+            assert!(block_on(read(&mut &bytes[..cut], CHUNK)).is_err(), "{cut}");
+        }
+        assert!(block_on(read(&mut &bytes[..], 14)).is_err());
+    }
+
+    #[test]
+    fn introductions_come_back() {
+        let hello = Hello {
+            token: "0123456789abcdef".into(),
+            identity: 3,
+            epoch: u64::MAX,
+            name: "one".into(),
+        };
+        let bytes = hello.to_bytes();
+        assert!(Hello::parse(&bytes) == Some(hello));
+        let state = ServerState {
+            name: "two".into(),
+            identity: 1,
+            epoch: 2,
+            shards: vec![0, 5],
+        };
+        assert_eq!(ServerState::parse(&state.to_bytes()), Some(state));
+        for cut in 0..bytes.len() {
+            assert!(Hello::parse(&bytes[..cut]).is_none(), "{cut}");
+        }
+        assert!(Hello::parse(&[255; 40]).is_none());
+    }
+}

@@ -1,0 +1,247 @@
+//! The answering side: connections of peers, let in after a handshake, whose requests are answered on threads of their own.
+
+use super::frame::{self, Hello, Kind, Part};
+use super::tls::Both;
+use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
+use jindou_model::{Error, Result};
+use jindou_store::Base;
+use jindou_store::shard::{Reply, Request, answer, wire};
+use rustls::ServerConfig;
+use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+use tokio::io::{BufReader, BufWriter};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Connections whose handshake is under way.
+const STRANGERS: usize = 64;
+/// Connections at once.
+const CONNECTIONS: usize = 1024;
+/// Requests of a connection that are read and not yet answered.
+const IN_WORK: usize = 16;
+/// Bytes of an introduction.
+const MAX_HELLO: usize = 4096;
+
+/// What a server answers from, by shard.
+pub type Own = Arc<Vec<Option<Arc<Base>>>>;
+
+/// A port that peers dial.
+pub struct Listener {
+    tcp: TcpListener,
+    tls: Arc<ServerConfig>,
+}
+
+impl Listener {
+    /// Takes the port of a server.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when it cannot be had.
+    pub async fn bind(entry: &ServerEntry, tls: &Both) -> Result<(Self, SocketAddr)> {
+        let cannot = |e: io::Error| {
+            Error::Store(format!(
+                "server {} cannot listen at {} for its peers: {e}",
+                entry.name, entry.address
+            ))
+        };
+        let tcp = TcpListener::bind(&entry.address).await.map_err(cannot)?;
+        let address = tcp.local_addr().map_err(cannot)?;
+        let tls = Arc::clone(&tls.server);
+        Ok((Self { tcp, tls }, address))
+    }
+
+    /// Takes connections for ever.
+    pub async fn run(self, own: Own, expected: Hello, state: ServerState) {
+        let strangers = Arc::new(Semaphore::new(STRANGERS));
+        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        let (expected, state) = (Arc::new(expected), Arc::new(state));
+        loop {
+            let Ok((tcp, _)) = self.tcp.accept().await else {
+                // Such as too many open files: others may be closed meanwhile.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let Ok(stranger) = Arc::clone(&strangers).try_acquire_owned() else {
+                continue;
+            };
+            let Ok(connection) = Arc::clone(&connections).try_acquire_owned() else {
+                continue;
+            };
+            let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
+            let (own, expected, state) =
+                (Arc::clone(&own), Arc::clone(&expected), Arc::clone(&state));
+            tokio::spawn(async move {
+                let met = timeout(SILENCE, meet(tcp, acceptor, &expected, &state)).await;
+                drop(stranger);
+                if let Ok(Ok(Some(stream))) = met {
+                    // Whoever dialled sees the end as well, and dials again.
+                    let _ = serve(stream, own).await;
+                }
+                drop(connection);
+            });
+        }
+    }
+}
+
+/// The reason to turn a server away.
+fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
+    let Some(hello) = hello else {
+        return Some("the introduction cannot be read".into());
+    };
+    if !bool::from(hello.token.as_bytes().ct_eq(expected.token.as_bytes())) {
+        return Some("the token is another one than this server's".into());
+    }
+    // Only asks for the state.
+    if hello.identity == 0 {
+        return None;
+    }
+    if (hello.identity, hello.epoch) != (expected.identity, expected.epoch) {
+        return Some(format!(
+            "server {} has another load of data than server {}; give both the shards of one load",
+            hello.name, expected.name
+        ));
+    }
+    None
+}
+
+/// The handshake; `None` for a server that is turned away or wanted no more.
+async fn meet(
+    tcp: TcpStream,
+    acceptor: TlsAcceptor,
+    expected: &Hello,
+    state: &ServerState,
+) -> io::Result<Option<TlsStream<TcpStream>>> {
+    let _ = tcp.set_nodelay(true);
+    let mut stream = acceptor.accept(tcp).await?;
+    let found = frame::read(&mut stream, MAX_HELLO).await;
+    let why = match &found {
+        Ok(f) if f.kind == Kind::Hello && f.last => {
+            let hello = Hello::parse(&f.body);
+            match refusal(hello.as_ref(), expected) {
+                None => {
+                    frame::send(&mut stream, Kind::Welcome, state.to_bytes()).await?;
+                    return Ok(hello.filter(|h| h.identity != 0).map(|_| stream));
+                }
+                Some(why) => why,
+            }
+        }
+        Ok(_) => "a server introduces itself first".into(),
+        Err(e) => format!("the introduction cannot be read: {e}"),
+    };
+    frame::send(&mut stream, Kind::Refusal, why.into_bytes()).await?;
+    Ok(None)
+}
+
+/// Answers a connection's requests until it ends.
+async fn serve(stream: TlsStream<TcpStream>, own: Own) -> io::Result<()> {
+    let (from, to) = tokio::io::split(stream);
+    let (mut from, mut to) = (
+        BufReader::with_capacity(CHUNK, from),
+        BufWriter::with_capacity(CHUNK, to),
+    );
+    let (out, mut parts) = channel::<Part>(4);
+    let in_work = Arc::new(Semaphore::new(IN_WORK));
+    let reading = async {
+        let mut message: Option<(u64, Vec<u8>)> = None;
+        loop {
+            let frame = frame::read(&mut from, CHUNK).await?;
+            let (number, bytes) = match (frame.kind, message.take()) {
+                (Kind::Beat, before) => {
+                    message = before;
+                    continue;
+                }
+                (Kind::Requests, None) => (frame.number, frame.body),
+                (Kind::Requests, Some((number, mut bytes)))
+                    if number == frame.number && bytes.len() + frame.body.len() <= MAX_REQUEST =>
+                {
+                    bytes.extend_from_slice(&frame.body);
+                    (number, bytes)
+                }
+                _ => {
+                    let what = "a frame that belongs to no request";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+                }
+            };
+            if !frame.last {
+                message = Some((number, bytes));
+                continue;
+            }
+            // Nothing more is read while much is in work; who asks reads all the time, so this ends.
+            let Ok(permit) = Arc::clone(&in_work).acquire_owned().await else {
+                return Ok(());
+            };
+            let (own, out) = (Arc::clone(&own), out.clone());
+            tokio::spawn(async move {
+                let answered = tokio::task::spawn_blocking(move || message_for(&own, &bytes));
+                if let Ok((kind, body)) = answered.await {
+                    let _ = reply(&out, kind, number, body).await;
+                }
+                drop(permit);
+            });
+        }
+    };
+    let writing = frame::write_all(&mut to, |cx| parts.poll_recv(cx));
+    tokio::select! {
+        ended = reading => ended,
+        ended = writing => ended,
+    }
+}
+
+/// Sends a message part by part, so that long ones let short ones pass.
+async fn reply(out: &Sender<Part>, kind: Kind, number: u64, body: Vec<u8>) -> Option<()> {
+    for part in frame::parts(kind, number, body) {
+        out.send(part).await.ok()?;
+    }
+    Some(())
+}
+
+/// The message that answers one of requests.
+fn message_for(own: &[Option<Arc<Base>>], bytes: &[u8]) -> (Kind, Vec<u8>) {
+    let mut out = Vec::new();
+    match replies(own, bytes) {
+        Ok(replies) => {
+            wire::put_replies(&replies, &mut out);
+            (Kind::Replies, out)
+        }
+        Err(e) => {
+            let (shard, why) = match e {
+                Error::Shard { shard, message } => (shard, message),
+                e => (0, e.to_string()),
+            };
+            out.extend_from_slice(&shard.to_le_bytes());
+            out.extend_from_slice(why.as_bytes());
+            (Kind::Failure, out)
+        }
+    }
+}
+
+fn replies(own: &[Option<Arc<Base>>], bytes: &[u8]) -> Result<Vec<Reply>> {
+    let requests =
+        wire::requests(bytes).ok_or_else(|| Error::Store("the request cannot be read".into()))?;
+    let one = |(shard, request): &(u32, Request)| answer_one(own, *shard, request);
+    requests.iter().map(one).collect()
+}
+
+/// The answer of one of a server's own shards.
+///
+/// # Errors
+/// [`Error::Shard`] with it.
+pub fn answer_one(own: &[Option<Arc<Base>>], shard: u32, request: &Request) -> Result<Reply> {
+    let failed = |message: String| Error::Shard { shard, message };
+    let base = own.get(shard as usize).and_then(Option::as_ref);
+    let base = base.ok_or_else(|| failed("it does not hold this shard".into()))?;
+    // Damaged files give values out of range, which must end this request only.
+    catch_unwind(AssertUnwindSafe(|| answer(base, request)))
+        .unwrap_or_else(|_| Err(failed("its files gave values out of range".into())))
+        .map_err(|e| match e {
+            Error::Shard { .. } => e,
+            e => failed(e.to_string()),
+        })
+}

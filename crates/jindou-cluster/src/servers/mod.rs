@@ -1,0 +1,283 @@
+//! Servers that hold the shards of one store between them, over mutual TLS.
+//!
+//! Every server dials every other one. Requests go out on the connection that a server has dialled and their replies come back on it,
+//! so a server that answers never waits for one that asks: it reads requests only while few are in work on the connection, and who
+//! asks always reads. Queries share the connection, told apart by their requests' numbers.
+//!
+//! ```text
+//! file     the cluster file: servers, addresses, shards, certificates, the token
+//! tls      both sides' configurations; a certificate proves a server's name
+//! frame    the header of a frame, and what a handshake says
+//! peer     the asking side: one connection that is kept up, and what waits on it
+//! listen   the answering side
+//! ```
+
+mod file;
+mod frame;
+mod listen;
+mod peer;
+mod tls;
+
+pub use file::{ClusterFile, ServerEntry};
+
+use frame::Hello;
+use jindou_model::{CancelToken, Error, Result};
+use jindou_store::Base;
+use jindou_store::shard::{Cluster, Far, Reply, Request, wire};
+use listen::Listener;
+use peer::{Peer, Waiting};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A peer of which nothing was heard for so long is dead; so is one that does not end a handshake in that time.
+const SILENCE: Duration = Duration::from_millis(2500);
+/// Time between signs of life.
+const BEAT: Duration = Duration::from_millis(500);
+/// Bytes of a frame's body.
+const CHUNK: usize = 256 << 10;
+/// Bytes of a message that asks.
+const MAX_REQUEST: usize = 64 << 20;
+
+/// A running server's way to its peers, and theirs to it. Everything ends when it is dropped.
+pub struct Servers {
+    own: Arc<Vec<Option<Arc<Base>>>>,
+    peers: Vec<Arc<Peer>>,
+    /// By shard: the peer that holds it.
+    holder: Vec<Option<usize>>,
+    address: SocketAddr,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl std::fmt::Debug for Servers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Servers")
+            .field("address", &self.address)
+            .field("peers", &self.peers.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server's state, as one that asked it found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerState {
+    /// Its name.
+    pub name: String,
+    /// Identity of its store.
+    pub identity: u64,
+    /// Id epoch of its store.
+    pub epoch: u64,
+    /// The shards that it holds.
+    pub shards: Vec<u32>,
+}
+
+impl Servers {
+    /// Starts to listen for peers and to dial them. `own` has the shards that this server holds, by number.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Store`] for
+    /// certificates and addresses that cannot be used.
+    pub fn start(
+        file: &ClusterFile,
+        name: &str,
+        cluster: &Cluster,
+        own: Vec<Option<Arc<Base>>>,
+    ) -> Result<Self> {
+        file.check(cluster.shards.len())?;
+        let entry = file.server(name)?;
+        let mine: Vec<u32> = (0..)
+            .zip(&own)
+            .filter(|(_, b)| b.is_some())
+            .map(|(s, _)| s)
+            .collect();
+        if mine != entry.shards {
+            return Err(Error::Store(format!(
+                "{}: server {name} is to hold shards {:?} and has {mine:?} open",
+                file.path.display(),
+                entry.shards
+            )));
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(
+                std::thread::available_parallelism().map_or(4, |n| n.get().max(4)),
+            )
+            .thread_name("jindou-peers")
+            .enable_all()
+            .build()
+            .map_err(|e| Error::Store(format!("no threads for the cluster's network: {e}")))?;
+        let tls = tls::Both::of(entry)?;
+        let hello = Hello {
+            token: file.token.clone(),
+            identity: cluster.identity(),
+            epoch: cluster.epoch,
+            name: name.to_owned(),
+        };
+        let own = Arc::new(own);
+        let state = ServerState {
+            name: name.to_owned(),
+            identity: cluster.identity(),
+            epoch: cluster.epoch,
+            shards: mine,
+        };
+        let (listener, address) = runtime.block_on(Listener::bind(entry, &tls))?;
+        runtime.spawn(listener.run(Arc::clone(&own), hello.clone(), state));
+        let mut peers = Vec::new();
+        let mut holder = vec![None; cluster.shards.len()];
+        for other in file.servers.iter().filter(|s| s.name != name) {
+            for &shard in &other.shards {
+                if let Some(place) = holder.get_mut(shard as usize) {
+                    *place = Some(peers.len());
+                }
+            }
+            let peer = Arc::new(Peer::new(other));
+            runtime.spawn(peer::keep_up(
+                Arc::clone(&peer),
+                tls.client.clone(),
+                hello.clone(),
+            ));
+            peers.push(peer);
+        }
+        Ok(Self {
+            own,
+            peers,
+            holder,
+            address,
+            runtime: Some(runtime),
+        })
+    }
+
+    /// The number of shards of the store in a folder; `None` if it is not cut.
+    ///
+    /// # Errors
+    /// As [`Cluster::read`].
+    pub fn shards_in(dir: &Path) -> Result<Option<usize>> {
+        Ok(Cluster::read(dir)?.map(|c| c.shards.len()))
+    }
+
+    /// The address at which peers reach it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Asks each server of a file for its state, as the server `name` of it.
+    ///
+    /// # Errors
+    /// For a file or certificates that cannot be used; a server that does not answer is an error of its own.
+    pub fn states(
+        file: &ClusterFile,
+        name: &str,
+    ) -> Result<Vec<(String, Result<ServerState, String>)>> {
+        let tls = tls::Both::of(file.server(name)?)?;
+        let hello = Hello {
+            token: file.token.clone(),
+            identity: 0,
+            epoch: 0,
+            name: name.to_owned(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Error::Store(format!("no thread for the cluster's network: {e}")))?;
+        let one = |s: &ServerEntry| {
+            let found = runtime.block_on(peer::state_of(s, &tls.client, &hello));
+            (s.name.clone(), found)
+        };
+        Ok(file.servers.iter().map(one).collect())
+    }
+
+    fn peer(&self, shard: u32) -> Result<&Arc<Peer>> {
+        let at = self.holder.get(shard as usize).copied().flatten();
+        at.and_then(|p| self.peers.get(p))
+            .ok_or_else(|| Error::Shard {
+                shard,
+                message: "no server of the cluster holds it".into(),
+            })
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// One peer's share of a round.
+struct Sent<'a> {
+    peer: &'a Peer,
+    /// Of the first request.
+    shard: u32,
+    /// Places of the requests in the round.
+    places: Vec<usize>,
+    waiting: Waiting<'a>,
+}
+
+impl Far for Servers {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        let mut found: Vec<Option<Reply>> = Vec::new();
+        found.resize_with(requests.len(), || None);
+        // By peer, in the order of requests.
+        let mut groups: Vec<(&Arc<Peer>, Vec<usize>)> = Vec::new();
+        let mut here = Vec::new();
+        for (at, (shard, _)) in requests.iter().enumerate() {
+            if self.own.get(*shard as usize).is_some_and(Option::is_some) {
+                here.push(at);
+                continue;
+            }
+            let peer = self.peer(*shard)?;
+            match groups.iter_mut().find(|g| Arc::ptr_eq(g.0, peer)) {
+                Some(group) => group.1.push(at),
+                None => groups.push((peer, vec![at])),
+            }
+        }
+        let mut sent = Vec::with_capacity(groups.len());
+        for (peer, places) in groups {
+            let shard = requests[places[0]].0;
+            let group: Vec<(u32, Request)> =
+                places.iter().map(|&at| requests[at].clone()).collect();
+            let mut body = Vec::new();
+            wire::put_requests(&group, &mut body);
+            drop(group);
+            if body.len() > MAX_REQUEST {
+                return Err(Error::Shard {
+                    shard,
+                    message: format!(
+                        "a request of {} bytes is longer than the {MAX_REQUEST} that servers take",
+                        body.len()
+                    ),
+                });
+            }
+            let waiting = peer.send(shard, body, cancel)?;
+            sent.push(Sent {
+                peer,
+                shard,
+                places,
+                waiting,
+            });
+        }
+        for at in here {
+            cancel.check()?;
+            let (shard, request) = &requests[at];
+            found[at] = Some(listen::answer_one(&self.own, *shard, request)?);
+        }
+        for Sent {
+            peer,
+            shard,
+            places,
+            waiting,
+        } in sent
+        {
+            let body = waiting.wait(shard, cancel)?;
+            let replies = wire::replies(&body).filter(|r| r.len() == places.len());
+            let replies = replies.ok_or_else(|| peer.error(shard, "its answer cannot be read"))?;
+            for (at, reply) in places.into_iter().zip(replies) {
+                found[at] = Some(reply);
+            }
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+}

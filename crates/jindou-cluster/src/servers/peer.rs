@@ -1,0 +1,335 @@
+//! The asking side: one connection to a peer, dialled again whenever it ends, and the requests that wait on it.
+
+use super::frame::{self, Hello, Kind, Part};
+use super::{CHUNK, SILENCE, ServerEntry, ServerState};
+use jindou_model::sync::lock;
+use jindou_model::{CancelToken, Error, Result};
+use rustc_hash::FxHashMap;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::Thread;
+use std::time::Duration;
+use tokio::io::{BufReader, BufWriter};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Bytes of one message of replies: lists count their neighbours in 32 bits.
+const MAX_REPLY: usize = 24 << 30;
+/// Time before the first and the last tries to dial again.
+const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+
+/// A peer as one that asks it knows it.
+pub struct Peer {
+    entry: ServerEntry,
+    state: Mutex<State>,
+    next: AtomicU64,
+}
+
+enum State {
+    /// The first dial has not ended.
+    First,
+    /// Why there is no connection.
+    Down(String),
+    Up {
+        /// What it holds is bounded by those who wait: each thread has one round under way.
+        out: UnboundedSender<Part>,
+        waiting: FxHashMap<u64, Arc<Slot>>,
+    },
+}
+
+/// A place for one reply, and the thread that sleeps until it is there.
+struct Slot {
+    thread: Thread,
+    state: Mutex<SlotState>,
+}
+
+enum SlotState {
+    Coming(Vec<u8>),
+    Done(Vec<u8>),
+    /// What the peer says of one of its shards.
+    Failed(u32, String),
+    /// Why no reply can come any more.
+    Lost(String),
+}
+
+impl Slot {
+    fn is_done(&self) -> bool {
+        !matches!(&*lock(&self.state), SlotState::Coming(_))
+    }
+
+    fn end(&self, state: SlotState) {
+        *lock(&self.state) = state;
+        self.thread.unpark();
+    }
+}
+
+/// A request under way. Dropped, its reply is thrown away.
+pub struct Waiting<'a> {
+    peer: &'a Peer,
+    number: u64,
+    slot: Arc<Slot>,
+}
+
+impl Waiting<'_> {
+    /// Sleeps until the reply is there, and takes it.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] when the peer dies or cannot answer; the token's error.
+    pub fn wait(self, shard: u32, cancel: &CancelToken) -> Result<Vec<u8>> {
+        while !self.slot.is_done() {
+            cancel.check()?;
+            cancel.park_unless(|| self.slot.is_done());
+        }
+        let state = std::mem::replace(&mut *lock(&self.slot.state), SlotState::Coming(Vec::new()));
+        match state {
+            SlotState::Done(body) => Ok(body),
+            SlotState::Failed(shard, why) => Err(self.peer.error(shard, &why)),
+            SlotState::Lost(why) => Err(self.peer.error(shard, &why)),
+            SlotState::Coming(_) => Err(Error::Internal("a reply was taken twice".into())),
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let State::Up { waiting, .. } = &mut *lock(&self.peer.state) {
+            waiting.remove(&self.number);
+        }
+    }
+}
+
+impl Peer {
+    /// A peer that is not dialled yet.
+    pub fn new(entry: &ServerEntry) -> Self {
+        Self {
+            entry: entry.clone(),
+            state: Mutex::new(State::First),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// The error of a query that needs what the peer does not give.
+    pub fn error(&self, shard: u32, why: &str) -> Error {
+        Error::Shard {
+            shard,
+            message: format!(
+                "server {} at {}: {why}",
+                self.entry.name, self.entry.address
+            ),
+        }
+    }
+
+    /// Sends requests. Only while the first dial is under way is there a wait for a connection.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] while the peer is away; the token's error.
+    pub fn send(&self, shard: u32, body: Vec<u8>, cancel: &CancelToken) -> Result<Waiting<'_>> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let slot = Arc::new(Slot {
+            thread: std::thread::current(),
+            state: Mutex::new(SlotState::Coming(Vec::new())),
+        });
+        loop {
+            match &mut *lock(&self.state) {
+                State::Up { out, waiting } => {
+                    waiting.insert(number, Arc::clone(&slot));
+                    // All parts in a row: whoever reads them puts one message together at a time.
+                    for part in frame::parts(Kind::Requests, number, body) {
+                        // A closed channel means that the connection has ended, which whoever ends it tells those that wait.
+                        let _ = out.send(part);
+                    }
+                    break;
+                }
+                State::Down(why) => return Err(self.error(shard, why)),
+                State::First => {}
+            }
+            cancel.check()?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Waiting {
+            peer: self,
+            number,
+            slot,
+        })
+    }
+
+    /// Ends the connection's state: all that waits fails at once.
+    fn down(&self, why: &str) {
+        let before = std::mem::replace(&mut *lock(&self.state), State::Down(why.to_owned()));
+        if let State::Up { waiting, .. } = before {
+            for slot in waiting.into_values() {
+                slot.end(SlotState::Lost(why.to_owned()));
+            }
+        }
+    }
+
+    fn slot(&self, number: u64) -> Option<Arc<Slot>> {
+        match &*lock(&self.state) {
+            State::Up { waiting, .. } => waiting.get(&number).cloned(),
+            _ => None,
+        }
+    }
+
+    /// Takes a frame of a reply; those for requests that nobody waits for any more are thrown away.
+    fn take(&self, frame: frame::Frame) -> io::Result<()> {
+        let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        if frame.kind == Kind::Beat {
+            return Ok(());
+        }
+        let Some(slot) = self.slot(frame.number) else {
+            return Ok(());
+        };
+        let mut done = {
+            let mut state = lock(&slot.state);
+            let SlotState::Coming(bytes) = &mut *state else {
+                return Ok(());
+            };
+            if bytes.len() + frame.body.len() > MAX_REPLY {
+                return invalid("its answer is longer than any can be");
+            }
+            if bytes.is_empty() {
+                *bytes = frame.body;
+            } else {
+                bytes.extend_from_slice(&frame.body);
+            }
+            if !frame.last {
+                return Ok(());
+            }
+            std::mem::take(bytes)
+        };
+        match frame.kind {
+            Kind::Replies => slot.end(SlotState::Done(done)),
+            Kind::Failure if done.len() >= 4 => {
+                let why = done.split_off(4);
+                let shard = done.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b));
+                let why = String::from_utf8_lossy(&why).into_owned();
+                slot.end(SlotState::Failed(shard, why));
+            }
+            _ => return invalid("a frame that answers nothing"),
+        }
+        Ok(())
+    }
+}
+
+type Stream = TlsStream<TcpStream>;
+
+/// Dials a server and introduces this one.
+async fn dial(
+    entry: &ServerEntry,
+    tls: &Arc<ClientConfig>,
+    hello: &Hello,
+) -> Result<(Stream, ServerState), String> {
+    let dialled = async {
+        let tcp = TcpStream::connect(&entry.address)
+            .await
+            .map_err(|e| format!("it cannot be reached: {e}"))?;
+        // Requests are small and waited for.
+        let _ = tcp.set_nodelay(true);
+        let name = ServerName::try_from(entry.name.clone()).map_err(|e| e.to_string())?;
+        let mut stream = TlsConnector::from(Arc::clone(tls))
+            .connect(name, tcp)
+            .await
+            .map_err(|e| format!("no TLS with it: {e}"))?;
+        let talked = async {
+            frame::send(&mut stream, Kind::Hello, hello.to_bytes()).await?;
+            frame::read(&mut stream, CHUNK).await
+        };
+        let reply = talked
+            .await
+            .map_err(|e| format!("it lets nobody in: {e}"))?;
+        match reply.kind {
+            Kind::Welcome => {}
+            Kind::Refusal => {
+                return Err(format!(
+                    "it refuses: {}",
+                    String::from_utf8_lossy(&reply.body)
+                ));
+            }
+            _ => return Err("it does not answer an introduction".into()),
+        }
+        let state = ServerState::parse(&reply.body).ok_or("its introduction cannot be read")?;
+        if state.name != entry.name {
+            return Err(format!("it says that it is server {}", state.name));
+        }
+        Ok((stream, state))
+    };
+    timeout(SILENCE, dialled).await.unwrap_or_else(|_| {
+        let seconds = SILENCE.as_secs_f64();
+        Err(format!("it did not answer within {seconds} s"))
+    })
+}
+
+/// The state of a server, asked for once.
+pub async fn state_of(
+    entry: &ServerEntry,
+    tls: &Arc<ClientConfig>,
+    hello: &Hello,
+) -> Result<ServerState, String> {
+    dial(entry, tls, hello).await.map(|found| found.1)
+}
+
+/// Keeps a connection to a peer for ever.
+pub async fn keep_up(peer: Arc<Peer>, tls: Arc<ClientConfig>, hello: Hello) {
+    let mut pause = BACK_OFF[0];
+    loop {
+        let fits = dial(&peer.entry, &tls, &hello)
+            .await
+            .and_then(|(stream, state)| {
+                if state.identity != hello.identity {
+                    return Err("it serves another load of data".into());
+                }
+                if state.shards != peer.entry.shards {
+                    return Err(format!(
+                        "it holds shards {:?}, and the cluster file says {:?}",
+                        state.shards, peer.entry.shards
+                    ));
+                }
+                Ok(stream)
+            });
+        match fits {
+            Ok(stream) => {
+                pause = BACK_OFF[0];
+                let why = talk(&peer, stream).await;
+                peer.down(&why);
+            }
+            Err(why) => peer.down(&why),
+        }
+        tokio::time::sleep(pause).await;
+        pause = BACK_OFF[1].min(2 * pause);
+    }
+}
+
+/// Sends and takes until the connection ends; gives why it did.
+async fn talk(peer: &Peer, stream: Stream) -> String {
+    let (from, to) = tokio::io::split(stream);
+    let (mut from, mut to) = (
+        BufReader::with_capacity(CHUNK, from),
+        BufWriter::with_capacity(CHUNK, to),
+    );
+    let (out, mut parts) = unbounded_channel();
+    *lock(&peer.state) = State::Up {
+        out,
+        waiting: FxHashMap::default(),
+    };
+    let reading = async {
+        loop {
+            let frame = frame::read(&mut from, CHUNK).await?;
+            peer.take(frame)?;
+        }
+    };
+    let writing = frame::write_all(&mut to, |cx| parts.poll_recv(cx));
+    let ended: io::Result<()> = tokio::select! {
+        ended = reading => ended,
+        ended = writing => ended,
+    };
+    match ended {
+        Ok(()) => "the connection ended".into(),
+        Err(e) => e.to_string(),
+    }
+}

@@ -1,0 +1,64 @@
+//! Opening a server's shards of a store, the others of which other servers hold.
+
+use super::durable::{Access, OpenOptions, Opened};
+use super::trust::{Held, Trust, Verify, compare};
+use super::writer::Writer;
+use jindou_cluster::servers::{ClusterFile, Servers};
+use jindou_model::{Error, Result};
+use jindou_store::Snapshot;
+use jindou_store::shard::{Cluster, open_shard, shard_folder};
+use std::path::Path;
+use std::sync::Arc;
+
+const WHY: &str = "a store of several servers cannot be changed yet: load its data again, and start the servers with that";
+
+/// Opens the shards in `dir` that a server of a cluster holds, listens for its peers and dials them.
+///
+/// # Errors
+/// [`Error::Unsupported`] to change it; [`Error::Store`] for a folder that is no store of shards, a shard that is missing, damaged or
+/// of another load, and a cluster file that does not fit.
+pub(crate) fn open_server(
+    dir: &Path,
+    file: &ClusterFile,
+    name: &str,
+    options: &OpenOptions,
+) -> Result<Opened> {
+    if options.access == Access::Write {
+        return Err(Error::Unsupported(WHY.into()));
+    }
+    let cluster = Cluster::read(dir)?.ok_or_else(|| {
+        Error::Store(format!(
+            "{} is no store of shards; load it with --shards",
+            dir.display()
+        ))
+    })?;
+    file.check(cluster.shards.len())?;
+    let entry = file.server(name)?;
+    let mut own = vec![None; cluster.shards.len()];
+    let mut first = None;
+    let mut bytes = 0;
+    for &shard in &entry.shards {
+        let base = open_shard(dir, &cluster, shard)?;
+        if options.verify != Verify::Off {
+            bytes += compare(&dir.join(shard_folder(shard)), &base, None, &|| false)?;
+        }
+        first.get_or_insert_with(|| Arc::clone(&base));
+        if let Some(place) = own.get_mut(shard as usize) {
+            *place = Some(base);
+        }
+    }
+    let first = first.ok_or_else(|| Error::Store(format!("server {name} holds no shard")))?;
+    let verified = match options.verify {
+        Verify::Off => Held(Arc::default()),
+        _ => Held(Trust::of_verified(bytes)),
+    };
+    let servers = Servers::start(file, name, &cluster, own)?;
+    let snapshot = Snapshot::of_shard(first, Arc::new(servers))?;
+    Ok(Opened {
+        writer: Writer::new(snapshot, Err(WHY.into())),
+        recovery: None,
+        disk: None,
+        reader: None,
+        trust: verified,
+    })
+}
