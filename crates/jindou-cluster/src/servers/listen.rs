@@ -30,7 +30,7 @@ const IN_WORK: usize = 16;
 /// Bytes of an introduction.
 const MAX_HELLO: usize = 4096;
 
-/// What a server answers from, by shard.
+/// The shards that a server answers from, by number.
 pub type Own = Arc<Vec<Option<Arc<Base>>>>;
 
 /// A port that peers dial.

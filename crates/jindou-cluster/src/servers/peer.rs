@@ -37,7 +37,7 @@ enum State {
     /// Why there is no connection.
     Down(String),
     Up {
-        /// What it holds is bounded by those who wait: each thread has one round under way.
+        /// The way out. Its length is bounded by those who wait: each thread has one round under way.
         out: UnboundedSender<Part>,
         waiting: FxHashMap<u64, Arc<Slot>>,
     },
@@ -52,7 +52,7 @@ struct Slot {
 enum SlotState {
     Coming(Vec<u8>),
     Done(Vec<u8>),
-    /// What the peer says of one of its shards.
+    /// The peer cannot answer for one of its shards, and says why.
     Failed(u32, String),
     /// Why no reply can come any more.
     Lost(String),
