@@ -100,17 +100,37 @@ fn is_harmless(e: sys::CUresult) -> bool {
     )
 }
 
+fn says(e: result::DriverError) -> String {
+    format!("the NVIDIA driver says {:?}", e.0)
+}
+
+/// Does something with the driver. The bindings panic where they find no function; all are looked for first, so this is a last
+/// resort.
+fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(what))
+        .unwrap_or_else(|_| Err("the NVIDIA driver's library (libcuda) cannot be used".to_owned()))
+}
+
 impl Cuda {
     /// The first GPU; else a sentence that says why there is none.
     pub fn open() -> Result<Self, String> {
-        // The bindings panic where they find no function. All are looked for below, so this is a last resort.
-        let opened = std::panic::catch_unwind(Self::look).unwrap_or_else(|_| {
-            Err("the NVIDIA driver's library (libcuda) cannot be used".to_owned())
-        });
+        Self::open_number(0)
+    }
+
+    /// The GPU of this number, from 0, likewise.
+    pub fn open_number(number: usize) -> Result<Self, String> {
+        let opened = guarded(|| Self::look(number));
         opened.map_err(|why| format!("no GPU is used: {why}"))
     }
 
-    fn look() -> Result<Self, String> {
+    /// GPUs that the driver finds; 0 where there is no driver that can be used.
+    #[must_use]
+    pub fn count() -> usize {
+        guarded(Self::ready).unwrap_or(0)
+    }
+
+    /// The number of GPUs, once the driver is known to be one that can be used.
+    fn ready() -> Result<usize, String> {
         // SAFETY: looks for the library and loads it; no other effect.
         if !unsafe { sys::is_culib_present() } {
             return Err("the NVIDIA driver (libcuda) is not installed".into());
@@ -126,7 +146,6 @@ impl Cuda {
                 NEEDED.1
             )
         };
-        let says = |e: result::DriverError| format!("the NVIDIA driver says {:?}", e.0);
         if !there(&"cuDriverGetVersion") {
             return Err(too_old("does not tell its version"));
         }
@@ -146,10 +165,22 @@ impl Cuda {
             ));
         }
         result::init().map_err(says)?;
-        if result::device::get_count().map_err(says)? == 0 {
+        let count = result::device::get_count().map_err(says)?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    fn look(number: usize) -> Result<Self, String> {
+        let count = Self::ready()?;
+        if count == 0 {
             return Err("the NVIDIA driver finds none".into());
         }
-        let device = result::device::get(0).map_err(says)?;
+        let ordinal = i32::try_from(number)
+            .ok()
+            .filter(|_| number < count)
+            .ok_or_else(|| {
+                format!("the NVIDIA driver finds {count}, and none of number {number}")
+            })?;
+        let device = result::device::get(ordinal).map_err(says)?;
         let name = result::device::get_name(device).map_err(says)?;
         // SAFETY: a device that the driver returned; released on drop.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(says)?;

@@ -9,8 +9,9 @@
 //! owner goes (a query was cancelled in mid-copy) is parked until the queue has passed it.
 
 use crate::backend::{Backend, Mark};
+use crate::buffer::HostBuffer;
 use jindou_model::sync;
-use jindou_model::{CancelToken, Error, Result};
+use jindou_model::{CancelToken, Error, Resource, Result};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +21,16 @@ use std::time::{Duration, Instant};
 /// Bytes of one half of the staging memory.
 const STAGE: usize = 4 << 20;
 /// Arrays packed into one buffer start at multiples of this.
-const ALIGN: usize = 256;
+pub(crate) const ALIGN: usize = 256;
 /// Idle pinned memory that is kept.
 const KEPT_PINNED: usize = 64 << 20;
 /// Smallest pinned block.
 const LEAST_PINNED: usize = 4096;
 
 /// Pinned memory, without an owner.
-struct Block {
-    at: NonNull<u8>,
-    bytes: usize,
+pub(crate) struct Block {
+    pub at: NonNull<u8>,
+    pub bytes: usize,
 }
 
 // SAFETY: plain memory that nothing else points to but the device.
@@ -53,6 +54,9 @@ struct Half {
 /// A device: memory that frees itself, copies through pinned memory, bounded waits.
 pub struct Device {
     backend: Arc<dyn Backend>,
+    /// Bytes of its memory that buffers may have together, and have.
+    limit: u64,
+    taken: AtomicU64,
     pinned: Mutex<Pinned>,
     /// The half being filled comes first.
     staging: Mutex<Vec<Half>>,
@@ -74,8 +78,16 @@ impl Device {
     /// A backend with its pinned memory.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>) -> Arc<Self> {
+        Self::limited(backend, u64::MAX)
+    }
+
+    /// A backend of whose memory at most so many bytes are used.
+    #[must_use]
+    pub fn limited(backend: Arc<dyn Backend>, limit: u64) -> Arc<Self> {
         Arc::new(Self {
             backend,
+            limit,
+            taken: AtomicU64::new(0),
             pinned: Mutex::default(),
             staging: Mutex::default(),
         })
@@ -85,6 +97,47 @@ impl Device {
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
+    }
+
+    /// Bytes of its memory that may still be taken, and that may be taken in all.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn memory(&self) -> Result<(u64, u64)> {
+        let (free, total) = self.backend.memory()?;
+        let left = self
+            .limit
+            .saturating_sub(self.taken.load(Ordering::Relaxed));
+        Ok((free.min(left), total.min(self.limit)))
+    }
+
+    /// Memory inside the limit.
+    pub(crate) fn take(&self, bytes: usize) -> Result<u64> {
+        let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+        let at = match before.checked_add(bytes as u64) {
+            Some(after) if after <= self.limit => self.alloc(bytes),
+            _ => Err(Error::limit(
+                Resource::Device,
+                format!(
+                    "the {} MiB of the GPU's memory that may be used are full",
+                    self.limit >> 20
+                ),
+            )),
+        };
+        if at.is_err() {
+            self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+        at
+    }
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// It came from [`Self::take`] of this device with these `bytes`, and no later work uses it.
+    pub(crate) unsafe fn put_back(&self, at: u64, bytes: usize) {
+        self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { self.free(at, bytes) };
     }
 
     /// Waits for all work queued so far.
@@ -104,7 +157,7 @@ impl Device {
         self.wait(&CancelToken::new())
     }
 
-    fn wait_for(&self, mark: &Mark, cancel: &CancelToken) -> Result<()> {
+    pub(crate) fn wait_for(&self, mark: &Mark, cancel: &CancelToken) -> Result<()> {
         let began = Instant::now();
         loop {
             for _ in 0..64 {
@@ -130,7 +183,7 @@ impl Device {
     }
 
     /// A pinned block of at least so many bytes, initialised.
-    fn pinned_block(&self, bytes: usize) -> Result<Block> {
+    pub(crate) fn pinned_block(&self, bytes: usize) -> Result<Block> {
         let bytes = bytes.max(LEAST_PINNED).next_power_of_two();
         let mut pinned = locked(&self.pinned);
         self.reclaim(&mut pinned);
@@ -161,7 +214,7 @@ impl Device {
         }
     }
 
-    fn give_back(&self, block: Block) {
+    pub(crate) fn give_back(&self, block: Block) {
         let mut pinned = locked(&self.pinned);
         let kept: usize = pinned.idle.iter().map(|b| b.bytes).sum();
         if kept + block.bytes <= KEPT_PINNED {
@@ -173,12 +226,17 @@ impl Device {
         unsafe { self.free_host(block.at, block.bytes) };
     }
 
+    /// Keeps a block until the device no longer writes to it: from `mark` on, or from a moment yet to come.
+    pub(crate) fn park(&self, block: Block, mark: Option<Mark>) {
+        locked(&self.pinned).parked.push((block, mark));
+    }
+
     /// Copies slices to `to`, each at its offset, in as few copies as the staging memory allows. What lies between
     /// them is overwritten. Returns before the device has them.
     ///
     /// # Safety
     /// `to ..` is live device memory, up to the end of the last slice. Offsets ascend and slices do not overlap.
-    unsafe fn upload_packed(&self, to: u64, slices: &[(usize, &[u8])]) -> Result<()> {
+    pub(crate) unsafe fn upload_packed(&self, to: u64, slices: &[(usize, &[u8])]) -> Result<()> {
         let mut staging = locked(&self.staging);
         // Bytes staged and not yet queued: from where in the device's memory and in the half on.
         let mut open: Option<(u64, usize)> = None;
@@ -320,313 +378,5 @@ impl Drop for Device {
             // SAFETY: from this backend; all copies were waited for, or the device is lost.
             unsafe { self.free_host(block.at, block.bytes) };
         }
-    }
-}
-
-/// Device memory that frees itself, and counts in a [`Memory`].
-pub struct DeviceBuffer {
-    device: Arc<Device>,
-    at: u64,
-    bytes: usize,
-    used: Option<Arc<AtomicU64>>,
-}
-
-impl DeviceBuffer {
-    /// Uncounted memory.
-    pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
-        let bytes = bytes.max(1);
-        Ok(Self {
-            device: Arc::clone(device),
-            at: device.alloc(bytes)?,
-            bytes,
-            used: None,
-        })
-    }
-
-    /// Memory with this content.
-    pub fn with<T: bytemuck::NoUninit>(device: &Arc<Device>, content: &[T]) -> Result<Self> {
-        let b = Self::new(device, size_of_val(content))?;
-        b.write(0, bytemuck::cast_slice(content))?;
-        Ok(b)
-    }
-
-    /// Where it lies.
-    #[must_use]
-    pub fn at(&self) -> u64 {
-        self.at
-    }
-
-    /// How long it is.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Never: a buffer has at least one byte.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
-    /// Copies the first entries back.
-    pub fn read<T: bytemuck::Pod>(&self, entries: usize) -> Result<Vec<T>> {
-        self.read_unless(entries, &CancelToken::new())
-    }
-
-    /// As [`Self::read`], unless cancelled.
-    pub(crate) fn read_unless<T: bytemuck::Pod>(
-        &self,
-        entries: usize,
-        cancel: &CancelToken,
-    ) -> Result<Vec<T>> {
-        let mut out = vec![T::zeroed(); entries.min(self.bytes / size_of::<T>())];
-        // SAFETY: at most the buffer's length is read.
-        unsafe {
-            self.device
-                .fetch(bytemuck::cast_slice_mut(&mut out), self.at, cancel)?
-        };
-        Ok(out)
-    }
-
-    /// Overwrites it from `offset` on; what does not fit is an error.
-    pub fn write(&self, offset: usize, content: &[u8]) -> Result<()> {
-        self.write_packed(&[(offset, content)])
-    }
-
-    /// Overwrites it with slices, each at its offset; ascending, and what lies between them becomes undefined.
-    pub(crate) fn write_packed(&self, slices: &[(usize, &[u8])]) -> Result<()> {
-        let mut free = 0;
-        for (offset, slice) in slices {
-            let end = offset.checked_add(slice.len());
-            match end.filter(|&end| *offset >= free && end <= self.bytes) {
-                Some(end) => free = end,
-                None => return Err(Error::Internal("a device copy out of bounds".into())),
-            }
-        }
-        // SAFETY: checked above.
-        unsafe { self.device.upload_packed(self.at, slices) }
-    }
-
-    /// Fills it with zeros.
-    pub fn clear(&self) -> Result<()> {
-        self.clear_first(self.bytes)
-    }
-
-    /// Fills its first bytes with zeros.
-    pub(crate) fn clear_first(&self, bytes: usize) -> Result<()> {
-        // SAFETY: at most this buffer.
-        unsafe { self.device.zero(self.at, bytes.min(self.bytes)) }
-    }
-}
-
-impl Drop for DeviceBuffer {
-    fn drop(&mut self) {
-        if let Some(used) = &self.used {
-            used.fetch_sub(self.bytes as u64, Ordering::Relaxed);
-        }
-        // SAFETY: allocated by this backend with this length; owners outlive the work they queue, and freeing
-        // is ordered behind it.
-        unsafe { self.device.free(self.at, self.bytes) };
-    }
-}
-
-/// Arrays that will lie in one buffer, one behind the other.
-#[derive(Default)]
-pub(crate) struct Packer<'a> {
-    slices: Vec<(usize, &'a [u8])>,
-    bytes: usize,
-}
-
-impl<'a> Packer<'a> {
-    /// Room for an array; its place in the buffer.
-    pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> Place {
-        self.add_bytes(bytemuck::cast_slice(content))
-    }
-
-    /// As [`Self::add`].
-    pub fn add_bytes(&mut self, bytes: &'a [u8]) -> Place {
-        if bytes.is_empty() {
-            return Place(None);
-        }
-        let at = self.bytes;
-        self.slices.push((at, bytes));
-        self.bytes = (at + bytes.len()).next_multiple_of(ALIGN);
-        Place(Some(at))
-    }
-
-    /// The buffer; `None` when there is nothing to hold.
-    pub fn finish(self, device: &Arc<Device>) -> Result<Option<DeviceBuffer>> {
-        if self.bytes == 0 {
-            return Ok(None);
-        }
-        let buffer = DeviceBuffer::new(device, self.bytes)?;
-        buffer.write_packed(&self.slices)?;
-        Ok(Some(buffer))
-    }
-}
-
-/// Where an array lies in a packed buffer; nowhere if it is empty.
-#[derive(Clone, Copy)]
-pub(crate) struct Place(Option<usize>);
-
-impl Place {
-    /// Its address; 0 for an empty array.
-    pub fn in_buffer(self, buffer: Option<&DeviceBuffer>) -> u64 {
-        match (self.0, buffer) {
-            (Some(at), Some(b)) => b.at() + at as u64,
-            _ => 0,
-        }
-    }
-}
-
-/// A share of device memory for tables: allocations past the limit are refused before the device is asked.
-#[derive(Clone)]
-pub struct Memory {
-    device: Arc<Device>,
-    limit: u64,
-    used: Arc<AtomicU64>,
-}
-
-impl Memory {
-    /// A share of `limit` bytes.
-    #[must_use]
-    pub fn new(device: &Arc<Device>, limit: u64) -> Self {
-        Self {
-            device: Arc::clone(device),
-            limit,
-            used: Arc::default(),
-        }
-    }
-
-    /// Bytes left.
-    #[must_use]
-    pub fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
-    }
-
-    /// Memory inside the share; `None` when it does not fit, here or on the device.
-    pub fn alloc(&self, bytes: u64) -> Result<Option<DeviceBuffer>> {
-        let bytes = bytes.max(4);
-        if bytes > self.left() {
-            return Ok(None);
-        }
-        match DeviceBuffer::new(&self.device, bytes as usize) {
-            Ok(mut buffer) => {
-                self.used.fetch_add(bytes, Ordering::Relaxed);
-                buffer.used = Some(Arc::clone(&self.used));
-                Ok(Some(buffer))
-            }
-            Err(Error::Limit(_)) => Ok(None),
-            Err(e) => Err(e),
-        }
-    }
-}
-
-/// Whether the device may write to a buffer.
-enum Busy {
-    No,
-    /// Until this moment.
-    Until(Mark),
-    /// Nobody knows until when.
-    Unknown,
-}
-
-/// Pinned host memory from the device's pool, to which it returns.
-pub struct HostBuffer {
-    device: Arc<Device>,
-    block: Option<Block>,
-    busy: Busy,
-}
-
-impl HostBuffer {
-    /// Memory of at least `bytes` bytes, whose content is whatever it held before.
-    pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
-        Ok(Self {
-            block: Some(device.pinned_block(bytes)?),
-            device: Arc::clone(device),
-            busy: Busy::No,
-        })
-    }
-
-    /// The content; nothing while a copy is under way.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        match (&self.block, &self.busy) {
-            // SAFETY: owned, initialised when it was allocated, and no copy is under way.
-            (Some(b), Busy::No) => unsafe { std::slice::from_raw_parts(b.at.as_ptr(), b.bytes) },
-            _ => &[],
-        }
-    }
-
-    /// The content, likewise.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        match (&self.block, &self.busy) {
-            // SAFETY: as above, and borrowed for writing.
-            (Some(b), Busy::No) => unsafe {
-                std::slice::from_raw_parts_mut(b.at.as_ptr(), b.bytes)
-            },
-            _ => &mut [],
-        }
-    }
-
-    /// Queues a copy from the device to `offset`; until [`Self::wait`] the content cannot be seen.
-    ///
-    /// # Safety
-    /// `from ..` of `bytes` is live device memory.
-    pub unsafe fn download(&mut self, offset: usize, from: u64, bytes: usize) -> Result<()> {
-        let Some(block) = &self.block else {
-            return Err(Error::Internal("a host buffer without memory".into()));
-        };
-        if offset
-            .checked_add(bytes)
-            .is_none_or(|end| end > block.bytes)
-        {
-            return Err(Error::Internal("a host copy out of bounds".into()));
-        }
-        if let Busy::Until(mark) = std::mem::replace(&mut self.busy, Busy::Unknown) {
-            self.device.unmark(mark);
-        }
-        // SAFETY: checked above; the content is hidden while the buffer is busy.
-        unsafe { self.device.download(block.at.add(offset), from, bytes) }
-    }
-
-    /// Notes that all copies to it have been queued.
-    pub fn queued(&mut self) -> Result<()> {
-        let mark = self.device.mark()?;
-        if let Busy::Until(old) = std::mem::replace(&mut self.busy, Busy::Until(mark)) {
-            self.device.unmark(old);
-        }
-        Ok(())
-    }
-
-    /// Waits for the copies to it.
-    ///
-    /// # Errors
-    /// As [`Device::wait`].
-    pub fn wait(&mut self, cancel: &CancelToken) -> Result<()> {
-        if let Busy::Unknown = self.busy {
-            self.queued()?;
-        }
-        if let Busy::Until(mark) = &self.busy {
-            self.device.wait_for(mark, cancel)?;
-            if let Busy::Until(mark) = std::mem::replace(&mut self.busy, Busy::No) {
-                self.device.unmark(mark);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for HostBuffer {
-    fn drop(&mut self) {
-        let Some(block) = self.block.take() else {
-            return;
-        };
-        let mark = match std::mem::replace(&mut self.busy, Busy::No) {
-            Busy::No => return self.device.give_back(block),
-            Busy::Until(mark) => Some(mark),
-            Busy::Unknown => None,
-        };
-        locked(&self.device.pinned).parked.push((block, mark));
     }
 }

@@ -1,9 +1,10 @@
 //! The engine's executor boundary, for a device: tables stay in device memory, in as many parts as the run that
 //! made them was cut into.
 
-use crate::device::DeviceBuffer;
-use crate::execute::{End, GpuExecutor, GpuOptions, Output};
+use crate::buffer::DeviceBuffer;
+use crate::execute::{GpuExecutor, GpuOptions, Output};
 use crate::profile::GpuProfile;
+use crate::run::End;
 use crate::table::{NewTable, Table as DeviceTable};
 use jindou_engine::{
     ChecksumSink, ExecOptions, Executor, NodeProfile, Profile, Ran, Sink, StepProfile, Table, Task,
@@ -51,7 +52,7 @@ impl GpuExecutor {
 
     /// Runs all steps of the task; `Unsupported` before the first row where the device cannot.
     fn steps(&self, task: &Task<'_>, input: Option<&Table>, end: End<'_, '_>) -> Result<Done> {
-        let _turn = self.turns.begin();
+        let mut turn = self.turns.begin(&task.options.cancel)?;
         let before: &[Slot] = input.map_or(&[], |t| &t.slots);
         let slots = columns_after(before, task.steps);
         let parts = input.map(|t| self.parts_of(task, t)).transpose()?;
@@ -59,7 +60,7 @@ impl GpuExecutor {
             .compile(task.snapshot, task.steps, input.map(|_| before), true)?
             .whole()?;
         let options = GpuOptions::of(task.options);
-        let (r, closed) = self.explore(&program, parts, &slots, end, &options)?;
+        let (r, closed) = self.explore(&program, parts, &slots, end, &options, &mut turn)?;
         Ok(Done {
             slots,
             rows: r.rows,

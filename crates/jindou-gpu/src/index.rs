@@ -4,8 +4,9 @@
 //! Sets and index vertices have the form of a segment, so the kernels that look up and expand edges read them too:
 //! a vertex' "neighbours" are the terms of its predicates, a predicate's are its subjects.
 
+use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
-use crate::device::{Device, DeviceBuffer, Packer};
+use crate::device::Device;
 use crate::params::{self, FINDER_SETS};
 use crate::resident::{ResidentSegment, alone, live_keys};
 use jindou_model::{Direction, Error, PredicateId, Result};

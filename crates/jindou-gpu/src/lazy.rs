@@ -4,7 +4,7 @@
 //! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
 
 use crate::backend::Backend;
-use crate::execute::GpuExecutor;
+use crate::execute::{GpuExecutor, IDLE};
 use jindou_model::sync;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -30,15 +30,23 @@ pub struct LazyGpu {
     opening: Mutex<()>,
     open: Opener,
     retry: Duration,
+    /// Bytes of its memory that may be used.
+    memory: u64,
 }
 
 impl Default for LazyGpu {
     fn default() -> Self {
-        Self::of(Box::new(crate::open), RETRY)
+        Self::numbered(0)
     }
 }
 
 impl LazyGpu {
+    /// The machine's GPU of this number, from 0.
+    #[must_use]
+    pub fn numbered(number: usize) -> Self {
+        Self::of(Box::new(move || crate::open_number(number)), RETRY)
+    }
+
     /// A device that is opened so, and looked for again after so long.
     #[must_use]
     pub fn of(open: Opener, retry: Duration) -> Self {
@@ -47,7 +55,15 @@ impl LazyGpu {
             opening: Mutex::default(),
             open,
             retry,
+            memory: u64::MAX,
         }
+    }
+
+    /// The same, of whose memory at most so many bytes are used.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -91,7 +107,7 @@ impl LazyGpu {
         if let Some(known) = self.known() {
             return known.map(Some);
         }
-        let opened = (self.open)().map(|b| Arc::new(GpuExecutor::new(b)));
+        let opened = (self.open)().map(|b| Arc::new(GpuExecutor::limited(b, self.memory, IDLE)));
         *self.state() = match &opened {
             Ok(gpu) => State::Ready(Arc::clone(gpu)),
             Err(why) => State::Absent(why.clone(), Instant::now()),

@@ -11,6 +11,7 @@
 //! the CPU: that is how tests check them.
 
 pub mod backend;
+mod buffer;
 mod cache;
 pub mod checksum;
 mod compile;
@@ -19,6 +20,7 @@ pub mod device;
 mod execute;
 mod executor;
 pub mod faults;
+mod fleet;
 pub mod index;
 mod lazy;
 pub mod params;
@@ -27,6 +29,7 @@ mod queue;
 pub mod reference;
 mod resident;
 mod results;
+mod run;
 #[cfg(feature = "shim")]
 pub mod shim;
 mod steps;
@@ -34,10 +37,12 @@ mod table;
 mod turns;
 
 pub use backend::{Backend, Kernel};
+pub use buffer::{DeviceBuffer, HostBuffer, Memory};
 pub use cache::SegmentCache;
 pub use cuda::{Cuda, FATBIN};
-pub use device::{Device, DeviceBuffer, HostBuffer, Memory};
+pub use device::Device;
 pub use execute::{GpuExecutor, GpuOptions, GpuResult, Output, RowSink};
+pub use fleet::Fleet;
 pub use lazy::{LazyGpu, Opener};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
 pub use resident::ResidentSegment;
@@ -47,10 +52,23 @@ use std::sync::Arc;
 /// The device that this machine offers: a GPU, or with `JINDOU_GPU=shim` in the environment the CPU in its
 /// place (feature `shim`). The error is one sentence for the user.
 pub fn open() -> Result<Arc<dyn Backend>, String> {
+    open_number(0)
+}
+
+/// The device of this number, from 0, likewise.
+pub(crate) fn open_number(number: usize) -> Result<Arc<dyn Backend>, String> {
     match std::env::var("JINDOU_GPU").as_deref() {
         Ok("shim") => open_shim(),
         Ok("off") => Err("the GPU is switched off (JINDOU_GPU=off)".into()),
-        _ => Cuda::open().map(|c| Arc::new(c) as Arc<dyn Backend>),
+        _ => Cuda::open_number(number).map(|c| Arc::new(c) as Arc<dyn Backend>),
+    }
+}
+
+/// Devices that this machine may offer. Where there is none, opening the first says why.
+pub(crate) fn count() -> usize {
+    match std::env::var("JINDOU_GPU").as_deref() {
+        Ok("shim" | "off") => 1,
+        _ => Cuda::count(),
     }
 }
 

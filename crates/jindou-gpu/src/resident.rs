@@ -14,7 +14,8 @@
 //! neighbours is too small, they are copied inside the device to where there is more.
 
 use crate::backend::Kernel;
-use crate::device::{Device, DeviceBuffer, Packer};
+use crate::buffer::{DeviceBuffer, Packer};
+use crate::device::Device;
 use crate::params;
 use jindou_model::sync;
 use jindou_model::{Error, Result};

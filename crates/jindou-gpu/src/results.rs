@@ -1,9 +1,11 @@
 //! Results on their way from the device to whoever takes them.
 
-use crate::device::{Device, HostBuffer};
+use crate::buffer::HostBuffer;
+use crate::device::Device;
 use crate::execute::RowSink;
 use crate::table::Table;
-use jindou_model::{CancelToken, Result};
+use crate::turns::Turn;
+use jindou_model::Result;
 use jindou_plan::Slot;
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ impl Results {
         device: &Arc<Device>,
         table: &Table,
         slots: &[Slot],
-        cancel: &CancelToken,
+        turn: &mut Turn,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
         let total = table.rows as usize;
@@ -37,7 +39,7 @@ impl Results {
         // Buffer and rows of the part that is on its way.
         let mut under_way: Option<(usize, usize)> = None;
         for (number, from) in (0..total).step_by(room).enumerate() {
-            cancel.check()?;
+            turn.cancel().check()?;
             let n = room.min(total - from);
             let buffer = match &mut self.buffers[number % 2] {
                 Some(b) => b,
@@ -58,11 +60,11 @@ impl Results {
             }
             buffer.queued()?;
             if let Some(part) = under_way.replace((number % 2, n)) {
-                self.give(part, slots.len(), cancel, sink)?;
+                self.give(part, slots.len(), turn, sink)?;
             }
         }
         match under_way {
-            Some(part) => self.give(part, slots.len(), cancel, sink),
+            Some(part) => self.give(part, slots.len(), turn, sink),
             None => Ok(()),
         }
     }
@@ -71,19 +73,20 @@ impl Results {
         &mut self,
         (buffer, n): (usize, usize),
         width: usize,
-        cancel: &CancelToken,
+        turn: &mut Turn,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
         let Some(buffer) = &mut self.buffers[buffer] else {
             return Ok(());
         };
-        buffer.wait(cancel)?;
+        buffer.wait(turn.cancel())?;
         let words: &[u32] = bytemuck::cast_slice(buffer.bytes());
         let columns: Vec<&[u32]> = words
             .chunks(self.room)
             .take(width)
             .map(|c| &c[..n])
             .collect();
-        sink(&columns, n)
+        // A slow reader keeps no one from the device.
+        turn.aside(|| sink(&columns, n))
     }
 }

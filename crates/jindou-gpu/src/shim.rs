@@ -1,4 +1,9 @@
 //! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
+//!
+//! A card does queued work whenever it likes before somebody has waited for it. By default the shim does it at once;
+//! with [`ShimOptions::delay`] it does it as late as it may, so that who forgets to wait sees memory as it was before.
+
+mod work;
 
 use crate::backend::{Backend, Kernel, Mark};
 use jindou_model::sync;
@@ -9,6 +14,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
+use work::{Delayed, Work};
 
 /// Bytes that a kernel moved, as its own accesses counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +116,11 @@ pub struct ShimOptions {
     pub memory: u64,
     /// Keep what each launch moved, for [`Shim::take_log`].
     pub log: bool,
+    /// Do queued work only when somebody waits for it.
+    pub delay: bool,
+    /// Number, from 1, of the question whether a moment has come that is answered with yes though its work is not done; 0 for none. It
+    /// takes a wait out of the program, for tests of tests: with `delay` that must be seen.
+    pub unwaited: u64,
 }
 
 /// The bugs that can be planted: number and name.
@@ -135,6 +146,8 @@ pub struct Shim {
     options: ShimOptions,
     numbers: Vec<u32>,
     state: Mutex<State>,
+    /// Held by who does delayed work.
+    working: Mutex<()>,
     lost: OnceLock<String>,
     began: Instant,
 }
@@ -147,6 +160,20 @@ struct State {
     live: BTreeMap<u64, u64>,
     launches: u64,
     log: Vec<(Kernel, Counts)>,
+    delayed: Delayed,
+}
+
+impl State {
+    /// An error unless this range is live device memory.
+    fn inside(&self, at: u64, bytes: usize) -> Result<()> {
+        let before = self.live.range(..=at).next_back();
+        match before.zip(at.checked_add(bytes as u64)) {
+            Some(((_, end), last)) if last <= *end => Ok(()),
+            _ => Err(Error::Internal(format!(
+                "{bytes} bytes outside the device's memory are copied or filled"
+            ))),
+        }
+    }
 }
 
 impl Shim {
@@ -172,6 +199,7 @@ impl Shim {
             options,
             numbers,
             state: Mutex::default(),
+            working: Mutex::default(),
             lost: OnceLock::new(),
             began: Instant::now(),
         })
@@ -197,6 +225,145 @@ impl Shim {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         sync::lock(&self.state)
+    }
+
+    /// Questions so far whether a moment has come; with [`ShimOptions::delay`].
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.state().delayed.asked
+    }
+
+    /// Does work, or keeps it for later.
+    fn queue(&self, work: Work) -> Result<()> {
+        if self.options.delay {
+            self.state().delayed.push(work);
+            return Ok(());
+        }
+        self.work(work)
+    }
+
+    fn work(&self, work: Work) -> Result<()> {
+        let state = self.state();
+        match work {
+            Work::Upload { to, from, bytes } => {
+                state.inside(to, bytes)?;
+                // SAFETY: live memory, as was just looked up, and who queued it vouches for the host's.
+                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, bytes) };
+            }
+            Work::Download { to, from, bytes } => {
+                state.inside(from, bytes)?;
+                // SAFETY: likewise.
+                unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_ptr(), bytes) };
+            }
+            Work::Zero { at, bytes } => {
+                state.inside(at, bytes)?;
+                // SAFETY: live memory.
+                unsafe { (at as *mut u8).write_bytes(0, bytes) };
+            }
+            Work::Copy { to, from, bytes } => {
+                state.inside(from, bytes)?;
+                state.inside(to, bytes)?;
+                // SAFETY: live memory; who queued it vouches that the ranges do not overlap.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
+                }
+            }
+            Work::Launch {
+                kernel,
+                grid,
+                params,
+            } => {
+                drop(state);
+                self.run(kernel, grid, &params)?;
+            }
+            Work::Free { at, bytes } => {
+                drop(state);
+                self.release(at, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&self, at: u64, bytes: usize) {
+        if let Ok(layout) = layout(bytes) {
+            self.state().live.remove(&at);
+            // SAFETY: from `alloc` with this size, and given back once.
+            unsafe { std::alloc::dealloc(at as *mut u8, layout) };
+        }
+    }
+
+    /// Does none of what was delayed, as a device that goes, but gives its memory back.
+    fn forget(&self) {
+        let _alone = sync::lock(&self.working);
+        loop {
+            let next = self.state().delayed.next_before(u64::MAX);
+            match next {
+                Some(Work::Free { at, bytes }) => self.release(at, bytes),
+                Some(_) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Does what was delayed and must be done before this moment.
+    fn catch_up(&self, moment: u64) -> Result<()> {
+        let _alone = sync::lock(&self.working);
+        loop {
+            let next = self.state().delayed.next_before(moment);
+            match next {
+                Some(work) => self.work(work)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Runs a kernel whose parameters have its size.
+    fn run(&self, kernel: Kernel, grid: u32, params: &[u64]) -> Result<()> {
+        let seed = if self.options.seed == 0 {
+            0
+        } else {
+            let mut state = self.state();
+            state.launches += 1;
+            self.options
+                .seed
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                .wrapping_add(state.launches)
+                | 1
+        };
+        let live: Vec<Live> = self
+            .state()
+            .live
+            .iter()
+            .map(|(&start, &end)| Live { start, end })
+            .collect();
+        let mut counts = Counts::default();
+        let mut error = [0u8; 200];
+        // SAFETY: the kernel number is known, parameters have its size, and the caller vouches for what they
+        // point to.
+        let rc = unsafe {
+            jindou_shim_launch(
+                self.numbers[kernel as usize],
+                grid,
+                params.as_ptr().cast(),
+                seed,
+                self.options.bug,
+                live.as_ptr(),
+                live.len(),
+                &raw mut counts,
+                error.as_mut_ptr().cast(),
+                error.len(),
+            )
+        };
+        if self.options.log {
+            self.state().log.push((kernel, counts));
+        }
+        if rc == 0 {
+            return Ok(());
+        }
+        let text = CStr::from_bytes_until_nul(&error)
+            .unwrap_or_default()
+            .to_string_lossy();
+        Err(Error::Internal(format!("{}: {text}", kernel.symbol())))
     }
 
     fn limit(&self) -> u64 {
@@ -257,12 +424,11 @@ unsafe impl Backend for Shim {
 
     unsafe fn free(&self, at: u64, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
-            let mut state = self.state();
-            state.held.device -= layout.size() as u64;
-            state.live.remove(&at);
-            drop(state);
-            // SAFETY: the caller got it from `alloc` with this size.
-            unsafe { std::alloc::dealloc(at as *mut u8, layout) };
+            // It can be had again at once, for work that is queued behind this.
+            self.state().held.device -= layout.size() as u64;
+            if self.lost.get().is_some() || self.queue(Work::Free { at, bytes }).is_err() {
+                self.release(at, bytes);
+            }
         }
     }
 
@@ -289,34 +455,29 @@ unsafe impl Backend for Shim {
         let mut state = self.state();
         state.traffic.uploads += 1;
         state.traffic.upload_bytes += bytes as u64;
-        // SAFETY: the caller vouches for the ranges.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, bytes) };
-        Ok(())
+        drop(state);
+        self.queue(Work::Upload { to, from, bytes })
     }
 
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
         let mut state = self.state();
         state.traffic.downloads += 1;
         state.traffic.download_bytes += bytes as u64;
-        // SAFETY: the caller vouches for the ranges.
-        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_ptr(), bytes) };
-        Ok(())
+        drop(state);
+        self.queue(Work::Download { to, from, bytes })
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
         self.state().traffic.fills += 1;
-        // SAFETY: the caller vouches for the range.
-        unsafe { (at as *mut u8).write_bytes(0, bytes) };
-        Ok(())
+        self.queue(Work::Zero { at, bytes })
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         let mut state = self.state();
         state.traffic.copies += 1;
         state.traffic.copy_bytes += bytes as u64;
-        // SAFETY: the caller vouches for the ranges.
-        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
-        Ok(())
+        drop(state);
+        self.queue(Work::Copy { to, from, bytes })
     }
 
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
@@ -327,63 +488,35 @@ unsafe impl Backend for Shim {
             )));
         }
         self.state().traffic.launches += 1;
-        let seed = if self.options.seed == 0 {
-            0
-        } else {
-            let mut state = self.state();
-            state.launches += 1;
-            self.options
-                .seed
-                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                .wrapping_add(state.launches)
-                | 1
-        };
-        // Kernels read their parameters as aligned structs.
         let mut aligned = vec![0u64; params.len().div_ceil(8)];
         bytemuck::cast_slice_mut::<u64, u8>(&mut aligned)[..params.len()].copy_from_slice(params);
-        let live: Vec<Live> = self
-            .state()
-            .live
-            .iter()
-            .map(|(&start, &end)| Live { start, end })
-            .collect();
-        let mut counts = Counts::default();
-        let mut error = [0u8; 200];
-        // SAFETY: the kernel number is known, parameters have its size, and the caller vouches for what they
-        // point to.
-        let rc = unsafe {
-            jindou_shim_launch(
-                self.numbers[kernel as usize],
-                grid,
-                aligned.as_ptr().cast(),
-                seed,
-                self.options.bug,
-                live.as_ptr(),
-                live.len(),
-                &raw mut counts,
-                error.as_mut_ptr().cast(),
-                error.len(),
-            )
-        };
-        if self.options.log {
-            self.state().log.push((kernel, counts));
-        }
-        if rc == 0 {
-            return Ok(());
-        }
-        let text = CStr::from_bytes_until_nul(&error)
-            .unwrap_or_default()
-            .to_string_lossy();
-        Err(Error::Internal(format!("{}: {text}", kernel.symbol())))
+        self.queue(Work::Launch {
+            kernel,
+            grid,
+            params: aligned,
+        })
     }
 
     fn mark(&self) -> Result<Mark> {
-        self.state().held.marks += 1;
-        Ok(Mark(self.began.elapsed().as_nanos() as u64))
+        let mut state = self.state();
+        state.held.marks += 1;
+        // Delayed work has no time of its own, but an order.
+        Ok(Mark(if self.options.delay {
+            state.delayed.now()
+        } else {
+            self.began.elapsed().as_nanos() as u64
+        }))
     }
 
-    fn reached(&self, _mark: &Mark) -> Result<bool> {
-        self.state().traffic.syncs += 1;
+    fn reached(&self, mark: &Mark) -> Result<bool> {
+        let mut state = self.state();
+        state.traffic.syncs += 1;
+        state.delayed.asked += 1;
+        let unwaited = state.delayed.asked == self.options.unwaited;
+        drop(state);
+        if self.options.delay && !unwaited {
+            self.catch_up(mark.0)?;
+        }
         Ok(true)
     }
 
@@ -403,10 +536,17 @@ unsafe impl Backend for Shim {
 
     fn lose(&self, why: &str) {
         let _ = self.lost.set(why.to_owned());
+        self.forget();
     }
 
     fn failure(&self) -> Option<String> {
         self.lost.get().cloned()
+    }
+}
+
+impl Drop for Shim {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 

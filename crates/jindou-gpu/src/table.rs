@@ -1,7 +1,7 @@
 //! The history table in device memory: one column of ids a live slot.
 
+use crate::buffer::DeviceBuffer;
 use crate::compile::Owner;
-use crate::device::DeviceBuffer;
 use crate::params::{Columns, Compact, Operand};
 use jindou_model::{Error, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};

@@ -1,20 +1,31 @@
-//! Queries that run on a device at the same time: how many share its memory, and when it has none.
+//! Queries that run on a device at the same time: whose turn it is, how many share its memory, and when it has none.
 
 use crate::device::Device;
-use jindou_model::sync;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use jindou_model::{CancelToken, Result, sync};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Counts the running queries. When there has been none for a while, memory that nothing uses goes back to the system.
+/// How often those who wait look whether they were cancelled.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// The line in front of a device. One query at a time queues work, for one step of its plan; then the next one's turn comes, first
+/// come first served. When there has been no query for a while, memory that nothing uses goes back to the system.
 pub(crate) struct Turns {
     device: Arc<Device>,
     idle: Duration,
     state: Mutex<State>,
+    handed_on: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     running: u64,
+    /// Somebody may queue work.
+    held: bool,
+    /// Numbers of those who wait for that, and the next one.
+    line: VecDeque<u64>,
+    next: u64,
     /// When the last one ended.
     ended: Option<Instant>,
     /// Somebody waits to trim.
@@ -22,7 +33,12 @@ struct State {
 }
 
 /// One running query.
-pub(crate) struct Turn(Arc<Turns>);
+pub(crate) struct Turn {
+    turns: Arc<Turns>,
+    cancel: CancelToken,
+    /// It may queue work.
+    held: bool,
+}
 
 impl Turns {
     pub fn new(device: &Arc<Device>, idle: Duration) -> Arc<Self> {
@@ -30,6 +46,7 @@ impl Turns {
             device: Arc::clone(device),
             idle,
             state: Mutex::default(),
+            handed_on: Condvar::new(),
         })
     }
 
@@ -37,28 +54,108 @@ impl Turns {
         sync::lock(&self.state)
     }
 
-    /// A query begins; it ends when the guard goes.
-    pub fn begin(self: &Arc<Self>) -> Turn {
+    /// A query begins, when it is its turn; it ends when the guard goes.
+    ///
+    /// # Errors
+    /// Those of `cancel`.
+    pub fn begin(self: &Arc<Self>, cancel: &CancelToken) -> Result<Turn> {
         self.state().running += 1;
-        Turn(Arc::clone(self))
+        let mut turn = Turn {
+            turns: Arc::clone(self),
+            cancel: cancel.clone(),
+            held: false,
+        };
+        turn.take(true)?;
+        Ok(turn)
     }
 
-    /// Queries that run, at least 1.
+    /// Queries that run or wait.
+    pub fn queries(&self) -> u64 {
+        self.state().running
+    }
+
+    /// The same, at least 1.
     pub fn running(&self) -> u64 {
-        self.state().running.max(1)
+        self.queries().max(1)
+    }
+}
+
+impl Turn {
+    /// The query's.
+    pub fn cancel(&self) -> &CancelToken {
+        &self.cancel
+    }
+
+    /// Lets those who wait go first.
+    pub fn pass(&mut self) -> Result<()> {
+        self.take(false)
+    }
+
+    /// Does something that needs no device, which others may use meanwhile.
+    pub fn aside<T>(&mut self, what: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.hand_on();
+        let done = what()?;
+        self.take(true)?;
+        Ok(done)
+    }
+
+    fn hand_on(&mut self) {
+        if std::mem::take(&mut self.held) {
+            self.turns.state().held = false;
+            self.turns.handed_on.notify_all();
+        }
+    }
+
+    /// Waits at the end of the line, if there is one. Who holds the turn (`anew` is false) gives it up for that.
+    fn take(&mut self, anew: bool) -> Result<()> {
+        let turns = Arc::clone(&self.turns);
+        let mut state = turns.state();
+        if state.line.is_empty() && (!anew || !state.held) {
+            state.held = true;
+            self.held = true;
+            return Ok(());
+        }
+        if !anew && self.held {
+            self.held = false;
+            state.held = false;
+            turns.handed_on.notify_all();
+        }
+        let me = state.next;
+        state.next += 1;
+        state.line.push_back(me);
+        loop {
+            if !state.held && state.line.front() == Some(&me) {
+                state.line.pop_front();
+                state.held = true;
+                self.held = true;
+                return Ok(());
+            }
+            if let Err(e) = self.cancel.check() {
+                state.line.retain(|&other| other != me);
+                // The next one may have waited for this one only.
+                turns.handed_on.notify_all();
+                return Err(e);
+            }
+            state = turns
+                .handed_on
+                .wait_timeout(state, LOOK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        self.hand_on();
+        let mut state = self.turns.state();
         state.running -= 1;
         if state.running > 0 {
             return;
         }
         state.ended = Some(Instant::now());
         if !state.waiting {
-            let (turns, idle) = (Arc::downgrade(&self.0), self.0.idle);
+            let (turns, idle) = (Arc::downgrade(&self.turns), self.turns.idle);
             let waiter = std::thread::Builder::new().name("gpu-idle".into());
             // Without a thread for it, the next query's end tries again.
             state.waiting = waiter.spawn(move || trim_when_idle(&turns, idle)).is_ok();
@@ -86,5 +183,74 @@ fn trim_when_idle(turns: &Weak<Turns>, idle: Duration) {
             return;
         }
         wait = idle - past;
+    }
+}
+
+#[cfg(all(test, feature = "shim"))]
+mod tests {
+    use super::*;
+    use crate::shim::{Shim, ShimOptions};
+    use jindou_model::Error;
+    use std::sync::mpsc::channel;
+
+    fn turns() -> Arc<Turns> {
+        let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+        Turns::new(&Device::new(shim), Duration::from_secs(60))
+    }
+
+    /// Waits until so many queries are in line.
+    fn in_line(turns: &Turns, n: usize) {
+        let began = Instant::now();
+        while turns.state().line.len() != n {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn queries_take_turns_step_by_step_in_the_order_in_which_they_came() {
+        let turns = turns();
+        let (say, said) = channel();
+        let none = CancelToken::new();
+        let mut long = turns.begin(&none).unwrap();
+        std::thread::scope(|s| {
+            for name in ["b", "c"] {
+                let (turns, none, say) = (&turns, &none, say.clone());
+                s.spawn(move || {
+                    let mut turn = turns.begin(none).unwrap();
+                    for _ in 0..3 {
+                        say.send(name).unwrap();
+                        turn.pass().unwrap();
+                    }
+                });
+                in_line(turns, if name == "b" { 1 } else { 2 });
+            }
+            for _ in 0..5 {
+                say.send("a").unwrap();
+                long.pass().unwrap();
+            }
+        });
+        drop((long, say));
+        let order: String = said.iter().collect();
+        assert_eq!(order, "abcabcabcaa");
+        assert_eq!((turns.queries(), turns.state().held), (0, false));
+    }
+
+    #[test]
+    fn who_is_cancelled_in_line_leaves_it_and_who_reads_rows_keeps_nobody() {
+        let turns = turns();
+        let none = CancelToken::new();
+        let mut holder = turns.begin(&none).unwrap();
+        let late = CancelToken::with_deadline(Duration::from_millis(20));
+        assert!(matches!(turns.begin(&late), Err(Error::Timeout(_))));
+        assert_eq!((turns.queries(), turns.state().line.len()), (1, 0));
+        // While its rows are read, another query runs from its begin to its end.
+        holder.aside(|| turns.begin(&none).map(drop)).unwrap();
+        assert!(turns.state().held);
+        // A reader that wants no more rows ends its query; the device is free.
+        assert!(holder.aside(|| Err::<(), _>(Error::SinkClosed)).is_err());
+        turns.begin(&none).map(drop).unwrap();
+        drop(holder);
+        assert_eq!(turns.queries(), 0);
     }
 }

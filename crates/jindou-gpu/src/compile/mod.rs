@@ -3,8 +3,9 @@
 mod any;
 mod conditions;
 
+use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
-use crate::device::{Device, DeviceBuffer, Packer};
+use crate::device::Device;
 use crate::index::Catalog;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, alone};

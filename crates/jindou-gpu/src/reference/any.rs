@@ -4,7 +4,7 @@ use super::expansion::{Expansion, Outputs};
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes};
 use crate::backend::Kernel;
-use crate::device::DeviceBuffer;
+use crate::buffer::DeviceBuffer;
 use crate::params::{self, FINDER_SETS, Operand, TILE};
 use crate::resident::ResidentSegment;
 use jindou_model::Result;

@@ -3,7 +3,7 @@
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
 use crate::backend::Kernel;
-use crate::device::DeviceBuffer;
+use crate::buffer::DeviceBuffer;
 use crate::params::{self, ListRange, Operand, TILE};
 use crate::resident::ResidentSegment;
 use jindou_model::Result;

@@ -12,7 +12,8 @@ pub use model::{Model, Random};
 
 use crate::backend::Backend;
 use crate::backend::Kernel;
-use crate::device::{Device, DeviceBuffer};
+use crate::buffer::DeviceBuffer;
+use crate::device::Device;
 use crate::params::TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;

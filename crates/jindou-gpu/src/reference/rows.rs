@@ -3,8 +3,8 @@
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
 use crate::backend::Kernel;
+use crate::buffer::DeviceBuffer;
 use crate::checksum::checksum;
-use crate::device::DeviceBuffer;
 use crate::params::{self, Columns, Compact, MAX_COLUMNS, Operand};
 use crate::resident::ResidentSegment;
 use jindou_model::Result;

@@ -3,10 +3,10 @@
 use super::Measured;
 use crate::backend::Kernel;
 use crate::compile::DeviceStep;
-use crate::execute::{Run, Stop};
 use crate::index::Catalog;
 use crate::params;
 use crate::resident::ResidentSegment;
+use crate::run::{Run, Stop};
 use crate::table::Table;
 use jindou_plan::{Operand, Slot};
 

@@ -1,7 +1,7 @@
 //! The last step of a query that wants nothing but the number of its rows: lengths of lists, and no row made.
 
 use crate::compile::{DeviceStep, Work};
-use crate::execute::{Run, Stop};
+use crate::run::{Run, Stop};
 use crate::table::Table;
 
 impl Run<'_, '_, '_> {

@@ -5,10 +5,10 @@ mod count;
 mod strips;
 
 use crate::backend::Kernel;
+use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
-use crate::device::DeviceBuffer;
-use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
+use crate::run::{Run, Stop};
 use crate::table::{Column, NewTable, Table};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};

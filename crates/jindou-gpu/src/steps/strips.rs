@@ -3,8 +3,8 @@
 use super::Measured;
 use crate::backend::Kernel;
 use crate::compile::{DeviceStep, DeviceWithin};
-use crate::execute::{Run, Stop};
 use crate::params::{self, TILE};
+use crate::run::{Run, Stop};
 use crate::table::Table;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;

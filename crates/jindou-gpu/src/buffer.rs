@@ -1,0 +1,315 @@
+//! Memory with owners: on the device, in a share of it, and pinned on the host.
+
+use crate::backend::Mark;
+use crate::device::{ALIGN, Block, Device};
+use jindou_model::{CancelToken, Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Device memory that frees itself, and counts in a [`Memory`].
+pub struct DeviceBuffer {
+    device: Arc<Device>,
+    at: u64,
+    bytes: usize,
+    used: Option<Arc<AtomicU64>>,
+}
+
+impl DeviceBuffer {
+    /// Uncounted memory.
+    pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
+        let bytes = bytes.max(1);
+        Ok(Self {
+            device: Arc::clone(device),
+            at: device.take(bytes)?,
+            bytes,
+            used: None,
+        })
+    }
+
+    /// Memory with this content.
+    pub fn with<T: bytemuck::NoUninit>(device: &Arc<Device>, content: &[T]) -> Result<Self> {
+        let b = Self::new(device, size_of_val(content))?;
+        b.write(0, bytemuck::cast_slice(content))?;
+        Ok(b)
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// How long it is.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Never: a buffer has at least one byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Copies the first entries back.
+    pub fn read<T: bytemuck::Pod>(&self, entries: usize) -> Result<Vec<T>> {
+        self.read_unless(entries, &CancelToken::new())
+    }
+
+    /// As [`Self::read`], unless cancelled.
+    pub(crate) fn read_unless<T: bytemuck::Pod>(
+        &self,
+        entries: usize,
+        cancel: &CancelToken,
+    ) -> Result<Vec<T>> {
+        let mut out = vec![T::zeroed(); entries.min(self.bytes / size_of::<T>())];
+        // SAFETY: at most the buffer's length is read.
+        unsafe {
+            self.device
+                .fetch(bytemuck::cast_slice_mut(&mut out), self.at, cancel)?
+        };
+        Ok(out)
+    }
+
+    /// Overwrites it from `offset` on; what does not fit is an error.
+    pub fn write(&self, offset: usize, content: &[u8]) -> Result<()> {
+        self.write_packed(&[(offset, content)])
+    }
+
+    /// Overwrites it with slices, each at its offset; ascending, and what lies between them becomes undefined.
+    pub(crate) fn write_packed(&self, slices: &[(usize, &[u8])]) -> Result<()> {
+        let mut free = 0;
+        for (offset, slice) in slices {
+            let end = offset.checked_add(slice.len());
+            match end.filter(|&end| *offset >= free && end <= self.bytes) {
+                Some(end) => free = end,
+                None => return Err(Error::Internal("a device copy out of bounds".into())),
+            }
+        }
+        // SAFETY: checked above.
+        unsafe { self.device.upload_packed(self.at, slices) }
+    }
+
+    /// Fills it with zeros.
+    pub fn clear(&self) -> Result<()> {
+        self.clear_first(self.bytes)
+    }
+
+    /// Fills its first bytes with zeros.
+    pub(crate) fn clear_first(&self, bytes: usize) -> Result<()> {
+        // SAFETY: at most this buffer.
+        unsafe { self.device.zero(self.at, bytes.min(self.bytes)) }
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        if let Some(used) = &self.used {
+            used.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        }
+        // SAFETY: allocated by this backend with this length; owners outlive the work they queue, and freeing
+        // is ordered behind it.
+        unsafe { self.device.put_back(self.at, self.bytes) };
+    }
+}
+
+/// Arrays that will lie in one buffer, one behind the other.
+#[derive(Default)]
+pub(crate) struct Packer<'a> {
+    slices: Vec<(usize, &'a [u8])>,
+    bytes: usize,
+}
+
+impl<'a> Packer<'a> {
+    /// Room for an array; its place in the buffer.
+    pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> Place {
+        self.add_bytes(bytemuck::cast_slice(content))
+    }
+
+    /// As [`Self::add`].
+    pub fn add_bytes(&mut self, bytes: &'a [u8]) -> Place {
+        if bytes.is_empty() {
+            return Place(None);
+        }
+        let at = self.bytes;
+        self.slices.push((at, bytes));
+        self.bytes = (at + bytes.len()).next_multiple_of(ALIGN);
+        Place(Some(at))
+    }
+
+    /// The buffer; `None` when there is nothing to hold.
+    pub fn finish(self, device: &Arc<Device>) -> Result<Option<DeviceBuffer>> {
+        if self.bytes == 0 {
+            return Ok(None);
+        }
+        let buffer = DeviceBuffer::new(device, self.bytes)?;
+        buffer.write_packed(&self.slices)?;
+        Ok(Some(buffer))
+    }
+}
+
+/// Where an array lies in a packed buffer; nowhere if it is empty.
+#[derive(Clone, Copy)]
+pub(crate) struct Place(Option<usize>);
+
+impl Place {
+    /// Its address; 0 for an empty array.
+    pub fn in_buffer(self, buffer: Option<&DeviceBuffer>) -> u64 {
+        match (self.0, buffer) {
+            (Some(at), Some(b)) => b.at() + at as u64,
+            _ => 0,
+        }
+    }
+}
+
+/// A share of device memory for tables: allocations past the limit are refused before the device is asked.
+#[derive(Clone)]
+pub struct Memory {
+    device: Arc<Device>,
+    limit: u64,
+    used: Arc<AtomicU64>,
+}
+
+impl Memory {
+    /// A share of `limit` bytes.
+    #[must_use]
+    pub fn new(device: &Arc<Device>, limit: u64) -> Self {
+        Self {
+            device: Arc::clone(device),
+            limit,
+            used: Arc::default(),
+        }
+    }
+
+    /// Bytes left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    /// Memory inside the share; `None` when it does not fit, here or on the device.
+    pub fn alloc(&self, bytes: u64) -> Result<Option<DeviceBuffer>> {
+        let bytes = bytes.max(4);
+        if bytes > self.left() {
+            return Ok(None);
+        }
+        match DeviceBuffer::new(&self.device, bytes as usize) {
+            Ok(mut buffer) => {
+                self.used.fetch_add(bytes, Ordering::Relaxed);
+                buffer.used = Some(Arc::clone(&self.used));
+                Ok(Some(buffer))
+            }
+            Err(Error::Limit(_)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Whether the device may write to a buffer.
+enum Busy {
+    No,
+    /// Until this moment.
+    Until(Mark),
+    /// Nobody knows until when.
+    Unknown,
+}
+
+/// Pinned host memory from the device's pool, to which it returns.
+pub struct HostBuffer {
+    device: Arc<Device>,
+    block: Option<Block>,
+    busy: Busy,
+}
+
+impl HostBuffer {
+    /// Memory of at least `bytes` bytes, whose content is whatever it held before.
+    pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
+        Ok(Self {
+            block: Some(device.pinned_block(bytes)?),
+            device: Arc::clone(device),
+            busy: Busy::No,
+        })
+    }
+
+    /// The content; nothing while a copy is under way.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match (&self.block, &self.busy) {
+            // SAFETY: owned, initialised when it was allocated, and no copy is under way.
+            (Some(b), Busy::No) => unsafe { std::slice::from_raw_parts(b.at.as_ptr(), b.bytes) },
+            _ => &[],
+        }
+    }
+
+    /// The content, likewise.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match (&self.block, &self.busy) {
+            // SAFETY: as above, and borrowed for writing.
+            (Some(b), Busy::No) => unsafe {
+                std::slice::from_raw_parts_mut(b.at.as_ptr(), b.bytes)
+            },
+            _ => &mut [],
+        }
+    }
+
+    /// Queues a copy from the device to `offset`; until [`Self::wait`] the content cannot be seen.
+    ///
+    /// # Safety
+    /// `from ..` of `bytes` is live device memory.
+    pub unsafe fn download(&mut self, offset: usize, from: u64, bytes: usize) -> Result<()> {
+        let Some(block) = &self.block else {
+            return Err(Error::Internal("a host buffer without memory".into()));
+        };
+        if offset
+            .checked_add(bytes)
+            .is_none_or(|end| end > block.bytes)
+        {
+            return Err(Error::Internal("a host copy out of bounds".into()));
+        }
+        if let Busy::Until(mark) = std::mem::replace(&mut self.busy, Busy::Unknown) {
+            self.device.unmark(mark);
+        }
+        // SAFETY: checked above; the content is hidden while the buffer is busy.
+        unsafe { self.device.download(block.at.add(offset), from, bytes) }
+    }
+
+    /// Notes that all copies to it have been queued.
+    pub fn queued(&mut self) -> Result<()> {
+        let mark = self.device.mark()?;
+        if let Busy::Until(old) = std::mem::replace(&mut self.busy, Busy::Until(mark)) {
+            self.device.unmark(old);
+        }
+        Ok(())
+    }
+
+    /// Waits for the copies to it.
+    ///
+    /// # Errors
+    /// As [`Device::wait`].
+    pub fn wait(&mut self, cancel: &CancelToken) -> Result<()> {
+        if let Busy::Unknown = self.busy {
+            self.queued()?;
+        }
+        if let Busy::Until(mark) = &self.busy {
+            self.device.wait_for(mark, cancel)?;
+            if let Busy::Until(mark) = std::mem::replace(&mut self.busy, Busy::No) {
+                self.device.unmark(mark);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        let Some(block) = self.block.take() else {
+            return;
+        };
+        let mark = match std::mem::replace(&mut self.busy, Busy::No) {
+            Busy::No => return self.device.give_back(block),
+            Busy::Until(mark) => Some(mark),
+            Busy::Unknown => None,
+        };
+        self.device.park(block, mark);
+    }
+}

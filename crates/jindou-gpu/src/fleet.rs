@@ -1,0 +1,127 @@
+//! All GPUs of the machine, each with its own memory, segments and line of queries.
+
+use crate::execute::GpuExecutor;
+use crate::lazy::LazyGpu;
+use std::sync::{Arc, OnceLock};
+
+/// The machine's GPUs. A query goes to the first that has none; where all have some, to the one with the fewest. So the second is opened
+/// when the first is busy, and a machine with one user uses one.
+pub struct Fleet {
+    gpus: OnceLock<Vec<LazyGpu>>,
+    /// Bytes of each one's memory that may be used.
+    memory: u64,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self::limited(u64::MAX)
+    }
+}
+
+impl Fleet {
+    /// All that the machine has, of each at most so many bytes of memory.
+    #[must_use]
+    pub fn limited(memory: u64) -> Self {
+        Self {
+            gpus: OnceLock::new(),
+            memory,
+        }
+    }
+
+    /// These.
+    #[must_use]
+    pub fn of(gpus: Vec<LazyGpu>) -> Self {
+        Self {
+            gpus: OnceLock::from(gpus),
+            memory: u64::MAX,
+        }
+    }
+
+    fn gpus(&self) -> &[LazyGpu] {
+        self.gpus.get_or_init(|| {
+            (0..crate::count().max(1))
+                .map(|n| LazyGpu::numbered(n).with_memory(self.memory))
+                .collect()
+        })
+    }
+
+    /// The executor for the next query; `None` while it is being opened by somebody else, unless `wait`.
+    ///
+    /// # Errors
+    /// The reason why there is no GPU, in one sentence: the first one's.
+    pub fn look(&self, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
+        let mut least: Option<(u64, Arc<GpuExecutor>)> = None;
+        let (mut opening, mut why) = (false, None);
+        for gpu in self.gpus() {
+            // Nobody waits for a further device while another is there.
+            match gpu.look(wait && least.is_none()) {
+                Ok(Some(gpu)) => {
+                    let queries = gpu.queries();
+                    if least.as_ref().is_none_or(|(n, _)| queries < *n) {
+                        least = Some((queries, gpu));
+                    }
+                    if queries == 0 {
+                        break;
+                    }
+                }
+                Ok(None) => opening = true,
+                Err(e) => why = why.or(Some(e)),
+            }
+        }
+        match (least, why) {
+            (Some((_, gpu)), _) => Ok(Some(gpu)),
+            (None, Some(why)) if !opening => Err(why),
+            (None, _) => Ok(None),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "shim"))]
+mod tests {
+    use super::*;
+    use crate::backend::Backend;
+    use crate::shim::{Shim, ShimOptions};
+    use jindou_model::CancelToken;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    #[test]
+    fn queries_go_to_the_device_with_the_fewest_and_lost_ones_get_none() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let gpus = (0..3).map(|_| {
+            let opened = Arc::clone(&opened);
+            let open = move || {
+                opened.fetch_add(1, Ordering::Relaxed);
+                let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
+                Ok(Arc::new(shim) as Arc<dyn Backend>)
+            };
+            LazyGpu::of(Box::new(open), Duration::from_secs(60))
+        });
+        let fleet = Fleet::of(gpus.collect());
+        let next = || fleet.look(true).unwrap().unwrap();
+        let none = CancelToken::new();
+        // One user needs one device.
+        let first = next();
+        assert!(Arc::ptr_eq(&first, &next()));
+        assert_eq!(opened.load(Ordering::Relaxed), 1);
+        let busy = first.turns.begin(&none).unwrap();
+        let second = next();
+        assert!(!Arc::ptr_eq(&first, &second));
+        let also_busy = second.turns.begin(&none).unwrap();
+        let third = next();
+        let busy_too = third.turns.begin(&none).unwrap();
+        assert_eq!(opened.load(Ordering::Relaxed), 3);
+        // All have one: the first again.
+        assert!(Arc::ptr_eq(&first, &next()));
+        drop(also_busy);
+        assert!(Arc::ptr_eq(&second, &next()));
+        second.device().lose("a test");
+        drop(busy_too);
+        assert!(Arc::ptr_eq(&third, &next()));
+        first.device().lose("a test");
+        third.device().lose("a test");
+        let why = fleet.look(true).map(|_| ()).unwrap_err();
+        assert!(why.contains("a test"), "{why}");
+        drop(busy);
+    }
+}

@@ -1,0 +1,75 @@
+//! A device that does queued work as late as it may: who forgets to wait sees memory as it was before.
+
+mod common;
+
+use common::{edited, native, ring, rows_here, rows_on};
+use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::{GpuExecutor, GpuOptions};
+use std::sync::Arc;
+
+const QUERIES: [&str; 5] = [
+    "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
+    "SELECT ?a ?x ?c WHERE { ?a :p ?b . ?b ?x ?c . ?c :q ?d }",
+    "SELECT ?a ?c WHERE { ?a :p ?b . ?b :q ?c FILTER(?c != :n3 && ?c != ?b) }",
+    "SELECT ?s ?p ?o WHERE { ?s ?p ?o }",
+    "SELECT ?a ?b WHERE { ?a :q ?x . ?b :q ?y }",
+];
+
+fn late(delay: bool, unwaited: u64) -> Arc<Shim> {
+    let options = ShimOptions {
+        delay,
+        unwaited,
+        ..ShimOptions::default()
+    };
+    Arc::new(Shim::open(options).unwrap())
+}
+
+#[test]
+fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
+    let (_folder, base) = ring(60, 3);
+    let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
+    let shim = late(true, 0);
+    let gpu = GpuExecutor::new(shim.clone());
+    for (text, snapshot) in QUERIES.iter().flat_map(|q| [(q, &base), (q, &patched)]) {
+        let plan = native(snapshot, text);
+        let want = rows_here(&plan, snapshot);
+        for table_bytes in [None, Some(250_000)] {
+            let options = GpuOptions {
+                table_bytes,
+                profile: table_bytes.is_some(),
+                ..GpuOptions::default()
+            };
+            let got = rows_on(&gpu, &plan, snapshot, &options).unwrap();
+            assert_eq!(got, want, "{text}");
+        }
+    }
+    drop(gpu);
+    let held = shim.holdings();
+    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+}
+
+/// Each wait of a query is taken out in turn. On a device that is done at once nobody would notice.
+#[test]
+fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
+    let (_folder, snapshot) = ring(60, 3);
+    for text in &QUERIES[..1] {
+        let plan = native(&snapshot, text);
+        let want = rows_here(&plan, &snapshot);
+        // Waits of a query; those of closing the device come later.
+        let waits = {
+            let shim = late(true, 0);
+            let gpu = GpuExecutor::new(shim.clone());
+            rows_on(&gpu, &plan, &snapshot, &GpuOptions::default()).unwrap();
+            shim.asked()
+        };
+        assert!(waits >= 3, "{text}: {waits} waits");
+        for unwaited in 1..=waits {
+            for delay in [true, false] {
+                let gpu = GpuExecutor::new(late(delay, unwaited));
+                let got = rows_on(&gpu, &plan, &snapshot, &GpuOptions::default());
+                let right = got.is_ok_and(|rows| rows == want);
+                assert_eq!(right, !delay, "{text}: wait {unwaited} of {waits}");
+            }
+        }
+    }
+}
