@@ -42,6 +42,7 @@ struct Inner {
 pub struct RuntimeBuilder {
     threads: Option<usize>,
     memory: Option<u64>,
+    gpu_memory: Option<u64>,
 }
 
 impl RuntimeBuilder {
@@ -60,10 +61,18 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Bytes of each GPU's memory that segments and tables may use together. By default all that is free there. Without the feature
+    /// `gpu` it means nothing.
+    #[must_use]
+    pub fn gpu_memory(mut self, bytes: u64) -> Self {
+        self.gpu_memory = Some(bytes);
+        self
+    }
+
     /// Makes it. Threads are started and devices opened when a query first wants them.
     #[must_use]
     pub fn build(self) -> Runtime {
-        self.with(Default::default())
+        self.with(Devices::limited(self.gpu_memory.unwrap_or(u64::MAX)))
     }
 
     fn with(self, devices: Devices) -> Runtime {

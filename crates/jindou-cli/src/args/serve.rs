@@ -130,6 +130,9 @@ pub struct Serve {
     /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
+    /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all that is free there).
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
+    pub gpu_memory: Option<u64>,
     /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443. One inside this machine or its own
     /// network must be named by its address (or localhost).
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]

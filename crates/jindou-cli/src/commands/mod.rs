@@ -21,7 +21,7 @@ use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
     CancelToken, Database, DocumentSource, Documents, Error, Resource, Result, Runtime,
-    ServiceCaller,
+    RuntimeBuilder, ServiceCaller,
 };
 use std::io::Read;
 use std::path::PathBuf;
@@ -30,6 +30,10 @@ use std::sync::Arc;
 
 /// The process' threads and memory: what was asked for, or what the machine has.
 pub fn runtime(threads: Option<usize>, memory: Option<u64>) -> Runtime {
+    builder(threads, memory).build()
+}
+
+fn builder(threads: Option<usize>, memory: Option<u64>) -> RuntimeBuilder {
     let mut builder = Runtime::builder();
     if let Some(threads) = threads {
         builder = builder.threads(threads);
@@ -37,7 +41,20 @@ pub fn runtime(threads: Option<usize>, memory: Option<u64>) -> Runtime {
     if let Some(memory) = memory {
         builder = builder.memory(memory);
     }
-    builder.build()
+    builder
+}
+
+/// The same for commands that may use a GPU.
+pub fn runtime_with_gpu(
+    threads: Option<usize>,
+    memory: Option<u64>,
+    gpu_memory: Option<u64>,
+) -> Runtime {
+    let builder = builder(threads, memory);
+    match gpu_memory {
+        Some(bytes) => builder.gpu_memory(bytes).build(),
+        None => builder.build(),
+    }
 }
 
 /// Runs what the command line asks for.

@@ -1,6 +1,6 @@
 //! `jindou query`.
 
-use super::{cancel_on_interrupt, counted, no_store, request_text, runtime, service};
+use super::{cancel_on_interrupt, counted, no_store, request_text, runtime_with_gpu, service};
 use crate::args::Query;
 use crate::remote::Endpoint;
 use crate::say::say;
@@ -32,7 +32,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         &OpenOptions::default()
             .with_access(Access::Read)
             .with_verify(a.verify.verify)
-            .with_runtime(runtime(a.threads, a.memory)),
+            .with_runtime(runtime_with_gpu(a.threads, a.memory, a.gpu_memory)),
     )?;
     let mut options = QueryOptions::default()
         .with_cancel(cancel_on_interrupt())

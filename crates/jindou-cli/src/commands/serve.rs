@@ -1,7 +1,7 @@
 //! `jindou serve`.
 
 use super::merge;
-use super::{documents, runtime, service};
+use super::{documents, runtime_with_gpu, service};
 use crate::args::Serve;
 use crate::log::{self, OneLine};
 use jindou::cluster::servers::ClusterFile;
@@ -41,7 +41,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     }
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
     let begun = Instant::now();
-    let runtime = runtime(a.threads, a.memory);
+    let runtime = runtime_with_gpu(a.threads, a.memory, a.gpu_memory);
     let options = OpenOptions::default()
         .with_access(if writes { Access::Write } else { Access::Read })
         .with_durability(a.durability.durability)

@@ -21,6 +21,7 @@ const EVERYWHERE: &[&str] = &[
     "allow-url",
     "durability",
     "gpu",
+    "gpu-memory",
     "load-allow",
     "load-from",
     "max-url-bytes",

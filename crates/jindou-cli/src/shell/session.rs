@@ -3,7 +3,9 @@
 use super::page::{First, Pages};
 use super::{Interrupt, dot, statement};
 use crate::args::Shell;
-use crate::commands::{counted, documents, no_store, runtime, service, show_recovery, update};
+use crate::commands::{
+    counted, documents, no_store, runtime_with_gpu, service, show_recovery, update,
+};
 use crate::remote::Endpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
@@ -81,7 +83,7 @@ impl Session {
                     &OpenOptions::default()
                         .with_access(access)
                         .with_verify(a.verify.verify)
-                        .with_runtime(runtime(a.threads, a.memory)),
+                        .with_runtime(runtime_with_gpu(a.threads, a.memory, a.gpu_memory)),
                 )?;
                 show_recovery(&db);
                 if !a.write {

@@ -18,7 +18,10 @@ use std::time::Duration;
 
 /// A runtime whose GPU is opened by `open`.
 fn runtime(open: Opener) -> Runtime {
-    Runtime::with_devices(Devices::with(LazyGpu::of(open, Duration::from_secs(60))))
+    Runtime::with_devices(Devices::with(vec![LazyGpu::of(
+        open,
+        Duration::from_secs(60),
+    )]))
 }
 
 /// `n` nodes in a ring: `:p` to the next three, `:q` to the seventh, `:v` to its number.

@@ -36,17 +36,26 @@ impl FromStr for GpuChoice {
     }
 }
 
-/// The devices besides this CPU that a runtime has: at most a GPU.
+/// The devices besides this CPU that a runtime has: the machine's GPUs.
 #[derive(Default)]
 pub(crate) struct Devices {
     #[cfg(feature = "gpu")]
-    gpu: jindou_gpu::LazyGpu,
+    gpus: jindou_gpu::Fleet,
 }
 
 /// An executor, or the reason in one sentence why there is none; `None` while it is being opened.
 type Found = std::result::Result<Option<Arc<dyn Executor>>, String>;
 
 impl Devices {
+    /// Devices of whose memory at most so many bytes are used, each.
+    #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
+    pub(crate) fn limited(memory: u64) -> Self {
+        Self {
+            #[cfg(feature = "gpu")]
+            gpus: jindou_gpu::Fleet::limited(memory),
+        }
+    }
+
     /// The executor for this plan.
     ///
     /// # Errors
@@ -81,7 +90,7 @@ impl Devices {
 
     #[cfg(feature = "gpu")]
     fn gpu(&self, wait: bool) -> Found {
-        let gpu = self.gpu.look(wait)?;
+        let gpu = self.gpus.look(wait)?;
         Ok(gpu.map(|gpu| gpu as Arc<dyn Executor>))
     }
 
@@ -91,7 +100,9 @@ impl Devices {
     }
 
     #[cfg(all(test, feature = "gpu"))]
-    pub(crate) fn with(gpu: jindou_gpu::LazyGpu) -> Self {
-        Self { gpu }
+    pub(crate) fn with(gpus: Vec<jindou_gpu::LazyGpu>) -> Self {
+        Self {
+            gpus: jindou_gpu::Fleet::of(gpus),
+        }
     }
 }
