@@ -32,12 +32,14 @@ pub enum Holder {
     Service,
     /// Rows that another executor made.
     Offload,
+    /// Lists that other shards sent.
+    Shards,
     /// A text, its algebra and its plan.
     Text,
 }
 
 impl Holder {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Rest,
         Self::HashJoin,
         Self::Path,
@@ -50,6 +52,7 @@ impl Holder {
         Self::Values,
         Self::Service,
         Self::Offload,
+        Self::Shards,
         Self::Text,
     ];
     // Budgets count by a holder's place in it.
@@ -71,6 +74,7 @@ impl Holder {
             Self::Values => "VALUES",
             Self::Service => "SERVICE",
             Self::Offload => "the rows of another executor",
+            Self::Shards => "lists of other shards",
             Self::Text => "the text and its plan",
         }
     }

@@ -159,9 +159,12 @@ pub(crate) fn any_list(snapshot: &dyn Graph, c: u32, d: Direction) -> f64 {
         return snapshot.quads() as f64 / f64::from(snapshot.vertices().max(1));
     }
     let predicates = snapshot.predicates_of(c, d);
-    let sum: u64 = predicates
-        .iter()
-        .take(COUNTED)
+    let counted = predicates.iter().take(COUNTED);
+    if snapshot.is_sharded() {
+        let key = |&p: &u32| (jindou_model::PredicateId(p), d, c);
+        snapshot.fetch_degrees(&mut counted.clone().map(key));
+    }
+    let sum: u64 = counted
         .map(|&p| {
             let v = snapshot.edges(jindou_model::PredicateId(p), d);
             v.default_degree(c) + v.named_degree(c)

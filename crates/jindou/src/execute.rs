@@ -59,6 +59,7 @@ pub(crate) fn checksum(
     options: &Options<'_>,
     cancel: CancelToken,
 ) -> Result<Checksum> {
+    snapshot.charge_to(&options.memory);
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let _place = place(plan, options, &exec.cancel)?;
     let executor = options
@@ -92,6 +93,7 @@ pub(crate) fn run(
     if let Some(watch) = &options.watch {
         watch.begin(plan, snapshot);
     }
+    snapshot.charge_to(&options.memory);
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
@@ -189,8 +191,14 @@ fn measured(plan: &Plan, snapshot: &dyn Graph, options: &Options<'_>, ran: Ran) 
     }
     let tree = ProfileNode::of(plan, &ran.profile);
     let why = ran.why_here;
+    let traffic = snapshot.traffic().map_or(String::new(), |t| {
+        format!(
+            "shards: read in place, {} rounds, {} messages, {} bytes\n",
+            t.rounds, t.messages, t.bytes
+        )
+    });
     let text = format!(
-        "{}{}\n{}{}",
+        "{}{traffic}{}\n{}{}",
         why.map_or(String::new(), |why| format!("on the CPU: {why}\n")),
         jindou_plan::explain(plan, snapshot),
         tree.text(&ran.profile),

@@ -211,6 +211,54 @@ fn a_shard_that_fails_fails_the_query() {
     assert!(failures > 100, "{failures} failures");
 }
 
+/// Shards that count the rounds in which numbers of edges are asked for.
+struct Counting {
+    near: Near,
+    rounds: AtomicUsize,
+}
+
+impl Far for Counting {
+    fn ask(&self, requests: &[(u32, Request)]) -> jindou::Result<Vec<Reply>> {
+        let degrees = |r: &(u32, Request)| matches!(r.1, Request::Degrees { .. });
+        if requests.iter().any(degrees) {
+            self.rounds.fetch_add(1, Ordering::SeqCst);
+        }
+        self.near.ask(requests)
+    }
+}
+
+/// However many constants a query has, the planner asks for the lengths of their lists once.
+#[test]
+fn a_plan_asks_for_all_lengths_in_one_round() {
+    let text = varied_trig();
+    let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
+    let store = stores::load_cut(
+        &sources.build().unwrap(),
+        Some(sharding(6, Placement::Hash)),
+    );
+    let cluster = Cluster::read(&store.dir).unwrap().unwrap();
+    let far = Arc::new(Counting {
+        near: open_shards(&store.dir, &cluster).unwrap(),
+        rounds: AtomicUsize::new(0),
+    });
+    let base = Arc::clone(&far.near.shards()[0]);
+    let snapshot = Snapshot::of_shard(base, Arc::clone(&far) as Arc<dyn Far>).unwrap();
+    for (query, most) in [
+        (
+            "SELECT * { :n1 :p ?a . ?a :p ?b . ?b :p :n8 . :n2 :p ?b . ?a a :C1 . :n3 :p ?c . ?c :p :n9 }",
+            1,
+        ),
+        ("SELECT * { :n7 ?p ?o }", 1),
+        ("SELECT * { ?a :p ?b . ?b :p ?c }", 0),
+    ] {
+        let db = Database::of_snapshot(snapshot.clone());
+        far.rounds.store(0, Ordering::SeqCst);
+        db.plan(&full(query), &QueryOptions::default()).unwrap();
+        let rounds = far.rounds.load(Ordering::SeqCst);
+        assert!(rounds <= most, "{query}: {rounds} rounds");
+    }
+}
+
 #[test]
 fn every_way_of_reading_is_right_over_shards() {
     let text = varied_trig();

@@ -78,6 +78,7 @@ impl Builder<'_> {
                     keys.sort();
                     keys.dedup();
                 }
+                view.fetch_degrees(&keys);
                 keys.iter()
                     .map(|k| (Some(*k), view.default_degree(*k)))
                     .filter(|x| seen && x.1 > 0)

@@ -244,7 +244,15 @@ impl Builder<'_> {
             .iter()
             .map(|&(p, way)| self.snapshot.edges(p, way))
             .collect();
+        let mut fetched = 0;
         while let Some(&v) = order.get(at) {
+            // All that were found so far in one round.
+            if at >= fetched && self.snapshot.is_sharded() {
+                let each = |&(p, way): &Label| order[at..].iter().map(move |&v| (p, way, v));
+                let mut of = labels.iter().flat_map(each);
+                self.snapshot.fetch_degrees(&mut of);
+                fetched = order.len();
+            }
             at += 1;
             for view in &views {
                 let degree = degree(*view, scope, v);

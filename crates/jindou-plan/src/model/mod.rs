@@ -7,6 +7,7 @@ mod moves;
 mod values;
 
 use crate::edge::{EdgeInfo, any_list};
+use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node, PatternGraph, Predicate, Resolved, SlotStar};
 use crate::{Condition, Slot, condition};
 use jindou_model::Direction;
@@ -49,6 +50,20 @@ pub(crate) struct Model<'a> {
     any_lists: Vec<[f64; 2]>,
 }
 
+/// Asks for the lengths of the lists of all constants of known predicates at once.
+fn fetch_degrees(edges: &[Edge], snapshot: &dyn Graph) {
+    let ends = |e: &Edge| [(e.subject, Direction::Out), (e.object, Direction::In)];
+    let mut of = edges.iter().flat_map(|e| {
+        ends(e)
+            .into_iter()
+            .filter_map(move |(node, d)| match (e.predicate, node) {
+                (Predicate::Known(p), Node::Const(c)) if !is_parameter(c) => Some((p, d, c)),
+                _ => None,
+            })
+    });
+    snapshot.fetch_degrees(&mut of);
+}
+
 impl<'a> Model<'a> {
     pub(crate) fn new(
         resolved: &'a Resolved,
@@ -70,6 +85,9 @@ impl<'a> Model<'a> {
             .iter()
             .map(|w| w.as_ref().map_or(f64::INFINITY, |w| w.count(snapshot)))
             .collect();
+        if snapshot.is_sharded() {
+            fetch_degrees(edges, snapshot);
+        }
         let info = edges
             .iter()
             .map(|e| match e.predicate {

@@ -13,8 +13,9 @@ pub use vocabulary::{TermDecoding, TermSource, Vocabulary};
 
 use crate::base::ObjectTerms;
 use crate::segment::{EdgeView, Patch, Scope};
+use crate::shard::Traffic;
 use crate::statistics::{PredicateStatistics, Statistics};
-use jindou_model::{Direction, PredicateId, VertexId};
+use jindou_model::{Direction, MemoryBudget, PredicateId, VertexId};
 use std::borrow::Cow;
 
 /// Names one consistent state of one graph. Plans, caches and tables of rows carry it.
@@ -51,6 +52,22 @@ pub trait Graph: Send + Sync {
     /// batch, where [`Self::is_sharded`].
     fn fetch(&self, lists: &mut dyn Iterator<Item = (PredicateId, Direction, u32, Scope<'_>)>) {
         let _ = lists;
+    }
+
+    /// Fetches the numbers of edges that [`EdgeView::default_degree`] and [`EdgeView::named_degree`] will be asked for, in one round, where
+    /// [`Self::is_sharded`].
+    fn fetch_degrees(&self, of: &mut dyn Iterator<Item = (PredicateId, Direction, u32)>) {
+        let _ = of;
+    }
+
+    /// Charges what is kept of other shards to a query's memory from now on.
+    fn charge_to(&self, memory: &MemoryBudget) {
+        let _ = memory;
+    }
+
+    /// Counts of what was asked of other shards so far; `None` where there are none.
+    fn traffic(&self) -> Option<Traffic> {
+        None
     }
 
     // Edges.

@@ -3,9 +3,10 @@
 use super::{Graph, Identity, Predicates, Vocabulary};
 use crate::base::ObjectTerms;
 use crate::segment::{EdgeView, Scope};
+use crate::shard::Traffic;
 use crate::snapshot::Snapshot;
 use crate::statistics::{PredicateStatistics, Statistics};
-use jindou_model::{Direction, PredicateId, VertexId};
+use jindou_model::{Direction, MemoryBudget, PredicateId, VertexId};
 
 impl Graph for Snapshot {
     fn identity(&self) -> Identity {
@@ -28,6 +29,22 @@ impl Graph for Snapshot {
         if let Some(session) = self.session() {
             session.fetch_all(lists);
         }
+    }
+
+    fn fetch_degrees(&self, of: &mut dyn Iterator<Item = (PredicateId, Direction, u32)>) {
+        if let Some(session) = self.session() {
+            session.fetch_degrees(of.map(|(p, direction, key)| (p.0, direction, key)));
+        }
+    }
+
+    fn charge_to(&self, memory: &MemoryBudget) {
+        if let Some(session) = self.session() {
+            session.charge_to(memory);
+        }
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.session().map(|s| s.traffic())
     }
 
     fn predicate_count(&self) -> u32 {

@@ -121,6 +121,79 @@ impl<'a> EdgeView<'a> {
         }
         out.truncate(write);
     }
+
+    /// Appends the first `most` of [`Self::keys_with_edges`] that do not lie before the page. What `is_before` says must be true of no key behind one of
+    /// which it is false. O(log keys + keys of the page), but where named graphs are chosen: those keys are read that the page passes.
+    pub(crate) fn keys_page(
+        &self,
+        scope: Scope<'_>,
+        is_before: impl Fn(u32) -> bool,
+        most: usize,
+        out: &mut Vec<u32>,
+    ) {
+        let most_out = out.len() + most;
+        let (default, named) = (self.default, self.named);
+        let ends = [
+            default.key_count * u32::from(scope.sees(DEFAULT_GRAPH)),
+            named.key_count * u32::from(scope.sees_named()),
+        ];
+        let mut at = [
+            first_number(
+                ends[0],
+                |n, key| default.keys_into(n, n + 1, key),
+                &is_before,
+            ),
+            first_number(ends[1], |n, key| named.keys_into(n, n + 1, key), &is_before),
+        ];
+        let all_have =
+            self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed);
+        let (mut a, mut b, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+        while out.len() < most_out {
+            // So many of each are enough to know the next so many of both.
+            let wanted = (most_out - out.len()).min(u32::MAX as usize) as u32;
+            a.clear();
+            b.clear();
+            default.keys_into(at[0], at[0].saturating_add(wanted).min(ends[0]), &mut a);
+            named.keys_into(at[1], at[1].saturating_add(wanted).min(ends[1]), &mut b);
+            let (mut i, mut j) = (0, 0);
+            for _ in 0..wanted {
+                let key = match (a.get(i), b.get(j)) {
+                    (Some(&x), Some(&y)) => x.min(y),
+                    (Some(&x), None) | (None, Some(&x)) => x,
+                    (None, None) => break,
+                };
+                i += usize::from(a.get(i) == Some(&key));
+                j += usize::from(b.get(j) == Some(&key));
+                if all_have || !self.read(key, scope, &mut scratch).is_empty() {
+                    out.push(key);
+                }
+            }
+            if i + j == 0 {
+                break;
+            }
+            at = [at[0] + i as u32, at[1] + j as u32];
+        }
+    }
+}
+
+/// The number of the first of `keys` keys that does not lie before a page.
+fn first_number(
+    keys: u32,
+    read: impl Fn(u32, &mut Vec<u32>),
+    is_before: impl Fn(u32) -> bool,
+) -> u32 {
+    let (mut from, mut to, mut key) = (0, keys, Vec::with_capacity(1));
+    while from < to {
+        let middle = from + (to - from) / 2;
+        key.clear();
+        read(middle, &mut key);
+        if key.first().is_some_and(|&k| is_before(k)) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
 }
 
 /// A reader asked a shard's view for a segment.

@@ -1,5 +1,6 @@
 //! A shard's answers to the others' requests.
 
+use super::session::PAGE;
 use super::{Reply, Request, Shard};
 use crate::base::{Base, ObjectTerms};
 use crate::segment::{EdgeView, Scope};
@@ -175,14 +176,19 @@ impl Here<'_> {
         from: u32,
         most: u32,
     ) -> Reply {
-        let view = self.view(predicate, direction);
-        let mut keys = Vec::new();
-        view.keys_with_edges(scope, &mut keys);
-        self.shard.blocks.to_global(self.shard.number, &mut keys);
-        let mut ids = keys.split_off(keys.partition_point(|&id| id < from));
-        let most = most.max(1) as usize;
+        let (blocks, number) = (&self.shard.blocks, self.shard.number);
+        let most = most.clamp(1, PAGE) as usize;
+        let mut ids = Vec::new();
+        // One more says whether there is another page.
+        self.view(predicate, direction).keys_page(
+            scope,
+            |key| blocks.global(number, key) < from,
+            most + 1,
+            &mut ids,
+        );
         let more = ids.len() > most;
         ids.truncate(most);
+        blocks.to_global(number, &mut ids);
         Reply::Ids { ids, more }
     }
 

@@ -1,6 +1,7 @@
 //! The edges of one predicate in one direction on all shards: what [`EdgeView`](crate::segment::EdgeView) asks where it has a shard's keys only.
 
-use super::session::{List, ListName, Session};
+use super::kept::{GraphsName, List, ListName};
+use super::session::Session;
 use super::{Graphs, Reply, Request};
 use crate::segment::Scope;
 use jindou_model::Direction;
@@ -39,29 +40,34 @@ impl FarEdges<'_> {
         shard.blocks.to_global(shard.number, keys);
     }
 
-    fn name(&self, key: u32, scope: Scope<'_>) -> ListName {
+    fn name(&self, key: u32, graphs: GraphsName) -> ListName {
         ListName {
             predicate: self.predicate,
             direction: self.direction,
+            graphs,
             key,
-            graphs: Graphs::of(scope),
         }
+    }
+
+    fn name_in(&self, key: u32, scope: Scope<'_>) -> ListName {
+        self.name(key, self.session.graphs_name(scope))
     }
 
     /// Fetches what [`Self::list`] will be asked for, in one round.
     pub fn fetch<'s>(self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
+        let mut naming = self.session.naming();
         self.session
-            .fetch(keys.map(|(key, scope)| self.name(key, scope)));
+            .fetch(keys.map(|(key, scope)| self.name(key, naming.name(scope))));
     }
 
     /// The (neighbour, graph) of a key of another shard, sorted: kept, or asked for alone. Nothing if that fails.
     pub fn list(&self, key: u32, scope: Scope<'_>) -> List {
-        self.session.list(self.name(key, scope))
+        self.session.list(self.name_in(key, scope))
     }
 
     /// Whether an edge of a key of another shard is there.
     pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
-        if let Some(list) = self.session.kept(&self.name(key, scope)) {
+        if let Some(list) = self.session.kept(&self.name_in(key, scope)) {
             let at = list.partition_point(|e| e.0 < neighbour);
             return list.get(at).is_some_and(|e| e.0 == neighbour);
         }
@@ -126,25 +132,14 @@ impl FarEdges<'_> {
 
     /// Edges of a key of another shard, in the default graph and in named ones.
     pub fn degrees(&self, shard: u32, key: u32) -> [u64; 2] {
-        let request = Request::Degrees {
-            predicate: self.predicate,
-            direction: self.direction,
-            keys: vec![key],
-        };
-        match self.session.ask(&[(shard, request)]).first() {
-            Some(Reply::Degrees { default, named }) => match (&default[..], &named[..]) {
-                (&[d], &[n]) => [d, n],
-                _ => {
-                    self.session.unfit(shard);
-                    [0, 0]
-                }
-            },
-            Some(_) => {
-                self.session.unfit(shard);
-                [0, 0]
-            }
-            None => [0, 0],
-        }
+        self.session
+            .degrees((shard, self.predicate, self.direction, key))
+    }
+
+    /// Fetches what [`Self::degrees`] will be asked for, in one round.
+    pub fn fetch_degrees(self, keys: &[u32]) {
+        let of = keys.iter().map(|&k| (self.predicate, self.direction, k));
+        self.session.fetch_degrees(of);
     }
 
     /// Appends the keys of all other shards that have an edge.

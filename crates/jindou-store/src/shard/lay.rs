@@ -28,6 +28,14 @@ impl<'a> EdgeView<'a> {
         }
     }
 
+    /// Fetches what [`Self::default_degree`] and [`Self::named_degree`] will be asked for, in one round. Nothing to do where no other shard
+    /// has edges.
+    pub fn fetch_degrees(&self, keys: &[u32]) {
+        if let Some(far) = self.far {
+            far.fetch_degrees(keys);
+        }
+    }
+
     /// Finds the lists of a batch, for views that are [sharded](Self::is_sharded): one range an id, in the array that is returned or,
     /// counted on from its end, in `more`. `[1, 0]` for lists for which there was no room: [`Self::read`] has them.
     pub fn lay(

@@ -8,6 +8,7 @@ mod answer;
 mod blocks;
 mod cluster;
 mod far;
+mod kept;
 mod lay;
 mod open;
 mod request;

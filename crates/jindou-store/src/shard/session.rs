@@ -1,42 +1,22 @@
 //! One query's reading of a store in shards: which requests it made, the lists it was given, and whether one failed.
 
 use super::answer::Here;
+use super::kept::{Kept, List, ListName};
 use super::{Far, Graphs, Reply, Request, Shard};
 use crate::base::{Base, ObjectTerms};
 use crate::graph::TermSource;
 use crate::segment::Scope;
 use jindou_model::sync::lock;
-use jindou_model::{CancelToken, Direction, Error, NO_VERTEX, PredicateId, Result, Watch};
-use rustc_hash::FxHashMap;
+use jindou_model::{CancelToken, Direction, Error, Limit, NO_VERTEX, PredicateId, Result, Watch};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Bytes of lists that are kept for the rows of a batch; when there are more, all are forgotten.
-const KEPT: usize = 64 << 20;
 /// Keys, neighbours or terms in one reply.
 pub(super) const PAGE: u32 = 1 << 20;
 /// Ids whose terms are asked for at once.
 const TERMS: usize = 1 << 16;
-
-/// Names a list: predicate, direction and key, and the graphs that were looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ListName {
-    pub predicate: u32,
-    pub direction: Direction,
-    pub key: u32,
-    pub graphs: Graphs,
-}
-
-/// (neighbour, graph), sorted.
-pub(super) type List = Arc<[(u32, u32)]>;
-
-#[derive(Default)]
-struct Kept {
-    lists: FxHashMap<ListName, List>,
-    bytes: usize,
-}
 
 /// Counts of what a session asked others for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,9 +32,14 @@ pub struct Traffic {
 /// The reason why a session reads no more.
 #[derive(Clone)]
 enum Failure {
+    /// A shard did not answer, or answered nonsense.
     Shard(u32, String),
     Cancelled,
     Timeout(Duration),
+    /// The query's memory is used up.
+    Limit(Limit),
+    /// The memory of all queries together is.
+    Busy(Limit),
 }
 
 /// One shard's base and the way to the others, as one query uses them. What fails once stays failed: then [`Self::check`] says so,
@@ -66,7 +51,9 @@ pub struct Session {
     failure: Mutex<Option<Failure>>,
     /// The query's, from its beginning on; without anything that it watches, which may be this session.
     cancel: Mutex<CancelToken>,
-    kept: Mutex<Kept>,
+    pub(super) kept: Mutex<Kept>,
+    /// Sets of graphs, by number.
+    pub(super) sets: Mutex<Vec<Vec<u32>>>,
     rounds: AtomicU64,
     messages: AtomicU64,
     bytes: AtomicU64,
@@ -100,6 +87,7 @@ impl Session {
             failure: Mutex::new(None),
             cancel: Mutex::default(),
             kept: Mutex::default(),
+            sets: Mutex::default(),
             rounds: AtomicU64::new(0),
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -145,20 +133,34 @@ impl Session {
             Some(Failure::Shard(shard, message)) => Error::Shard { shard, message },
             Some(Failure::Cancelled) => Error::Cancelled,
             Some(Failure::Timeout(limit)) => Error::Timeout(limit),
+            Some(Failure::Limit(limit)) => Error::Limit(limit),
+            Some(Failure::Busy(limit)) => Error::Busy(limit),
             // A failure is noted before it is told of.
             None => Error::Internal("a session failed without a reason".into()),
         }
     }
 
-    fn fail(&self, failure: Failure) {
-        lock(&self.failure).get_or_insert(failure);
+    fn end(&self, why: Failure) {
+        lock(&self.failure).get_or_insert(why);
         self.failed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn fail(&self, shard: u32, message: String) {
+        self.end(Failure::Shard(shard, message));
+    }
+
+    /// Ends the query since there is no memory for what came back.
+    pub(super) fn exceed(&self, limit: Limit, of_all: bool) {
+        self.end(if of_all {
+            Failure::Busy(limit)
+        } else {
+            Failure::Limit(limit)
+        });
     }
 
     /// A reply that does not fit its request.
     pub(super) fn unfit(&self, shard: u32) {
-        let message = "its answer does not fit what it was asked".into();
-        self.fail(Failure::Shard(shard, message));
+        self.fail(shard, "its answer does not fit what it was asked".into());
     }
 
     pub(super) fn base(&self) -> &Base {
@@ -188,7 +190,7 @@ impl Session {
         let cancel = lock(&self.cancel).clone();
         // What answers at once may have more pages than there is time.
         if let Err(e) = cancel.check() {
-            self.fail(failure_of(e, requests[0].0));
+            self.end(failure_of(e, requests[0].0));
             return Vec::new();
         }
         let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
@@ -206,7 +208,7 @@ impl Session {
                 Vec::new()
             }
             Err(e) => {
-                self.fail(failure_of(e, requests[0].0));
+                self.end(failure_of(e, requests[0].0));
                 Vec::new()
             }
         }
@@ -223,7 +225,7 @@ impl Session {
 
     /// The list, if it is kept.
     pub(super) fn kept(&self, name: &ListName) -> Option<List> {
-        lock(&self.kept).lists.get(name).cloned()
+        lock(&self.kept).get(name).cloned()
     }
 
     /// Fetches lists of several predicates, as [`EdgeView::fetch`](crate::segment::EdgeView::fetch) does those of one.
@@ -231,11 +233,12 @@ impl Session {
         &self,
         lists: impl Iterator<Item = (PredicateId, Direction, u32, Scope<'s>)>,
     ) {
+        let mut naming = self.naming();
         self.fetch(lists.map(|(p, direction, key, scope)| ListName {
             predicate: p.0,
             direction,
+            graphs: naming.name(scope),
             key,
-            graphs: Graphs::of(scope),
         }));
     }
 
@@ -248,17 +251,13 @@ impl Session {
             for name in names {
                 if let Some(place) = self.shard().blocks.place(name.key)
                     && place.shard != own
-                    && !kept.lists.contains_key(&name)
+                    && kept.get(&name).is_none()
                 {
                     wanted.push((place.shard, name));
                 }
             }
         }
-        let rank = |(shard, n): &(u32, ListName)| {
-            let (p, d) = (n.predicate, n.direction);
-            (*shard, p, d, n.graphs.clone(), n.key)
-        };
-        wanted.sort_by_cached_key(rank);
+        wanted.sort_unstable();
         wanted.dedup();
         while !wanted.is_empty() {
             let same = |a: &(u32, ListName), b: &(u32, ListName)| {
@@ -273,7 +272,7 @@ impl Session {
                     let request = Request::Lists {
                         predicate: first.predicate,
                         direction: first.direction,
-                        graphs: first.graphs.clone(),
+                        graphs: self.graphs_of(first.graphs),
                         merged: false,
                         keys: group.iter().map(|g| g.1.key).collect(),
                         most: PAGE,
@@ -308,7 +307,7 @@ impl Session {
         let request = Request::Lists {
             predicate: name.predicate,
             direction: name.direction,
-            graphs: name.graphs.clone(),
+            graphs: self.graphs_of(name.graphs),
             merged: false,
             keys: vec![name.key],
             most: PAGE,
@@ -332,18 +331,6 @@ impl Session {
         let done = lists.len();
         self.insert(group, lists);
         Some(done)
-    }
-
-    fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
-        let mut kept = lock(&self.kept);
-        for ((_, name), list) in group.iter().zip(lists) {
-            let bytes = list.len() * 8 + 96;
-            if kept.bytes + bytes > KEPT {
-                *kept = Kept::default();
-            }
-            kept.bytes += bytes;
-            kept.lists.insert(name.clone(), list);
-        }
     }
 
     /// The subjects of one graph with a predicate on all shards, ascending.

@@ -1,0 +1,176 @@
+//! Requests to shards against the quads that went in: keys in pages, numbers of edges in one round, memory of what is kept.
+
+use jindou_model::{Direction, Error, MemoryBudget, PredicateId};
+use jindou_store::segment::Scope;
+use jindou_store::shard::{
+    Cluster, Far, Graphs, Near, Placement, Reply, Request, Sharding, open_shards,
+};
+use jindou_store::testing::{TermQuad, shards_of_terms, varied_quads};
+use jindou_store::{Graph, Snapshot};
+use std::collections::BTreeSet;
+use tempfile::TempDir;
+
+fn cut(quads: &[TermQuad], shards: u32, placement: Placement) -> (TempDir, Snapshot, Near) {
+    let sharding = Sharding::new(shards).with_placement(placement);
+    let sharding = sharding.with_block_shift(Some(0));
+    let (folder, snapshot) = shards_of_terms(quads, sharding, 0);
+    let dir = folder.path().join("store");
+    let cluster = Cluster::read(&dir).unwrap().unwrap();
+    (folder, snapshot, open_shards(&dir, &cluster).unwrap())
+}
+
+fn id(snapshot: &Snapshot, term: &[u8]) -> u32 {
+    snapshot.lookup(term).expect("a term of the data").0
+}
+
+/// Each predicate of the data with its dense id.
+fn predicates(snapshot: &Snapshot, quads: &[TermQuad]) -> Vec<(Vec<u8>, PredicateId)> {
+    let terms: BTreeSet<&Vec<u8>> = quads.iter().map(|q| &q[1]).collect();
+    let known = |t: &Vec<u8>| snapshot.predicate_of(snapshot.lookup(t)?);
+    let with_id = |t: &Vec<u8>| (t.clone(), known(t).expect("a predicate of the data"));
+    terms.into_iter().map(with_id).collect()
+}
+
+/// Pages of keys, however short, are together the subjects and objects of the quads.
+#[test]
+fn pages_of_keys_are_the_ends_of_the_quads() {
+    let quads = varied_quads();
+    for placement in [Placement::Range, Placement::Hash] {
+        let (_folder, snapshot, near) = cut(&quads, 3, placement);
+        let graph = id(&snapshot, &quads[0][3]);
+        let chosen = |q: &TermQuad| !q[3].is_empty() && id(&snapshot, &q[3]) == graph;
+        let scopes: [(Graphs, &dyn Fn(&TermQuad) -> bool); 5] = [
+            (Graphs::Default, &|q| q[3].is_empty()),
+            (Graphs::Named(graph), &chosen),
+            (Graphs::AnyNamed, &|q| !q[3].is_empty()),
+            (Graphs::Union, &|_| true),
+            (Graphs::Set(vec![0, graph]), &|q| {
+                q[3].is_empty() || chosen(q)
+            }),
+        ];
+        for (term, p) in predicates(&snapshot, &quads) {
+            for (graphs, sees) in &scopes {
+                for (direction, end) in [(Direction::Out, 0), (Direction::In, 2)] {
+                    let edges = quads.iter().filter(|q| q[1] == term && sees(q));
+                    let want: BTreeSet<u32> = edges.map(|q| id(&snapshot, &q[end])).collect();
+                    for most in [1, 2, 7, u32::MAX] {
+                        let got = keys(&near, p.0, direction, graphs, most);
+                        assert_eq!(got, want, "{graphs:?} {direction:?} {most}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn keys(
+    near: &Near,
+    predicate: u32,
+    direction: Direction,
+    graphs: &Graphs,
+    most: u32,
+) -> BTreeSet<u32> {
+    let mut all = BTreeSet::new();
+    for shard in 0..near.shards().len() as u32 {
+        let mut from = 0;
+        loop {
+            let request = Request::Keys {
+                predicate,
+                direction,
+                graphs: graphs.clone(),
+                from,
+                most,
+            };
+            let mut replies = near.ask(&[(shard, request)]).unwrap();
+            let Some(Reply::Ids { ids, more }) = replies.pop() else {
+                panic!("no ids");
+            };
+            assert!(ids.len() <= most as usize && ids.is_sorted());
+            assert!(ids.iter().all(|&v| v >= from && all.insert(v)));
+            if !more {
+                break;
+            }
+            from = ids.last().expect("a page before others is full") + 1;
+        }
+    }
+    all
+}
+
+/// One round for all, none for what is known, and the numbers are those of the quads.
+#[test]
+fn numbers_of_edges_come_in_one_round() {
+    let quads: BTreeSet<TermQuad> = varied_quads().into_iter().collect();
+    let quads: Vec<TermQuad> = quads.into_iter().collect();
+    let (_folder, snapshot, _near) = cut(&quads, 6, Placement::Hash);
+    let mut all = vec![];
+    for (term, p) in predicates(&snapshot, &quads) {
+        for q in quads.iter().filter(|q| q[1] == term) {
+            all.push((p, Direction::Out, id(&snapshot, &q[0]), &q[0], 0));
+            all.push((p, Direction::In, id(&snapshot, &q[2]), &q[2], 2));
+        }
+    }
+    let terms = predicates(&snapshot, &quads);
+    let session = snapshot.session().unwrap();
+    let before = session.traffic();
+    snapshot.fetch_degrees(&mut all.iter().map(|a| (a.0, a.1, a.2)));
+    let after = session.traffic();
+    assert_eq!(after.rounds, before.rounds + 1);
+    assert_eq!(after.messages, before.messages + 5);
+    for (p, direction, key, end, at) in all {
+        let name = &terms.iter().find(|t| t.1 == p).unwrap().0;
+        let edges = || quads.iter().filter(|q| &q[1] == name && &q[at] == end);
+        let view = snapshot.edges(p, direction);
+        let default = edges().filter(|q| q[3].is_empty()).count() as u64;
+        assert_eq!(view.default_degree(key), default);
+        assert_eq!(view.named_degree(key), edges().count() as u64 - default);
+    }
+    assert_eq!(session.traffic(), after, "nothing was asked for again");
+}
+
+/// Lists that are kept count as the memory of the query, and one without room ends it.
+#[test]
+fn kept_lists_are_charged_to_the_query() {
+    let quads = varied_quads();
+    let (_folder, snapshot, _near) = cut(&quads, 3, Placement::Range);
+    let fetch = |snapshot: &Snapshot, memory: &MemoryBudget| {
+        snapshot.charge_to(memory);
+        for (_, p) in predicates(snapshot, &quads) {
+            let keys = 1..=snapshot.dense_ids();
+            let set = [0, id(snapshot, &quads[0][3])];
+            let view = snapshot.edges(p, Direction::Out);
+            view.fetch(keys.clone().map(|v| (v, Scope::Set(&set))));
+            view.fetch(keys.map(|v| (v, Scope::Union)));
+        }
+    };
+    let memory = MemoryBudget::new(1 << 30);
+    let one = snapshot.afresh().into_owned();
+    fetch(&one, &memory);
+    one.check_shards().unwrap();
+    let used = memory.used();
+    assert!(used > 10_000, "{used} bytes");
+    // What is kept is not fetched again.
+    let set = vec![0, id(&one, &quads[0][3])];
+    let (_, p) = predicates(&one, &quads).remove(0);
+    let before = one.session().unwrap().traffic();
+    one.edges(p, Direction::Out)
+        .fetch((1..=one.dense_ids()).map(|v| (v, Scope::Set(&set))));
+    assert_eq!(one.session().unwrap().traffic(), before);
+    drop(one);
+    assert_eq!(memory.used(), 0);
+
+    // Too little for all, enough for each: older lists are forgotten.
+    let memory = MemoryBudget::new(used / 4);
+    let another = snapshot.afresh().into_owned();
+    fetch(&another, &memory);
+    another.check_shards().unwrap();
+    drop(another);
+    assert_eq!(memory.used(), 0);
+
+    let memory = MemoryBudget::new(64);
+    let poor = snapshot.afresh().into_owned();
+    fetch(&poor, &memory);
+    match poor.check_shards() {
+        Err(Error::Limit(_)) => {}
+        other => panic!("{other:?}"),
+    }
+}
