@@ -31,6 +31,9 @@ fn predicates(snapshot: &Snapshot, quads: &[TermQuad]) -> Vec<(Vec<u8>, Predicat
     terms.into_iter().map(with_id).collect()
 }
 
+/// Says whether some graphs have a quad.
+type Sees<'a> = dyn Fn(&TermQuad) -> bool + 'a;
+
 /// Pages of keys, however short, are together the subjects and objects of the quads.
 #[test]
 fn pages_of_keys_are_the_ends_of_the_quads() {
@@ -39,7 +42,7 @@ fn pages_of_keys_are_the_ends_of_the_quads() {
         let (_folder, snapshot, near) = cut(&quads, 3, placement);
         let graph = id(&snapshot, &quads[0][3]);
         let chosen = |q: &TermQuad| !q[3].is_empty() && id(&snapshot, &q[3]) == graph;
-        let scopes: [(Graphs, &dyn Fn(&TermQuad) -> bool); 5] = [
+        let scopes: [(Graphs, &Sees<'_>); 5] = [
             (Graphs::Default, &|q| q[3].is_empty()),
             (Graphs::Named(graph), &chosen),
             (Graphs::AnyNamed, &|q| !q[3].is_empty()),
