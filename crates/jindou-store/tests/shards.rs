@@ -1,6 +1,6 @@
 //! Requests to shards against the quads that went in: keys in pages, numbers of edges in one round, memory of what is kept.
 
-use jindou_model::{Direction, Error, MemoryBudget, PredicateId};
+use jindou_model::{CancelToken, Direction, Error, MemoryBudget, PredicateId};
 use jindou_store::segment::Scope;
 use jindou_store::shard::{
     Cluster, Far, Graphs, Near, Placement, Reply, Request, Sharding, open_shards,
@@ -84,7 +84,9 @@ fn keys(
                 from,
                 most,
             };
-            let mut replies = near.ask(&[(shard, request)]).unwrap();
+            let mut replies = near
+                .ask(&[(shard, request)], &CancelToken::default())
+                .unwrap();
             let Some(Reply::Ids { ids, more }) = replies.pop() else {
                 panic!("no ids");
             };

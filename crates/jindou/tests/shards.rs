@@ -218,12 +218,12 @@ struct Counting {
 }
 
 impl Far for Counting {
-    fn ask(&self, requests: &[(u32, Request)]) -> jindou::Result<Vec<Reply>> {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
         let degrees = |r: &(u32, Request)| matches!(r.1, Request::Degrees { .. });
         if requests.iter().any(degrees) {
             self.rounds.fetch_add(1, Ordering::SeqCst);
         }
-        self.near.ask(requests)
+        self.near.ask(requests, cancel)
     }
 }
 
