@@ -2,6 +2,7 @@
 //! `jindou peers …` start it.
 
 mod args;
+mod cluster;
 mod commits;
 mod complete;
 mod engines;
@@ -68,6 +69,7 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
         Bench::Merge(a) => merge::run(&a),
         Bench::Mixed(a) => mixed::run(&a),
         Bench::Parallel(a) => parallel::run(&a),
+        Bench::Cluster(a) => cluster::run(&a),
         Bench::ParallelWorker(a) => parallel::worker::run(&a),
         Bench::Updates(a) => updates::run(&a),
     }

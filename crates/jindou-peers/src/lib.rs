@@ -14,7 +14,7 @@ pub mod report;
 
 mod compare;
 mod engine;
-mod http;
+pub mod http;
 mod machine;
 mod process;
 mod seen;

@@ -110,6 +110,12 @@ impl Problem {
                 (StatusCode::BAD_REQUEST, "syntax")
             }
             Error::Busy(_) => return Self::busy(detail),
+            // A server of the cluster is away, and may come back.
+            Error::Shard { .. } => {
+                let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard", detail);
+                p.headers.push((RETRY_AFTER, "1".into()));
+                return p;
+            }
             // Another text is needed, whatever there is room for.
             Error::Limit(limit) if limit.resource == Resource::Form => {
                 (StatusCode::BAD_REQUEST, "query-limit")

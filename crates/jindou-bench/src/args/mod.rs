@@ -1,10 +1,12 @@
 //! The command line of `jindou-bench`.
 
+pub mod cluster;
 pub mod mixed;
 pub mod parallel;
 pub mod peers;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use cluster::BenchCluster;
 use jindou::{GpuChoice, MergeOptions};
 use jindou_model::units::{parse_duration, parse_size};
 use mixed::BenchMixed;
@@ -85,6 +87,9 @@ pub enum Bench {
     Mixed(Box<BenchMixed>),
     /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/parallel.md.
     Parallel(Box<BenchParallel>),
+    /// Several servers over the shards of one store: faults and light queries. See docs/cluster.md.
+    #[command(subcommand)]
+    Cluster(BenchCluster),
     /// A worker of `bench parallel`.
     #[command(hide = true)]
     ParallelWorker(ParallelWorker),

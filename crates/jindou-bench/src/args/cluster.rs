@@ -1,0 +1,57 @@
+//! The command line of `jindou bench cluster`.
+
+use clap::{Args as ClapArgs, Subcommand};
+use std::path::PathBuf;
+
+/// Measurements of several servers over the shards of one store.
+#[derive(Subcommand, Debug)]
+pub enum BenchCluster {
+    /// Kill servers, stop them and cut their links while clients ask: no answer may be wrong, partial or late.
+    Faults(BenchFaults),
+    /// Light queries over two servers and over one: times of L4 to L6, and the mix's throughput.
+    Light(BenchClusterLight),
+}
+
+/// The store and its servers.
+#[derive(ClapArgs, Debug)]
+pub struct ClusterSetup {
+    /// Universities of the store that is made.
+    #[arg(long, short = 'n', default_value_t = 1)]
+    pub universities: u32,
+    /// Its shards.
+    #[arg(long, default_value_t = 6)]
+    pub shards: u32,
+    /// Folder for the stores; a temporary one without it.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchFaults {
+    #[command(flatten)]
+    pub setup: ClusterSetup,
+    /// Servers, each a process of its own.
+    #[arg(long, default_value_t = 3)]
+    pub servers: usize,
+    /// Servers killed, one at a time, each started again.
+    #[arg(long, default_value_t = 100)]
+    pub kills: u32,
+    /// Servers stopped by SIGSTOP for up to four seconds.
+    #[arg(long, default_value_t = 100)]
+    pub stops: u32,
+    /// Links between two servers cut for up to four seconds: half of them closed, half of them silent.
+    #[arg(long, default_value_t = 100)]
+    pub cuts: u32,
+    /// Chooses faults and queries.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchClusterLight {
+    #[command(flatten)]
+    pub setup: ClusterSetup,
+    /// Times that each query is asked.
+    #[arg(long, default_value_t = 2000)]
+    pub repeat: usize,
+}
