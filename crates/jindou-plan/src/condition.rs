@@ -327,7 +327,7 @@ fn flip(r: Relation) -> Relation {
 
 /// True for literals with a value that is compared by rank, or without an expression: strings, numbers but NaN, booleans, dates,
 /// times and durations.
-fn well_formed(bytes: &[u8]) -> bool {
+pub(crate) fn well_formed(bytes: &[u8]) -> bool {
     match value(bytes) {
         Some(Value::Number(n)) => !n.to_f64().is_nan(),
         Some(Value::String(_) | Value::Boolean(_) | Value::Temporal(_) | Value::Duration(_)) => {

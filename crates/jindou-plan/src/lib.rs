@@ -43,6 +43,7 @@ mod update;
 mod validity;
 mod watch;
 mod weigh;
+pub mod wire;
 
 pub use algebra::{
     MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, drop_query, read, read_update,

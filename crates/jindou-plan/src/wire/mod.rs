@@ -1,0 +1,49 @@
+//! Exploration steps as bytes, for servers that carry out a plan together (Wukong, OSDI '16 §5).
+//!
+//! A tag byte for each variant, little-endian numbers, lists as a 32-bit length and their members. [`put_steps`] and [`steps`] agree on
+//! what may travel (`check.rs`): a plan that cannot is found out where it was made, and a message that says something else is refused.
+//! Lengths are compared with the bytes that are there before anything is allocated, and bytes that are left over are an error.
+//!
+//! Whether the steps fit the columns that they are given, and whether a start stands where one may, is for the engine to see.
+//! [`Step::why`] stays behind: it is for EXPLAIN, which the planning server answers.
+
+mod check;
+mod code;
+
+pub use check::{Flaw, Unsendable};
+
+use crate::Step;
+
+/// Levels of conditions in one another. The planner makes 66 at most: see `condition.rs`.
+pub const MAX_DEPTH: usize = 72;
+
+/// Conditions of all steps of a message together, those inside others included. For each the engine holds some bytes for each row of a
+/// batch, which it charges to nobody.
+pub const MAX_CONDITIONS: usize = 4096;
+
+/// Appends steps.
+///
+/// # Errors
+/// A step that cannot be sent. Then nothing is appended.
+pub fn put_steps(steps: &[Step], out: &mut Vec<u8>) -> Result<(), Unsendable> {
+    check::all(steps)?;
+    code::put(steps, out);
+    Ok(())
+}
+
+/// The steps that [`put_steps`] wrote, but for [`Step::why`], which is empty; `None` for other bytes. Takes at most some 25 times as much
+/// memory as there are bytes, and 256 KiB.
+#[must_use]
+pub fn steps(bytes: &[u8]) -> Option<Vec<Step>> {
+    code::take(bytes).filter(|steps| check::all(steps).is_ok())
+}
+
+/// True if [`put_steps`] takes the step alone. Several that it takes alone may have more than [`MAX_CONDITIONS`] together.
+#[must_use]
+pub fn is_sendable(step: &Step) -> bool {
+    let mut room = MAX_CONDITIONS;
+    check::one(step, &mut room).is_ok()
+}
+
+#[cfg(test)]
+mod tests;
