@@ -95,6 +95,20 @@ impl Batch {
         }
     }
 
+    /// Rows that somebody made, in columns of that length.
+    pub fn of(columns: Vec<Vec<u32>>, rows: usize, budget: &MemoryBudget) -> Result<Self> {
+        let mut charge = Charge::new(budget);
+        let room = columns.iter().map(Vec::len).min().unwrap_or(0);
+        charge.set(room * 4 * columns.len())?;
+        Ok(Self {
+            rows: if columns.is_empty() { rows } else { room },
+            columns,
+            given: 0,
+            room,
+            charge,
+        })
+    }
+
     /// Rows that fit.
     pub fn room(&self) -> usize {
         self.room

@@ -3,17 +3,20 @@
 
 use crate::batch::Batch;
 use crate::execute::Exec;
+use crate::executor::PulledRows;
 use crate::explore::Halt;
 use crate::operators::{END, Link, SliceState, Sorter, Spec};
 use crate::row_buffer::RowBuffer;
 use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Operator, Slot};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Where rows come from.
 pub(crate) enum Source<'a> {
     Explore(&'a Exploration),
     RowBuffer(RowBuffer),
+    /// Rows that another executor makes meanwhile.
+    Pulled(Arc<dyn PulledRows>),
     /// Columns of any length.
     Whole(Batch),
     /// Sorted when they are read; the order holds as long as one worker reads.

@@ -158,6 +158,9 @@ pub(crate) fn drive(
         })?;
         done?;
     }
+    if let Some(offload) = offload {
+        offload.note(&exec);
+    }
     let mut profile = profile.into_inner().unwrap_or_else(PoisonError::into_inner);
     profile.elapsed = begin.elapsed();
     profile.bottom = bottom(&plan.root);

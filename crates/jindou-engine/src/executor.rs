@@ -10,10 +10,12 @@ use crate::offload::Ran;
 use crate::options::{ExecOptions, Spawned, StepProfile};
 use crate::sink::{ChecksumSink, Sink};
 use crate::terms::QueryTerms;
+use jindou_model::sync;
 use jindou_model::{Error, MemoryBudget, Result};
 use jindou_plan::{Exploration, Plan, Slot, Step, layout_of};
 use jindou_store::{Graph, Identity};
 use std::any::Any;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 /// A history table held by an executor.
@@ -80,6 +82,88 @@ pub struct Task<'a> {
     pub options: &'a ExecOptions,
 }
 
+/// The next of the rows that an executor makes while they are taken.
+#[derive(Debug)]
+pub enum Poll {
+    /// Some rows: their columns, and how many they are. Without columns they are a bare number.
+    Rows(Vec<Vec<u32>>, u64),
+    /// There are none yet.
+    Pending,
+    /// There will be no more.
+    Done,
+}
+
+/// Rows that an executor makes while they are taken, by any thread. Dropped, they are made no further.
+pub trait PulledRows: Send + Sync {
+    /// The next rows that are there.
+    ///
+    /// # Errors
+    /// Whatever keeps the rows from being all.
+    fn poll(&self) -> Result<Poll>;
+
+    /// Waits a while for rows, their end or a failure; may come back before.
+    ///
+    /// # Errors
+    /// Those of the task's token; that what makes the rows is gone.
+    fn wait(&self) -> Result<()>;
+
+    /// Counts of each step so far.
+    fn steps(&self) -> Vec<StepProfile>;
+
+    /// Lines for people about how the rows were made.
+    fn details(&self) -> String {
+        String::new()
+    }
+}
+
+/// Rows that are there already.
+pub(crate) struct Ready {
+    rows: Mutex<Option<(Vec<Vec<u32>>, u64)>>,
+    counts: Vec<u64>,
+    details: String,
+}
+
+impl Ready {
+    /// Rows in columns, the number of rows after each step, and lines for people.
+    pub fn new(columns: Vec<Vec<u32>>, rows: u64, counts: Vec<u64>, details: String) -> Self {
+        Self {
+            rows: Mutex::new(Some((columns, rows))),
+            counts,
+            details,
+        }
+    }
+}
+
+impl PulledRows for Ready {
+    fn poll(&self) -> Result<Poll> {
+        Ok(match sync::lock(&self.rows).take() {
+            Some((columns, rows)) if rows > 0 => Poll::Rows(columns, rows),
+            _ => Poll::Done,
+        })
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn steps(&self) -> Vec<StepProfile> {
+        let mut before = 0;
+        let each = self.counts.iter().map(|&rows_out| {
+            let rows_in = std::mem::replace(&mut before, rows_out);
+            StepProfile {
+                rows_in,
+                rows_out,
+                ..StepProfile::default()
+            }
+        });
+        each.collect()
+    }
+
+    fn details(&self) -> String {
+        self.details.clone()
+    }
+}
+
 /// Runs exploration steps. One implementation a place that rows can be in.
 pub trait Executor: Send + Sync {
     /// For EXPLAIN and logs.
@@ -97,6 +181,26 @@ pub trait Executor: Send + Sync {
     /// When nothing can be told, such as `Internal` from a broken device.
     fn prefix(&self, task: &Task<'_>) -> Result<usize> {
         Ok(task.steps.len())
+    }
+
+    /// True if it is worth running explorations inside parts of a plan that are run for each row, or batch of rows, of others.
+    fn runs_nested(&self) -> bool {
+        true
+    }
+
+    /// Starts the task's steps, all that [`Self::prefix`] gave, from the start on, for an executor whose rows come while they are taken.
+    /// `distinct` says that rows that are the same may come once. `None` if it is not such an executor, or the steps had better be
+    /// run here after all.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn pull(&self, _task: &Task<'_>, _distinct: bool) -> Result<Option<Box<dyn PulledRows>>> {
+        Ok(None)
+    }
+
+    /// True if its rows are [pulled](Self::pull), never streamed.
+    fn is_pulled(&self) -> bool {
+        false
     }
 
     /// Brings rows here: `columns` are as long as `rows` says, one for each slot.

@@ -17,6 +17,7 @@
 //! | `live` | counts that others read while a plan runs |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
+//! | `fork` | explorations that run at the shards that have their data |
 //! | `offload` | plans that another executor runs, wholly or their first steps; falling back to this CPU |
 
 mod batch;
@@ -25,6 +26,7 @@ mod execute;
 mod executor;
 mod explore;
 mod filter;
+mod fork;
 mod id_test;
 mod intersect;
 mod key_table;
@@ -45,7 +47,8 @@ mod values;
 mod worker;
 
 pub use execute::{execute, execute_streaming};
-pub use executor::{CpuExecutor, Executor, Table, Task, columns_after};
+pub use executor::{CpuExecutor, Executor, Poll, PulledRows, Table, Task, columns_after};
+pub use fork::{ForkExecutor, Hub, LocalShards, ShardMode};
 pub use live::LiveProfile;
 pub use offload::{Choice, Execution, Ran, execute_on};
 pub use options::{

@@ -3,6 +3,7 @@
 use crate::batch::{Batch, View};
 use crate::compile::{Leaf, Pipe, Source};
 use crate::execute::Exec;
+use crate::executor::{Poll, PulledRows};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
 use crate::operators::{END, End, EndSpec, Sorter, Stage, StageStats, finish, push};
 use crate::row_buffer::RowBuffer;
@@ -49,6 +50,8 @@ enum Work<'p> {
     Scan(Start<'p>),
     /// Chunks; with the bare rows first.
     RowBuffer(&'p RowBuffer),
+    /// Rows that come while others are made.
+    Pulled(&'p dyn PulledRows),
     /// Rows of long columns.
     Whole(&'p Batch),
     Sorted(&'p Mutex<Sorter>),
@@ -107,7 +110,7 @@ pub(crate) fn run_pipe<'a, 's>(
     for (at, leaf) in pipe.leaves.iter().enumerate() {
         let (work, total, pipeline) = job(leaf, &run, heavy)?;
         let morsel = match &work {
-            Work::Scan(_) | Work::RowBuffer(_) => 1,
+            Work::Scan(_) | Work::RowBuffer(_) | Work::Pulled(_) => 1,
             Work::Sorted(_) => total.max(1),
             _ if threads == 1 => total.max(1),
             _ => (total / (threads as u64 * MORSELS_A_THREAD)).clamp(MORSEL.start, MORSEL.end),
@@ -175,6 +178,8 @@ fn job<'p, 'a>(
             let total = h.chunks().len() as u64 + u64::from(h.bare() > 0);
             (Work::RowBuffer(h), total, None)
         }
+        // Their number is not known before the last one came.
+        Source::Pulled(rows) => (Work::Pulled(&**rows), u64::MAX, None),
         Source::Whole(b) => (Work::Whole(b), b.rows as u64, None),
         Source::Sorted(s) => (Work::Sorted(s), 1, None),
         Source::Outer(_) => {
@@ -525,6 +530,27 @@ fn take_job<'p>(
                     }
                 }
             }
+            Work::Pulled(rows) => {
+                let Some(rows) = next_pulled(run, *rows)? else {
+                    break;
+                };
+                let total = rows.rows;
+                if rows.columns.is_empty() {
+                    run.check()?;
+                    chain.batch(View {
+                        columns: &[],
+                        rows: total,
+                    })?;
+                    continue;
+                }
+                if chunk.columns.len() != rows.columns.len() {
+                    chunk = Batch::new(rows.columns.len(), run.budget);
+                }
+                each_chunk(&rows, total, 0..total, run.batch_rows, &mut chunk, |rows| {
+                    run.check()?;
+                    chain.batch(rows)
+                })?;
+            }
             Work::Whole(rows) => {
                 each_chunk(rows, rows.rows, range, run.batch_rows, &mut chunk, |rows| {
                     run.check()?;
@@ -541,6 +567,26 @@ fn take_job<'p>(
         p.flush(run, steps, chain)?;
     }
     Ok(())
+}
+
+/// The next rows that another executor made; `None` when there are no more. While there are none yet, this thread has no place.
+fn next_pulled(run: &Run<'_>, rows: &dyn PulledRows) -> Result<Option<Batch>> {
+    loop {
+        match rows.poll()? {
+            Poll::Rows(columns, rows) => {
+                let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+                return Ok(Some(Batch::of(columns, rows, run.budget)?));
+            }
+            Poll::Done => return Ok(None),
+            Poll::Pending => {
+                let mut waited = Ok(());
+                run.pool
+                    .blocking(run.cancel, &mut || waited = rows.wait())?;
+                waited?;
+                run.check()?;
+            }
+        }
+    }
 }
 
 /// This worker's pipeline of a leaf that is an exploration.

@@ -2,7 +2,7 @@
 
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
 use crate::segment::Scope;
-use crate::shard::{Cluster, Sharding, open_shards};
+use crate::shard::{Cluster, Near, Sharding, open_shards};
 use crate::{Base, LoadOptions, Snapshot, info, load, open};
 use jindou_model::{
     Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
@@ -112,6 +112,23 @@ pub fn shards_of(quads: &[Quad], sharding: Sharding, own: u32) -> (TempDir, Snap
 #[must_use]
 #[allow(clippy::expect_used)]
 pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
+    let (folder, near) = near_of_terms(quads, sharding);
+    let Some(near) = near else {
+        let base = open(&folder.path().join("store")).expect("the store just loaded");
+        return (folder, Snapshot::of_base(base));
+    };
+    let base = Arc::clone(&near.shards()[own as usize]);
+    let snapshot = Snapshot::of_shard(base, Arc::new(near)).expect("a shard");
+    (folder, snapshot)
+}
+
+/// The shards of these quads, open in this process; `None` for one shard, which is a store that is not cut.
+///
+/// # Panics
+/// When the load fails: this is for tests.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn near_of_terms(quads: &[TermQuad], sharding: Sharding) -> (TempDir, Option<Near>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let dir = folder.path().join("store");
     let options = LoadOptions::default()
@@ -119,14 +136,9 @@ pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (Tem
         .with_threads(2)
         .with_sharding(Some(sharding));
     load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
-    let Some(cluster) = Cluster::read(&dir).expect("the manifest just written") else {
-        let base = open(&dir).expect("the store just loaded");
-        return (folder, Snapshot::of_base(base));
-    };
-    let near = open_shards(&dir, &cluster).expect("the shards just loaded");
-    let base = Arc::clone(&near.shards()[own as usize]);
-    let snapshot = Snapshot::of_shard(base, Arc::new(near)).expect("a shard");
-    (folder, snapshot)
+    let cluster = Cluster::read(&dir).expect("the manifest just written");
+    let near = cluster.map(|c| open_shards(&dir, &c).expect("the shards just loaded"));
+    (folder, near)
 }
 
 fn iri(s: String) -> Vec<u8> {

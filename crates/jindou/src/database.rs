@@ -13,6 +13,7 @@ use crate::update::{
     UpdateOptions, Writer,
 };
 use jindou_dictionary::index::Indexes;
+use jindou_engine::Hub;
 use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
 use jindou_plan::{Form, PlanCache};
@@ -61,6 +62,7 @@ pub(crate) struct Inner {
     trust: Held,
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
+    hub: Option<Hub>,
 }
 
 impl Inner {
@@ -194,7 +196,8 @@ impl Database {
     /// it must be possible to change it.
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let runtime = options.runtime.clone().unwrap_or_default();
-        Ok(Self::over(update::open(dir.as_ref(), options)?, runtime))
+        let options = options.clone().with_runtime(runtime.clone());
+        Ok(Self::over(update::open(dir.as_ref(), &options)?, runtime))
     }
 
     /// Opens one server's shards of a store that several servers hold between them: it answers the other servers from now on, and
@@ -212,7 +215,8 @@ impl Database {
         options: &OpenOptions,
     ) -> Result<Self> {
         let runtime = options.runtime.clone().unwrap_or_default();
-        let opened = update::open_server(dir.as_ref(), file, name, options)?;
+        let options = options.clone().with_runtime(runtime.clone());
+        let opened = update::open_server(dir.as_ref(), file, name, &options)?;
         Ok(Self::over(opened, runtime))
     }
 
@@ -227,6 +231,7 @@ impl Database {
                 merges: Merges::default(),
                 plans: PlanCache::new(PLANS, PLAN_BYTES),
                 runtime,
+                hub: opened.hub,
             }),
         }
     }
@@ -236,6 +241,7 @@ impl Database {
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
         let opened = Opened {
+            hub: None,
             writer: Writer::new(snapshot, Ok(journal)),
             recovery: None,
             disk: None,
@@ -250,6 +256,7 @@ impl Database {
         let why =
             "this is what a transaction has made so far, which only the transaction can change";
         let opened = Opened {
+            hub: None,
             writer: Writer::new(snapshot, Err(why.into())),
             recovery: None,
             disk: None,
@@ -428,7 +435,9 @@ impl Database {
     }
 
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
-        self.inner.runtime.settle(options)
+        let mut settled = self.inner.runtime.settle(options);
+        settled.hub = self.inner.hub.as_ref();
+        settled
     }
 
     /// Counts for a description of the data. O(predicates + classes + characteristic sets).

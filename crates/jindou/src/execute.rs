@@ -62,10 +62,7 @@ pub(crate) fn checksum(
     snapshot.charge_to(&options.memory);
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options
-        .runtime
-        .devices()
-        .choose(plan, snapshot, options.gpu)?;
+    let executor = options.choose(plan, snapshot)?;
     let execution = Execution {
         plan,
         snapshot,
@@ -97,10 +94,7 @@ pub(crate) fn run(
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
-    let executor = options
-        .runtime
-        .devices()
-        .choose(plan, snapshot, options.gpu)?;
+    let executor = options.choose(plan, snapshot)?;
     let mut execution = Execution {
         plan,
         snapshot,
@@ -117,7 +111,9 @@ pub(crate) fn run(
             (1, ran)
         }
         Form::Construct(template) => {
-            execution.executor = &Choice::Here;
+            if !matches!(executor, Choice::Shards(_)) {
+                execution.executor = &Choice::Here;
+            }
             sink.graph()?;
             let mut rows =
                 Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
@@ -126,7 +122,9 @@ pub(crate) fn run(
             (rows.triples, ran)
         }
         Form::Describe(_) => {
-            execution.executor = &Choice::Here;
+            if !matches!(executor, Choice::Shards(_)) {
+                execution.executor = &Choice::Here;
+            }
             sink.graph()?;
             let mut rows = Resources::new(&options.memory);
             let ran = execution.stream(&mut rows)?;
@@ -274,10 +272,7 @@ pub(crate) fn pulled(
     }
     let exec = exec_options(plan, options, cancel);
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options
-        .runtime
-        .devices()
-        .choose(plan, snapshot, options.gpu)?;
+    let executor = options.choose(plan, snapshot)?;
     let execution = Execution {
         plan,
         snapshot,

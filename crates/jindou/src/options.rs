@@ -2,7 +2,7 @@
 
 use crate::device::GpuChoice;
 use crate::watch::QueryWatch;
-use jindou_engine::{ServiceCaller, WorkerPool};
+use jindou_engine::{ServiceCaller, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, setters};
 use jindou_plan::{Functions, SyntaxOptions};
 use oxrdf::NamedNode;
@@ -57,6 +57,8 @@ pub struct QueryOptions {
     pub watch: Option<QueryWatch>,
     /// Whether a GPU may be used.
     pub gpu: GpuChoice,
+    /// Over a store that is cut into shards: whether rows are sent to data or data is asked for.
+    pub shard_mode: ShardMode,
     /// The graphs to ask instead of those that the query names.
     pub dataset: Option<DatasetChoice>,
     /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
@@ -131,6 +133,7 @@ impl QueryOptions {
         with_profile: profile = bool;
         with_watch: watch = impl Into<Option<QueryWatch>>;
         with_gpu: gpu = GpuChoice;
+        with_shard_mode: shard_mode = ShardMode;
         with_dataset: dataset = impl Into<Option<DatasetChoice>>;
         with_service: service = Arc<dyn ServiceCaller>;
         with_functions: functions = Functions;

@@ -3,10 +3,11 @@
 use crate::device::Devices;
 use crate::options::QueryOptions;
 use crate::update::UpdateOptions;
-use jindou_engine::WorkerPool;
-use jindou_model::{Machine, MemoryBudget};
+use jindou_engine::{Choice, Hub, WorkerPool};
+use jindou_model::{Machine, MemoryBudget, Result};
+use jindou_plan::Plan;
 use jindou_scheduler::Workers;
-use jindou_store::LoadOptions;
+use jindou_store::{Graph, LoadOptions};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -166,6 +167,7 @@ impl Runtime {
             memory: options.memory.clone().unwrap_or_else(|| self.part()),
             pool: options.pool.as_ref().unwrap_or_else(|| self.pool()),
             runtime: self,
+            hub: None,
             options,
         }
     }
@@ -180,6 +182,7 @@ impl Runtime {
             memory: options.memory.clone().unwrap_or_else(|| self.part()),
             pool: self.pool(),
             runtime: self,
+            hub: None,
             options,
         }
     }
@@ -192,7 +195,25 @@ pub(crate) struct Settled<'o, O> {
     pub memory: MemoryBudget,
     pub pool: &'o Arc<dyn WorkerPool>,
     pub runtime: &'o Runtime,
+    /// Runs parts of queries at the shards of a store that is cut.
+    pub hub: Option<&'o Hub>,
     options: &'o O,
+}
+
+impl Settled<'_, QueryOptions> {
+    /// The executor for a plan.
+    ///
+    /// # Errors
+    /// [`Error::Gpu`](jindou_model::Error::Gpu), in one sentence, if a GPU was demanded and there is none.
+    pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<Choice> {
+        let choice = self.runtime.devices().choose(plan, snapshot, self.gpu)?;
+        Ok(match (choice, self.hub) {
+            (Choice::Here, Some(hub)) if snapshot.is_sharded() => {
+                Choice::Shards(Arc::new(hub.executor(self.shard_mode)))
+            }
+            (choice, _) => choice,
+        })
+    }
 }
 
 impl<O> Deref for Settled<'_, O> {

@@ -10,7 +10,7 @@ mod stores;
 
 use compare::bag;
 use jindou::results::Collector;
-use jindou::{Answer, Placement, QuadSource, QueryOptions, Sharding};
+use jindou::{Answer, Placement, QuadSource, QueryOptions, ShardMode, Sharding};
 use jindou_parse::Sources;
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
@@ -35,7 +35,14 @@ fn all_cuts() -> Vec<Sharding> {
 
 /// The answer to a query to all graphs together.
 fn ask(store: &Store, text: &str) -> Answer {
-    let options = QueryOptions::default().with_union_default(true);
+    ask_in(store, text, ShardMode::Dynamic)
+}
+
+/// The same, with rows sent to data or data asked for.
+fn ask_in(store: &Store, text: &str, mode: ShardMode) -> Answer {
+    let options = QueryOptions::default()
+        .with_union_default(true)
+        .with_shard_mode(mode);
     let mut collector = Collector::new(store.db.runtime().memory().clone());
     store
         .db
@@ -75,12 +82,14 @@ fn agree(
     for &cut in cuts {
         let start = std::time::Instant::now();
         let store = stores::load_cut(&*source(), Some(cut));
-        for ((query, text), want) in queries.iter().zip(&wanted) {
-            let got = rows(ask(&store, text));
+        let modes = [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace];
+        let asked = queries.iter().zip(&wanted);
+        for (((query, text), want), mode) in asked.flat_map(|q| modes.map(|m| (q, m))) {
+            let got = rows(ask_in(&store, text, mode));
             if got != *want {
                 let at = got.iter().zip(want).take_while(|(a, b)| a == b).count();
                 panic!(
-                    "{name}, {query} over {cut:?}: {} rows, not {}; the first that differs: {:?}, not {:?}\n{text}",
+                    "{name}, {query} over {cut:?}, {mode:?}: {} rows, not {}; the first that differs: {:?}, not {:?}\n{text}",
                     got.len(),
                     want.len(),
                     got.get(at),

@@ -9,7 +9,9 @@ mod oracle;
 mod stores;
 
 use compare::{assert_equal, bag};
-use jindou::{CancelToken, Database, Error, Placement, QueryOptions, Sharding, parse_query};
+use jindou::{
+    CancelToken, Database, Error, Placement, QueryOptions, ShardMode, Sharding, parse_query,
+};
 use jindou_parse::{Format, Sources};
 use jindou_store::Snapshot;
 use jindou_store::shard::{Cluster, Far, Near, Reply, Request, open_shards};
@@ -33,7 +35,12 @@ fn lubm(shards: u32, placement: Placement) {
     for q in &QUERIES {
         let options = QueryOptions::default();
         let plan = raw.db.plan(q.text, &options).unwrap();
-        let rows = raw.db.checksum(&plan, &options).unwrap().rows;
+        let [forked, in_place, rows] = [ShardMode::Fork, ShardMode::InPlace, ShardMode::Dynamic]
+            .map(|mode| {
+                let options = options.clone().with_shard_mode(mode);
+                raw.db.checksum(&plan, &options).unwrap().rows
+            });
+        assert_eq!([forked, in_place], [rows; 2], "{} over {cut:?}", q.name);
         if let Some(session) = plan.snapshot().session() {
             println!(
                 "{} over {shards}, planning: {:?}",

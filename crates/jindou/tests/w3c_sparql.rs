@@ -7,6 +7,7 @@ mod manifest;
 #[path = "common/oracle.rs"]
 mod oracle;
 
+use jindou::ShardMode;
 use jindou::{Answer, Database, LoadOptions, Progress, QuadSink, QuadSource, parse_query};
 use jindou_parse::{Input, Sources};
 use jindou_store::shard::{Placement, Sharding};
@@ -31,6 +32,12 @@ const BY_VALUE: [&str; 1] = ["cast/manifest#cast-decimal"];
 thread_local! {
     /// How this thread's stores are cut.
     static SHARDING: Cell<Option<Sharding>> = const { Cell::new(None) };
+    /// How this thread's queries reach what other shards have.
+    static MODE: Cell<ShardMode> = const { Cell::new(ShardMode::Dynamic) };
+}
+
+fn query_options() -> jindou::QueryOptions {
+    jindou::QueryOptions::default().with_shard_mode(MODE.get())
 }
 
 #[derive(Default)]
@@ -221,7 +228,7 @@ fn evaluate(test: &Test) -> Result<(), String> {
     if result.extension().is_some_and(|e| e == "csv") {
         return same_csv(&db, &case.text, result);
     }
-    let options = jindou::QueryOptions::default().with_service(Arc::new(Endpoints::of(test)?));
+    let options = query_options().with_service(Arc::new(Endpoints::of(test)?));
     let mut got = db
         .query_with(&case.text, &options)
         .map_err(|e| e.to_string())?;
@@ -257,7 +264,7 @@ fn evaluate(test: &Test) -> Result<(), String> {
 fn same_csv(db: &Database, text: &str, result: &Path) -> Result<(), String> {
     let mut out = Vec::new();
     let mut writer = jindou::ResultWriter::new(&mut out, jindou::ResultFormat::Csv);
-    db.run(text, &jindou::QueryOptions::default(), &mut writer)
+    db.run(text, &query_options(), &mut writer)
         .map_err(|e| e.to_string())?;
     drop(writer);
     // SELECT * may put its columns in any order.
@@ -365,8 +372,9 @@ fn sparql_1_1_queries() {
     ]);
 }
 
-/// Read in place, block by block as small as they can be: most patterns' ends are on different shards.
-fn over_shards(shards: u32, placement: Placement, suites: &[&str]) {
+/// Block by block as small as they can be: most patterns' ends are on different shards.
+fn over_shards(shards: u32, placement: Placement, mode: ShardMode, suites: &[&str]) {
+    MODE.set(mode);
     let sharding = Sharding::new(shards).with_placement(placement);
     SHARDING.set(Some(sharding.with_block_shift(Some(0))));
     all_pass(suites);
@@ -374,11 +382,14 @@ fn over_shards(shards: u32, placement: Placement, suites: &[&str]) {
 
 #[test]
 fn sparql_1_1_queries_over_shards() {
-    over_shards(
-        2,
-        Placement::Hash,
-        &["sparql11/manifest-sparql11-query.ttl"],
-    );
+    for mode in [ShardMode::InPlace, ShardMode::Fork] {
+        over_shards(
+            2,
+            Placement::Hash,
+            mode,
+            &["sparql11/manifest-sparql11-query.ttl"],
+        );
+    }
 }
 
 /// See docs/testing.md.
@@ -392,7 +403,9 @@ fn sparql_queries_over_any_shards() {
                 "sparql11/manifest-sparql11-query.ttl",
                 "sparql11/manifest-sparql11-results.ttl",
             ];
-            over_shards(shards, placement, &suites);
+            for mode in [ShardMode::InPlace, ShardMode::Fork] {
+                over_shards(shards, placement, mode, &suites);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
 use jindou_model::{Error, Result};
 use jindou_store::Base;
-use jindou_store::shard::{Reply, Request, answer, wire};
+use jindou_store::shard::{Posts, Reply, Request, answer, wire};
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -30,8 +30,47 @@ const IN_WORK: usize = 16;
 /// Bytes of an introduction.
 const MAX_HELLO: usize = 4096;
 
-/// The shards that a server answers from, by number.
-pub type Own = Arc<Vec<Option<Arc<Base>>>>;
+/// The shards that a server answers from, by number, and what runs parts of queries at them.
+#[derive(Clone)]
+pub struct Own {
+    bases: Arc<Vec<Option<Arc<Base>>>>,
+    posts: Option<Arc<dyn Posts>>,
+}
+
+impl Own {
+    pub fn new(bases: Vec<Option<Arc<Base>>>, posts: Option<Arc<dyn Posts>>) -> Self {
+        Self {
+            bases: Arc::new(bases),
+            posts,
+        }
+    }
+
+    /// True if the server holds this shard.
+    pub fn holds(&self, shard: u32) -> bool {
+        self.bases.get(shard as usize).is_some_and(Option::is_some)
+    }
+
+    /// The answer of one of the shards.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] with it.
+    pub fn answer(&self, shard: u32, request: &Request) -> Result<Reply> {
+        let failed = |message: String| Error::Shard { shard, message };
+        let base = self.bases.get(shard as usize).and_then(Option::as_ref);
+        let base = base.ok_or_else(|| failed("it does not hold this shard".into()))?;
+        // Damaged files give values out of range, which must end this request only.
+        let one = || match (request, &self.posts) {
+            (Request::Post(message), Some(posts)) => posts.take(shard, message).map(Reply::Post),
+            _ => answer(base, request),
+        };
+        catch_unwind(AssertUnwindSafe(one))
+            .unwrap_or_else(|_| Err(failed("its files gave values out of range".into())))
+            .map_err(|e| match e {
+                Error::Shard { .. } => e,
+                e => failed(e.to_string()),
+            })
+    }
+}
 
 /// A port that peers dial.
 pub struct Listener {
@@ -75,8 +114,7 @@ impl Listener {
                 continue;
             };
             let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
-            let (own, expected, state) =
-                (Arc::clone(&own), Arc::clone(&expected), Arc::clone(&state));
+            let (own, expected, state) = (own.clone(), Arc::clone(&expected), Arc::clone(&state));
             tokio::spawn(async move {
                 let met = timeout(SILENCE, meet(tcp, acceptor, &expected, &state)).await;
                 drop(stranger);
@@ -177,7 +215,7 @@ async fn serve(stream: TlsStream<TcpStream>, own: Own) -> io::Result<()> {
             let Ok(permit) = Arc::clone(&in_work).acquire_owned().await else {
                 return Ok(());
             };
-            let (own, out) = (Arc::clone(&own), out.clone());
+            let (own, out) = (own.clone(), out.clone());
             tokio::spawn(async move {
                 let answered = tokio::task::spawn_blocking(move || message_for(&own, &bytes));
                 if let Ok((kind, body)) = answered.await {
@@ -203,7 +241,7 @@ async fn reply(out: &Sender<Part>, kind: Kind, number: u64, body: Vec<u8>) -> Op
 }
 
 /// The message that answers one of requests.
-fn message_for(own: &[Option<Arc<Base>>], bytes: &[u8]) -> (Kind, Vec<u8>) {
+fn message_for(own: &Own, bytes: &[u8]) -> (Kind, Vec<u8>) {
     let mut out = Vec::new();
     match replies(own, bytes) {
         Ok(replies) => {
@@ -222,26 +260,9 @@ fn message_for(own: &[Option<Arc<Base>>], bytes: &[u8]) -> (Kind, Vec<u8>) {
     }
 }
 
-fn replies(own: &[Option<Arc<Base>>], bytes: &[u8]) -> Result<Vec<Reply>> {
+fn replies(own: &Own, bytes: &[u8]) -> Result<Vec<Reply>> {
     let requests =
         wire::requests(bytes).ok_or_else(|| Error::Store("the request cannot be read".into()))?;
-    let one = |(shard, request): &(u32, Request)| answer_one(own, *shard, request);
+    let one = |(shard, request): &(u32, Request)| own.answer(*shard, request);
     requests.iter().map(one).collect()
-}
-
-/// The answer of one of a server's own shards.
-///
-/// # Errors
-/// [`Error::Shard`] with it.
-pub fn answer_one(own: &[Option<Arc<Base>>], shard: u32, request: &Request) -> Result<Reply> {
-    let failed = |message: String| Error::Shard { shard, message };
-    let base = own.get(shard as usize).and_then(Option::as_ref);
-    let base = base.ok_or_else(|| failed("it does not hold this shard".into()))?;
-    // Damaged files give values out of range, which must end this request only.
-    catch_unwind(AssertUnwindSafe(|| answer(base, request)))
-        .unwrap_or_else(|_| Err(failed("its files gave values out of range".into())))
-        .map_err(|e| match e {
-            Error::Shard { .. } => e,
-            e => failed(e.to_string()),
-        })
 }

@@ -23,8 +23,8 @@ pub use file::{ClusterFile, ServerEntry};
 use frame::Hello;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Base;
-use jindou_store::shard::{Cluster, Far, Reply, Request, wire};
-use listen::Listener;
+use jindou_store::shard::{Cluster, Far, Posts, Reply, Request, wire};
+use listen::{Listener, Own};
 use peer::{Peer, Waiting};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -42,7 +42,7 @@ const MAX_REQUEST: usize = 64 << 20;
 
 /// A running server's way to its peers, and theirs to it. Everything ends when it is dropped.
 pub struct Servers {
-    own: Arc<Vec<Option<Arc<Base>>>>,
+    own: Own,
     peers: Vec<Arc<Peer>>,
     /// By shard: the peer that holds it.
     holder: Vec<Option<usize>>,
@@ -73,7 +73,8 @@ pub struct ServerState {
 }
 
 impl Servers {
-    /// Starts to listen for peers and to dial them. `own` has the shards that this server holds, by number.
+    /// Starts to listen for peers and to dial them. `own` has the shards that this server holds, by number; `posts` runs parts of queries
+    /// at them.
     ///
     /// # Errors
     /// [`Error::Store`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Store`] for
@@ -83,6 +84,7 @@ impl Servers {
         name: &str,
         cluster: &Cluster,
         own: Vec<Option<Arc<Base>>>,
+        posts: Option<Arc<dyn Posts>>,
     ) -> Result<Self> {
         file.check(cluster.shards.len())?;
         let entry = file.server(name)?;
@@ -114,7 +116,7 @@ impl Servers {
             epoch: cluster.epoch,
             name: name.to_owned(),
         };
-        let own = Arc::new(own);
+        let own = Own::new(own, posts);
         let state = ServerState {
             name: name.to_owned(),
             identity: cluster.identity(),
@@ -122,7 +124,7 @@ impl Servers {
             shards: mine,
         };
         let (listener, address) = runtime.block_on(Listener::bind(entry, &tls))?;
-        runtime.spawn(listener.run(Arc::clone(&own), hello.clone(), state));
+        runtime.spawn(listener.run(own.clone(), hello.clone(), state));
         let mut peers = Vec::new();
         let mut holder = vec![None; cluster.shards.len()];
         for other in file.servers.iter().filter(|s| s.name != name) {
@@ -217,6 +219,13 @@ struct Sent<'a> {
 }
 
 impl Far for Servers {
+    fn link(&self, shard: u32) -> Result<u64> {
+        if self.own.holds(shard) {
+            return Ok(0);
+        }
+        self.peer(shard)?.link(shard)
+    }
+
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         let mut found: Vec<Option<Reply>> = Vec::new();
         found.resize_with(requests.len(), || None);
@@ -224,7 +233,7 @@ impl Far for Servers {
         let mut groups: Vec<(&Arc<Peer>, Vec<usize>)> = Vec::new();
         let mut here = Vec::new();
         for (at, (shard, _)) in requests.iter().enumerate() {
-            if self.own.get(*shard as usize).is_some_and(Option::is_some) {
+            if self.own.holds(*shard) {
                 here.push(at);
                 continue;
             }
@@ -262,7 +271,7 @@ impl Far for Servers {
         for at in here {
             cancel.check()?;
             let (shard, request) = &requests[at];
-            found[at] = Some(listen::answer_one(&self.own, *shard, request)?);
+            found[at] = Some(self.own.answer(*shard, request)?);
         }
         for Sent {
             peer,

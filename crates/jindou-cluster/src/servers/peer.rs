@@ -37,6 +37,8 @@ enum State {
     /// Why there is no connection.
     Down(String),
     Up {
+        /// Its number among the connections to this peer.
+        link: u64,
         /// The way out. Its length is bounded by those who wait: each thread has one round under way.
         out: UnboundedSender<Part>,
         waiting: FxHashMap<u64, Arc<Slot>>,
@@ -137,7 +139,7 @@ impl Peer {
         });
         loop {
             match &mut *lock(&self.state) {
-                State::Up { out, waiting } => {
+                State::Up { out, waiting, .. } => {
                     waiting.insert(number, Arc::clone(&slot));
                     // All parts in a row: whoever reads them puts one message together at a time.
                     for part in frame::parts(Kind::Requests, number, body) {
@@ -157,6 +159,18 @@ impl Peer {
             number,
             slot,
         })
+    }
+
+    /// The number of the connection.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] while the peer is away.
+    pub fn link(&self, shard: u32) -> Result<u64> {
+        match &*lock(&self.state) {
+            State::Up { link, .. } => Ok(*link),
+            State::Down(why) => Err(self.error(shard, why)),
+            State::First => Err(self.error(shard, "it is being dialled for the first time")),
+        }
     }
 
     /// Ends the connection's state: all that waits fails at once.
@@ -314,6 +328,7 @@ async fn talk(peer: &Peer, stream: Stream) -> String {
     );
     let (out, mut parts) = unbounded_channel();
     *lock(&peer.state) = State::Up {
+        link: peer.next.fetch_add(1, Ordering::Relaxed),
         out,
         waiting: FxHashMap::default(),
     };

@@ -1,8 +1,8 @@
 //! Plans that another executor is asked to run first: as a whole, or else their first steps. If it cannot, or fails, this CPU
 //! runs them from the start, and no row is delivered twice.
 
-use super::execute_on;
 use super::held::HeldRows;
+use super::{Offload, execute_on};
 use crate::execute::{drive, execute};
 use crate::executor::Executor;
 use crate::options::{ExecOptions, Profile};
@@ -23,12 +23,15 @@ pub enum Choice {
     Rather(Arc<dyn Executor>),
     /// Another executor, whose failure is the query's; the CPU for what that one cannot run at all.
     Demanded(Arc<dyn Executor>),
+    /// The shards of the store, as far as they can run the plan; this CPU, which asks them for data, for the rest. Their failure is the
+    /// query's.
+    Shards(Arc<dyn Executor>),
 }
 
 impl Choice {
     fn other(&self) -> Option<&dyn Executor> {
         match self {
-            Self::Here => None,
+            Self::Here | Self::Shards(_) => None,
             Self::Rather(other) | Self::Demanded(other) => Some(&**other),
         }
     }
@@ -89,7 +92,10 @@ impl Execution<'_> {
             return Ok((sum, true));
         }
         let sum = Summed::<ChecksumSink>::default();
-        execute(self.plan, self.snapshot, self.options, self.terms, &sum)?;
+        match self.executor {
+            Choice::Shards(shards) => self.at_shards(&**shards, &sum).map(|_| ())?,
+            _ => execute(self.plan, self.snapshot, self.options, self.terms, &sum).map(|_| ())?,
+        }
         Ok((sum.into_inner(), false))
     }
 
@@ -105,9 +111,27 @@ impl Execution<'_> {
         }
     }
 
+    /// Runs the plan, what can be of it at the shards.
+    fn at_shards(&self, shards: &dyn Executor, sinks: &dyn SinkFactory) -> Result<Ran> {
+        let (plan, snapshot) = (self.plan, self.snapshot);
+        let offload = match Offload::of(plan, snapshot, self.options, shards) {
+            Ok(offload) => Some(offload),
+            Err(Error::Unsupported(_)) => None,
+            Err(e) => return Err(e),
+        };
+        let offload = offload.as_ref();
+        let profile = drive(plan, snapshot, self.options, self.terms, sinks, offload)?;
+        Ok(Ran {
+            profile,
+            details: offload.map_or(String::new(), Offload::details),
+            why_here: None,
+        })
+    }
+
     fn rows(&self, sinks: &dyn SinkFactory) -> Result<Ran> {
         let why = match self.executor {
             Choice::Here => None,
+            Choice::Shards(shards) => return self.at_shards(&**shards, sinks),
             Choice::Rather(other) => {
                 // Nothing goes out before the other is done, so that the CPU can begin from the start.
                 let mut held = HeldRows::new(self.plan.output.len(), &self.options.memory);

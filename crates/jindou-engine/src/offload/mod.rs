@@ -8,16 +8,18 @@ pub use fall_back::{Choice, Execution, Ran};
 
 use crate::batch::{Batch, View};
 use crate::execute::Exec;
-use crate::executor::{Executor, Task, columns_after};
+use crate::executor::{Executor, PulledRows, Task, columns_after};
 use crate::explore::{Halt, Run};
 use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
+use jindou_model::sync::lock;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Exploration, Operator, Plan, Slot};
 use jindou_store::Graph;
+use std::sync::{Arc, Mutex};
 
 /// Runs a plan of whose explorations `executor` runs the first steps, as many as it can, and this CPU the rest.
 ///
@@ -41,8 +43,22 @@ pub fn execute_on(
 pub(crate) struct Offload<'a> {
     executor: &'a dyn Executor,
     options: &'a ExecOptions,
-    /// By node of the plan: how many steps of its exploration, from the start on.
-    first: Vec<usize>,
+    /// By node of the plan: how many steps of its exploration, from the start on, and whether rows that are the same may come once.
+    first: Vec<(usize, bool)>,
+    started: Mutex<Vec<Started>>,
+}
+
+/// Rows that are pulled, their slots, and how many steps they have gone through.
+pub(crate) type Pulled = (Arc<dyn PulledRows>, Vec<Slot>, usize);
+
+/// An exploration whose rows are pulled.
+struct Started {
+    node: usize,
+    rows: Arc<dyn PulledRows>,
+    /// Steps that the executor runs.
+    first: usize,
+    /// No steps are left to run here.
+    all: bool,
 }
 
 impl<'a> Offload<'a> {
@@ -53,10 +69,13 @@ impl<'a> Offload<'a> {
         executor: &'a dyn Executor,
     ) -> Result<Self> {
         let mut first = Vec::new();
-        let mut open = vec![&plan.root];
-        while let Some(op) = open.pop() {
+        // Operators, whether they are run for each row of others, and whether the one above takes equal rows for one.
+        let mut open = vec![(&plan.root, false, false)];
+        while let Some((op, nested, distinct)) = open.pop() {
             first.push(match op {
-                Operator::Explore(e) if e.empty.is_none() => {
+                Operator::Explore(e)
+                    if e.empty.is_none() && (!nested || executor.runs_nested()) =>
+                {
                     let task = Task {
                         snapshot,
                         steps: &e.steps,
@@ -64,13 +83,17 @@ impl<'a> Offload<'a> {
                     };
                     let n = executor.prefix(&task)?.min(e.steps.len());
                     // A start alone is not worth the way.
-                    if n < e.steps.len().min(2) { 0 } else { n }
+                    let n = if n < e.steps.len().min(2) { 0 } else { n };
+                    (n, distinct && n == e.steps.len())
                 }
-                _ => 0,
+                _ => (0, false),
             });
-            open.extend(op.inputs().into_iter().rev());
+            let distinct = merges_equal_rows(op);
+            let from = open.len();
+            op.each_input(&mut |role, i| open.push((i, nested || role.is_dependent(), distinct)));
+            open[from..].reverse();
         }
-        if first.iter().all(|n| *n == 0) {
+        if first.iter().all(|f| f.0 == 0) {
             return Err(Error::Unsupported(format!(
                 "this plan on {}",
                 executor.place()
@@ -80,7 +103,61 @@ impl<'a> Offload<'a> {
             executor,
             options,
             first,
+            started: Mutex::default(),
         })
+    }
+
+    /// Starts an exploration whose rows are pulled: them, their slots, and how many steps they have gone through; `None` if the
+    /// executor is no such one, or all steps are run here.
+    pub fn pull(
+        &self,
+        snapshot: &dyn Graph,
+        e: &Exploration,
+        node: usize,
+    ) -> Result<Option<Pulled>> {
+        let (first, distinct) = self.first.get(node).copied().unwrap_or_default();
+        if first == 0 || !self.executor.is_pulled() {
+            return Ok(None);
+        }
+        let there = e.steps.get(..first).unwrap_or(&[]);
+        let task = Task {
+            snapshot,
+            steps: there,
+            options: self.options,
+        };
+        let Some(rows) = self.executor.pull(&task, distinct)? else {
+            return Ok(None);
+        };
+        let rows: Arc<dyn PulledRows> = Arc::from(rows);
+        lock(&self.started).push(Started {
+            node,
+            rows: Arc::clone(&rows),
+            first,
+            all: first == e.steps.len(),
+        });
+        Ok(Some((rows, columns_after(&[], there), first)))
+    }
+
+    /// Adds to the profile what the executor did for rows that were pulled.
+    pub fn note(&self, exec: &Exec<'_>) {
+        for s in &*lock(&self.started) {
+            let mut steps = s.rows.steps();
+            steps.resize(s.first, StepProfile::default());
+            let stats = StageStats {
+                rows_in: steps.first().map_or(0, |s| s.rows_in),
+                rows_out: steps.last().filter(|_| s.all).map_or(0, |s| s.rows_out),
+                time: steps.iter().map(|s| s.time).sum(),
+            };
+            exec.did_there(s.node, &stats, &steps, self.executor.place());
+        }
+    }
+
+    /// Lines for people about how rows that were pulled were made.
+    pub fn details(&self) -> String {
+        lock(&self.started)
+            .iter()
+            .map(|s| s.rows.details())
+            .collect()
     }
 
     /// The rows of an exploration's first steps, their slots, and how many steps that were; `None` if all are run here.
@@ -90,8 +167,8 @@ impl<'a> Offload<'a> {
         e: &Exploration,
         node: usize,
     ) -> Result<Option<(RowBuffer, Vec<Slot>, usize)>, Halt> {
-        let first = self.first.get(node).copied().unwrap_or(0);
-        if first == 0 {
+        let first = self.first.get(node).map_or(0, |f| f.0);
+        if first == 0 || self.executor.is_pulled() {
             return Ok(None);
         }
         let there = e.steps.get(..first).unwrap_or(&[]);
@@ -128,6 +205,15 @@ impl<'a> Offload<'a> {
         };
         exec.did_there(node, &stats, &steps, self.executor.place());
         Ok(Some((keep.held, columns, first)))
+    }
+}
+
+/// True if the operator takes rows that are the same for one.
+fn merges_equal_rows(op: &Operator) -> bool {
+    match op {
+        Operator::Distinct(_) | Operator::Reduced(_) => true,
+        Operator::Count(c) => c.counts.iter().all(|c| c.distinct),
+        _ => false,
     }
 }
 

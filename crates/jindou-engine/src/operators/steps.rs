@@ -22,12 +22,19 @@ impl<'a> Builder<'_, 'a> {
         if e.empty.is_some() {
             return Ok(vec![]);
         }
+        let snapshot = self.exec.run.snapshot;
         let there = match self.exec.offload {
-            Some(offload) => offload.rows(self.exec, e, node)?,
+            Some(offload) => match offload.pull(snapshot, e, node)? {
+                Some((rows, slots, first)) => Some((Source::Pulled(rows), slots, first)),
+                None => {
+                    let held = offload.rows(self.exec, e, node)?;
+                    held.map(|(held, slots, first)| (Source::RowBuffer(held), slots, first))
+                }
+            },
             None => None,
         };
-        if let Some((held, slots, first)) = there {
-            self.leaf(Source::RowBuffer(held), node);
+        if let Some((source, slots, first)) = there {
+            self.leaf(source, node);
             let rest = e.steps.get(first..).unwrap_or(&[]);
             if rest.is_empty() {
                 return Ok(slots);

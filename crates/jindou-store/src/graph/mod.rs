@@ -13,7 +13,7 @@ pub use vocabulary::{TermDecoding, TermSource, Vocabulary};
 
 use crate::base::ObjectTerms;
 use crate::segment::{EdgeView, Patch, Scope};
-use crate::shard::Traffic;
+use crate::shard::{Blocks, Traffic};
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_model::{Direction, MemoryBudget, PredicateId, VertexId};
 use std::borrow::Cow;
@@ -45,6 +45,25 @@ pub trait Graph: Send + Sync {
     /// True if this is one shard of a store with the way to the others: reading a vertex may cost a round trip, so a batch's are
     /// [fetched](EdgeView::fetch) at once.
     fn is_sharded(&self) -> bool {
+        false
+    }
+
+    /// The number of this shard, and which shards own which ids; `None` for a graph that is not cut.
+    fn placement(&self) -> Option<(u32, &Blocks)> {
+        None
+    }
+
+    /// Appends this shard's own keys of a predicate in some graphs, from an id on: ascending, each with an edge, at most `most`. True if
+    /// there are more. None for a graph that is not cut.
+    fn own_keys(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        [from, most]: [u32; 2],
+        out: &mut Vec<u32>,
+    ) -> bool {
+        let _ = (p, direction, scope, from, most, out);
         false
     }
 

@@ -3,7 +3,7 @@
 use super::{Graph, Identity, Predicates, Vocabulary};
 use crate::base::ObjectTerms;
 use crate::segment::{EdgeView, Scope};
-use crate::shard::Traffic;
+use crate::shard::{Blocks, Traffic};
 use crate::snapshot::Snapshot;
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_model::{Direction, MemoryBudget, PredicateId, VertexId};
@@ -23,6 +23,22 @@ impl Graph for Snapshot {
 
     fn is_sharded(&self) -> bool {
         self.session().is_some()
+    }
+
+    fn placement(&self) -> Option<(u32, &Blocks)> {
+        self.session().map(|s| s.placement())
+    }
+
+    fn own_keys(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        page: [u32; 2],
+        out: &mut Vec<u32>,
+    ) -> bool {
+        self.session()
+            .is_some_and(|s| s.own_keys(p.0, direction, scope, page, out))
     }
 
     fn fetch(&self, lists: &mut dyn Iterator<Item = (PredicateId, Direction, u32, Scope<'_>)>) {

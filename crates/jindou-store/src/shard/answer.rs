@@ -150,6 +150,12 @@ impl Here<'_> {
                     ObjectTerms::Resources => 2,
                 })
             }
+            Request::Post(_) => {
+                return Err(Error::Shard {
+                    shard: self.shard.number,
+                    message: "it runs no parts of queries".into(),
+                });
+            }
         })
     }
 
@@ -168,7 +174,7 @@ impl Here<'_> {
         }
     }
 
-    fn starts(
+    pub fn starts(
         &self,
         predicate: u32,
         direction: Direction,

@@ -1,10 +1,13 @@
 //! Opening shards, and asking those that are open in the same process.
 
-use super::{BLOCKS, Blocks, CLUSTER, Cluster, Far, Reply, Request, Shard, answer, shard_folder};
+use super::{
+    BLOCKS, Blocks, CLUSTER, Cluster, Far, Posts, Reply, Request, Shard, answer, shard_folder,
+};
 use crate::base::Base;
 use crate::directory::{Bytes, Kind, MANIFEST, Manifest, open_folder};
 use jindou_dictionary::index::Indexes;
 use jindou_model::{CancelToken, Error, Result};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -61,16 +64,35 @@ pub fn open_shards(dir: &Path, cluster: &Cluster) -> Result<Near> {
     let shards = (0..cluster.shards.len() as u32).map(|s| open_shard(dir, cluster, s));
     Ok(Near {
         shards: shards.collect::<Result<_>>()?,
+        posts: None,
     })
 }
 
 /// All shards of a store, open in this process.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Near {
     shards: Vec<Arc<Base>>,
+    posts: Option<Arc<dyn Posts>>,
+}
+
+impl fmt::Debug for Near {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Near")
+            .field("shards", &self.shards.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Near {
+    /// The same shards, at which `posts` runs parts of queries.
+    #[must_use]
+    pub fn with_posts(self, posts: Arc<dyn Posts>) -> Self {
+        Self {
+            posts: Some(posts),
+            ..self
+        }
+    }
+
     /// The shards in their order.
     #[must_use]
     pub fn shards(&self) -> &[Arc<Base>] {
@@ -87,7 +109,13 @@ impl Far for Near {
                 shard: *shard,
                 message: "there is no such shard".into(),
             })?;
-            answer(base, request).map_err(|e| match e {
+            let reply = match (request, &self.posts) {
+                (Request::Post(message), Some(posts)) => {
+                    posts.take(*shard, message).map(Reply::Post)
+                }
+                _ => answer(base, request),
+            };
+            reply.map_err(|e| match e {
                 Error::Shard { .. } => e,
                 e => Error::Shard {
                     shard: *shard,

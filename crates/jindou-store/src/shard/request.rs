@@ -134,6 +134,8 @@ pub enum Request {
         /// Dense predicate id.
         predicate: u32,
     },
+    /// A message to whoever runs parts of queries at the shard ([`Posts`]): [`Reply::Post`].
+    Post(Vec<u8>),
 }
 
 /// The answer to a [`Request`].
@@ -180,6 +182,8 @@ pub enum Reply {
     },
     /// 0 anything, 1 IRIs, blank nodes and plain texts, 2 IRIs and blank nodes.
     Objects(u8),
+    /// The receiver's answer to a message.
+    Post(Vec<u8>),
 }
 
 impl Request {
@@ -194,6 +198,7 @@ impl Request {
             } => 4 * (keys.len() + neighbours.len()),
             Self::Predicates { vertices: ids, .. } | Self::Terms { ids } => 4 * ids.len(),
             Self::Lookup { ends, bytes } => 4 * ends.len() + bytes.len(),
+            Self::Post(bytes) => bytes.len(),
             Self::Keys { .. }
             | Self::GraphSubjects { .. }
             | Self::GraphPredicates { .. }
@@ -219,6 +224,7 @@ impl Reply {
             Self::Predicates { ends, predicates } => 4 * (ends.len() + predicates.len()),
             Self::Terms { ends, bytes } => 4 * ends.len() + bytes.len(),
             Self::Objects(_) => 1,
+            Self::Post(bytes) => bytes.len(),
         };
         columns as u64
     }
@@ -234,4 +240,23 @@ pub trait Far: Send + Sync {
     /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and why; the token's
     /// [`Error::Cancelled`](jindou_model::Error::Cancelled) and [`Error::Timeout`](jindou_model::Error::Timeout).
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>>;
+
+    /// The number of the connection to a shard: another one after the shard's server was away, even for a moment. Always the same for
+    /// shards in this process.
+    ///
+    /// # Errors
+    /// [`Error::Shard`](jindou_model::Error::Shard) while its server is away.
+    fn link(&self, shard: u32) -> Result<u64> {
+        let _ = shard;
+        Ok(0)
+    }
+}
+
+/// The receiver of [`Request::Post`]: it runs parts of queries at the shards of this process, of which a store knows nothing.
+pub trait Posts: Send + Sync {
+    /// Takes a message to one of the shards. Never waits for another shard, so that servers cannot wait for one another in a circle.
+    ///
+    /// # Errors
+    /// [`Error::Shard`](jindou_model::Error::Shard) for bytes that are no message.
+    fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>>;
 }

@@ -2,7 +2,7 @@
 
 use super::answer::Here;
 use super::kept::{Kept, List, ListName};
-use super::{Far, Graphs, Reply, Request, Shard};
+use super::{Blocks, Far, Graphs, Reply, Request, Shard};
 use crate::base::{Base, ObjectTerms};
 use crate::graph::TermSource;
 use crate::segment::Scope;
@@ -173,6 +173,30 @@ impl Session {
             .shard
             .as_deref()
             .expect("the base of a session is a shard")
+    }
+
+    /// The number of the shard, and which shards own which ids.
+    #[must_use]
+    pub fn placement(&self) -> (u32, &Blocks) {
+        (self.shard().number, &self.shard().blocks)
+    }
+
+    /// Appends the shard's own keys of a predicate from an id on, ascending, at most so many; true if there are more.
+    pub(crate) fn own_keys(
+        &self,
+        predicate: u32,
+        direction: Direction,
+        scope: Scope<'_>,
+        [from, most]: [u32; 2],
+        out: &mut Vec<u32>,
+    ) -> bool {
+        match self.here().starts(predicate, direction, scope, from, most) {
+            Reply::Ids { ids, more } => {
+                out.extend(ids);
+                more
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn here(&self) -> Here<'_> {

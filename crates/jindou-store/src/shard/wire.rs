@@ -171,6 +171,10 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             out.push(9);
             put_u32(*predicate, out);
         }
+        Request::Post(bytes) => {
+            out.push(10);
+            put_bytes(bytes, out);
+        }
     }
 }
 
@@ -213,6 +217,10 @@ fn put_reply(reply: &Reply, out: &mut Vec<u8>) {
         Reply::Objects(kind) => {
             out.push(6);
             out.push(*kind);
+        }
+        Reply::Post(bytes) => {
+            out.push(7);
+            put_bytes(bytes, out);
         }
     }
 }
@@ -341,6 +349,7 @@ impl<'a> Reader<'a> {
             9 => Request::ObjectTerms {
                 predicate: self.u32()?,
             },
+            10 => Request::Post(self.column(1)?.to_vec()),
             _ => return None,
         })
     }
@@ -370,6 +379,7 @@ impl<'a> Reader<'a> {
                 bytes: self.column(1)?.to_vec(),
             },
             6 => Reply::Objects(self.u8()?),
+            7 => Reply::Post(self.column(1)?.to_vec()),
             _ => return None,
         })
     }

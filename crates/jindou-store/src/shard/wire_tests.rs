@@ -69,6 +69,7 @@ fn a_request() -> impl Strategy<Value = Request> {
         (n(), n()).prop_map(|(graph, predicate)| Request::GraphSubjects { graph, predicate }),
         n().prop_map(|graph| Request::GraphPredicates { graph }),
         n().prop_map(|predicate| Request::ObjectTerms { predicate }),
+        text().prop_map(Request::Post),
     ]
 }
 
@@ -86,6 +87,7 @@ fn a_reply() -> impl Strategy<Value = Reply> {
         (column(), column()).prop_map(|(ends, predicates)| Reply::Predicates { ends, predicates }),
         (column(), text()).prop_map(|(ends, bytes)| Reply::Terms { ends, bytes }),
         any::<u8>().prop_map(Reply::Objects),
+        text().prop_map(Reply::Post),
     ]
 }
 

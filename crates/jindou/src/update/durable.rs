@@ -5,6 +5,7 @@ use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use crate::runtime::Runtime;
 use jindou_dictionary::index::Indexes;
+use jindou_engine::Hub;
 use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
@@ -398,6 +399,8 @@ pub(crate) struct Opened {
     pub reader: Option<Reader>,
     /// The state of the verification of its files.
     pub trust: Held,
+    /// Runs parts of queries at the shards of a store that is cut.
+    pub hub: Option<Hub>,
 }
 
 /// A store directory that is only read.
@@ -463,6 +466,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         Err(e) if options.access == Access::Any && !folder.exists() => {
             let why = format!("{}: {e}", folder.display());
             return Ok(Opened {
+                hub: None,
                 writer: Writer::new(head, Err(why)),
                 recovery: None,
                 disk: None,
@@ -498,6 +502,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         last: AtomicU64::new(0),
     });
     Ok(Opened {
+        hub: None,
         writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
         recovery: Some(recovery),
         disk: Some(disk),
@@ -510,6 +515,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
 fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
     let whole = read_whole(dir, options.verify, &options.indexes, None)?;
     Ok(Opened {
+        hub: None,
         writer: Writer::new(whole.head, Err(why)),
         recovery: whole.recovery,
         disk: None,

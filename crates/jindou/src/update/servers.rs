@@ -1,12 +1,13 @@
 //! Opening a server's shards of a store, the others of which other servers hold.
 
 use super::durable::{Access, OpenOptions, Opened};
+use super::shards::hub_of;
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use jindou_cluster::servers::{ClusterFile, Servers};
 use jindou_model::{Error, Result};
 use jindou_store::Snapshot;
-use jindou_store::shard::{Cluster, open_shard, shard_folder};
+use jindou_store::shard::{Cluster, Far, open_shard, shard_folder};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,9 +53,14 @@ pub(crate) fn open_server(
         Verify::Off => Held(Arc::default()),
         _ => Held(Trust::of_verified(bytes)),
     };
-    let servers = Servers::start(file, name, &cluster, own)?;
-    let snapshot = Snapshot::of_shard(first, Arc::new(servers))?;
+    let home = entry.shards.first().copied().unwrap_or(0);
+    let hub = hub_of(own.clone(), home, options);
+    let posts = Arc::new(hub.0.clone());
+    let far: Arc<dyn Far> = Arc::new(Servers::start(file, name, &cluster, own, Some(posts))?);
+    hub.connect(&far);
+    let snapshot = Snapshot::of_shard(first, far)?;
     Ok(Opened {
+        hub: Some(hub.0),
         writer: Writer::new(snapshot, Err(WHY.into())),
         recovery: None,
         disk: None,

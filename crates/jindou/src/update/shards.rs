@@ -3,11 +3,12 @@
 use super::durable::{self, Access, OpenOptions, Opened};
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
-use jindou_model::{Error, Result};
-use jindou_store::Snapshot;
-use jindou_store::shard::{Cluster, open_shards, shard_folder};
+use jindou_engine::{Hub, LocalShards};
+use jindou_model::{CancelToken, Error, Result};
+use jindou_store::shard::{Cluster, Far, open_shards, shard_folder};
+use jindou_store::{Base, Graph, Snapshot};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Opens a store directory, cut into shards or not.
 ///
@@ -18,6 +19,58 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
         Some(cluster) => open_shards_of(dir, &cluster, options),
         None => durable::open(dir, options),
     }
+}
+
+/// The shards of this process, as parts of queries read them.
+#[derive(Clone)]
+struct Local {
+    bases: Arc<Vec<Option<Arc<Base>>>>,
+    far: Arc<OnceLock<Weak<dyn Far>>>,
+}
+
+impl LocalShards for Local {
+    fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)> {
+        let gone = |message: &str| Error::Shard {
+            shard,
+            message: message.into(),
+        };
+        let base = self.bases.get(shard as usize).and_then(Option::as_ref);
+        let base = base.ok_or_else(|| gone("it is not here"))?;
+        let far = self.far.get().and_then(Weak::upgrade);
+        let far = far.ok_or_else(|| gone("the store is being closed"))?;
+        let snapshot = Snapshot::of_shard(Arc::clone(base), far)?;
+        snapshot.begin(&cancel);
+        let cancel = cancel.watching(snapshot.watch());
+        Ok((Arc::new(snapshot), cancel))
+    }
+}
+
+/// A hub, and what has to know the way to the other shards once there is one.
+pub(crate) struct NewHub(pub Hub, Local);
+
+impl NewHub {
+    /// Says how other shards are reached.
+    pub(crate) fn connect(&self, far: &Arc<dyn Far>) {
+        let _ = self.1.far.set(Arc::downgrade(far));
+        self.0.connect(far);
+    }
+}
+
+/// A hub over the shards of this process, whose queries are asked at shard `home`.
+pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOptions) -> NewHub {
+    let local = Local {
+        bases: Arc::new(bases),
+        far: Arc::default(),
+    };
+    let runtime = options.runtime.clone().unwrap_or_default();
+    let hub = Hub::new(
+        Box::new(local.clone()),
+        home,
+        runtime.memory().clone(),
+        Arc::clone(runtime.pool()),
+        runtime.threads(),
+    );
+    NewHub(hub, local)
 }
 
 /// Opens all shards of a store in this process, to be read.
@@ -42,8 +95,14 @@ fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Resul
             dir.display()
         ))
     })?;
-    let snapshot = Snapshot::of_shard(Arc::clone(first), Arc::new(shards.clone()))?;
+    let bases = shards.shards().iter().cloned().map(Some).collect();
+    let hub = hub_of(bases, 0, options);
+    let first = Arc::clone(first);
+    let far: Arc<dyn Far> = Arc::new(shards.with_posts(Arc::new(hub.0.clone())));
+    hub.connect(&far);
+    let snapshot = Snapshot::of_shard(first, far)?;
     Ok(Opened {
+        hub: Some(hub.0),
         writer: Writer::new(snapshot, Err(WHY.into())),
         recovery: None,
         disk: None,

@@ -1,0 +1,581 @@
+//! The parts of queries in one process, and the queries that it coordinates: takes the messages of other servers, and gives them to
+//! whom they are for.
+
+use super::gather::{Gathered, Gathering};
+use super::message::{
+    Answer, Columns, Failure, Message, Program, QueryName, ShardMode, put, put_answer, read,
+    read_answer,
+};
+use super::part::{Part, failure};
+use super::route::{Starts, is_forkable, starts};
+use super::run_now::run_now;
+use crate::executor::{Executor, PulledRows, Ready, Table, Task};
+use crate::options::WorkerPool;
+use crate::sink::Sink;
+use jindou_model::sync::lock;
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_plan::{LIGHT_COST, Slot, Step};
+use jindou_store::Graph;
+use jindou_store::shard::{Far, Posts, Reply, Request};
+use rustc_hash::FxHashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+/// Parts of a process at once.
+const PARTS: usize = 4096;
+/// Light explorations of other servers that are run at once.
+const RUNS: usize = 2;
+/// A part that has had nothing to do for so long asks whether its query is still there.
+const FORGOTTEN: Duration = Duration::from_secs(10);
+/// Nanoseconds of a round to another server before one was measured.
+const FIRST_ROUND: u64 = 100_000;
+
+/// The shards of this process, as a program opens them.
+pub trait LocalShards: Send + Sync {
+    /// A shard as one query reads it, with the way to the others, and a token that ends with the given one and when reading fails.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] for one that is not here.
+    fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)>;
+}
+
+/// Parts and coordinated queries.
+pub(crate) struct Inner {
+    shards: Box<dyn LocalShards>,
+    /// The shard that this process's queries are asked at.
+    home: u32,
+    far: OnceLock<Weak<dyn Far>>,
+    parts: Mutex<FxHashMap<(QueryName, u32), Arc<Part>>>,
+    gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
+    pub memory: MemoryBudget,
+    pub pool: Arc<dyn WorkerPool>,
+    /// Workers of a part at most.
+    pub threads: usize,
+    next: AtomicU64,
+    runs: AtomicUsize,
+    /// Nanoseconds of a message to another shard and its answer, on average.
+    round: AtomicU64,
+    swept: Mutex<Instant>,
+}
+
+impl Inner {
+    /// A number that no other message of this cluster has, most probably: counted on from a random one.
+    pub fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Nanoseconds of a round to another shard.
+    pub fn round(&self) -> f64 {
+        self.round.load(Ordering::Relaxed) as f64
+    }
+
+    fn measured(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let before = self.round.load(Ordering::Relaxed);
+        // An eighth of each; a long pause of one message says little.
+        let time = time.min(before.saturating_mul(8));
+        self.round
+            .store(before - before / 8 + time / 8, Ordering::Relaxed);
+    }
+
+    fn far(&self) -> Result<Arc<dyn Far>> {
+        let far = self.far.get().and_then(Weak::upgrade);
+        far.ok_or_else(|| Error::Internal("the way to other shards is closed".into()))
+    }
+
+    pub fn link(&self, shard: u32) -> Result<u64> {
+        self.far()?.link(shard)
+    }
+
+    /// Sends a message to a shard; the answer, and the message's bytes.
+    pub fn post(
+        &self,
+        query: QueryName,
+        shard: u32,
+        message: &Message,
+        cancel: &CancelToken,
+    ) -> Result<(Answer, u64)> {
+        let mut answers = self.posts(query, &[(shard, message)], cancel)?;
+        let (_, answer, bytes) = answers
+            .pop()
+            .ok_or_else(|| Error::Internal("a message without an answer".into()))?;
+        Ok((answer, bytes))
+    }
+
+    /// Sends a message to the query's coordinator.
+    pub fn post_home(
+        &self,
+        query: QueryName,
+        message: &Message,
+        cancel: &CancelToken,
+    ) -> Result<(Answer, u64)> {
+        self.post(query, query.home, message, cancel)
+    }
+
+    /// Sends messages to shards in one round: shard, answer and bytes of each.
+    fn posts(
+        &self,
+        query: QueryName,
+        messages: &[(u32, &Message)],
+        cancel: &CancelToken,
+    ) -> Result<Vec<(u32, Answer, u64)>> {
+        let requests: Vec<(u32, Request)> = messages
+            .iter()
+            .map(|(shard, m)| (*shard, Request::Post(put(query, m))))
+            .collect();
+        let begun = Instant::now();
+        let replies = self.far()?.ask(&requests, &cancel.unwatched())?;
+        self.measured(begun.elapsed());
+        let each = requests
+            .iter()
+            .zip(replies)
+            .map(|((shard, request), reply)| {
+                let answer = match &reply {
+                    Reply::Post(bytes) => read_answer(bytes),
+                    _ => None,
+                };
+                let answer = answer.ok_or_else(|| Error::Shard {
+                    shard: *shard,
+                    message: "its answer does not fit what it was told".into(),
+                })?;
+                Ok((*shard, answer, request.bytes()))
+            });
+        each.collect()
+    }
+
+    /// Sends a message to all shards, whether or not they take it.
+    pub fn post_all(&self, query: QueryName, message: &Message, cancel: &CancelToken) {
+        let Ok(far) = self.far() else { return };
+        let shards = self.shard_count();
+        let request = |s: u32| (s, Request::Post(put(query, message)));
+        let all: Vec<(u32, Request)> = (0..shards).map(request).collect();
+        if far.ask(&all, cancel).is_err() {
+            // One that is away must not keep the others from hearing it.
+            for one in &all {
+                let _ = far.ask(std::slice::from_ref(one), cancel);
+            }
+        }
+    }
+
+    fn shard_count(&self) -> u32 {
+        let graph = self.shards.open(self.home, CancelToken::new());
+        graph.map_or(0, |(g, _)| g.placement().map_or(0, |p| p.1.shards()))
+    }
+
+    /// Tells the coordinator that a part failed.
+    pub fn fail(&self, part: &Part, error: &Error) {
+        let cancel = CancelToken::with_deadline(Duration::from_secs(1));
+        let message = Message::Failed(failure(part, error));
+        // If it cannot be told, it finds that out by itself.
+        let _ = self.post_home(part.query, &message, &cancel);
+    }
+
+    /// Forgets a query that this process coordinated.
+    pub fn forget(&self, query: QueryName) {
+        lock(&self.gatherings).remove(&query);
+    }
+
+    fn part(&self, query: QueryName, shard: u32) -> Option<Arc<Part>> {
+        lock(&self.parts).get(&(query, shard)).cloned()
+    }
+
+    fn gathering(&self, query: QueryName) -> Option<Arc<Gathering>> {
+        lock(&self.gatherings).get(&query).cloned()
+    }
+
+    fn begin(self: &Arc<Self>, query: QueryName, shard: u32, program: Program) -> Result<Answer> {
+        let steps = read_steps(&program)?;
+        let cancel = token(&program);
+        let opened = self.shards.open(shard, cancel)?;
+        let part = Part::new(query, shard, program, steps, opened, Arc::clone(self))?;
+        let mut parts = lock(&self.parts);
+        if parts.len() >= PARTS {
+            let text = format!("the server has {PARTS} parts of queries already; try again");
+            return Err(Error::Busy(jindou_model::Limit::new(
+                jindou_model::Resource::Threads,
+                text,
+            )));
+        }
+        parts.insert((query, shard), Arc::new(part));
+        Ok(Answer::Taken(0))
+    }
+
+    /// Ends parts whose query is not there any more: its coordinator's last message did not come.
+    fn sweep(self: &Arc<Self>) {
+        {
+            let mut swept = lock(&self.swept);
+            if swept.elapsed() < FORGOTTEN {
+                return;
+            }
+            *swept = Instant::now();
+        }
+        let idle: Vec<Arc<Part>> = lock(&self.parts)
+            .values()
+            .filter(|p| p.idle_for().is_some_and(|t| t > FORGOTTEN))
+            .cloned()
+            .collect();
+        if idle.is_empty() {
+            return;
+        }
+        let hub = Arc::clone(self);
+        // Others are asked, which who takes a message must not do.
+        let asking = std::thread::Builder::new().name("jindou-sweep".into());
+        let _ = asking.spawn(move || {
+            for part in idle {
+                let cancel = CancelToken::with_deadline(Duration::from_secs(1));
+                let answer = hub.post_home(part.query, &Message::Waiting, &cancel);
+                if !matches!(answer, Ok((Answer::Taken(_), _))) {
+                    hub.end(part.query, part.shard);
+                }
+            }
+        });
+    }
+
+    fn end(&self, query: QueryName, shard: u32) {
+        let part = lock(&self.parts).remove(&(query, shard));
+        if let Some(part) = part {
+            part.end();
+        }
+    }
+
+    fn answer(self: &Arc<Self>, shard: u32, query: QueryName, message: Message) -> Result<Answer> {
+        Ok(match message {
+            Message::Begin(program) => {
+                self.sweep();
+                self.begin(query, shard, program)?
+            }
+            Message::Start { number, alone } => match self.part(query, shard) {
+                Some(part) => part.start(number, alone)?,
+                None => Answer::Unknown,
+            },
+            Message::Rows { number, step, rows } => match self.part(query, shard) {
+                Some(part) => part.take(number, step, rows)?,
+                None => Answer::Unknown,
+            },
+            Message::Report(report) => match self.gathering(query) {
+                Some(g) => g.report(report),
+                None => Answer::Unknown,
+            },
+            Message::Failed(f) => match self.gathering(query) {
+                Some(g) => {
+                    g.fail(f.error());
+                    Answer::Taken(0)
+                }
+                None => Answer::Unknown,
+            },
+            Message::Waiting => match (self.part(query, shard), self.gathering(query)) {
+                // A coordinator is asked at its own shard, where it may have a part as well.
+                (_, Some(g)) if shard == query.home => g.waiting(),
+                (Some(part), _) => part.waiting(),
+                _ => Answer::Unknown,
+            },
+            Message::End => {
+                self.end(query, shard);
+                Answer::Taken(0)
+            }
+            Message::Run(program) => {
+                if self.runs.fetch_add(1, Ordering::Relaxed) >= RUNS {
+                    self.runs.fetch_sub(1, Ordering::Relaxed);
+                    return Ok(Answer::Declined);
+                }
+                let ran = self.run(shard, &program);
+                self.runs.fetch_sub(1, Ordering::Relaxed);
+                ran?
+            }
+        })
+    }
+
+    fn run(&self, shard: u32, program: &Program) -> Result<Answer> {
+        let steps = read_steps(program)?;
+        let (graph, cancel) = self.shards.open(shard, token(program))?;
+        let memory = self.memory.part(program.memory);
+        graph.charge_to(&memory);
+        Ok(match run_now(&*graph, &steps, &cancel, &memory)? {
+            Some((rows, counts)) => Answer::Ran(rows, counts),
+            None => Answer::Declined,
+        })
+    }
+}
+
+fn token(program: &Program) -> CancelToken {
+    match program.time {
+        Some(left) => CancelToken::with_deadline(left),
+        None => CancelToken::new(),
+    }
+}
+
+fn read_steps(program: &Program) -> Result<Vec<Step>> {
+    let steps = jindou_plan::wire::steps(&program.steps);
+    steps.ok_or_else(|| Error::Internal("steps of a query that cannot be read".into()))
+}
+
+/// Runs explorations at the shards that have their data, and takes the messages of other servers that do so: fork-join (OSDI '16, §5.2).
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub")
+            .field("home", &self.0.home)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// A hub for queries that are asked at shard `home`. Parts use `memory` together, and compute in places of `pool`, each on as many as
+    /// `threads`.
+    #[must_use]
+    pub fn new(
+        shards: Box<dyn LocalShards>,
+        home: u32,
+        memory: MemoryBudget,
+        pool: Arc<dyn WorkerPool>,
+        threads: usize,
+    ) -> Self {
+        // Numbers of one start of a server must not be those of the one before.
+        let random = RandomState::new().hash_one(0u8);
+        Self(Arc::new(Inner {
+            shards,
+            home,
+            far: OnceLock::new(),
+            parts: Mutex::default(),
+            gatherings: Mutex::default(),
+            memory,
+            pool,
+            threads: threads.max(1),
+            next: AtomicU64::new(random),
+            runs: AtomicUsize::new(0),
+            round: AtomicU64::new(FIRST_ROUND),
+            swept: Mutex::new(Instant::now()),
+        }))
+    }
+
+    /// Says how other shards are reached. Only the first call counts.
+    pub fn connect(&self, far: &Arc<dyn Far>) {
+        let _ = self.0.far.set(Arc::downgrade(far));
+    }
+
+    /// An executor of queries that are run this way.
+    #[must_use]
+    pub fn executor(&self, mode: ShardMode) -> ForkExecutor {
+        ForkExecutor {
+            hub: Arc::clone(&self.0),
+            mode,
+        }
+    }
+
+    /// Parts of queries that are there now.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        lock(&self.0.parts).len()
+    }
+}
+
+impl Posts for Hub {
+    fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>> {
+        let (query, message) = read(message).ok_or_else(|| Error::Shard {
+            shard,
+            message: "it was told what cannot be read".into(),
+        })?;
+        let answer = self.0.answer(shard, query, message);
+        let answer = answer.unwrap_or_else(|e| Answer::Failed(Failure::of(&e, shard)));
+        Ok(put_answer(&answer))
+    }
+}
+
+/// Runs explorations at the shards that have their data.
+pub struct ForkExecutor {
+    hub: Arc<Inner>,
+    mode: ShardMode,
+}
+
+/// How an exploration is run.
+enum Way {
+    /// Here, asking others for data.
+    Here,
+    /// As a whole at one shard.
+    There(u32),
+    /// At all shards.
+    Fork(Starts),
+}
+
+impl ForkExecutor {
+    fn way(&self, graph: &dyn Graph, steps: &[Step], all: &[Step]) -> Way {
+        let (Some((own, blocks)), false) = (graph.placement(), self.mode == ShardMode::InPlace)
+        else {
+            return Way::Here;
+        };
+        let Some(starts) = starts(blocks, steps) else {
+            return Way::Here;
+        };
+        let cost: f64 = all.iter().map(|s| s.cost).sum();
+        if self.mode == ShardMode::Dynamic && cost < LIGHT_COST {
+            return match starts {
+                Starts::On(shard) if shard != own => Way::There(shard),
+                _ => Way::Here,
+            };
+        }
+        Way::Fork(starts)
+    }
+
+    fn program(&self, task: &Task<'_>, distinct: bool) -> Result<Program> {
+        let mut steps = Vec::new();
+        jindou_plan::wire::put_steps(task.steps, &mut steps)
+            .map_err(|e| Error::Internal(e.to_string()))?;
+        Ok(Program {
+            steps,
+            time: task.options.cancel.left(),
+            memory: task.options.memory.limit(),
+            mode: self.mode,
+            distinct,
+            profile: task.options.profile,
+        })
+    }
+
+    /// Runs the whole task at one shard; `None` if that shard declines.
+    fn there(&self, task: &Task<'_>, shard: u32) -> Result<Option<Box<dyn PulledRows>>> {
+        let query = QueryName {
+            home: self.hub.home,
+            number: self.hub.number(),
+        };
+        let message = Message::Run(self.program(task, false)?);
+        let (answer, bytes) = self
+            .hub
+            .post(query, shard, &message, &task.options.cancel)?;
+        match answer {
+            Answer::Ran(rows, counts) => {
+                let back = rows.bytes();
+                let Columns { rows, columns } = rows;
+                let details = format!(
+                    "run at shard {shard}: {rows} rows in one round of {} bytes\n",
+                    bytes + back
+                );
+                Ok(Some(Box::new(Ready::new(columns, rows, counts, details))))
+            }
+            Answer::Failed(f) => Err(f.error()),
+            _ => Ok(None),
+        }
+    }
+
+    fn fork(&self, task: &Task<'_>, starts: Starts, distinct: bool) -> Result<Box<dyn PulledRows>> {
+        let hub = &self.hub;
+        let (own, blocks) = task
+            .snapshot
+            .placement()
+            .ok_or_else(|| Error::Internal("the store is not cut into shards".into()))?;
+        let query = QueryName {
+            home: hub.home,
+            number: hub.number(),
+        };
+        let cancel = &task.options.cancel;
+        let links = (0..blocks.shards())
+            .map(|s| hub.link(s))
+            .collect::<Result<Vec<_>>>()?;
+        let places: Vec<u32> = match starts {
+            Starts::Everywhere => (0..blocks.shards()).collect(),
+            Starts::On(shard) => vec![shard],
+            Starts::Home => vec![own],
+        };
+        let numbers: Vec<u64> = places.iter().map(|_| hub.number()).collect();
+        let gathering = Arc::new(Gathering::new(
+            (query, Arc::clone(hub)),
+            cancel,
+            &task.options.memory,
+            links,
+            task.steps.len(),
+            &numbers,
+        ));
+        lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
+        // From here on the parts are told when it is dropped.
+        let gathered = Gathered(gathering);
+        let begin = Message::Begin(self.program(task, distinct)?);
+        let all: Vec<(u32, &Message)> = (0..blocks.shards()).map(|s| (s, &begin)).collect();
+        taken(hub.posts(query, &all, cancel)?)?;
+        let alone = starts != Starts::Everywhere;
+        let start: Vec<Message> = numbers
+            .iter()
+            .map(|&number| Message::Start { number, alone })
+            .collect();
+        let all: Vec<(u32, &Message)> = places.iter().copied().zip(&start).collect();
+        taken(hub.posts(query, &all, cancel)?)?;
+        Ok(Box::new(gathered))
+    }
+}
+
+fn taken(answers: Vec<(u32, Answer, u64)>) -> Result<()> {
+    for (shard, answer, _) in answers {
+        match answer {
+            Answer::Taken(_) => {}
+            Answer::Failed(f) => return Err(f.error()),
+            _ => {
+                return Err(Error::Shard {
+                    shard,
+                    message: "it did not take its part of the query".into(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Executor for ForkExecutor {
+    fn name(&self) -> &'static str {
+        "shards"
+    }
+
+    fn runs_nested(&self) -> bool {
+        false
+    }
+
+    fn prefix(&self, task: &Task<'_>) -> Result<usize> {
+        let forkable = task.steps.iter().take_while(|s| is_forkable(s)).count();
+        let first = task.steps.get(..forkable).unwrap_or(&[]);
+        // Each can be sent, and yet not all together.
+        if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
+            return Ok(0);
+        }
+        Ok(match self.way(task.snapshot, first, task.steps) {
+            Way::Here => 0,
+            // What it does not do would be done here: then nothing is won.
+            Way::There(_) if forkable < task.steps.len() => 0,
+            Way::There(_) | Way::Fork(_) => forkable,
+        })
+    }
+
+    fn is_pulled(&self) -> bool {
+        true
+    }
+
+    fn pull(&self, task: &Task<'_>, distinct: bool) -> Result<Option<Box<dyn PulledRows>>> {
+        match self.way(task.snapshot, task.steps, task.steps) {
+            Way::Here => Ok(None),
+            Way::There(shard) => self.there(task, shard),
+            Way::Fork(starts) => self.fork(task, starts, distinct).map(Some),
+        }
+    }
+
+    fn load(
+        &self,
+        _task: &Task<'_>,
+        _slots: &[Slot],
+        _columns: &[&[u32]],
+        _rows: usize,
+    ) -> Result<Table> {
+        Err(Error::Unsupported("tables at other shards".into()))
+    }
+
+    fn run(&self, _task: &Task<'_>, _input: Option<&Table>) -> Result<Table> {
+        Err(Error::Unsupported("tables at other shards".into()))
+    }
+
+    fn stream(
+        &self,
+        _task: &Task<'_>,
+        _input: Option<&Table>,
+        _sink: &mut dyn Sink,
+    ) -> Result<Vec<Slot>> {
+        Err(Error::Unsupported("rows of other shards are pulled".into()))
+    }
+}

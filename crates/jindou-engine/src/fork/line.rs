@@ -1,0 +1,292 @@
+//! One worker's way through the steps of a part: each step a pipeline of its own, and before each the rows whose next edges are on
+//! another shard are taken out.
+
+use super::message::{Columns, ShardMode, StepCounts};
+use super::route::{Choice, ROWS_A_MESSAGE, Route, owners, route};
+use crate::batch::{Batch, Charge, View};
+use crate::explore::{Consumer, Flow, Pipeline, Run};
+use crate::options::StepProfile;
+use jindou_model::{Error, Holder, Result};
+use jindou_plan::{Slot, Step, layout_of};
+use jindou_store::shard::Blocks;
+
+/// Where a line's rows go.
+pub(crate) trait Out {
+    /// Rows that went through all steps.
+    fn done(&mut self, rows: View<'_>) -> Flow;
+
+    /// Rows for another shard, which go on at `step`.
+    fn send(&mut self, shard: u32, step: usize, rows: Columns) -> Flow;
+}
+
+/// Data that all steps of a line share.
+struct Common<'a> {
+    run: Run<'a>,
+    own: u32,
+    blocks: &'a Blocks,
+    steps: &'a [Step],
+    layouts: &'a [Vec<Slot>],
+}
+
+/// A step with what comes before it.
+struct Hop<'a> {
+    /// Made when the first rows come.
+    pipeline: Option<Pipeline<'a>>,
+    route: Route,
+    choice: Choice,
+    owners: Vec<u8>,
+    /// Rows that stay, of a batch of which some do not.
+    stay: Batch,
+    /// By shard: rows that wait for a full message.
+    waiting: Vec<Columns>,
+    charge: Charge,
+    sent: u64,
+    stayed: u64,
+    /// Counts that were given out.
+    told: StepCounts,
+}
+
+/// One worker's steps.
+pub(crate) struct Line<'a> {
+    common: Common<'a>,
+    hops: Vec<Hop<'a>>,
+}
+
+/// The columns after each step.
+pub(crate) fn layouts(steps: &[Step]) -> Vec<Vec<Slot>> {
+    let mut all: Vec<Vec<Slot>> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let before = all.last().map_or(&[][..], Vec::as_slice);
+        all.push(layout_of(before, step));
+    }
+    all
+}
+
+impl<'a> Line<'a> {
+    /// For the steps after the first one. `round` is the time of a request to another shard, in nanoseconds.
+    pub fn new(
+        steps: &'a [Step],
+        layouts: &'a [Vec<Slot>],
+        run: Run<'a>,
+        mode: ShardMode,
+        round: f64,
+    ) -> Result<Self> {
+        let (own, blocks) = run.snapshot.placement().ok_or_else(|| {
+            Error::Internal("a part of a query over a store that is whole".into())
+        })?;
+        let shards = f64::from(blocks.shards());
+        let hops = steps.windows(2).zip(layouts).map(|(two, layout)| Hop {
+            pipeline: None,
+            route: route(run.snapshot, layout, &two[1]),
+            choice: Choice {
+                mode,
+                round,
+                expected: two[0].rows / shards,
+            },
+            owners: Vec::new(),
+            stay: Batch::new(layout.len(), run.budget),
+            waiting: Vec::new(),
+            charge: Charge::of(Holder::Shards, run.budget),
+            sent: 0,
+            stayed: 0,
+            told: StepCounts::default(),
+        });
+        Ok(Self {
+            hops: hops.collect(),
+            common: Common {
+                run,
+                own,
+                blocks,
+                steps,
+                layouts,
+            },
+        })
+    }
+
+    /// Runs rows that have gone through the steps before `step`, which is not the first.
+    pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn Out) -> Flow {
+        let at = step.saturating_sub(1).min(self.hops.len());
+        let hops = self.hops.get_mut(at..).unwrap_or(&mut []);
+        feed(hops, &self.common, at, rows, out)
+    }
+
+    /// Takes the first step's rows on.
+    pub fn after_start<'l>(&'l mut self, out: &'l mut dyn Out) -> impl Consumer + use<'l, 'a> {
+        Rest {
+            hops: &mut self.hops,
+            common: &self.common,
+            at: 0,
+            out,
+        }
+    }
+
+    /// Gives out all that is held back.
+    pub fn flush(&mut self, out: &mut dyn Out) -> Flow {
+        let common = &self.common;
+        let mut rest = self.hops.as_mut_slice();
+        let mut at = 0;
+        while let Some((hop, after)) = rest.split_first_mut() {
+            if let Some(pipeline) = &mut hop.pipeline {
+                let mut rest = Rest {
+                    hops: after,
+                    common,
+                    at: at + 1,
+                    out,
+                };
+                pipeline.flush(&common.run, 0..1, &mut rest)?;
+            }
+            for (shard, rows) in (0..).zip(&mut hop.waiting) {
+                if rows.rows > 0 {
+                    out.send(shard, at + 1, std::mem::take(rows))?;
+                }
+            }
+            hop.charge.set(0)?;
+            rest = after;
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// What each step did since this was last asked, the first step not among them.
+    pub fn news(&mut self) -> Vec<StepCounts> {
+        let each = self.hops.iter_mut().map(|hop| {
+            let stats = hop
+                .pipeline
+                .as_ref()
+                .and_then(|p| p.stats().get(1).copied());
+            let stats = stats.unwrap_or_default();
+            let now = StepCounts {
+                profile: StepProfile {
+                    rows_in: stats.rows_in,
+                    rows_out: stats.rows_out,
+                    time: stats.time,
+                    bytes: stats.touched,
+                    written: stats.written,
+                },
+                sent: hop.sent,
+                stayed: hop.stayed,
+            };
+            let before = std::mem::replace(&mut hop.told, now);
+            difference(&now, &before)
+        });
+        each.collect()
+    }
+}
+
+fn difference(now: &StepCounts, before: &StepCounts) -> StepCounts {
+    let (a, b) = (&now.profile, &before.profile);
+    StepCounts {
+        profile: StepProfile {
+            rows_in: a.rows_in - b.rows_in,
+            rows_out: a.rows_out - b.rows_out,
+            time: a.time.saturating_sub(b.time),
+            bytes: a.bytes - b.bytes,
+            written: a.written - b.written,
+        },
+        sent: now.sent - before.sent,
+        stayed: now.stayed - before.stayed,
+    }
+}
+
+/// The steps behind one, which take its rows.
+struct Rest<'h, 'a> {
+    hops: &'h mut [Hop<'a>],
+    common: &'h Common<'a>,
+    /// The place of the first of `hops`.
+    at: usize,
+    out: &'h mut dyn Out,
+}
+
+impl Consumer for Rest<'_, '_> {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        feed(self.hops, self.common, self.at, rows, self.out)
+    }
+}
+
+fn feed<'a>(
+    hops: &mut [Hop<'a>],
+    common: &Common<'a>,
+    at: usize,
+    rows: View<'_>,
+    out: &mut dyn Out,
+) -> Flow {
+    let Some((hop, after)) = hops.split_first_mut() else {
+        return out.done(rows);
+    };
+    let some_left = hop.part(common, at, rows, out)?;
+    let stay = if some_left { hop.stay.view() } else { rows };
+    if stay.rows == 0 {
+        return Ok(());
+    }
+    let pipeline = match &mut hop.pipeline {
+        Some(p) => p,
+        none => {
+            let layout = common.layouts.get(at).map_or(&[][..], Vec::as_slice);
+            let step = common.steps.get(at + 1..at + 2).unwrap_or(&[]);
+            none.insert(Pipeline::after(layout, step, &common.run)?)
+        }
+    };
+    let mut rest = Rest {
+        hops: after,
+        common,
+        at: at + 1,
+        out,
+    };
+    pipeline.rows(&common.run, stay, 0..1, &mut rest)
+}
+
+impl Hop<'_> {
+    /// Takes out the rows that are sent elsewhere. True if there were any: then `stay` has the others.
+    fn part(
+        &mut self,
+        common: &Common<'_>,
+        at: usize,
+        rows: View<'_>,
+        out: &mut dyn Out,
+    ) -> Result<bool, crate::explore::Halt> {
+        let Route::Column { column, degree } = self.route else {
+            return Ok(false);
+        };
+        let far = owners(common.blocks, common.own, rows, column, &mut self.owners);
+        if far.rows == 0 {
+            return Ok(false);
+        }
+        if !self
+            .choice
+            .sends(rows.rows, rows.columns.len(), degree, far)
+        {
+            self.stayed += far.rows as u64;
+            return Ok(false);
+        }
+        self.sent += far.rows as u64;
+        self.waiting
+            .resize_with(common.blocks.shards() as usize, Columns::default);
+        let width = rows.columns.len();
+        self.stay.ensure(rows.rows - far.rows)?;
+        let mut kept = 0;
+        for (row, &owner) in self.owners.iter().enumerate() {
+            if u32::from(owner) == common.own {
+                for (to, c) in self.stay.columns.iter_mut().zip(0..width) {
+                    to[kept] = rows.column(c)[row];
+                }
+                kept += 1;
+                continue;
+            }
+            let Some(to) = self.waiting.get_mut(usize::from(owner)) else {
+                return Err(Error::Internal("an owner that is no shard".into()).into());
+            };
+            to.columns.resize_with(width, Vec::new);
+            for (to, c) in to.columns.iter_mut().zip(0..width) {
+                to.push(rows.column(c)[row]);
+            }
+            to.rows += 1;
+            if to.rows as usize >= ROWS_A_MESSAGE {
+                out.send(u32::from(owner), at + 1, std::mem::take(to))?;
+            }
+        }
+        self.stay.rows = kept;
+        let waiting = self.waiting.iter().map(Columns::bytes).sum::<u64>();
+        self.charge.set(waiting as usize)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,624 @@
+//! Messages between the coordinator of a query and its parts, and between parts, as bytes.
+//!
+//! Numbers are little-endian, columns have their length first. Lengths are compared with the bytes that are there before anything is
+//! allocated, so a damaged message is refused.
+
+use crate::options::StepProfile;
+use jindou_model::{Error, Limit, Resource};
+use std::time::Duration;
+
+/// Names a query on all servers: the shard of its coordinator, and a number that this one gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct QueryName {
+    pub home: u32,
+    pub number: u64,
+}
+
+/// The choice between sending rows to data and asking for data, for rows whose next edges are on another shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShardMode {
+    /// By what each costs, batch by batch.
+    #[default]
+    Dynamic,
+    /// Data is always asked for.
+    InPlace,
+    /// Rows are always sent.
+    Fork,
+}
+
+/// Rows of the history table, column by column. Without columns they are a bare number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Columns {
+    pub rows: u64,
+    pub columns: Vec<Vec<u32>>,
+}
+
+impl Columns {
+    /// Bytes of the ids, and some for the rows themselves.
+    pub fn bytes(&self) -> u64 {
+        let ids: usize = self.columns.iter().map(Vec::len).sum();
+        64 + 4 * ids as u64
+    }
+}
+
+/// What a part of a query has to know.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Program {
+    /// The steps, as [`jindou_plan::wire`] has them.
+    pub steps: Vec<u8>,
+    /// Time that is left.
+    pub time: Option<Duration>,
+    /// Bytes that the query may use on each server.
+    pub memory: u64,
+    pub mode: ShardMode,
+    /// Rows that are the same may be given once.
+    pub distinct: bool,
+    /// Time of the steps is measured.
+    pub profile: bool,
+}
+
+/// Counts of one part since its last report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub steps: Vec<StepCounts>,
+    /// Messages with rows to other parts, and with results.
+    pub messages: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Rounds and messages of what was asked for in place, and their bytes.
+    pub asked: [u64; 3],
+    /// Time in which the part's threads computed.
+    pub time: Duration,
+}
+
+/// Counts of one step in one part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StepCounts {
+    pub profile: StepProfile,
+    /// Rows that were sent to other parts before the step.
+    pub sent: u64,
+    /// Rows that stayed although their next edges are elsewhere.
+    pub stayed: u64,
+}
+
+/// News of a part for the coordinator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// The shard.
+    pub from: u32,
+    /// Numbers of the messages with rows that were worked off.
+    pub completed: Vec<u64>,
+    /// Numbers of those that were sent.
+    pub spawned: Vec<u64>,
+    /// Rows that went through all steps.
+    pub rows: Columns,
+    pub counts: Counts,
+}
+
+/// The end of a query that a part could not go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    kind: u8,
+    shard: u32,
+    text: String,
+}
+
+impl Failure {
+    pub fn of(error: &Error, shard: u32) -> Self {
+        let (kind, shard, text) = match error {
+            Error::Shard { shard, message } => (0, *shard, message.clone()),
+            Error::Limit(limit) => (1, shard, limit.to_string()),
+            Error::Busy(limit) => (2, shard, limit.to_string()),
+            Error::Cancelled => (3, shard, String::new()),
+            Error::Timeout(limit) => (4, shard, limit.as_nanos().to_string()),
+            Error::Internal(text) => (5, shard, text.clone()),
+            e => (0, shard, e.to_string()),
+        };
+        Self { kind, shard, text }
+    }
+
+    pub fn error(&self) -> Error {
+        let limit = || {
+            let text = format!("{} (on shard {})", self.text, self.shard);
+            Limit::new(Resource::Memory, text)
+        };
+        match self.kind {
+            1 => Error::Limit(limit()),
+            2 => Error::Busy(limit()),
+            3 => Error::Cancelled,
+            4 => Error::Timeout(Duration::from_nanos(self.text.parse().unwrap_or(0))),
+            5 => Error::Internal(self.text.clone()),
+            _ => Error::Shard {
+                shard: self.shard,
+                message: self.text.clone(),
+            },
+        }
+    }
+}
+
+/// A message to a part, or to a coordinator.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    /// A query that the shard will have a part of.
+    Begin(Program),
+    /// The part makes the first rows out of what its shard owns, or of all of the start if it is the only one that does. The number is
+    /// that of a message with rows.
+    Start { number: u64, alone: bool },
+    /// Rows for the part: they have gone through the steps before `step`.
+    Rows {
+        number: u64,
+        step: u32,
+        rows: Columns,
+    },
+    /// To the coordinator.
+    Report(Report),
+    /// To the coordinator.
+    Failed(Failure),
+    /// Nothing but the question how much waits.
+    Waiting,
+    /// The part is not needed any more.
+    End,
+    /// A light query's exploration, to be run at once: the answer has the rows.
+    Run(Program),
+}
+
+/// The answer to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It was taken; so many bytes wait to be worked off.
+    Taken(u64),
+    /// The query is not known, or has ended.
+    Unknown,
+    /// The rows of [`Message::Run`], and the number of rows of each step.
+    Ran(Columns, Vec<u64>),
+    /// It cannot be run at once: there is no thread for it, or it gives too many rows.
+    Declined,
+    /// It was begun, and failed.
+    Failed(Failure),
+}
+
+fn put_u32(n: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(&n.to_le_bytes());
+}
+
+fn put_u64(n: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&n.to_le_bytes());
+}
+
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    put_u64(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn put_u64s(numbers: &[u64], out: &mut Vec<u8>) {
+    put_u64(numbers.len() as u64, out);
+    for &n in numbers {
+        put_u64(n, out);
+    }
+}
+
+fn put_columns(rows: &Columns, out: &mut Vec<u8>) {
+    put_u64(rows.rows, out);
+    put_u32(rows.columns.len() as u32, out);
+    for column in &rows.columns {
+        put_u64(column.len() as u64, out);
+        out.reserve(4 * column.len());
+        for n in column {
+            out.extend_from_slice(&n.to_le_bytes());
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn put_program(p: &Program, out: &mut Vec<u8>) {
+    put_bytes(&p.steps, out);
+    put_u64(p.time.map_or(u64::MAX, nanos), out);
+    put_u64(p.memory, out);
+    out.push(p.mode as u8);
+    out.push(u8::from(p.distinct));
+    out.push(u8::from(p.profile));
+}
+
+fn put_counts(c: &Counts, out: &mut Vec<u8>) {
+    put_u64(c.steps.len() as u64, out);
+    for s in &c.steps {
+        let p = &s.profile;
+        let all = [
+            p.rows_in,
+            p.rows_out,
+            nanos(p.time),
+            p.bytes,
+            p.written,
+            s.sent,
+            s.stayed,
+        ];
+        for n in all {
+            put_u64(n, out);
+        }
+    }
+    for n in [c.messages, c.bytes, c.asked[0], c.asked[1], c.asked[2]] {
+        put_u64(n, out);
+    }
+    put_u64(nanos(c.time), out);
+}
+
+fn put_failure(f: &Failure, out: &mut Vec<u8>) {
+    out.push(f.kind);
+    put_u32(f.shard, out);
+    put_bytes(f.text.as_bytes(), out);
+}
+
+/// A message's bytes.
+pub(crate) fn put(query: QueryName, message: &Message) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    put_u32(query.home, &mut out);
+    put_u64(query.number, &mut out);
+    match message {
+        Message::Begin(p) => {
+            out.push(0);
+            put_program(p, &mut out);
+        }
+        Message::Start { number, alone } => {
+            out.push(1);
+            put_u64(*number, &mut out);
+            out.push(u8::from(*alone));
+        }
+        Message::Rows { number, step, rows } => {
+            out.push(2);
+            put_u64(*number, &mut out);
+            put_u32(*step, &mut out);
+            put_columns(rows, &mut out);
+        }
+        Message::Report(r) => {
+            out.push(3);
+            put_u32(r.from, &mut out);
+            put_u64s(&r.completed, &mut out);
+            put_u64s(&r.spawned, &mut out);
+            put_columns(&r.rows, &mut out);
+            put_counts(&r.counts, &mut out);
+        }
+        Message::Failed(f) => {
+            out.push(4);
+            put_failure(f, &mut out);
+        }
+        Message::Waiting => out.push(5),
+        Message::End => out.push(6),
+        Message::Run(p) => {
+            out.push(7);
+            put_program(p, &mut out);
+        }
+    }
+    out
+}
+
+/// The message that [`put`] wrote; `None` for other bytes.
+pub(crate) fn read(bytes: &[u8]) -> Option<(QueryName, Message)> {
+    let mut r = Reader(bytes);
+    let query = QueryName {
+        home: r.u32()?,
+        number: r.u64()?,
+    };
+    let message = match r.u8()? {
+        0 => Message::Begin(r.program()?),
+        1 => Message::Start {
+            number: r.u64()?,
+            alone: r.bool()?,
+        },
+        2 => Message::Rows {
+            number: r.u64()?,
+            step: r.u32()?,
+            rows: r.columns()?,
+        },
+        3 => Message::Report(Report {
+            from: r.u32()?,
+            completed: r.u64s()?,
+            spawned: r.u64s()?,
+            rows: r.columns()?,
+            counts: r.counts()?,
+        }),
+        4 => Message::Failed(r.failure()?),
+        5 => Message::Waiting,
+        6 => Message::End,
+        7 => Message::Run(r.program()?),
+        _ => return None,
+    };
+    r.0.is_empty().then_some((query, message))
+}
+
+/// An answer's bytes.
+pub(crate) fn put_answer(answer: &Answer) -> Vec<u8> {
+    let mut out = Vec::new();
+    match answer {
+        Answer::Taken(waiting) => {
+            out.push(0);
+            put_u64(*waiting, &mut out);
+        }
+        Answer::Unknown => out.push(1),
+        Answer::Ran(rows, steps) => {
+            out.push(2);
+            put_columns(rows, &mut out);
+            put_u64s(steps, &mut out);
+        }
+        Answer::Declined => out.push(3),
+        Answer::Failed(f) => {
+            out.push(4);
+            put_failure(f, &mut out);
+        }
+    }
+    out
+}
+
+/// The answer that [`put_answer`] wrote; `None` for other bytes.
+pub(crate) fn read_answer(bytes: &[u8]) -> Option<Answer> {
+    let mut r = Reader(bytes);
+    let answer = match r.u8()? {
+        0 => Answer::Taken(r.u64()?),
+        1 => Answer::Unknown,
+        2 => Answer::Ran(r.columns()?, r.u64s()?),
+        3 => Answer::Declined,
+        4 => Answer::Failed(r.failure()?),
+        _ => return None,
+    };
+    r.0.is_empty().then_some(answer)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
+    }
+
+    fn bool(&mut self) -> Option<bool> {
+        match self.u8()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// The bytes of so many values of `size` bytes as a length says.
+    fn sized(&mut self, size: usize) -> Option<&'a [u8]> {
+        let count = usize::try_from(self.u64()?).ok()?;
+        self.take(count.checked_mul(size)?)
+    }
+
+    fn u64s(&mut self) -> Option<Vec<u64>> {
+        let all = self.sized(8)?.as_chunks::<8>().0;
+        Some(all.iter().map(|&b| u64::from_le_bytes(b)).collect())
+    }
+
+    /// Columns of one length each, which is that of the rows.
+    fn columns(&mut self) -> Option<Columns> {
+        let rows = self.u64()?;
+        let count = self.u32()?;
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            let column = self.sized(4)?.as_chunks::<4>().0;
+            if column.len() as u64 != rows {
+                return None;
+            }
+            columns.push(column.iter().map(|&b| u32::from_le_bytes(b)).collect());
+        }
+        Some(Columns { rows, columns })
+    }
+
+    fn program(&mut self) -> Option<Program> {
+        let steps = self.sized(1)?.to_vec();
+        let time = match self.u64()? {
+            u64::MAX => None,
+            n => Some(Duration::from_nanos(n)),
+        };
+        Some(Program {
+            steps,
+            time,
+            memory: self.u64()?,
+            mode: match self.u8()? {
+                0 => ShardMode::Dynamic,
+                1 => ShardMode::InPlace,
+                2 => ShardMode::Fork,
+                _ => return None,
+            },
+            distinct: self.bool()?,
+            profile: self.bool()?,
+        })
+    }
+
+    fn counts(&mut self) -> Option<Counts> {
+        let count = self.u64()?;
+        let mut steps = Vec::new();
+        for _ in 0..count {
+            steps.push(StepCounts {
+                profile: StepProfile {
+                    rows_in: self.u64()?,
+                    rows_out: self.u64()?,
+                    time: Duration::from_nanos(self.u64()?),
+                    bytes: self.u64()?,
+                    written: self.u64()?,
+                },
+                sent: self.u64()?,
+                stayed: self.u64()?,
+            });
+        }
+        Some(Counts {
+            steps,
+            messages: self.u64()?,
+            bytes: self.u64()?,
+            asked: [self.u64()?, self.u64()?, self.u64()?],
+            time: Duration::from_nanos(self.u64()?),
+        })
+    }
+
+    fn failure(&mut self) -> Option<Failure> {
+        Some(Failure {
+            kind: self.u8()?,
+            shard: self.u32()?,
+            text: String::from_utf8(self.sized(1)?.to_vec()).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some_rows() -> Columns {
+        Columns {
+            rows: 3,
+            columns: vec![vec![1, 2, 3], vec![7, 0, u32::MAX]],
+        }
+    }
+
+    fn program() -> Program {
+        Program {
+            steps: vec![1, 2, 3],
+            time: Some(Duration::from_millis(7)),
+            memory: 1 << 40,
+            mode: ShardMode::Fork,
+            distinct: true,
+            profile: false,
+        }
+    }
+
+    fn messages() -> Vec<Message> {
+        let bare = Columns {
+            rows: 1 << 40,
+            columns: vec![],
+        };
+        let report = Report {
+            from: 3,
+            completed: vec![1, u64::MAX],
+            spawned: vec![9],
+            rows: some_rows(),
+            counts: Counts {
+                steps: vec![
+                    StepCounts {
+                        sent: 4,
+                        ..StepCounts::default()
+                    };
+                    2
+                ],
+                messages: 1,
+                bytes: 2,
+                asked: [3, 4, 5],
+                time: Duration::from_nanos(8),
+            },
+        };
+        vec![
+            Message::Begin(program()),
+            Message::Start {
+                number: 1,
+                alone: true,
+            },
+            Message::Rows {
+                number: 2,
+                step: 3,
+                rows: some_rows(),
+            },
+            Message::Rows {
+                number: 2,
+                step: 3,
+                rows: bare,
+            },
+            Message::Report(report),
+            Message::Failed(Failure::of(&Error::Cancelled, 2)),
+            Message::Waiting,
+            Message::End,
+            Message::Run(Program {
+                time: None,
+                ..program()
+            }),
+        ]
+    }
+
+    #[test]
+    fn messages_come_back_and_cut_ones_do_not() {
+        let query = QueryName {
+            home: 5,
+            number: 77,
+        };
+        for message in messages() {
+            let bytes = put(query, &message);
+            assert_eq!(read(&bytes), Some((query, message)));
+            for cut in 0..bytes.len() {
+                assert_eq!(read(&bytes[..cut]), None);
+            }
+            let mut longer = bytes;
+            longer.push(0);
+            assert_eq!(read(&longer), None);
+        }
+        let answers = [
+            Answer::Taken(9),
+            Answer::Unknown,
+            Answer::Ran(some_rows(), vec![1, 2]),
+            Answer::Declined,
+            Answer::Failed(Failure::of(&Error::Internal("x".into()), 1)),
+        ];
+        for answer in answers {
+            let bytes = put_answer(&answer);
+            assert_eq!(read_answer(&bytes), Some(answer));
+            for cut in 0..bytes.len() {
+                assert_eq!(read_answer(&bytes[..cut]), None);
+            }
+        }
+    }
+
+    /// A changed byte gives another message or none, and never more memory than there are bytes.
+    #[test]
+    fn damaged_messages_are_refused_or_mean_themselves() {
+        let query = QueryName { home: 1, number: 2 };
+        for message in messages() {
+            let bytes = put(query, &message);
+            for at in 0..bytes.len() {
+                for bit in 0..8 {
+                    let mut bad = bytes.clone();
+                    bad[at] ^= 1 << bit;
+                    if let Some((query, message)) = read(&bad) {
+                        assert_eq!(put(query, &message), bad, "{at} {bit}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn failures_keep_their_kind() {
+        let all = [
+            Error::Shard {
+                shard: 4,
+                message: "away".into(),
+            },
+            Error::limit(Resource::Memory, "full"),
+            Error::Timeout(Duration::from_secs(3)),
+            Error::Cancelled,
+            Error::Internal("bug".into()),
+        ];
+        for e in all {
+            let back = Failure::of(&e, 2).error();
+            assert_eq!(std::mem::discriminant(&back), std::mem::discriminant(&e));
+            assert!(back.to_string().contains(match &e {
+                Error::Shard { .. } => "away",
+                Error::Limit(_) => "full",
+                Error::Internal(_) => "bug",
+                _ => "",
+            }));
+        }
+    }
+}

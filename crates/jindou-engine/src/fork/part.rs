@@ -1,0 +1,668 @@
+//! One shard's part of a query: messages with rows that wait, the first rows that the shard makes, and the workers that run both
+//! through the steps.
+//!
+//! Rows that have come furthest go first. While a peer has too much to do, no first rows are made; nothing waits for a peer to take rows,
+//! so parts cannot wait for one another in a circle. Where too much waits, the query's memory limit ends it.
+
+use super::hub::Inner;
+use super::line::{Line, Out, layouts};
+use super::message::{
+    Answer, Columns, Counts, Failure, Message, Program, QueryName, Report, StepCounts,
+};
+use super::route::ROWS_A_MESSAGE;
+use super::start::{Page, Start};
+use crate::batch::{Batch, View};
+use crate::explore::{Flow, Halt, Run};
+use crate::options::Spawned;
+use crate::table::TupleSet;
+use crate::terms::QueryTerms;
+use crate::worker::guarded;
+use jindou_model::sync::lock;
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
+use jindou_plan::{Slot, Step};
+use jindou_store::Graph;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// Bytes that may wait at a part before others make no more first rows for it, and at a coordinator before parts give it no more.
+pub(crate) const ENOUGH: u64 = 16 << 20;
+/// Time that a worker without work waits for more before its thread ends.
+const LINGER: Duration = Duration::from_millis(2);
+/// Time between two questions whether a peer has less to do.
+const POLL: Duration = Duration::from_millis(2);
+/// Numbers of messages in one report at most.
+const REPORTED: usize = 256;
+/// Distinct rows that one worker knows at most.
+const KNOWN: usize = 1 << 20;
+/// Rows in a batch.
+const BATCH: usize = crate::options::DEFAULT_BATCH_ROWS;
+
+/// Rows that wait, and their message's number.
+struct Waiting {
+    number: u64,
+    rows: Columns,
+}
+
+struct State {
+    /// By step.
+    queue: Vec<VecDeque<Waiting>>,
+    charge: Charge,
+    workers: usize,
+    /// Of them, those that wait for work.
+    idle: usize,
+    start: Option<Start>,
+    ended: bool,
+    /// When there was last something to do.
+    busy: Instant,
+}
+
+/// A query at one shard.
+pub(crate) struct Part {
+    pub query: QueryName,
+    pub shard: u32,
+    program: Program,
+    steps: Vec<Step>,
+    layouts: Vec<Vec<Slot>>,
+    graph: Arc<dyn Graph>,
+    cancel: CancelToken,
+    memory: MemoryBudget,
+    hub: Arc<Inner>,
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Bytes that wait at each shard's part, as last heard.
+    full: Vec<AtomicU64>,
+    /// What was asked for in place, as last told.
+    asked: Mutex<[u64; 3]>,
+}
+
+/// Something to do.
+enum Job {
+    Rows(u64, usize, Columns),
+    Page(Page),
+    /// There is nothing to do now.
+    Idle,
+    /// A peer has too much to do.
+    Full(u32),
+    /// The query has ended.
+    End,
+}
+
+impl Part {
+    /// A part that has nothing to do yet.
+    ///
+    /// # Errors
+    /// `Internal` for steps that cannot be run.
+    pub fn new(
+        query: QueryName,
+        shard: u32,
+        program: Program,
+        steps: Vec<Step>,
+        (graph, cancel): (Arc<dyn Graph>, CancelToken),
+        hub: Arc<Inner>,
+    ) -> Result<Self> {
+        let (_, blocks) = graph.placement().ok_or_else(|| {
+            Error::Internal("a part of a query over a store that is whole".into())
+        })?;
+        let memory = hub.memory.part(program.memory);
+        graph.charge_to(&memory);
+        let full = (0..blocks.shards()).map(|_| AtomicU64::new(0)).collect();
+        let mut queue = Vec::new();
+        queue.resize_with(steps.len(), VecDeque::new);
+        Ok(Self {
+            query,
+            shard,
+            layouts: layouts(&steps),
+            steps,
+            program,
+            graph,
+            cancel,
+            hub,
+            state: Mutex::new(State {
+                queue,
+                charge: Charge::new(Holder::Shards, &memory),
+                workers: 0,
+                idle: 0,
+                start: None,
+                ended: false,
+                busy: Instant::now(),
+            }),
+            memory,
+            wake: Condvar::new(),
+            full,
+            asked: Mutex::new([0; 3]),
+        })
+    }
+
+    /// Makes the first rows from now on.
+    ///
+    /// # Errors
+    /// `Internal` if they cannot be made here.
+    pub fn start(self: &Arc<Self>, number: u64, alone: bool) -> Result<Answer> {
+        let start = Start::new(&*self.graph, &self.steps, number, alone)?;
+        let mut state = lock(&self.state);
+        if state.ended {
+            return Ok(Answer::Unknown);
+        }
+        state.start = Some(start);
+        self.wake_one(&mut state);
+        Ok(Answer::Taken(state.charge.bytes()))
+    }
+
+    /// Takes rows that are to go on at a step.
+    ///
+    /// # Errors
+    /// `Internal` for rows that do not fit the step; the limit of the query's memory.
+    pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<Answer> {
+        let step = step as usize;
+        let fits = step > 0
+            && step < self.steps.len()
+            && self
+                .layouts
+                .get(step - 1)
+                .is_some_and(|l| l.len() == rows.columns.len());
+        if !fits {
+            return Err(Error::Internal("rows that do not fit the query".into()));
+        }
+        let mut state = lock(&self.state);
+        if state.ended {
+            return Ok(Answer::Unknown);
+        }
+        state.charge.add(rows.bytes())?;
+        state.queue[step].push_back(Waiting { number, rows });
+        self.wake_one(&mut state);
+        Ok(Answer::Taken(state.charge.bytes()))
+    }
+
+    /// Bytes that wait.
+    pub fn waiting(&self) -> Answer {
+        let state = lock(&self.state);
+        if state.ended {
+            return Answer::Unknown;
+        }
+        Answer::Taken(state.charge.bytes())
+    }
+
+    /// The time since there was last something to do; `None` while there is.
+    pub fn idle_for(&self) -> Option<Duration> {
+        let state = lock(&self.state);
+        (state.workers == 0).then(|| state.busy.elapsed())
+    }
+
+    /// Ends the part: its workers stop at the next batch.
+    pub fn end(&self) {
+        {
+            let mut state = lock(&self.state);
+            state.ended = true;
+            state.start = None;
+            state.queue.clear();
+            let _ = state.charge.set(0);
+        }
+        self.cancel.cancel();
+        self.wake.notify_all();
+    }
+
+    fn wake_one(self: &Arc<Self>, state: &mut State) {
+        state.busy = Instant::now();
+        if state.idle > 0 {
+            self.wake.notify_one();
+            return;
+        }
+        if state.workers >= self.hub.threads {
+            return;
+        }
+        let part = Arc::clone(self);
+        let spawned = std::thread::Builder::new()
+            .name("jindou-part".into())
+            .stack_size(8 << 20)
+            .spawn(move || part.work());
+        match spawned {
+            Ok(_) => state.workers += 1,
+            // Another worker does it, if there is one.
+            Err(_) if state.workers > 0 => {}
+            Err(e) => {
+                let why = format!("no thread for a part of a query: {e}");
+                state.ended = true;
+                self.hub.fail(self, &Error::Internal(why));
+            }
+        }
+    }
+
+    /// A worker's life.
+    fn work(self: Arc<Self>) {
+        let done = guarded(|| match self.run() {
+            Ok(()) | Err(Halt::Stop) => Ok(()),
+            Err(Halt::Failed(e)) => Err(e),
+        });
+        let mut failed = done.err();
+        let ended = {
+            let mut state = lock(&self.state);
+            let ended = state.ended;
+            if failed.is_some() {
+                // `run` counts itself off only when it ends well.
+                state.workers -= 1;
+                state.ended = true;
+            }
+            ended
+        };
+        if let Some(e) = failed.take()
+            && !ended
+        {
+            self.hub.fail(&self, &e);
+            self.end();
+        }
+    }
+
+    fn run(&self) -> Flow {
+        let pool = &*self.hub.pool;
+        let inside = pool.enter(&self.cancel)?;
+        let worked = self.compute(inside);
+        if inside {
+            pool.leave();
+        }
+        worked
+    }
+
+    fn compute(&self, inside: bool) -> Flow {
+        let (terms, stop) = (QueryTerms::new(), AtomicBool::new(false));
+        let run = Run {
+            snapshot: &*self.graph,
+            vocabulary: self.graph.vocabulary(),
+            terms: &terms,
+            cancel: &self.cancel,
+            budget: &self.memory,
+            batch_rows: BATCH,
+            first_batch: BATCH,
+            profile: self.program.profile,
+            live: None,
+            threads: 1,
+            heavy: true,
+            service: None,
+            pool: &Spawned,
+            stop: &stop,
+        };
+        let round = self.hub.round();
+        let mut line = Line::new(&self.steps, &self.layouts, run, self.program.mode, round)?;
+        let mut out = Outbox::new(self);
+        let mut chunk = Batch::new(0, &self.memory);
+        let mut begun = Instant::now();
+        loop {
+            self.cancel.check()?;
+            match self.next() {
+                Job::Rows(number, step, rows) => {
+                    let width = rows.columns.len();
+                    if chunk.columns.len() != width {
+                        chunk = Batch::new(width, &self.memory);
+                    }
+                    each_chunk(&rows, &mut chunk, |view| line.rows(step, view, &mut out))?;
+                    // Its rows may still be held back: it counts as worked off when they are not.
+                    out.completed.push(number);
+                    let mut state = lock(&self.state);
+                    let bytes = state.charge.bytes().saturating_sub(rows.bytes());
+                    state.charge.set(bytes)?;
+                }
+                Job::Page(page) => {
+                    out.pages += 1;
+                    let step = self.steps.first();
+                    let step = step.ok_or_else(|| Error::Internal("no first step".into()))?;
+                    let layout = &self.layouts[0];
+                    let counts = page.run(step, layout, &run, &mut line.after_start(&mut out))?;
+                    out.first.rows_in += counts.0;
+                    out.first.rows_out += counts.1;
+                }
+                Job::Full(shard) => {
+                    self.pause(inside, || {
+                        std::thread::sleep(POLL);
+                        self.ask(shard)
+                    })?;
+                }
+                Job::Idle => {
+                    if out.has_news() {
+                        line.flush(&mut out)?;
+                        out.time += begun.elapsed();
+                        let steps = line.news();
+                        out.tell(steps, inside)?;
+                        begun = Instant::now();
+                        continue;
+                    }
+                    if self.is_over(inside)? {
+                        return Ok(());
+                    }
+                    begun = Instant::now();
+                }
+                Job::End => return self.count_off(),
+            }
+            if out.completed.len() >= REPORTED {
+                line.flush(&mut out)?;
+                out.time += begun.elapsed();
+                let steps = line.news();
+                out.tell(steps, inside)?;
+                begun = Instant::now();
+            }
+        }
+    }
+
+    fn count_off(&self) -> Flow {
+        lock(&self.state).workers -= 1;
+        Ok(())
+    }
+
+    /// Waits for work without a place to compute in. True if there was none for so long that this thread ends.
+    fn is_over(&self, inside: bool) -> Result<bool, Halt> {
+        let pool = &*self.hub.pool;
+        if inside {
+            pool.leave();
+        }
+        let over = {
+            let mut state = lock(&self.state);
+            if !state.ended && !self.has_work(&state) {
+                state.idle += 1;
+                let waited = self.wake.wait_timeout(state, LINGER);
+                state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+                state.idle -= 1;
+            }
+            let over = state.ended || !self.has_work(&state);
+            if over {
+                state.workers -= 1;
+                state.busy = Instant::now();
+            }
+            over
+        };
+        if over {
+            return Ok(true);
+        }
+        if inside {
+            pool.enter(&self.cancel)?;
+        }
+        Ok(false)
+    }
+
+    fn has_work(&self, state: &State) -> bool {
+        state.queue.iter().any(|q| !q.is_empty())
+            || state.start.as_ref().is_some_and(Start::has_more)
+    }
+
+    /// Runs what waits without this thread's place.
+    fn pause(&self, inside: bool, mut wait: impl FnMut() -> Result<()>) -> Result<()> {
+        let pool = &*self.hub.pool;
+        if inside {
+            pool.leave();
+        }
+        let waited = wait();
+        if inside {
+            pool.enter(&self.cancel)?;
+        }
+        waited
+    }
+
+    /// The next thing to do: of the rows that wait those that have come furthest, then first rows.
+    fn next(&self) -> Job {
+        let mut state = lock(&self.state);
+        if state.ended {
+            return Job::End;
+        }
+        for step in (1..state.queue.len()).rev() {
+            if let Some(w) = state.queue[step].pop_front() {
+                return Job::Rows(w.number, step, w.rows);
+            }
+        }
+        let Some(start) = &mut state.start else {
+            return Job::Idle;
+        };
+        let full = |(_, f): &(u32, &AtomicU64)| f.load(Ordering::Relaxed) > ENOUGH;
+        if start.has_more()
+            && let Some((shard, _)) = (0..).zip(&self.full).find(full)
+        {
+            return Job::Full(shard);
+        }
+        match start.next(&*self.graph) {
+            Some(page) => Job::Page(page),
+            None => Job::Idle,
+        }
+    }
+
+    /// Asks a peer how much waits there.
+    fn ask(&self, shard: u32) -> Result<()> {
+        self.post(shard, &Message::Waiting).map(|_| ())
+    }
+
+    /// Sends a message to a shard's part; gives its bytes.
+    fn post(&self, shard: u32, message: &Message) -> Result<u64> {
+        let (answer, bytes) = self.hub.post(self.query, shard, message, &self.cancel)?;
+        match answer {
+            Answer::Taken(waiting) => {
+                if let Some(full) = self.full.get(shard as usize) {
+                    full.store(waiting, Ordering::Relaxed);
+                }
+                Ok(bytes)
+            }
+            Answer::Failed(f) => Err(f.error()),
+            Answer::Unknown if lock(&self.state).ended => Err(Error::Cancelled),
+            _ => Err(Error::Shard {
+                shard,
+                message: "it does not know the query any more".into(),
+            }),
+        }
+    }
+
+    /// Sends news to the coordinator, and waits while too much waits there.
+    fn report(&self, report: Report, inside: bool) -> Result<()> {
+        let mut message = Message::Report(report);
+        if self.home_has_room(&message)? {
+            return Ok(());
+        }
+        message = Message::Waiting;
+        self.pause(inside, || {
+            loop {
+                std::thread::sleep(POLL);
+                self.cancel.check()?;
+                if self.home_has_room(&message)? {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
+    /// Sends a message to the coordinator; false if too much waits there.
+    fn home_has_room(&self, message: &Message) -> Result<bool> {
+        match self.hub.post_home(self.query, message, &self.cancel)?.0 {
+            Answer::Taken(waiting) => Ok(waiting <= ENOUGH),
+            Answer::Failed(f) => Err(f.error()),
+            _ => {
+                self.end();
+                Err(Error::Cancelled)
+            }
+        }
+    }
+
+    /// Counts of what was asked for in place since the last call.
+    fn newly_asked(&self) -> [u64; 3] {
+        let now = self.graph.traffic().unwrap_or_default();
+        let now = [now.rounds, now.messages, now.bytes];
+        let mut before = lock(&self.asked);
+        let news = [0, 1, 2].map(|i| now[i] - before[i]);
+        *before = now;
+        news
+    }
+}
+
+/// Calls `f` with the rows, a batch at a time.
+fn each_chunk(rows: &Columns, chunk: &mut Batch, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
+    if rows.columns.is_empty() {
+        let rows = usize::try_from(rows.rows).unwrap_or(usize::MAX);
+        return f(View { columns: &[], rows });
+    }
+    let total = rows.rows as usize;
+    for from in (0..total).step_by(BATCH) {
+        let n = BATCH.min(total - from);
+        chunk.ensure(n)?;
+        for (to, column) in chunk.columns.iter_mut().zip(&rows.columns) {
+            let part = column.get(from..from + n).unwrap_or(&[]);
+            to[..part.len()].copy_from_slice(part);
+        }
+        chunk.rows = n;
+        f(chunk.view())?;
+    }
+    Ok(())
+}
+
+/// What one worker has for others.
+struct Outbox<'p> {
+    part: &'p Part,
+    /// Rows that went through all steps.
+    rows: Columns,
+    charge: Charge,
+    /// Those that were given already, while they are few.
+    known: Option<TupleSet>,
+    tuple: Vec<u32>,
+    completed: Vec<u64>,
+    spawned: Vec<u64>,
+    /// Pages of the start that were worked off.
+    pages: usize,
+    /// Of the first step.
+    first: crate::options::StepProfile,
+    messages: u64,
+    bytes: u64,
+    time: Duration,
+}
+
+impl<'p> Outbox<'p> {
+    fn new(part: &'p Part) -> Self {
+        let width = part.layouts.last().map_or(0, Vec::len);
+        Self {
+            rows: Columns::default(),
+            charge: Charge::new(Holder::Shards, &part.memory),
+            known: (part.program.distinct && width > 0).then(|| TupleSet::new(width, &part.memory)),
+            tuple: Vec::with_capacity(width),
+            completed: Vec::new(),
+            spawned: Vec::new(),
+            pages: 0,
+            first: crate::options::StepProfile::default(),
+            messages: 0,
+            bytes: 0,
+            time: Duration::ZERO,
+            part,
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        !self.completed.is_empty() || self.pages > 0 || self.rows.rows > 0
+    }
+
+    /// Tells the coordinator all that is new.
+    fn tell(&mut self, steps: Vec<StepCounts>, inside: bool) -> Result<()> {
+        let first = StepCounts {
+            profile: std::mem::take(&mut self.first),
+            ..StepCounts::default()
+        };
+        let counts = Counts {
+            steps: std::iter::once(first).chain(steps).collect(),
+            messages: std::mem::take(&mut self.messages) + 1,
+            bytes: std::mem::take(&mut self.bytes) + self.rows.bytes(),
+            asked: self.part.newly_asked(),
+            time: std::mem::take(&mut self.time),
+        };
+        let report = Report {
+            from: self.part.shard,
+            completed: std::mem::take(&mut self.completed),
+            spawned: std::mem::take(&mut self.spawned),
+            rows: std::mem::take(&mut self.rows),
+            counts,
+        };
+        self.charge.set(0)?;
+        self.part.report(report, inside)?;
+        // The start is worked off when the news of its last page have been told.
+        let pages = std::mem::take(&mut self.pages);
+        let done = match &mut lock(&self.part.state).start {
+            Some(start) => start.did(pages),
+            None => None,
+        };
+        if let Some(number) = done {
+            let report = Report {
+                from: self.part.shard,
+                completed: vec![number],
+                ..Report::default()
+            };
+            self.part.report(report, inside)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, rows: View<'_>) {
+        let width = rows.columns.len();
+        self.rows.columns.resize_with(width, Vec::new);
+        self.rows.rows += rows.rows as u64;
+        let Some(known) = &mut self.known else {
+            for (c, to) in self.rows.columns.iter_mut().enumerate() {
+                to.extend_from_slice(rows.column(c));
+            }
+            return;
+        };
+        let mut full = false;
+        for row in 0..rows.rows {
+            self.tuple.clear();
+            self.tuple.extend((0..width).map(|c| rows.column(c)[row]));
+            let new = match known.insert(&self.tuple) {
+                Ok((_, new)) => new,
+                // Rows that come twice do no harm.
+                Err(_) => {
+                    full = true;
+                    true
+                }
+            };
+            if new {
+                for (to, &v) in self.rows.columns.iter_mut().zip(&self.tuple) {
+                    to.push(v);
+                }
+            } else {
+                self.rows.rows -= 1;
+            }
+        }
+        if full || known.len() >= KNOWN {
+            self.known = None;
+        }
+    }
+}
+
+impl Out for Outbox<'_> {
+    fn done(&mut self, rows: View<'_>) -> Flow {
+        if rows.columns.is_empty() {
+            self.rows.rows += rows.rows as u64;
+            return Ok(());
+        }
+        self.push(rows);
+        self.charge.set(self.rows.bytes())?;
+        if self.rows.rows as usize >= ROWS_A_MESSAGE {
+            // Only rows: what they came from is not worked off yet.
+            let report = Report {
+                from: self.part.shard,
+                rows: std::mem::take(&mut self.rows),
+                ..Report::default()
+            };
+            self.messages += 1;
+            self.bytes += report.rows.bytes();
+            self.charge.set(0)?;
+            self.part.report(report, self.part.hub.pool.is_inside())?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, shard: u32, step: usize, rows: Columns) -> Flow {
+        let number = self.part.hub.number();
+        self.spawned.push(number);
+        let message = Message::Rows {
+            number,
+            step: step as u32,
+            rows,
+        };
+        self.messages += 1;
+        self.bytes += self.part.post(shard, &message)?;
+        Ok(())
+    }
+}
+
+/// The failure that a part's error is to its coordinator.
+pub(crate) fn failure(part: &Part, error: &Error) -> Failure {
+    Failure::of(error, part.shard)
+}

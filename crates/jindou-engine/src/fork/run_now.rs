@@ -1,0 +1,96 @@
+//! A light query's exploration, run at once at the shard that has its start.
+
+use super::line::layouts;
+use super::message::Columns;
+use crate::batch::View;
+use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
+use crate::options::{DEFAULT_BATCH_ROWS, Spawned};
+use crate::terms::QueryTerms;
+use crate::worker::guarded;
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_plan::{Exploration, Step};
+use jindou_store::Graph;
+use std::sync::atomic::AtomicBool;
+
+/// Ids of an answer at most: who has more is not light.
+const MOST_IDS: usize = 1 << 18;
+/// Rows without columns at most.
+const MOST_BARE: u64 = 1 << 40;
+
+struct Collect {
+    rows: Columns,
+    too_many: bool,
+}
+
+impl Consumer for Collect {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        self.rows.rows += rows.rows as u64;
+        for (c, to) in self.rows.columns.iter_mut().enumerate() {
+            to.extend_from_slice(rows.column(c));
+        }
+        let ids: usize = self.rows.columns.iter().map(Vec::len).sum();
+        if ids > MOST_IDS || self.rows.rows > MOST_BARE {
+            self.too_many = true;
+            return Err(Halt::Stop);
+        }
+        Ok(())
+    }
+}
+
+/// The rows of an exploration and the numbers of rows after each step; `None` if they are too many.
+///
+/// # Errors
+/// Those of the token and the budget, and of reading other shards.
+pub(crate) fn run_now(
+    graph: &dyn Graph,
+    steps: &[Step],
+    cancel: &CancelToken,
+    memory: &MemoryBudget,
+) -> Result<Option<(Columns, Vec<u64>)>> {
+    let width = layouts(steps).last().map_or(0, Vec::len);
+    let (terms, stop) = (QueryTerms::new(), AtomicBool::new(false));
+    let run = Run {
+        snapshot: graph,
+        vocabulary: graph.vocabulary(),
+        terms: &terms,
+        cancel,
+        budget: memory,
+        batch_rows: DEFAULT_BATCH_ROWS,
+        first_batch: DEFAULT_BATCH_ROWS,
+        profile: false,
+        live: None,
+        threads: 1,
+        heavy: false,
+        service: None,
+        pool: &Spawned,
+        stop: &stop,
+    };
+    let exploration = Exploration {
+        steps: steps.to_vec(),
+        empty: None,
+    };
+    let mut out = Collect {
+        rows: Columns {
+            rows: 0,
+            columns: vec![Vec::new(); width],
+        },
+        too_many: false,
+    };
+    let counts = guarded(|| {
+        let mut pipeline = Pipeline::new(&exploration, &run)?;
+        let source = Pipeline::source(&exploration, &run)?;
+        let (all, len) = (pipeline.steps(), source.len());
+        let mut flow = pipeline.morsel(&run, &source, 0..len, all, &mut out);
+        if flow.is_ok() {
+            flow = pipeline.flush(&run, 0..all, &mut out);
+        }
+        match flow {
+            Ok(()) | Err(Halt::Stop) => {}
+            Err(Halt::Failed(e)) => return Err(e),
+        }
+        // What could not be read counts for nothing.
+        cancel.check()?;
+        Ok::<_, Error>(pipeline.stats().iter().map(|s| s.rows_out).collect())
+    })?;
+    Ok((!out.too_many).then_some((out.rows, counts)))
+}

@@ -1,0 +1,223 @@
+//! The first rows that a shard makes: of what it owns where every shard does so, else all of them.
+
+use crate::batch::Batch;
+use crate::explore::{Consumer, Halt, Pipeline, Run};
+use crate::filter::Filters;
+use crate::id_test::IdTest;
+use jindou_model::{Error, Result};
+use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
+use jindou_store::Graph;
+use jindou_store::shard::Blocks;
+
+/// Ids of a page at most.
+const PAGE: u32 = 1 << 16;
+
+/// What is left of a start.
+enum Cursor {
+    /// Ids that the shard owns.
+    Runs(Vec<[u32; 2]>),
+    /// The shard's keys from this one on.
+    Keys(u32),
+    /// All of it, in one page.
+    Whole,
+    Done,
+}
+
+/// A start that is cut into pages.
+pub(crate) struct Start {
+    number: u64,
+    cursor: Cursor,
+    source: Option<StartSource>,
+    /// Pages that were given out and are not worked off.
+    open: usize,
+    told: bool,
+}
+
+/// Some first rows.
+pub(crate) enum Page {
+    /// These ids.
+    Run([u32; 2]),
+    /// These keys, which the start's condition is still to be asked of.
+    Keys(Vec<u32>),
+    Whole,
+}
+
+impl Start {
+    /// The start of these steps; `alone` if no other shard makes first rows.
+    ///
+    /// # Errors
+    /// `Internal` for steps that do not begin with a start that this shard can make.
+    pub fn new(graph: &dyn Graph, steps: &[Step], number: u64, alone: bool) -> Result<Self> {
+        let wrong = || Error::Internal("a start that no shard can make".into());
+        let Some(StepKind::Start { source, within, .. }) = steps.first().map(|s| &s.kind) else {
+            return Err(wrong());
+        };
+        let (own, blocks) = graph.placement().ok_or_else(wrong)?;
+        let cursor = match (source, within) {
+            _ if alone => Cursor::Whole,
+            (StartSource::IdFilter, Some(within)) => {
+                let runs = IdTest::exact(within, graph).runs().ok_or_else(wrong)?;
+                let mut mine = owned(blocks, own, &runs);
+                mine.reverse();
+                Cursor::Runs(mine)
+            }
+            (StartSource::Keys { .. }, _) => Cursor::Keys(1),
+            _ => return Err(wrong()),
+        };
+        Ok(Self {
+            number,
+            cursor,
+            source: Some(source.clone()),
+            open: 0,
+            told: false,
+        })
+    }
+
+    /// True while there is another page.
+    pub fn has_more(&self) -> bool {
+        !matches!(self.cursor, Cursor::Done) || (self.open == 0 && !self.told)
+    }
+
+    /// The next page; the last one may be empty.
+    pub fn next(&mut self, graph: &dyn Graph) -> Option<Page> {
+        let page = match &mut self.cursor {
+            Cursor::Done => {
+                // Of a start without a page, somebody must say that it is worked off.
+                if self.open > 0 || self.told {
+                    return None;
+                }
+                Page::Keys(Vec::new())
+            }
+            Cursor::Whole => {
+                self.cursor = Cursor::Done;
+                Page::Whole
+            }
+            Cursor::Runs(runs) => match runs.pop() {
+                None => {
+                    self.cursor = Cursor::Done;
+                    return self.next(graph);
+                }
+                Some([a, b]) => {
+                    let end = b.min(a.saturating_add(PAGE));
+                    if end < b {
+                        runs.push([end, b]);
+                    }
+                    Page::Run([a, end])
+                }
+            },
+            Cursor::Keys(from) => {
+                let Some(StartSource::Keys {
+                    predicate,
+                    direction,
+                    graph: graphs,
+                }) = &self.source
+                else {
+                    return None;
+                };
+                let scope = graphs.scope()?;
+                let mut keys = Vec::new();
+                let more = graph.own_keys(*predicate, *direction, scope, [*from, PAGE], &mut keys);
+                match keys.last().and_then(|last| last.checked_add(1)) {
+                    Some(next) if more => *from = next,
+                    _ => self.cursor = Cursor::Done,
+                }
+                Page::Keys(keys)
+            }
+        };
+        self.open += 1;
+        Some(page)
+    }
+
+    /// Notes that so many pages are worked off, and their outcome was told. The start's number, once, when that were all.
+    pub fn did(&mut self, pages: usize) -> Option<u64> {
+        self.open -= pages.min(self.open);
+        let all = pages > 0 && self.open == 0 && matches!(self.cursor, Cursor::Done);
+        (all && !std::mem::replace(&mut self.told, true)).then_some(self.number)
+    }
+}
+
+/// The parts of ascending runs of ids that a shard owns.
+fn owned(blocks: &Blocks, own: u32, runs: &[[u32; 2]]) -> Vec<[u32; 2]> {
+    let mut out: Vec<[u32; 2]> = Vec::new();
+    let size = 1u64 << blocks.shift();
+    for &[from, to] in runs {
+        let mut at = u64::from(from);
+        while at < u64::from(to) {
+            let end = ((at / size + 1) * size).min(u64::from(to));
+            let (a, b) = (at as u32, end as u32);
+            if blocks.place(a.max(1)).is_some_and(|p| p.shard == own) {
+                match out.last_mut() {
+                    Some(last) if last[1] == a => last[1] = b,
+                    _ => out.push([a, b]),
+                }
+            }
+            at = end;
+        }
+    }
+    out
+}
+
+impl Page {
+    /// Runs the page through the first step and gives its rows on. The number of values, and of rows.
+    pub fn run(
+        self,
+        step: &Step,
+        layout: &[Slot],
+        run: &Run<'_>,
+        to: &mut dyn Consumer,
+    ) -> Result<(u64, u64), Halt> {
+        let mut batch = Batch::new(layout.len(), run.budget);
+        let mut filters = Filters::new(&step.filters, layout, run)?;
+        let (mut values, mut rows) = (0u64, 0u64);
+        let mut give = |ids: &mut dyn Iterator<Item = u32>, n: usize| -> Result<(), Halt> {
+            run.check()?;
+            batch.ensure(n)?;
+            batch.rows = n;
+            if let Some(column) = batch.columns.first_mut() {
+                for (o, v) in column.iter_mut().zip(ids) {
+                    *o = v;
+                }
+            }
+            filters.apply(run, &mut batch, 0)?;
+            values += n as u64;
+            rows += batch.rows as u64;
+            if batch.rows > 0 {
+                to.batch(batch.view())?;
+            }
+            Ok(())
+        };
+        match self {
+            Self::Run([a, b]) => {
+                for from in (a..b).step_by(run.batch_rows) {
+                    let end = b.min(from + run.batch_rows as u32);
+                    give(&mut (from..end), (end - from) as usize)?;
+                }
+            }
+            Self::Keys(mut keys) => {
+                if let StepKind::Start { within, .. } = &step.kind {
+                    let test = IdTest::new(within.as_ref(), run.snapshot);
+                    let kept = test.retain(&mut keys);
+                    keys.truncate(kept);
+                }
+                for part in keys.chunks(run.batch_rows) {
+                    give(&mut part.iter().copied(), part.len())?;
+                }
+            }
+            Self::Whole => {
+                let exploration = Exploration {
+                    steps: vec![step.clone()],
+                    empty: None,
+                };
+                let mut pipeline = Pipeline::new(&exploration, run)?;
+                let source = Pipeline::source(&exploration, run)?;
+                let all = source.len();
+                pipeline.morsel(run, &source, 0..all, 0, to)?;
+                pipeline.flush(run, 0..0, to)?;
+                let stats = pipeline.stats();
+                values = all;
+                rows = stats.first().map_or(0, |s| s.rows_out);
+            }
+        }
+        Ok((values, rows))
+    }
+}
